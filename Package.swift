@@ -1,0 +1,150 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The order is the architecture: a target may depend only on targets above it (docs/architecture.md draws the arrows, ArchitectureTests checks them).
+let package = Package(
+  name: "conclave",
+  // For ConclaveClient in an app; the server is for Linux.
+  platforms: [.macOS(.v15), .iOS(.v18)],
+  products: [
+    .executable(name: "conclave", targets: ["conclave"]),
+    .executable(name: "loadtest", targets: ["loadtest"]),
+    .library(name: "ConclaveClient", targets: ["ConclaveClient"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+  ],
+  targets: [
+    // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each.
+    .target(name: "CLinux"),
+    .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
+    .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
+    .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+
+    // Pure cores: no socket, no clock, no Foundation, no logger.
+    .target(name: "MediaModel"),
+    .target(name: "Contract", dependencies: ["MediaModel"]),
+    .target(name: "RTP"),
+    .target(name: "SDP", dependencies: ["MediaModel"]),
+    .target(name: "Transport", dependencies: ["MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
+    .target(name: "Forwarding", dependencies: ["MediaModel", "RTP", "Transport"]),
+    .target(name: "Calls", dependencies: ["MediaModel", "Contract"]),
+    .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
+    .target(name: "JSON", dependencies: ["CJansson"]),
+    .target(name: "SFrame", dependencies: [.product(name: "Crypto", package: "swift-crypto")]),
+
+    // Shells: they own sockets, clocks and threads.
+    .target(name: "LinuxIO", dependencies: ["MediaModel", "CLinux"]),
+    .target(name: "MediaPlane", dependencies: ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+    .target(
+      name: "Signaling",
+      dependencies: [
+        "MediaModel", "Contract", "Calls", "STOMP", "JSON",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "Logging", package: "swift-log"),
+      ]),
+    .target(
+      name: "ConclaveServer",
+      dependencies: [
+        "MediaModel", "Contract", "SDP", "Calls", "Signaling", "MediaPlane", "Forwarding", "LinuxIO", "JSON", "Transport",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "JWTKit", package: "jwt-kit"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+      ],
+      resources: [.copy("Web")]),
+    .executableTarget(
+      name: "conclave",
+      dependencies: ["ConclaveServer", .product(name: "ArgumentParser", package: "swift-argument-parser")]),
+
+    // The other side of the wire.
+    .target(
+      name: "ConclaveClient",
+      dependencies: [
+        "MediaModel", "Contract", "STOMP", "SFrame",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+      ]),
+    .executableTarget(
+      name: "loadtest",
+      dependencies: [
+        "ConclaveClient", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      path: "loadtest"),
+
+    .testTarget(name: "ArchitectureTests"),
+    .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
+    .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"]),
+    .testTarget(name: "RTPTests", dependencies: ["RTP"], exclude: ["Vectors"]),
+    .testTarget(name: "SDPTests", dependencies: ["SDP"], exclude: ["Vectors"]),
+    .testTarget(
+      name: "TransportTests", dependencies: ["MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
+    .testTarget(name: "ForwardingTests", dependencies: ["Forwarding", "Transport", "RTP", "CAllocations"]),
+    .testTarget(name: "CallsTests", dependencies: ["Calls", "Contract", "MediaModel"]),
+    .testTarget(name: "STOMPTests", dependencies: ["STOMP", .product(name: "NIOCore", package: "swift-nio")]),
+    .testTarget(name: "JSONTests", dependencies: ["JSON"]),
+    .testTarget(
+      name: "SFrameTests", dependencies: ["SFrame", .product(name: "Crypto", package: "swift-crypto")],
+      exclude: ["Vectors"]),
+    // Counts a thread's calls of malloc, for tests alone.
+    .target(name: "CAllocations", path: "Tests/CAllocations"),
+    .testTarget(name: "LinuxIOTests", dependencies: ["LinuxIO", "MediaModel", "CAllocations"]),
+    .testTarget(
+      name: "MediaPlaneTests",
+      dependencies: ["MediaPlane", "Forwarding", "Transport", "RTP", "LinuxIO", "MediaModel", "CAllocations"]),
+    .testTarget(
+      name: "SignalingTests",
+      dependencies: [
+        "MediaModel", "Contract", "Calls", "STOMP", "JSON", "Signaling",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      exclude: ["Vectors"]),
+    .testTarget(name: "ConclaveServerTests",
+      dependencies: ["ConclaveServer", "MediaModel", "Signaling", .product(name: "JWTKit", package: "jwt-kit")]),
+    .testTarget(
+      name: "ConclaveClientTests",
+      dependencies: [
+        "ConclaveClient", "ConclaveServer", "Contract", "MediaModel", "SFrame", "STOMP",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "CryptoExtras", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      exclude: ["Vectors"]),
+  ]
+)
+
+let settings: [SwiftSetting] = [
+  .treatAllWarnings(as: .error),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+for target in package.targets where target.type != .system {
+  target.swiftSettings = (target.swiftSettings ?? []) + settings
+}

@@ -1,0 +1,106 @@
+package import MediaModel
+
+package enum CallMedia: String, Codable, Sendable, Hashable { case audio, video }
+
+/// `policy` of a call; what `start` leaves out takes the default.
+package struct Policy: Codable, Sendable, Hashable {
+  package enum Invite: String, Codable, Sendable { case members, initiator }
+  package enum WhenBusy: String, Codable, Sendable { case ring, reject }
+
+  package var invite: Invite?
+  package var whenBusy: WhenBusy?
+  /// 5 to 120.
+  package var ringSeconds: Int?
+  package var screens: Int?
+  package var aloneSeconds: Int?
+  package var awaySeconds: Int?
+  package var connectSeconds: Int?
+  package var maxHours: Int?
+  package var rotateMinutes: Int?
+  package var codecs: [String]?
+
+  package init() {}
+}
+
+package enum CallPhase: String, Codable, Sendable { case ringing, active, ended }
+package enum MemberPhase: String, Codable, Sendable {
+  case ringing, joined, left, declined, missed, cancelled, disconnected
+}
+
+/// A call's state, as in replies and in `call.state` (protocol section 4).
+package struct CallState: Codable, Sendable, Hashable {
+  package var id: CallID
+  package var state: CallPhase
+  package var media: CallMedia
+  package var initiator: UserID
+  package var startedAt: Timestamp
+  package var epoch: UInt32
+  package var policy: Policy
+  package var members: [MemberState]
+  package var metadata: Base64Bytes?
+
+  package init(
+    id: CallID, state: CallPhase, media: CallMedia, initiator: UserID, startedAt: Timestamp, epoch: UInt32,
+    policy: Policy, members: [MemberState], metadata: Base64Bytes?
+  ) {
+    self.id = id
+    self.state = state
+    self.media = media
+    self.initiator = initiator
+    self.startedAt = startedAt
+    self.epoch = epoch
+    self.policy = policy
+    self.members = members
+    self.metadata = metadata
+  }
+}
+
+package struct MemberState: Codable, Sendable, Hashable {
+  package var user: UserID
+  package var name: String?
+  package var state: MemberPhase
+  package var participants: [ParticipantState]
+
+  package init(user: UserID, name: String?, state: MemberPhase, participants: [ParticipantState]) {
+    self.user = user
+    self.name = name
+    self.state = state
+    self.participants = participants
+  }
+}
+
+package struct ParticipantState: Codable, Sendable, Hashable {
+  package var participant: ParticipantNumber
+  package var device: DeviceID
+  package var joinId: Base64Bytes
+  /// Media flows.
+  package var connected: Bool
+  package var held: Bool
+  package var tracks: [TrackState]
+
+  package init(
+    participant: ParticipantNumber, device: DeviceID, joinId: Base64Bytes, connected: Bool, held: Bool,
+    tracks: [TrackState]
+  ) {
+    self.participant = participant
+    self.device = device
+    self.joinId = joinId
+    self.connected = connected
+    self.held = held
+    self.tracks = tracks
+  }
+}
+
+package struct TrackState: Codable, Sendable, Hashable {
+  package var track: TrackID
+  package var source: TrackSource
+  package var kind: MediaKind
+  package var muted: Bool
+
+  package init(track: TrackID, source: TrackSource, muted: Bool) {
+    self.track = track
+    self.source = source
+    self.kind = source.kind
+    self.muted = muted
+  }
+}

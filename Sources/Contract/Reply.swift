@@ -1,0 +1,171 @@
+package import MediaModel
+
+/// TURN servers for a client; credentials are time-limited.
+package struct ICE: Codable, Sendable, Hashable {
+  package struct Server: Codable, Sendable, Hashable {
+    package var urls: [String]
+    package var username: String?
+    package var credential: String?
+    package init(urls: [String], username: String? = nil, credential: String? = nil) {
+      self.urls = urls
+      self.username = username
+      self.credential = credential
+    }
+  }
+  package var servers: [Server]
+  package init(servers: [Server] = []) { self.servers = servers }
+}
+
+package enum RingResult: String, Codable, Sendable {
+  case ringing, offline, unavailable, busy
+  case noKeys = "no-keys"
+  case alreadyJoined = "already-joined"
+  case alreadyRinging = "already-ringing"
+}
+
+/// Reply of `start` (with `results`), `accept`, `join` and `rejoin`.
+package struct Joined: Codable, Sendable, Hashable {
+  package var call: CallState
+  package var participant: ParticipantNumber
+  package var ice: ICE
+  package var results: [UserID: RingResult]?
+  package init(call: CallState, participant: ParticipantNumber, ice: ICE, results: [UserID: RingResult]? = nil) {
+    self.call = call
+    self.participant = participant
+    self.ice = ice
+    self.results = results
+  }
+}
+
+package struct InviteResults: Codable, Sendable, Hashable {
+  package var results: [UserID: RingResult]
+  package init(results: [UserID: RingResult]) { self.results = results }
+}
+
+package struct Registered: Codable, Sendable, Hashable {
+  package var fingerprint: Base64Bytes
+  package init(fingerprint: Base64Bytes) { self.fingerprint = fingerprint }
+}
+
+package struct Devices: Codable, Sendable, Hashable {
+  package var devices: [DeviceEntry]
+  package init(devices: [DeviceEntry]) { self.devices = devices }
+}
+
+package struct CallList: Codable, Sendable, Hashable {
+  package var calls: [CallState]
+  package init(calls: [CallState]) { self.calls = calls }
+}
+
+package struct MediaAnswer: Codable, Sendable, Hashable {
+  package struct Track: Codable, Sendable, Hashable {
+    package var mid: String
+    package var track: TrackID
+    package init(mid: String, track: TrackID) {
+      self.mid = mid
+      self.track = track
+    }
+  }
+  package var sdp: String
+  package var tracks: [Track]
+  package var receive: [Slot]
+  package var rev: UInt64
+  package var unsupported: [TrackID]
+  package init(sdp: String, tracks: [Track], receive: [Slot], rev: UInt64, unsupported: [TrackID]) {
+    self.sdp = sdp
+    self.tracks = tracks
+    self.receive = receive
+    self.rev = rev
+    self.unsupported = unsupported
+  }
+}
+
+/// What stands in one slot, as in `receive` and `media.slots`.
+package struct Slot: Codable, Sendable, Hashable {
+  package var mid: String
+  package var track: TrackID
+  package var participant: ParticipantNumber
+  package var source: TrackSource
+  package init(_ assignment: SlotAssignment) {
+    mid = assignment.mid
+    track = assignment.track
+    participant = assignment.track.participant
+    source = assignment.source
+  }
+}
+
+package struct KeysDelivered: Codable, Sendable, Hashable {
+  package var delivered: [Device]
+  package var missing: [Device]
+  package init(delivered: [Device], missing: [Device]) {
+    self.delivered = delivered
+    self.missing = missing
+  }
+}
+
+/// Reply of `keys/list`: the newest epoch, switched to or not.
+package struct KeyList: Codable, Sendable, Hashable {
+  package var epoch: UInt32
+  package var mode: RotationMode
+  package var list: [ListEntry]
+  package var listHash: Base64Bytes
+  package init(epoch: UInt32, mode: RotationMode, list: [ListEntry], listHash: Base64Bytes) {
+    self.epoch = epoch
+    self.mode = mode
+    self.list = list
+    self.listHash = listHash
+  }
+}
+
+/// Why a request failed: the code of protocol section 9, and words that tell the reader what to do next.
+package struct RequestError: Error, Codable, Sendable, Hashable {
+  package enum Code: String, Codable, Sendable {
+    case requestInvalid = "request.invalid"
+    case requestUnknown = "request.unknown"
+    case requestTooLarge = "request.too-large"
+    case authForbidden = "auth.forbidden"
+    case rateLimited = "rate.limited"
+    case serverBusy = "server.busy"
+    case serverDraining = "server.draining"
+    case callNotFound = "call.not-found"
+    case callEnded = "call.ended"
+    case callNotRinging = "call.not-ringing"
+    case callAnsweredElsewhere = "call.answered-elsewhere"
+    case callNotJoined = "call.not-joined"
+    case callNotInitiator = "call.not-initiator"
+    case callFull = "call.full"
+    case callBusy = "call.busy"
+    case callInviteNotAllowed = "call.invite-not-allowed"
+    case callLinkInvalid = "call.link-invalid"
+    case userNotFound = "user.not-found"
+    case deviceNotFound = "device.not-found"
+    case keysEpochStale = "keys.epoch-stale"
+    case keysNotAllowed = "keys.not-allowed"
+    case keysTooLarge = "keys.too-large"
+    case mediaSDPInvalid = "media.sdp-invalid"
+    case mediaUnsupported = "media.unsupported"
+    case mediaTooManyTracks = "media.too-many-tracks"
+    case trackNotFound = "track.not-found"
+    case trackNotOwn = "track.not-own"
+    case screenBusy = "screen.busy"
+    case roleNotAllowed = "role.not-allowed"
+    case `internal` = "internal"
+  }
+  package var code: Code
+  package var message: String
+  package var field: String?
+  package var retryAfterMs: Int?
+
+  package init(_ code: Code, _ message: String, field: String? = nil, retryAfterMs: Int? = nil) {
+    self.code = code
+    self.message = message
+    self.field = field
+    self.retryAfterMs = retryAfterMs
+  }
+}
+
+/// The body of a reply with `status: error`.
+package struct ErrorReply: Codable, Sendable, Hashable {
+  package var error: RequestError
+  package init(error: RequestError) { self.error = error }
+}

@@ -1,0 +1,108 @@
+import CJansson
+
+/// JSON as the protocol wants it, by jansson: duplicate keys refused, depth limited, 64-bit integers exact, unknown members ignored.
+package enum JSON {
+  /// Arrays and objects within each other, at most.
+  package static let maximumDepth = 64
+
+  /// - Returns: compact UTF-8 text of `value` without a NUL byte.
+  /// - Throws: `JSONError` when `value` cannot be written, for example a number that is not finite.
+  package static func encode(_ value: some Encodable) throws(JSONError) -> [UInt8] {
+    do {
+      let root = ValueEncoder(codingPath: [])
+      defer { root.release() }
+      try value.encode(to: root)
+      return try root.text()
+    } catch {
+      throw JSONError(error)
+    }
+  }
+
+  /// - Throws: `JSONError` with the member that is missing or of the wrong type, never with the input's text.
+  package static func decode<Value: Decodable>(
+    _ type: Value.Type, from bytes: UnsafeRawBufferPointer
+  ) throws(JSONError) -> Value {
+    guard depth(of: bytes) <= maximumDepth else {
+      throw JSONError(reason: "nested deeper than \(maximumDepth); flatten it")
+    }
+    var failure = json_error_t()
+    let flags = Int(JSON_REJECT_DUPLICATES)
+    guard let root = json_loadb(bytes.baseAddress, bytes.count, flags, &failure) else {
+      throw JSONError(reason: "not JSON at byte \(failure.position), or a member stands twice")
+    }
+    defer { json_decref(root) }
+    do {
+      return try type.init(from: ValueDecoder(value: root, codingPath: []))
+    } catch {
+      throw JSONError(error)
+    }
+  }
+
+  package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws(JSONError) -> Value {
+    do {
+      return try bytes.withUnsafeBytes { try decode(type, from: $0) }
+    } catch {
+      throw error as? JSONError ?? JSONError(error)
+    }
+  }
+
+  /// jansson's own limit is 2,048, so count brackets outside of strings before it recurses.
+  private static func depth(of bytes: UnsafeRawBufferPointer) -> Int {
+    var depth = 0
+    var deepest = 0
+    var inString = false
+    var escaped = false
+    for byte in bytes {
+      if inString {
+        if escaped {
+          escaped = false
+        } else if byte == UInt8(ascii: "\\") {
+          escaped = true
+        } else if byte == UInt8(ascii: "\"") {
+          inString = false
+        }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""): inString = true
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        depth += 1
+        deepest = max(deepest, depth)
+      case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+      default: break
+      }
+    }
+    return deepest
+  }
+}
+
+/// Why a value could not be read or written.
+package struct JSONError: Error, Equatable {
+  /// The member concerned, as a dotted path ("callees.0"), where it is known.
+  package var field: String?
+  package var reason: String
+
+  package init(field: String? = nil, reason: String) {
+    self.field = field
+    self.reason = reason
+  }
+
+  init(_ error: any Error) {
+    switch error {
+    case let error as JSONError: self = error
+    case DecodingError.keyNotFound(let key, let context):
+      self.init(path: context.codingPath + [key], reason: "is missing")
+    case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
+      DecodingError.dataCorrupted(let context):
+      self.init(path: context.codingPath, reason: context.debugDescription)
+    case EncodingError.invalidValue(_, let context):
+      self.init(path: context.codingPath, reason: context.debugDescription)
+    default: self.init(reason: "cannot be read or written as JSON")
+    }
+  }
+
+  private init(path: [any CodingKey], reason: String) {
+    let field = path.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(separator: ".")
+    self.init(field: field.isEmpty ? nil : field, reason: reason)
+  }
+}

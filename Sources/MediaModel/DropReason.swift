@@ -1,0 +1,49 @@
+/// Why a datagram, or one receiver's copy of it, was not used. Everything that is dropped is counted under one of these, and nothing else happens.
+package enum DropReason: UInt8, Sendable, CaseIterable {
+  /// The first byte belongs to no protocol of RFC 7983.
+  case unknownKind
+  /// Too short, or its lengths contradict each other.
+  case malformed
+  /// A message that this side never answers: a STUN response at the server, a method other than Binding.
+  case unexpected
+  /// A check for a fragment that no peer has, or another datagram from an address that passed no check.
+  case unknownPeer
+  /// The integrity check, the SRTP tag or the certificate's fingerprint is wrong.
+  case unauthenticated
+  /// Seen before, or too old for the replay window.
+  case replayed
+  /// One peer uses more SSRCs than are kept.
+  case tooManySources
+  /// Media or DTLS before the peer's keys are there, or after they are gone.
+  case notConnected
+  /// Longer than an Ethernet frame holds.
+  case tooLong
+  /// An authentic check from an address that belongs to another live peer.
+  case addressTaken
+  /// An authentic check with what this side does not do; it is answered with an error.
+  case refused
+  /// A handshake that failed.
+  case handshakeFailed
+  /// An SSRC that is neither announced nor names a track by its MID extension.
+  case unknownStream
+  /// A media packet that came already, as itself or as RTX.
+  case duplicate
+  /// Too far behind the newest packet of its stream.
+  case late
+  /// Of a muted track.
+  case muted
+  /// A payload type that was not negotiated, with the sender or with this receiver.
+  case payloadType
+  /// An RTX packet without a packet in it: a probe.
+  case emptyRetransmission
+  /// To a slot that waits for a key frame.
+  case awaitingKeyFrame
+  /// From before a slot took its source.
+  case beforeSwitch
+  /// No room for what should be sent.
+  case outboxFull
+  /// The cipher refused: a sequence number that was used, or a fault of ours.
+  case notProtected
+  /// Asked for again, but not kept, or beyond the peer's budget.
+  case notRetransmitted
+}

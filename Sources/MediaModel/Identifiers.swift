@@ -1,0 +1,132 @@
+/// An id of the protocol: 1 to 128 bytes of `A-Z a-z 0-9 . _ ~ @ + -` (protocol section 2).
+package protocol ProtocolIdentifier: Hashable, Comparable, Sendable, Codable, CodingKeyRepresentable {
+  var text: String { get }
+  init(unchecked text: String)
+}
+
+extension ProtocolIdentifier {
+  /// nil when `text` breaks the protocol's rule for ids.
+  package init?(_ text: String) {
+    guard (1...128).contains(text.utf8.count), text.utf8.allSatisfy(isIdentifierByte) else { return nil }
+    self.init(unchecked: text)
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let text = try container.decode(String.self)
+    guard let value = Self(text) else {
+      throw DecodingError.dataCorruptedError(
+        in: container, debugDescription: "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
+    }
+    self = value
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
+  }
+
+  package var codingKey: any CodingKey { IdentifierKey(stringValue: text) }
+
+  package init?<Key: CodingKey>(codingKey: Key) { self.init(codingKey.stringValue) }
+
+  /// Ids sort as bytes: the protocol's lists do (section 5, "List").
+  package static func < (a: Self, b: Self) -> Bool { a.text.utf8.lexicographicallyPrecedes(b.text.utf8) }
+}
+
+private struct IdentifierKey: CodingKey {
+  var stringValue: String
+  var intValue: Int? { nil }
+  init(stringValue: String) { self.stringValue = stringValue }
+  init?(intValue: Int) { nil }
+}
+
+private func isIdentifierByte(_ byte: UInt8) -> Bool {
+  switch byte {
+  case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"),
+    UInt8(ascii: "@"), UInt8(ascii: "+"), UInt8(ascii: "-"):
+    true
+  default: false
+  }
+}
+
+/// A user of the app. Personal: it has no description, so that no log can hold it.
+package struct UserID: ProtocolIdentifier {
+  package let text: String
+  package init(unchecked text: String) { self.text = text }
+}
+
+/// One device of a user; unique within the user only. Personal, as `UserID`.
+package struct DeviceID: ProtocolIdentifier {
+  package let text: String
+  package init(unchecked text: String) { self.text = text }
+}
+
+/// A device with its user: what an envelope is addressed to.
+package struct Device: Hashable, Comparable, Sendable, Codable {
+  package var user: UserID
+  package var device: DeviceID
+
+  package init(user: UserID, device: DeviceID) {
+    self.user = user
+    self.device = device
+  }
+
+  package static func < (a: Device, b: Device) -> Bool { a.user == b.user ? a.device < b.device : a.user < b.user }
+}
+
+extension UserID: CustomStringConvertible { package var description: String { "user" } }
+extension DeviceID: CustomStringConvertible { package var description: String { "device" } }
+
+/// A call. Prints its first 6 characters, enough to follow one call through a log.
+package struct CallID: ProtocolIdentifier, CustomStringConvertible {
+  package let text: String
+  package init(unchecked text: String) { self.text = text }
+  package var description: String { String(text.prefix(6)) }
+}
+
+/// A device's place in a call: a number from 1, never used twice in a call.
+package typealias ParticipantNumber = UInt32
+
+/// A track: `participant.n`, n from 1 to 255.
+package struct TrackID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+  package var participant: ParticipantNumber
+  package var index: UInt8
+
+  package init(participant: ParticipantNumber, index: UInt8) {
+    self.participant = participant
+    self.index = index
+  }
+
+  package init?(_ text: String) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 2, let participant = ParticipantNumber(parts[0]), let index = UInt8(parts[1]), index > 0
+    else { return nil }
+    self.init(participant: participant, index: index)
+    guard description == text else { return nil }
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    guard let track = TrackID(try container.decode(String.self)) else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "a track is written participant.n")
+    }
+    self = track
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
+  }
+
+  package var description: String { "\(participant).\(index)" }
+
+  package static func < (a: TrackID, b: TrackID) -> Bool { (a.participant, a.index) < (b.participant, b.index) }
+}
+
+/// One participant's transport on the media plane; made by the control plane, never used twice.
+package struct PeerID: Hashable, Sendable {
+  package var rawValue: UInt64
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
+}

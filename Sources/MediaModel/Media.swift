@@ -1,0 +1,92 @@
+package enum MediaKind: String, Sendable, Hashable, Codable { case audio, video }
+
+/// What a track shows or lets hear (protocol section 6).
+package enum TrackSource: String, Sendable, Hashable, Codable {
+  case microphone, camera, screen
+  case screenAudio = "screen-audio"
+
+  package var kind: MediaKind {
+    switch self {
+    case .microphone, .screenAudio: .audio
+    case .camera, .screen: .video
+    }
+  }
+}
+
+/// One payload format of an m-line (RFC 8866 a=rtpmap, a=fmtp, a=rtcp-fb) with its RTX payload type (RFC 4588).
+package struct PayloadFormat: Sendable, Hashable {
+  package var payloadType: UInt8
+  /// As offered: "VP8", "opus", "H264".
+  package var codec: String
+  package var clockRate: UInt32
+  /// nil for video.
+  package var channels: UInt8?
+  /// The text behind a=fmtp:PT, or "".
+  package var parameters: String
+  package var rtxPayloadType: UInt8?
+  package var nack: Bool
+  package var pli: Bool
+
+  package init(
+    payloadType: UInt8, codec: String, clockRate: UInt32, channels: UInt8? = nil, parameters: String = "",
+    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false
+  ) {
+    self.payloadType = payloadType
+    self.codec = codec
+    self.clockRate = clockRate
+    self.channels = channels
+    self.parameters = parameters
+    self.rtxPayloadType = rtxPayloadType
+    self.nack = nack
+    self.pli = pli
+  }
+
+  /// Whether a stream of `self` can be sent to a receiver as `other`: same codec, clock and the parameters that change decoding (H.264 profile and packetization mode, VP9 and AV1 profile).
+  package func carries(_ other: PayloadFormat) -> Bool {
+    codec.lowercased() == other.codec.lowercased() && clockRate == other.clockRate
+      && ["profile-level-id", "packetization-mode", "profile-id", "profile"].allSatisfy {
+        parameter($0) == other.parameter($0)
+      }
+  }
+
+  private func parameter(_ name: String) -> Substring? {
+    for item in parameters.split(separator: ";") {
+      let pair = item.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+      if pair.count == 2, pair[0].lowercased() == name { return pair[1] }
+    }
+    return nil
+  }
+}
+
+/// Ids (RFC 8285, 1 to 255; 0 = not negotiated) of the header extensions that the SFU reads or passes on, the same for all m-lines of a bundle.
+package struct HeaderExtensionIDs: Sendable, Hashable {
+  package var mid: UInt8 = 0
+  package var rid: UInt8 = 0
+  package var repairedRID: UInt8 = 0
+  package var audioLevel: UInt8 = 0
+  package var videoOrientation: UInt8 = 0
+  package var absoluteSendTime: UInt8 = 0
+  package var playoutDelay: UInt8 = 0
+  package init() {}
+}
+
+package struct ICECredentials: Sendable, Hashable {
+  package var fragment: String
+  package var password: String
+  package init(fragment: String, password: String) {
+    self.fragment = fragment
+    self.password = password
+  }
+}
+
+extension ICECredentials: CustomStringConvertible { package var description: String { "credentials" } }
+
+/// A certificate's digest, as in a=fingerprint (RFC 8122): lower-case hash name and raw bytes.
+package struct CertificateFingerprint: Sendable, Hashable {
+  package var hash: String
+  package var digest: [UInt8]
+  package init(hash: String, digest: [UInt8]) {
+    self.hash = hash
+    self.digest = digest
+  }
+}

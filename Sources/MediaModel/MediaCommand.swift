@@ -1,0 +1,129 @@
+/// A participant's track as the SFU receives it.
+package struct UpTrackDescription: Sendable, Hashable {
+  package var track: TrackID
+  package var source: TrackSource
+  package var mid: String
+  package var muted: Bool
+  package var formats: [PayloadFormat]
+  /// Announced primary SSRCs; empty when the stream is found by its MID extension.
+  package var ssrcs: [UInt32]
+  package var rtx: [UInt32: UInt32]
+
+  package init(
+    track: TrackID, source: TrackSource, mid: String, muted: Bool, formats: [PayloadFormat], ssrcs: [UInt32],
+    rtx: [UInt32: UInt32]
+  ) {
+    self.track = track
+    self.source = source
+    self.mid = mid
+    self.muted = muted
+    self.formats = formats
+    self.ssrcs = ssrcs
+    self.rtx = rtx
+  }
+}
+
+/// A recvonly m-line: a place that the SFU fills with one track at a time, under one SSRC for its life (protocol section 6).
+package struct SlotDescription: Sendable, Hashable {
+  package var mid: String
+  package var kind: MediaKind
+  package var ssrc: UInt32
+  package var rtxSSRC: UInt32
+  package var formats: [PayloadFormat]
+
+  package init(mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32, formats: [PayloadFormat]) {
+    self.mid = mid
+    self.kind = kind
+    self.ssrc = ssrc
+    self.rtxSSRC = rtxSSRC
+    self.formats = formats
+  }
+}
+
+/// All that the SFU knows of one participant's connection; a later one for the same peer replaces it.
+package struct PeerConfiguration: Sendable, Hashable {
+  package var peer: PeerID
+  package var call: CallID
+  package var participant: ParticipantNumber
+  package var local: ICECredentials
+  package var remote: ICECredentials
+  package var fingerprint: CertificateFingerprint
+  package var extensions: HeaderExtensionIDs
+  package var tracks: [UpTrackDescription]
+  package var slots: [SlotDescription]
+
+  package init(
+    peer: PeerID, call: CallID, participant: ParticipantNumber, local: ICECredentials, remote: ICECredentials,
+    fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs, tracks: [UpTrackDescription],
+    slots: [SlotDescription]
+  ) {
+    self.peer = peer
+    self.call = call
+    self.participant = participant
+    self.local = local
+    self.remote = remote
+    self.fingerprint = fingerprint
+    self.extensions = extensions
+    self.tracks = tracks
+    self.slots = slots
+  }
+}
+
+/// From the control plane to a worker.
+package enum MediaCommand: Sendable {
+  /// Add a peer, or change it. Answered by `.configured` with the same request number.
+  case configure(PeerConfiguration, request: UInt64)
+  case remove(PeerID)
+  case mute(PeerID, TrackID, Bool)
+  /// The server itself ended this track of the peer (a screen that another replaced): it is received and forwarded no more, until a configuration names it again.
+  case removeTrack(PeerID, TrackID)
+
+  /// The peer that it is about.
+  package var peer: PeerID {
+    switch self {
+    case .configure(let configuration, _): configuration.peer
+    case .remove(let peer), .mute(let peer, _, _), .removeTrack(let peer, _): peer
+    }
+  }
+}
+
+/// What stands in one slot.
+package struct SlotAssignment: Sendable, Hashable {
+  package var mid: String
+  package var track: TrackID
+  package var source: TrackSource
+  package init(mid: String, track: TrackID, source: TrackSource) {
+    self.mid = mid
+    self.track = track
+    self.source = source
+  }
+}
+
+/// A peer's whole slot map; `revision` rises with each change.
+package struct SlotMap: Sendable, Hashable {
+  package var revision: UInt64
+  package var slots: [SlotAssignment]
+  /// Tracks that no slot of this peer can carry, for want of their codec.
+  package var unsupported: [TrackID]
+  package init(revision: UInt64, slots: [SlotAssignment], unsupported: [TrackID]) {
+    self.revision = revision
+    self.slots = slots
+    self.unsupported = unsupported
+  }
+}
+
+/// From a worker to the control plane.
+package enum MediaEvent: Sendable {
+  /// `.configure` has been carried out.
+  case configured(PeerID, request: UInt64, SlotMap)
+  /// The slots changed by themselves (a track came or went, or another spoke).
+  case slots(PeerID, SlotMap)
+  /// ICE and DTLS are up: media can flow.
+  case connected(PeerID)
+  /// Nothing authentic was heard for `silence`, or the peer closed DTLS (`silence` is then zero).
+  case disconnected(PeerID, silence: Duration)
+  /// The peer wants this many slots in all, more than it has.
+  case need(PeerID, audio: Int, video: Int)
+  /// The loudest first; at most every 300 ms a call, and only on change.
+  case speakers(CallID, [ParticipantNumber])
+}

@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+/// What each target may import of ours, from bottom to top: an arrow that is not here, or that points up, fails.
+private let arrows: [(target: String, imports: Set<String>)] = [
+  ("MediaModel", []),
+  ("Contract", ["MediaModel"]),
+  ("RTP", []),
+  ("SDP", ["MediaModel"]),
+  ("Transport", ["MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
+  ("Forwarding", ["MediaModel", "RTP", "Transport"]),
+  ("Calls", ["MediaModel", "Contract"]),
+  ("STOMP", []),
+  ("JSON", ["CJansson"]),
+  ("SFrame", []),
+  ("LinuxIO", ["MediaModel", "CLinux"]),
+  ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
+  ("Signaling", ["MediaModel", "Contract", "Calls", "STOMP", "JSON"]),
+  (
+    "ConclaveServer",
+    ["MediaModel", "Contract", "SDP", "Calls", "Signaling", "MediaPlane", "Forwarding", "LinuxIO", "JSON", "Transport"]
+  ),
+  ("conclave", ["ConclaveServer", "MediaModel"]),
+  ("ConclaveClient", ["MediaModel", "Contract", "STOMP", "SFrame"]),
+  (
+    "loadtest",
+    ["ConclaveClient", "Contract", "MediaModel", "SDP", "SFrame", "Transport", "RTP", "LinuxIO", "JSON"]
+  ),
+]
+
+/// The pure cores, and the modules of others that each may use.
+private let pure: [String: Set<String>] = [
+  "MediaModel": [], "Contract": [], "RTP": [], "SDP": [], "Transport": [], "Forwarding": [], "Calls": [],
+  "STOMP": ["NIOCore"], "JSON": [], "SFrame": ["Crypto"],
+]
+
+private let cModules = ["CLinux", "COpenSSL", "CSRTP", "CSTUN", "CJansson"]
+
+@Test func everyImportFollowsAnArrow() throws {
+  let ours = Set(arrows.map(\.target) + cModules)
+  for (target, allowed) in arrows {
+    for (file, module) in try imports(of: target) where ours.contains(module) && module != target {
+      #expect(allowed.contains(module), "\(file) imports \(module): \(target) may not; turn the arrow round")
+    }
+  }
+}
+
+@Test func arrowsPointDownward() {
+  var below: Set<String> = Set(cModules)
+  for (target, allowed) in arrows {
+    #expect(allowed.isSubset(of: below), "\(target) imports what stands above it: \(allowed.subtracting(below))")
+    below.insert(target)
+  }
+}
+
+@Test func pureCoresKnowNoSocketNoClockAndNoFoundation() throws {
+  let ours = Set(arrows.map(\.target) + cModules)
+  for (target, others) in pure {
+    for (file, module) in try imports(of: target) where !ours.contains(module) {
+      #expect(others.contains(module), "\(file) imports \(module); a pure core takes time and bytes as arguments")
+    }
+    for (file, text) in try sources(of: target) {
+      for clock in ["ContinuousClock", "SuspendingClock", "clock_gettime", "SystemRandomNumberGenerator"] {
+        #expect(!text.contains(clock), "\(file) uses \(clock); a pure core takes time and randomness as arguments")
+      }
+    }
+  }
+}
+
+@Test func everyCModuleHasOneSwiftImporter() throws {
+  for module in cModules {
+    let importers = try arrows.map(\.target).filter { target in
+      try imports(of: target).contains { $0.module == module }
+    }
+    #expect(importers.count == 1, "\(module) is imported by \(importers)")
+  }
+}
+
+@Test func everyTargetIsInTheTable() throws {
+  let folders = try FileManager.default.contentsOfDirectory(atPath: root + "/Sources")
+  #expect(Set(folders).subtracting(cModules) == Set(arrows.map(\.target)).subtracting(["loadtest"]))
+}
+
+@Test func publicIsForTheClientLibraryAlone() throws {
+  for (target, _) in arrows where target != "ConclaveClient" {
+    for (file, text) in try sources(of: target) {
+      let lines = text.split(separator: "\n").map { $0.drop { $0 == " " } }
+      #expect(!lines.contains { $0.hasPrefix("public ") || $0.hasPrefix("open ") }, "\(file) says public; say package")
+    }
+  }
+}
+
+/// The repository's root, from this file's place.
+private let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+  .deletingLastPathComponent().path
+
+private func sources(of target: String) throws -> [(file: String, text: String)] {
+  let folder = target == "loadtest" ? root + "/loadtest" : root + "/Sources/" + target
+  let names = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".swift") }
+  #expect(!names.isEmpty, "\(target) has no source")
+  return try names.map { ("\(target)/\($0)", try String(contentsOfFile: folder + "/" + $0, encoding: .utf8)) }
+}
+
+private func imports(of target: String) throws -> [(file: String, module: String)] {
+  try sources(of: target).flatMap { file, text in
+    text.split(separator: "\n").compactMap { line in
+      var words = line.split(separator: " ")
+      if words.first == "@testable" || words.first == "@preconcurrency" { words.removeFirst() }
+      if let first = words.first, ["package", "public", "internal", "private", "fileprivate"].contains(first) {
+        words.removeFirst()
+      }
+      guard words.first == "import",
+        let module = words.dropFirst().first(where: { !["struct", "class", "func", "enum", "protocol"].contains($0) })
+      else { return nil }
+      return (file, String(module.split(separator: ".")[0]))
+    }
+  }
+}

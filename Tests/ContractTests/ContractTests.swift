@@ -1,0 +1,89 @@
+import Contract
+import JSON
+import MediaModel
+import Testing
+
+@Test(arguments: ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy", "+/+/"])
+func base64SurvivesThereAndBack(text: String) {
+  #expect(Base64Bytes(base64: text)?.base64 == text)
+}
+
+@Test(arguments: ["Z", "Zg", "Zg=", "Zh==", "Zm9=", "Z===", "Zm9v=", "====", "Zm 9", "-_-_", "Zg==Zg=="])
+func base64IsCanonicalOrRefused(text: String) {
+  #expect(Base64Bytes(base64: text) == nil)
+}
+
+@Test(arguments: [
+  "/app", "/app/", "/app/calls", "/app/calls/", "/app/calls/a b/state", "/app/calls//state", "/app/calls/x/explode",
+  "/app/calls/x/state/more", "/app/calls/x/tracks/1", "/app/calls/x/tracks/1.0", "/app/calls/x/tracks/01.1",
+  "/topic/calls/x", "app/calls/list", "/app/calls/x/keys/steal",
+])
+func unknownDestinationsAreNoRequests(destination: String) throws {
+  #expect(try Request(destination: destination) { type in try JSON.decode(type, from: Array("{}".utf8)) } == nil)
+}
+
+@Test(arguments: requests)
+func aRequestIsReadWhereAClientSendsIt(destination: String, body: String) throws {
+  let request = try #require(
+    try Request(destination: destination) { type in try JSON.decode(type, from: Array(body.utf8)) })
+  #expect(request.destination == destination)
+  #expect(String(decoding: try JSON.encode(AnyBody(request.body)), as: UTF8.self) == body)
+}
+
+private let requests = [
+  ("/app/devices/register", #"{"name":"Phone","keys":[{"use":"wrap","alg":"X","publicKey":"AA=="}]}"#),
+  ("/app/devices/list", #"{"users":["alice","bob"]}"#),
+  ("/app/calls/start", #"{"callees":["bob"],"media":"video","policy":{"ringSeconds":10},"joinId":"AA=="}"#),
+  ("/app/calls/c1/accept", #"{"joinId":"AA==","joinKey":{"alg":"X","publicKey":"AA==","signature":"AA=="}}"#),
+  ("/app/calls/c1/decline", #"{"reason":"busy"}"#),
+  ("/app/calls/c1/invite", #"{"callees":["eve"],"metadata":"AA=="}"#),
+  ("/app/calls/c1/cancel", #"{"callees":["eve"]}"#),
+  ("/app/calls/c1/join", "{}"),
+  ("/app/calls/c1/rejoin", #"{"joinId":"AA=="}"#),
+  ("/app/calls/c1/leave", "{}"),
+  ("/app/calls/c1/end", "{}"),
+  ("/app/calls/c1/state", "{}"),
+  ("/app/calls/list", "{}"),
+  ("/app/calls/c1/media", #"{"sdp":"v=0","tracks":[{"mid":"0","source":"screen-audio"}]}"#),
+  ("/app/calls/c1/tracks/1.2", #"{"muted":true}"#),
+  (
+    "/app/calls/c1/keys",
+    #"{"epoch":2,"envelopes":[{"epoch":2,"to":{"user":"bob","device":"p"},"alg":"X","ciphertext":"AA==","encryptedAESKey":"AA=="}]}"#
+  ),
+  ("/app/calls/c1/keys/request", #"{"epoch":2}"#),
+  ("/app/calls/c1/keys/list", "{}"),
+]
+
+@Test func anEnvelopeIsReadByEitherNameOfItsCiphertext() throws {
+  let text = #"{"epoch":1,"to":{"user":"a","device":"b"},"alg":"X","encryptedAESKey":"AQ=="}"#
+  #expect(try JSON.decode(Envelope.self, from: Array(text.utf8)).ciphertext.bytes == [1])
+}
+
+@Test func anEventHasItsMembersBesideTheTime() throws {
+  let track = TrackState(track: TrackID(participant: 1, index: 2), source: .camera, muted: false)
+  let message = EventMessage(
+    at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .trackRemoved(TrackChange(track, cause: .replaced)))
+  #expect(
+    String(decoding: try JSON.encode(message), as: UTF8.self)
+      == #"{"at":5,"call":"c1","track":"1.2","source":"camera","kind":"video","muted":false,"participant":1,"cause":"replaced"}"#
+  )
+}
+
+@Test(arguments: ["", "a b", "é", "a/b", String(repeating: "a", count: 129)])
+func idsOutsideTheRuleAreRefused(text: String) {
+  #expect(UserID(text) == nil)
+}
+
+@Test func idsAndSecretsDoNotPrint() throws {
+  let user = try #require(UserID("alice"))
+  let device = Device(user: user, device: try #require(DeviceID("laptop")))
+  #expect(!"\(device) \(user)".contains("alice"))
+  #expect(!"\(Base64Bytes([1, 2, 3]))".contains("AQID"))
+}
+
+/// Lets an existential body be written.
+private struct AnyBody: Encodable {
+  let body: any Encodable
+  init(_ body: any Encodable) { self.body = body }
+  func encode(to encoder: any Encoder) throws { try body.encode(to: encoder) }
+}

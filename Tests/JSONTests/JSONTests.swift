@@ -1,0 +1,80 @@
+import JSON
+import Testing
+
+private struct Sample: Codable, Equatable {
+  var name: String
+  var size: Int64
+  var flag: Bool?
+  var list: [UInt8]
+  var nested: [String: Double]
+}
+
+@Test func aValueSurvivesThereAndBack() throws {
+  let sample = Sample(
+    name: "a\"\\\u{1}é😀", size: 9_007_199_254_740_993, flag: true, list: [0, 255], nested: ["x": 0.5])
+  #expect(try JSON.decode(Sample.self, from: JSON.encode(sample)) == sample)
+}
+
+@Test func absentOptionalsAreNotWritten() throws {
+  let text = String(
+    decoding: try JSON.encode(Sample(name: "", size: 0, flag: nil, list: [], nested: [:])), as: UTF8.self)
+  #expect(text == #"{"name":"","size":0,"list":[],"nested":{}}"#)
+}
+
+@Test(arguments: [
+  (#"{"name":"a","name":"b"}"#, nil as String?), ("", nil), ("{", nil), ("[1]", nil), (#"{"size":1}"#, "name"),
+  (#"{"name":1}"#, "name"), (#"{"name":"","size":1.0}"#, "size"), (#"{"name":"","size":9223372036854775808}"#, nil),
+  (#"{"name":"","size":1,"list":[1,256]}"#, "list.1"),
+  (#"{"name":"","size":1,"list":[],"nested":{"x":"y"}}"#, "nested.x"),
+  ("{\"name\":\"\\u0000\",\"size\":1}", nil),
+])
+func badInputNamesTheMember(text: String, field: String?) {
+  let error = #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: Array(text.utf8)) }
+  #expect(error?.field == field)
+}
+
+@Test func anErrorNeverRepeatsTheInput() {
+  let error = #expect(throws: JSONError.self) {
+    try JSON.decode(Sample.self, from: Array(#"{"name":{"secret-token":1}}"#.utf8))
+  }
+  #expect(error.map { !"\($0)".contains("secret-token") } == true)
+}
+
+@Test func depthIsLimitedBeforeTheParserRecurses() throws {
+  let deep = { (n: Int) in Array((String(repeating: "[", count: n) + String(repeating: "]", count: n)).utf8) }
+  #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: deep(100_000)) }
+  let inAString = Array(
+    (#"{"name":""# + String(repeating: "[", count: 100) + #"","size":1,"list":[],"nested":{}}"#).utf8)
+  #expect(try JSON.decode(Sample.self, from: inAString).size == 1)
+}
+
+@Test func numbersThatAreNotFiniteAreRefused() {
+  let error = #expect(throws: JSONError.self) {
+    try JSON.encode(Sample(name: "", size: 0, flag: nil, list: [], nested: ["x": .infinity]))
+  }
+  #expect(error?.field == "nested.x")
+}
+
+@Test func mutatedInputNeverTraps() throws {
+  let valid = Array(#"{"name":"a","size":-12,"flag":false,"list":[1,2,3],"nested":{"x":1e3}}"#.utf8)
+  var generator = SeededGenerator(seed: 7)
+  for _ in 0..<20_000 {
+    var bytes = valid
+    for _ in 0...Int.random(in: 0..<4, using: &generator) {
+      bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: .min ... .max, using: &generator)
+    }
+    bytes.removeLast(Int.random(in: 0..<4, using: &generator))
+    _ = try? JSON.decode(Sample.self, from: bytes)
+  }
+}
+
+private struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+  init(seed: UInt64) { state = seed }
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = (state ^ state >> 30) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
+    return z ^ z >> 31
+  }
+}
