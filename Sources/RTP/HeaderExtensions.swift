@@ -1,0 +1,85 @@
+/// The elements of an RTP header extension in the one-byte (0xBEDE) or two-byte (0x100x) form of RFC 8285.
+///
+/// It holds offsets only; each call is given the packet that the header was read from.
+package struct HeaderExtensions: Equatable, Sendable {
+  /// One element's data; offsets count from the packet's start.
+  package struct Element: Equatable, Sendable {
+    package var id: UInt8
+    package var offset: Int
+    package var length: Int
+
+    package var range: Range<Int> { offset..<offset + length }
+  }
+
+  package let hasTwoByteHeaders: Bool
+  private let offset: Int
+  private let end: Int
+
+  /// nil when the packet has no extension, or one of another profile.
+  package init?(_ header: RTPHeader) {
+    switch header.extensionProfile {
+    case 0xbede: hasTwoByteHeaders = false
+    case 0x1000...0x100f: hasTwoByteHeaders = true
+    default: return nil
+    }
+    offset = header.extensionOffset
+    end = header.extensionOffset + header.extensionLength
+  }
+
+  /// The first element with this id; nil when there is none before the end or the first broken element.
+  package func element(_ id: UInt8, in packet: UnsafeRawBufferPointer) -> Element? {
+    var position = offset
+    while let element = next(from: &position, in: packet) {
+      if element.id == id { return element }
+    }
+    return nil
+  }
+
+  /// Gives each element the id that `map` has for it. An element whose new id is 0, or too large for the one-byte form, becomes
+  /// padding; so does everything from the first broken element on, so that a receiver reads none of a peer's own ids.
+  package func rewriteIDs(by map: borrowing HeaderExtensionMap, in packet: UnsafeMutableRawBufferPointer) {
+    let bytes = UnsafeRawBufferPointer(packet)
+    var position = offset
+    var erased = offset
+    while let element = next(from: &position, in: bytes) {
+      let id = map[element.id]
+      if hasTwoByteHeaders {
+        if id == 0 { erase(element.offset - 2..<position, in: packet) } else { packet[element.offset - 2] = id }
+      } else if id == 0 || id > 14 {
+        erase(element.offset - 1..<position, in: packet)
+      } else {
+        packet[element.offset - 1] = id << 4 | packet[element.offset - 1] & 0x0f
+      }
+      erased = position
+    }
+    erase(erased..<end, in: packet)
+  }
+
+  /// The element at or behind `position`, which then stands behind it.
+  private func next(from position: inout Int, in packet: UnsafeRawBufferPointer) -> Element? {
+    while position < end, packet[position] == 0 { position += 1 }
+    guard position < end else { return nil }
+    let id: UInt8
+    let start: Int
+    let length: Int
+    if hasTwoByteHeaders {
+      guard position + 2 <= end else { return nil }
+      id = packet[position]
+      length = Int(packet[position + 1])
+      start = position + 2
+    } else {
+      id = packet[position] >> 4
+      // 15 ends the elements (RFC 8285 section 4.2); 0 with a length is padding that hides data.
+      guard id != 15, id != 0 else { return nil }
+      length = Int(packet[position] & 0x0f) + 1
+      start = position + 1
+    }
+    guard start + length <= end else { return nil }
+    position = start + length
+    return Element(id: id, offset: start, length: length)
+  }
+
+  private func erase(_ range: Range<Int>, in packet: UnsafeMutableRawBufferPointer) {
+    UnsafeMutableRawBufferPointer(rebasing: packet[range]).initializeMemory(as: UInt8.self, repeating: 0)
+  }
+}

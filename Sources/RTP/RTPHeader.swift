@@ -1,0 +1,57 @@
+/// The header of an RTP packet (RFC 3550 section 5.1) as numbers and offsets into the packet it was read from.
+///
+/// It is read from a packet whose SRTP protection has been removed, for the padding's length is part of what SRTP encrypts.
+package struct RTPHeader: Equatable, Sendable {
+  package var marker: Bool
+  package var payloadType: UInt8
+  package var sequenceNumber: UInt16
+  package var timestamp: UInt32
+  package var ssrc: UInt32
+  /// Bytes before the payload: the fixed part, CSRCs and header extensions.
+  package var headerLength: Int
+  /// Bytes between header and padding.
+  package var payloadLength: Int
+  /// Bytes of padding at the packet's end, its count included; 0 without padding.
+  package var paddingLength: Int
+  /// "Defined by profile" of the header extension (RFC 3550 section 5.3.1); 0 when there is none.
+  package var extensionProfile: UInt16
+  /// Where the extension's elements begin: behind profile and length.
+  package var extensionOffset: Int
+  /// Bytes of the extension's elements.
+  package var extensionLength: Int
+
+  /// Bytes of a header without CSRCs and extension.
+  package static let fixedLength = 12
+
+  /// nil when `packet` is no RTP version 2 packet or its lengths contradict each other.
+  package init?(parsing packet: UnsafeRawBufferPointer) {
+    guard packet.count >= Self.fixedLength, packet[0] >> 6 == 2 else { return nil }
+    var offset = Self.fixedLength + 4 * Int(packet[0] & 0x0f)
+    extensionProfile = 0
+    extensionOffset = 0
+    extensionLength = 0
+    if packet[0] & 0x10 != 0 {
+      guard offset + 4 <= packet.count else { return nil }
+      extensionProfile = packet.uint16(at: offset)
+      extensionLength = 4 * Int(packet.uint16(at: offset + 2))
+      extensionOffset = offset + 4
+      offset = extensionOffset + extensionLength
+    }
+    guard offset <= packet.count else { return nil }
+    paddingLength = 0
+    if packet[0] & 0x20 != 0 {
+      paddingLength = Int(packet[packet.count - 1])
+      guard paddingLength > 0, offset + paddingLength <= packet.count else { return nil }
+    }
+    headerLength = offset
+    payloadLength = packet.count - offset - paddingLength
+    marker = packet[1] & 0x80 != 0
+    payloadType = packet[1] & 0x7f
+    sequenceNumber = packet.uint16(at: 2)
+    timestamp = packet.uint32(at: 4)
+    ssrc = packet.uint32(at: 8)
+  }
+
+  /// Where the payload stands in the packet, without padding.
+  package var payloadRange: Range<Int> { headerLength..<headerLength + payloadLength }
+}

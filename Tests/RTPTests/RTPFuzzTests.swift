@@ -1,0 +1,79 @@
+import RTP
+import Testing
+
+/// Mutated packets must be read or refused, never read beyond their end: debug builds trap on that.
+struct RTPFuzzTests {
+  @Test(arguments: [11, 12, 13] as [UInt64])
+  func mutatedPacketsAreReadWithinTheirBounds(seed: UInt64) throws {
+    var generator = SeededGenerator(state: seed)
+    let captures = try ["chrome-vp8-plain", "chrome-vp9-l3t3key-e2ee", "firefox-vp8-plain"].map(Capture.init(named:))
+    // Only heads: what stands behind them is opaque.
+    let corpus = captures.flatMap(\.rtp).map { Array($0.prefix(100)) } + [HeaderExtensionsTests.twoByte]
+    var map = HeaderExtensionMap()
+    for id in UInt8(1)...14 { map[id] = 15 - id }
+    var read = 0
+    for _ in 0..<4_000 {
+      var packet = corpus.randomElement(using: &generator)!.mutated(by: &generator)
+      packet.withUnsafeMutableBytes { if exercise($0, map) { read += 1 } }
+    }
+    #expect(read > 500)
+  }
+
+  @Test(arguments: [21, 22, 23] as [UInt64])
+  func mutatedCompoundsAreReadWithinTheirBounds(seed: UInt64) throws {
+    var generator = SeededGenerator(state: seed)
+    let corpus = try Capture(named: "chrome-vp8-simulcast-e2ee").rtcp + [everyKind]
+    var read = 0
+    for _ in 0..<4_000 {
+      let compound = corpus.randomElement(using: &generator)!.mutated(by: &generator)
+      read += packets(compound, numbers).values.count
+    }
+    #expect(read > 500)
+  }
+
+  private var everyKind: [UInt8] {
+    written { buffer in
+      var writer = RTCPWriter(buffer)
+      writer.receiverReport(ssrc: 1, reports: [ReportBlock.example].span)
+      writer.sourceDescription(ssrc: 1, cname: Array("name".utf8).span)
+      writer.nack(sender: 1, media: 2, missing: ([1, 2, 90] as [UInt16]).span)
+      writer.pictureLoss(sender: 1, media: 2)
+      writer.fullIntraRequest(sender: 1, media: 2, sequence: 3)
+      writer.bye(ssrc: 1)
+      return writer.length
+    }
+  }
+
+  /// Reads all that can be read of a packet; false when it was refused.
+  private func exercise(_ packet: UnsafeMutableRawBufferPointer, _ map: HeaderExtensionMap) -> Bool {
+    let bytes = UnsafeRawBufferPointer(packet)
+    guard let header = RTPHeader(parsing: bytes) else { return false }
+    precondition(header.headerLength + header.payloadLength + header.paddingLength == packet.count)
+    if let extensions = HeaderExtensions(header) {
+      for id in UInt8(0)...16 {
+        guard let element = extensions.element(id, in: bytes) else { continue }
+        precondition(element.range.upperBound <= header.headerLength)
+      }
+      extensions.rewriteIDs(by: map, in: packet)
+    }
+    let payload = UnsafeMutableRawBufferPointer(rebasing: packet[header.payloadRange])
+    if let descriptor = VP8Descriptor(parsing: UnsafeRawBufferPointer(payload)) {
+      _ = descriptor.isKeyFrame(UnsafeRawBufferPointer(payload))
+      descriptor.rewrite(pictureID: 1, tl0PictureIndex: 2, keyIndex: 3, in: payload)
+    }
+    return true
+  }
+
+  /// Reads all that can be read of a packet: the sum keeps it from being optimised away.
+  private func numbers(_ packet: RTCPPacket) -> Int {
+    switch packet {
+    case .senderReport(let report): report.reports.reduce(0) { $0 + Int($1.cumulativeLost) }
+    case .receiverReport(_, let reports): reports.reduce(0) { $0 + Int($1.jitter) }
+    case .bye(let goodbye): goodbye.reduce(0) { $0 + Int($1) }
+    case .nack(let nack): nack.missing.reduce(0) { $0 + Int($1) }
+    case .pictureLoss(_, let media): Int(media)
+    case .fullIntraRequest(let request): request.reduce(0) { $0 + Int($1.sequence) }
+    case .other(let type, _): Int(type)
+    }
+  }
+}
