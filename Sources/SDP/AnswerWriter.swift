@@ -1,0 +1,99 @@
+import MediaModel
+
+/// Puts an answer's lines together.
+struct AnswerWriter {
+  private(set) var text = ""
+
+  mutating func line(_ line: String) {
+    text += line
+    text += "\r\n"
+  }
+
+  /// The m= line: with port 0 when it is rejected, else with a real address, or with port 9 where there is none. Never with the 0 of
+  /// a bundle-only offer, which would reject it.
+  mutating func opening(of line: Negotiation.Line, at place: SocketAddress?) {
+    let port = line.isRejected ? 0 : place?.port ?? 9
+    switch line.offered.kind {
+    case .application: self.line("m=application \(port) UDP/DTLS/SCTP webrtc-datachannel")
+    case .media(let kind):
+      // The format of a rejected m-line means nothing, but there must be one.
+      let known = line.isRejected ? [line.offered.formats.first?.payloadType ?? 0] : line.payloadTypes
+      let formats = known.map(String.init).joined(separator: " ")
+      self.line("m=\(kind.rawValue) \(port) UDP/TLS/RTP/SAVPF \(formats)")
+    }
+    if let place, !line.isRejected {
+      self.line("c=IN \(place.isIPv4 ? "IP4" : "IP6") \(place.candidateAddress)")
+    } else {
+      self.line("c=IN IP4 0.0.0.0")
+    }
+    if !line.offered.mid.isEmpty { self.line("a=mid:\(line.offered.mid)") }
+  }
+
+  /// In each m-line, as browsers do, though those of the first would be enough. In rejected ones too: aiortc refuses the answer without.
+  mutating func transport(
+    of line: Negotiation.Line, credentials: ICECredentials, fingerprint: CertificateFingerprint
+  ) {
+    self.line("a=ice-ufrag:\(credentials.fragment)")
+    self.line("a=ice-pwd:\(credentials.password)")
+    self.line("a=fingerprint:\(fingerprint.text)")
+    self.line("a=setup:passive")
+    if line.offered.kind != .application { self.line("a=rtcp-mux") }
+  }
+
+  mutating func media(of line: Negotiation.Line) {
+    if line.offered.takesReducedSizeRTCP, !line.isRejected { self.line("a=rtcp-rsize") }
+    switch line.role {
+    case .reject: return self.line("a=inactive")
+    case .idle: self.line("a=inactive")
+    case .receive: self.line("a=recvonly")
+    case .send: self.line("a=sendonly")
+    }
+    for (uri, path) in line.extensions {
+      self.line("a=extmap:\(extensionID(line.offered.extensions[keyPath: path], in: line)) \(uri)")
+    }
+    for format in line.formats { self.format(format) }
+    if case .send(let ssrcs) = line.role { sources(ssrcs, of: line) }
+  }
+
+  /// Host candidates (RFC 8839 section 5.1), the first with the highest priority (RFC 8445 section 5.1.2.1).
+  mutating func candidates(_ addresses: [SocketAddress]) {
+    for (index, address) in addresses.enumerated() {
+      let priority = 126 << 24 | max(0, 65_535 - index) << 8 | 255
+      line("a=candidate:\(index + 1) 1 udp \(priority) \(address.candidateAddress) \(address.port) typ host")
+    }
+    line("a=end-of-candidates")
+  }
+
+  /// An extension that was offered for one way is answered for the other end of it (RFC 8285 section 6).
+  private func extensionID(_ id: UInt8, in line: Negotiation.Line) -> String {
+    guard line.offered.oneWayExtensions.contains(id) else { return "\(id)" }
+    switch line.role {
+    case .reject, .idle: return "\(id)/inactive"
+    case .receive: return "\(id)/recvonly"
+    case .send: return "\(id)/sendonly"
+    }
+  }
+
+  private mutating func format(_ format: PayloadFormat) {
+    let type = format.payloadType
+    let channels = format.channels.map { $0 > 1 ? "/\($0)" : "" } ?? ""
+    line("a=rtpmap:\(type) \(format.codec)/\(format.clockRate)\(channels)")
+    if !format.parameters.isEmpty { line("a=fmtp:\(type) \(format.parameters)") }
+    if format.nack { line("a=rtcp-fb:\(type) nack") }
+    if format.pli { line("a=rtcp-fb:\(type) nack pli") }
+    if let rtx = format.rtxPayloadType {
+      line("a=rtpmap:\(rtx) rtx/\(format.clockRate)")
+      line("a=fmtp:\(rtx) apt=\(type)")
+    }
+  }
+
+  /// A stream of its own for each slot, for what fills two slots need not belong together.
+  private mutating func sources(_ ssrcs: Negotiation.SSRCs, of line: Negotiation.Line) {
+    let stream = "slot-\(line.offered.mid)"
+    self.line("a=msid:\(stream) \(stream)")
+    let hasRTX = line.formats.contains { $0.rtxPayloadType != nil }
+    if hasRTX { self.line("a=ssrc-group:FID \(ssrcs.primary) \(ssrcs.rtx)") }
+    self.line("a=ssrc:\(ssrcs.primary) cname:\(Negotiation.cname)")
+    if hasRTX { self.line("a=ssrc:\(ssrcs.rtx) cname:\(Negotiation.cname)") }
+  }
+}

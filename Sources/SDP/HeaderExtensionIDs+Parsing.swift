@@ -1,0 +1,46 @@
+import MediaModel
+
+extension HeaderExtensionIDs {
+  /// The extensions that have a meaning here, with the order of their lines in an answer.
+  static let uris: [(String, any WritableKeyPath<HeaderExtensionIDs, UInt8> & Sendable)] = [
+    ("urn:ietf:params:rtp-hdrext:ssrc-audio-level", \.audioLevel),
+    ("urn:ietf:params:rtp-hdrext:sdes:mid", \.mid),
+    ("urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id", \.rid),
+    ("urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id", \.repairedRID),
+    ("urn:3gpp:video-orientation", \.videoOrientation),
+    ("http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", \.absoluteSendTime),
+    ("http://www.webrtc.org/experiments/rtp-hdrext/playout-delay", \.playoutDelay),
+  ]
+
+  /// The ids of a section's a=extmap lines (RFC 8285 section 8) that can be used in its `direction`, and which of them have one of their own.
+  static func parse(
+    _ attributes: [SessionDescription.Attribute], direction: MediaOffer.Direction
+  ) -> (ids: HeaderExtensionIDs, oneWay: Set<UInt8>) {
+    var ids = HeaderExtensionIDs()
+    var oneWay: Set<UInt8> = []
+    for attribute in attributes.all("extmap") {
+      let words = attribute.value.split(separator: " ", maxSplits: 2)
+      guard words.count >= 2, let path = uris.first(where: { $0.0 == words[1] })?.1 else { continue }
+      let parts = words[0].split(separator: "/", maxSplits: 1)
+      // 0 and 15 are reserved; over 255 are place-holders for ids that ran out.
+      guard let id = parts.first.flatMap({ UInt8($0) }), id != 0, id != 15, ids[keyPath: path] == 0 else { continue }
+      if parts.count == 2 {
+        guard let own = MediaOffer.Direction(rawValue: String(parts[1])), own.serves(direction) else { continue }
+        if own != .sendrecv { oneWay.insert(id) }
+      }
+      ids[keyPath: path] = id
+    }
+    return (ids, oneWay)
+  }
+}
+
+extension MediaOffer.Direction {
+  /// Whether an extension offered for `self` can go along with media of an m-line: what it sends when it can send, else what it receives.
+  fileprivate func serves(_ media: MediaOffer.Direction) -> Bool {
+    switch media {
+    case .sendrecv, .sendonly: self == .sendrecv || self == .sendonly
+    case .recvonly: self == .sendrecv || self == .recvonly
+    case .inactive: self != .inactive
+    }
+  }
+}

@@ -1,0 +1,97 @@
+package import MediaModel
+
+extension MediaOffer {
+  /// Reads an offer as JSEP makes it (RFC 9429). It must be for one transport: BUNDLE, rtcp-mux, ICE and DTLS-SRTP.
+  package init(parsing sdp: String) throws(SDPError) {
+    let description = try SessionDescription(parsing: sdp)
+    guard let first = description.sections.first else {
+      throw SDPError(line: 1, "there is no m= line: add a track or a transceiver before createOffer()")
+    }
+    let bundle = try Self.bundle(of: description, before: first)
+    let sections = try Self.sections(of: description, bundle: bundle)
+    let living = Self.living(of: bundle, sections)
+    guard let tag = sections.firstIndex(where: { $0.mid == living.first && !$0.isRejected }) else {
+      throw SDPError(line: first.line, "every m= line is rejected (port 0): leave one that is not")
+    }
+    // The whole bundle uses the transport of the group's first section (RFC 8843 section 7.1.1).
+    let tagged = description.sections[tag]
+    self.init(
+      credentials: try ICECredentials(of: tagged, in: description),
+      fingerprint: try CertificateFingerprint(of: tagged, in: description),
+      extensions: try Self.extensions(of: description, sections),
+      allowsMixedExtensions: description.attributes.contains("extmap-allow-mixed")
+        || zip(description.sections, sections).allSatisfy {
+          $1.isRejected || $1.kind == .application || $0.attributes.contains("extmap-allow-mixed")
+        },
+      sections: sections, bundle: living)
+    try Self.checkTransport(of: tagged, in: description, sections)
+  }
+
+  /// The mids of the one BUNDLE group, in its order.
+  private static func bundle(
+    of description: SessionDescription, before first: SessionDescription.Section
+  ) throws(SDPError) -> [Substring] {
+    for group in description.attributes.all("group") {
+      let words = group.value.split(separator: " ")
+      if words.first == "BUNDLE" { return Array(words.dropFirst()) }
+    }
+    throw SDPError(
+      line: first.line, "there is no a=group:BUNDLE above it: use bundlePolicy max-bundle, one transport carries all")
+  }
+
+  private static func sections(
+    of description: SessionDescription, bundle: [Substring]
+  ) throws(SDPError) -> [Section] {
+    var sections: [Section] = []
+    var mids: Set<String> = []
+    for section in description.sections {
+      let read = try Section(parsing: section, in: description)
+      if !read.mid.isEmpty, !mids.insert(read.mid).inserted {
+        throw SDPError(line: section.line, "its a=mid is another m= line's too: each needs its own")
+      }
+      guard read.isRejected || bundle.contains(where: { $0 == read.mid }) else {
+        throw SDPError(line: section.line, "its a=mid is not in a=group:BUNDLE: bundle every m= line")
+      }
+      sections.append(read)
+    }
+    return sections
+  }
+
+  /// The group's mids that have a section which is not rejected, each once.
+  private static func living(of bundle: [Substring], _ sections: [Section]) -> [String] {
+    var left = Set(sections.lazy.filter { !$0.isRejected }.map(\.mid))
+    return bundle.lazy.map(String.init).filter { left.remove($0) != nil }
+  }
+
+  private static func checkTransport(
+    of tagged: SessionDescription.Section, in description: SessionDescription, _ sections: [Section]
+  ) throws(SDPError) {
+    let setup = tagged.attributes.first("setup") ?? description.attributes.first("setup")
+    if let setup, setup.value != "actpass", setup.value != "active" {
+      throw SDPError(line: setup.line, "the server waits for the DTLS handshake: offer a=setup:actpass")
+    }
+    // One in the bundle is enough: rtcp-mux is of the category IDENTICAL (RFC 8859), so the others need not repeat it.
+    let media = zip(description.sections, sections).filter { !$1.isRejected && $1.kind != .application }
+    if let first = media.first, !media.contains(where: { $0.0.attributes.contains("rtcp-mux") }) {
+      throw SDPError(line: first.0.line, "it has no a=rtcp-mux: use rtcpMuxPolicy require")
+    }
+  }
+
+  /// The union of what the sections offer; an extension has one id in a bundle (RFC 8843 section 7.1.3 with RFC 8285 section 5).
+  private static func extensions(
+    of description: SessionDescription, _ sections: [Section]
+  ) throws(SDPError) -> HeaderExtensionIDs {
+    var union = HeaderExtensionIDs()
+    for (text, section) in zip(description.sections, sections) where !section.isRejected {
+      for (_, path) in HeaderExtensionIDs.uris where section.extensions[keyPath: path] != 0 {
+        let id = section.extensions[keyPath: path]
+        guard union[keyPath: path] == 0 || union[keyPath: path] == id else {
+          throw SDPError(
+            line: text.line, "an a=extmap has another id here than in an m= line before: use one in all of the bundle")
+        }
+        union[keyPath: path] = id
+      }
+    }
+    return union
+  }
+}

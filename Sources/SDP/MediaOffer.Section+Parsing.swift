@@ -1,0 +1,90 @@
+import MediaModel
+
+extension MediaOffer.Section {
+  /// A section may announce so many sources: 3 layers with RTX are 6.
+  private static let maximumSources = 32
+
+  /// The direction may stand above the first m= line (RFC 8866 section 6.7).
+  init(parsing section: SessionDescription.Section, in description: SessionDescription) throws(SDPError) {
+    let attributes = section.attributes
+    let isRejected = section.port == 0 && !attributes.contains("bundle-only")
+    let kind: Kind
+    switch section.media {
+    case "audio": kind = .media(.audio)
+    case "video": kind = .media(.video)
+    case "application": kind = .application
+    default: throw SDPError(line: section.line, "only audio, video and application can stand in an m= line")
+    }
+    let mid = try Self.mid(of: section, isRejected: isRejected)
+    let direction = Self.direction(attributes) ?? Self.direction(description.attributes) ?? .sendrecv
+    guard kind != .application, !isRejected else {
+      self.init(
+        mid: mid, kind: kind, isRejected: isRejected, direction: direction, formats: PayloadFormat.parse(section))
+      return
+    }
+    guard section.protocolName == "UDP/TLS/RTP/SAVPF" else {
+      throw SDPError(line: section.line, "its protocol must be UDP/TLS/RTP/SAVPF: media without DTLS-SRTP is not taken")
+    }
+    let sources = try Self.sources(attributes)
+    let (extensions, oneWay) = HeaderExtensionIDs.parse(attributes, direction: direction)
+    self.init(
+      mid: mid, kind: kind, direction: direction, formats: PayloadFormat.parse(section),
+      ssrcs: sources.primary, rtx: sources.rtx, rids: Self.rids(attributes), extensions: extensions,
+      oneWayExtensions: oneWay, takesReducedSizeRTCP: attributes.contains("rtcp-rsize"))
+  }
+
+  private static func mid(
+    of section: SessionDescription.Section, isRejected: Bool
+  ) throws(SDPError) -> String {
+    guard let mid = section.attributes.first("mid") else {
+      // Who rejects a section may leave out what is in it.
+      if isRejected { return "" }
+      throw SDPError(line: section.line, "it has no a=mid: give each m= line one")
+    }
+    guard mid.value.isToken, mid.value.utf8.count <= 32 else {
+      throw SDPError(line: mid.line, "a mid must be 1 to 32 letters, digits or other token characters")
+    }
+    return String(mid.value)
+  }
+
+  private static func direction(_ attributes: [SessionDescription.Attribute]) -> MediaOffer.Direction? {
+    for attribute in attributes {
+      if let direction = MediaOffer.Direction(rawValue: String(attribute.name)) { return direction }
+    }
+    return nil
+  }
+
+  /// a=ssrc (RFC 5576) without those that a=ssrc-group:FID makes the RTX of another.
+  private static func sources(
+    _ attributes: [SessionDescription.Attribute]
+  ) throws(SDPError) -> (primary: [UInt32], rtx: [UInt32: UInt32]) {
+    var rtx: [UInt32: UInt32] = [:]
+    for group in attributes.all("ssrc-group") {
+      let words = group.value.split(separator: " ")
+      guard words.first == "FID" else { continue }
+      guard words.count == 3, let primary = UInt32(words[1]), let repair = UInt32(words[2]), primary != repair else {
+        throw SDPError(line: group.line, "a=ssrc-group:FID must name a source and its RTX source")
+      }
+      rtx[primary] = repair
+    }
+    var primary: [UInt32] = []
+    for attribute in attributes.all("ssrc") {
+      guard let ssrc = UInt32(attribute.value.prefix { $0 != " " }) else {
+        throw SDPError(line: attribute.line, "a=ssrc must begin with a number of 32 bits")
+      }
+      if !primary.contains(ssrc), !rtx.values.contains(ssrc) { primary.append(ssrc) }
+      guard primary.count + rtx.count <= maximumSources else {
+        throw SDPError(line: attribute.line, "there are over \(maximumSources) sources in one m= line")
+      }
+    }
+    return (primary, rtx.filter { primary.contains($0.key) })
+  }
+
+  /// a=rid:… send (RFC 8851).
+  private static func rids(_ attributes: [SessionDescription.Attribute]) -> [String] {
+    attributes.all("rid").compactMap { attribute in
+      let words = attribute.value.split(separator: " ", maxSplits: 2)
+      return words.count >= 2 && words[1] == "send" && words[0].isToken ? String(words[0]) : nil
+    }
+  }
+}

@@ -1,0 +1,49 @@
+package import MediaModel
+
+extension Negotiation {
+  /// The answer to the offer that was applied last. All `candidates` stand in it: nothing is trickled.
+  package func answer(fingerprint: CertificateFingerprint, candidates: [SocketAddress]) -> String {
+    var writer = AnswerWriter()
+    writer.line("v=0")
+    writer.line("o=- \(sessionID) \(version) IN IP4 127.0.0.1")
+    writer.line("s=-")
+    writer.line("t=0 0")
+    writer.line("a=ice-lite")
+    let accepted = Set(lines.lazy.filter { !$0.isRejected }.map(\.offered.mid))
+    let group = bundle.filter { accepted.contains($0) }
+    if !group.isEmpty { writer.line("a=group:BUNDLE " + group.joined(separator: " ")) }
+    if allowsMixedExtensions { writer.line("a=extmap-allow-mixed") }
+    let place = candidates.first(where: \.isIPv4) ?? candidates.first
+    for line in lines {
+      writer.opening(of: line, at: place)
+      writer.transport(of: line, credentials: local, fingerprint: fingerprint)
+      writer.media(of: line)
+      // Once, where the bundle's transport is described (RFC 8843 section 7.3.1).
+      if line.offered.mid == group.first { writer.candidates(candidates) }
+    }
+    return writer.text
+  }
+}
+
+extension Negotiation.Line {
+  var isRejected: Bool {
+    if case .reject = role { true } else { false }
+  }
+
+  /// Of the formats, each with its RTX.
+  var payloadTypes: [UInt8] { formats.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) } }
+
+  /// The extensions that are negotiated in this m-line, by URI.
+  var extensions: [(String, any WritableKeyPath<HeaderExtensionIDs, UInt8> & Sendable)] {
+    HeaderExtensionIDs.uris.filter { _, path in
+      guard offered.extensions[keyPath: path] != 0 else { return false }
+      switch path {
+      case \.mid, \.audioLevel, \.videoOrientation, \.playoutDelay: return true
+      // Simulcast is not taken, so one layer is sent. Yet Chromium goes on offering the layers, and then refuses its own
+      // next offer unless these are negotiated.
+      case \.rid, \.repairedRID: return !offered.rids.isEmpty
+      default: return false
+      }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+package import MediaModel
+
+/// The server's side of one peer connection's offers and answers (RFC 9429), from its first offer to its end.
+///
+/// Overview: `apply` takes an offer and says how the SFU is to be configured; `answer` writes the answer to the latest one.
+///
+/// Invariants: an m-line that stays keeps its SSRCs for life; the answer has the offer's m-lines in the offer's order; the server's
+/// ICE credentials change exactly when the peer's do (an ICE restart, RFC 8839 section 4.4.1.1.1).
+package struct Negotiation: Sendable {
+  /// What the answer makes of one m-line.
+  struct Line: Sendable {
+    /// What the server does with the m-line.
+    enum Role: Sendable { case reject, idle, receive, send(SSRCs) }
+
+    var offered: MediaOffer.Section
+    var formats: [PayloadFormat]
+    var role: Role
+  }
+
+  struct SSRCs: Sendable, Hashable {
+    var primary: UInt32
+    var rtx: UInt32
+  }
+
+  /// Of every stream that the server sends, in a=ssrc and in RTCP's SDES: their clocks are one.
+  package static let cname = "conclave"
+
+  private(set) var local: ICECredentials
+  private var remote: ICECredentials?
+  let sessionID: UInt64
+  private(set) var version: UInt64 = 0
+  private(set) var lines: [Line] = []
+  private(set) var allowsMixedExtensions = false
+  /// The offer's BUNDLE group.
+  private(set) var bundle: [String] = []
+  private var sources: [String: SSRCs] = [:]
+
+  /// `generator` must be a cryptographic one: the ICE password comes from it.
+  package init(using generator: inout some RandomNumberGenerator) {
+    local = ICECredentials(using: &generator)
+    sessionID = generator.next() >> 2
+  }
+
+  /// Takes the next offer of the peer. `tracks` names the sending m-lines, `codecs` the video codecs of the call's policy, best first.
+  ///
+  /// An m-line without a codec in common is answered as rejected and stands neither in the configuration's tracks nor in its slots.
+  package mutating func apply(
+    _ offer: MediaOffer, tracks: [NamedTrack], codecs: [String], peer: PeerID, call: CallID,
+    participant: ParticipantNumber, using generator: inout some RandomNumberGenerator
+  ) -> PeerConfiguration {
+    if let remote, remote != offer.credentials { local = ICECredentials(using: &generator) }
+    remote = offer.credentials
+    version += 1
+    allowsMixedExtensions = offer.allowsMixedExtensions
+    bundle = offer.bundle
+    keepSources(of: offer)
+    var configuration = PeerConfiguration(
+      peer: peer, call: call, participant: participant, local: local, remote: offer.credentials,
+      fingerprint: offer.fingerprint, extensions: HeaderExtensionIDs(), tracks: [], slots: [])
+    lines = []
+    for section in offer.sections {
+      let line = line(for: section, tracks: tracks, codecs: codecs, offer: offer, using: &generator)
+      lines.append(line)
+      add(line, tracks: tracks, to: &configuration)
+    }
+    return configuration
+  }
+
+  private mutating func line(
+    for section: MediaOffer.Section, tracks: [NamedTrack], codecs: [String], offer: MediaOffer,
+    using generator: inout some RandomNumberGenerator
+  ) -> Line {
+    let formats = section.formats(acceptedOf: codecs)
+    guard !section.isRejected, case .media = section.kind, !formats.isEmpty else {
+      return Line(offered: section, formats: [], role: .reject)
+    }
+    var line = Line(offered: section, formats: formats, role: .idle)
+    switch section.direction {
+    case .recvonly:
+      line.role = .send(sources(for: section.mid, avoiding: offer, using: &generator))
+    case .sendonly, .sendrecv:
+      if tracks.contains(where: { $0.mid == section.mid }) { line.role = .receive }
+    case .inactive: break
+    }
+    return line
+  }
+
+  private func add(_ line: Line, tracks: [NamedTrack], to configuration: inout PeerConfiguration) {
+    guard case .media(let kind) = line.offered.kind else { return }
+    switch line.role {
+    case .reject, .idle: return
+    case .receive:
+      guard let track = tracks.first(where: { $0.mid == line.offered.mid }) else { return }
+      configuration.tracks.append(
+        UpTrackDescription(
+          track: track.track, source: track.source, mid: track.mid, muted: track.muted, formats: line.formats,
+          ssrcs: line.offered.ssrcs, rtx: line.offered.rtx))
+    case .send(let ssrcs):
+      configuration.slots.append(
+        SlotDescription(
+          mid: line.offered.mid, kind: kind, ssrc: ssrcs.primary, rtxSSRC: ssrcs.rtx, formats: line.formats))
+    }
+    for (_, path) in line.extensions {
+      configuration.extensions[keyPath: path] = line.offered.extensions[keyPath: path]
+    }
+  }
+
+  /// Forgets the sources of m-lines that are over, so that no number of offers makes the table grow.
+  private mutating func keepSources(of offer: MediaOffer) {
+    let living = Set(offer.sections.lazy.filter { !$0.isRejected }.map(\.mid))
+    sources = sources.filter { living.contains($0.key) }
+  }
+
+  private mutating func sources(
+    for mid: String, avoiding offer: MediaOffer, using generator: inout some RandomNumberGenerator
+  ) -> SSRCs {
+    if let known = sources[mid] { return known }
+    var taken: Set<UInt32> = [0]
+    for section in offer.sections { taken.formUnion(section.ssrcs + section.rtx.values) }
+    for ssrcs in sources.values { taken.formUnion([ssrcs.primary, ssrcs.rtx]) }
+    func fresh() -> UInt32 {
+      var ssrc = UInt32.random(in: 1 ... .max, using: &generator)
+      while !taken.insert(ssrc).inserted { ssrc &+= 1 }
+      return ssrc
+    }
+    let new = SSRCs(primary: fresh(), rtx: fresh())
+    sources[mid] = new
+    return new
+  }
+}

@@ -1,0 +1,168 @@
+import MediaModel
+import SDP
+import Testing
+
+struct AnswerTests {
+  @Test func smallOffersAnswerToTheLetter() throws {
+    var peer = Negotiated()
+    let configuration = peer.apply(try MediaOffer(parsing: Vectors.small))
+    let slot = configuration.slots[0]
+    let transport = """
+      a=ice-ufrag:\(configuration.local.fragment)
+      a=ice-pwd:\(configuration.local.password)
+      a=fingerprint:sha-256 \(Array(repeating: "AB", count: 32).joined(separator: ":"))
+      a=setup:passive
+      a=rtcp-mux
+      """
+    let lines = peer.answer().split(separator: "\r\n").filter { !$0.hasPrefix("o=") }
+    #expect(
+      lines.joined(separator: "\n") == """
+        v=0
+        s=-
+        t=0 0
+        a=ice-lite
+        a=group:BUNDLE mic cam slot
+        a=extmap-allow-mixed
+        m=audio 40000 UDP/TLS/RTP/SAVPF 111
+        c=IN IP4 192.0.2.2
+        a=mid:mic
+        \(transport)
+        a=recvonly
+        a=rtpmap:111 opus/48000/2
+        a=candidate:1 1 udp 2130706431 192.0.2.2 40000 typ host
+        a=candidate:2 1 udp 2130706175 fd00:0:0:0:0:0:0:2 40000 typ host
+        a=end-of-candidates
+        m=video 40000 UDP/TLS/RTP/SAVPF 96 97
+        c=IN IP4 192.0.2.2
+        a=mid:cam
+        \(transport)
+        a=recvonly
+        a=rtpmap:96 VP8/90000
+        a=rtcp-fb:96 nack
+        a=rtpmap:97 rtx/90000
+        a=fmtp:97 apt=96
+        m=video 40000 UDP/TLS/RTP/SAVPF 96
+        c=IN IP4 192.0.2.2
+        a=mid:slot
+        \(transport)
+        a=sendonly
+        a=rtpmap:96 VP8/90000
+        a=msid:slot-slot slot-slot
+        a=ssrc:\(slot.ssrc) cname:conclave
+        """)
+  }
+
+  /// RFC 9429 section 5.3.1: one m-line for each, in order, with its mid; nothing that was not offered.
+  @Test(arguments: Vectors.offers)
+  func mirrorsTheOffer(_ name: String) throws {
+    let offered = try SessionDescription(parsing: Vectors.text(name))
+    var peer = Negotiated()
+    peer.apply(try Vectors.offer(name))
+    let answered = try SessionDescription(parsing: peer.answer())
+    #expect(answered.sections.map(\.media) == offered.sections.map(\.media))
+    for (answer, offer) in zip(answered.sections, offered.sections) {
+      #expect(answer.attributes.first("mid")?.value == offer.attributes.first("mid")?.value)
+      #expect((answer.port == 0) == (offer.media == "application"))
+      // aiortc wants these in rejected m-lines too.
+      #expect(answer.attributes.first("setup")?.value == "passive")
+      #expect(answer.attributes.contains("ice-ufrag") && answer.attributes.contains("ice-pwd"))
+      guard answer.port != 0 else { continue }
+      #expect(answer.protocolName == offer.protocolName)
+      #expect(Set(answer.formats).isSubset(of: offer.formats))
+      for name in ["rtpmap", "rtcp-fb"] {
+        let known = Set(offer.attributes.all(name).map(\.value))
+        #expect(Set(answer.attributes.all(name).map(\.value)).isSubset(of: known))
+      }
+      #expect(!answer.attributes.contains("rtcp-rsize") || offer.attributes.contains("rtcp-rsize"))
+      let extensions = Set(offer.attributes.all("extmap").map { withoutDirection($0.value) })
+      for attribute in answer.attributes.all("extmap") {
+        #expect(extensions.contains(withoutDirection(attribute.value)))
+      }
+    }
+    #expect(answered.sections.filter { $0.attributes.contains("candidate") }.count == 1)
+  }
+
+  @Test func extensionOfferedForOneWayIsAnsweredForItsOtherEnd() throws {
+    var peer = Negotiated()
+    peer.apply(try Vectors.offer("firefox153-recv"))
+    let answer = try SessionDescription(parsing: peer.answer())
+    let video = try #require(answer.sections.first { $0.media == "video" })
+    let values = video.attributes.all("extmap").map(\.value)
+    #expect(values.contains("6/sendonly http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"))
+    #expect(values.contains("3 urn:ietf:params:rtp-hdrext:sdes:mid"))
+  }
+
+  /// Chromium refuses its own next offer with "negotiates simulcast but does not negotiate the RID RTP header extension" otherwise.
+  @Test func simulcastIsNotTakenButItsExtensionsAre() throws {
+    var peer = Negotiated()
+    peer.apply(try Vectors.offer("chrome156-full"))
+    let sections = try SessionDescription(parsing: peer.answer()).sections
+    #expect(
+      sections[1].attributes.all("extmap").contains { $0.value == "10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id" })
+    #expect(!sections[1].attributes.contains("simulcast"))
+    #expect(!sections[2].attributes.all("extmap").contains { $0.value.hasSuffix("rtp-stream-id") })
+  }
+
+  @Test func slotAnnouncesItsSourcesWithRTX() throws {
+    var peer = Negotiated()
+    let slot = try #require(peer.apply(try Vectors.offer("chrome156-recv")).slots.first { $0.kind == .video })
+    let answer = try SessionDescription(parsing: peer.answer())
+    let section = try #require(answer.sections.first { $0.attributes.first("mid")?.value == slot.mid[...] })
+    #expect(section.attributes.first("ssrc-group")?.value == "FID \(slot.ssrc) \(slot.rtxSSRC)")
+    #expect(
+      section.attributes.all("ssrc").map(\.value) == ["\(slot.ssrc) cname:conclave", "\(slot.rtxSSRC) cname:conclave"])
+    #expect(section.attributes.first("msid")?.value == "slot-\(slot.mid) slot-\(slot.mid)")
+  }
+
+  @Test func unnamedSectionIsInactive() throws {
+    var peer = Negotiated()
+    peer.apply(try MediaOffer(parsing: Vectors.small), tracks: [])
+    let answer = try SessionDescription(parsing: peer.answer())
+    #expect(answer.sections.map { $0.attributes.contains("inactive") } == [true, true, false])
+    #expect(answer.sections.map(\.port) == [40_000, 40_000, 40_000])
+  }
+
+  @Test func rejectedFirstSectionLeavesTheBundleToTheNext() throws {
+    var peer = Negotiated()
+    var offer = try MediaOffer(parsing: Vectors.small)
+    offer.sections[0].formats = []
+    peer.apply(offer)
+    let answer = try SessionDescription(parsing: peer.answer())
+    #expect(answer.attributes.first("group")?.value == "BUNDLE cam slot")
+    #expect(answer.sections.map(\.port) == [0, 40_000, 40_000])
+    #expect(answer.sections[1].attributes.contains("candidate"))
+  }
+
+  @Test func bundleKeepsTheOffersOrder() throws {
+    var peer = Negotiated()
+    let text = Vectors.small.replacing("BUNDLE mic cam slot", with: "BUNDLE slot cam mic").replacing(
+      "a=mid:slot\n", with: "a=mid:slot\n" + Vectors.transport)
+    peer.apply(try MediaOffer(parsing: text))
+    let answer = try SessionDescription(parsing: peer.answer())
+    #expect(answer.attributes.first("group")?.value == "BUNDLE slot cam mic")
+    #expect(answer.sections.map { $0.attributes.contains("candidate") } == [false, false, true])
+  }
+
+  @Test func addressesAreThoseOfTheCandidates() throws {
+    var peer = Negotiated()
+    peer.apply(try MediaOffer(parsing: Vectors.small))
+    #expect(peer.answer(candidates: [Negotiated.ipv6]).contains("c=IN IP6 fd00:0:0:0:0:0:0:2\r\n"))
+    #expect(peer.answer(candidates: []).contains("m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\n"))
+  }
+
+  @Test func versionRisesWithEachOffer() throws {
+    var peer = Negotiated()
+    let offer = try MediaOffer(parsing: Vectors.small)
+    let origins = (1...3).map { _ in
+      peer.apply(offer)
+      return peer.answer().split(separator: "\r\n")[1].split(separator: " ")
+    }
+    #expect(origins.map { $0[2] } == ["1", "2", "3"])
+    #expect(Set(origins.map { $0[1] }).count == 1)
+  }
+
+  private func withoutDirection(_ extmap: Substring) -> String {
+    let words = extmap.split(separator: " ")
+    return words[0].prefix { $0 != "/" } + " " + words[1]
+  }
+}

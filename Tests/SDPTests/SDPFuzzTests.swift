@@ -1,0 +1,45 @@
+import MediaModel
+import SDP
+import Testing
+
+/// Any text is either refused with a line number, or answered with a description that is itself well formed.
+struct SDPFuzzTests {
+  @Test(arguments: [31, 32] as [UInt64])
+  func mutatedOffersAreRefusedOrAnswered(seed: UInt64) throws {
+    var generator = SeededGenerator(state: seed)
+    let corpus = [Vectors.small] + (try ["firefox153-audiovideo", "gst122-offer", "aiortc116-offer"].map(Vectors.text))
+    var taken = 0
+    for _ in 0..<400 {
+      let text = mutated(corpus.randomElement(using: &generator)!, by: &generator)
+      do throws(SDPError) {
+        let offer = try MediaOffer(parsing: text)
+        var peer = Negotiated()
+        peer.apply(offer, codecs: ["VP8", "H264"])
+        let answer = try SessionDescription(parsing: peer.answer())
+        #expect(answer.sections.count == offer.sections.count)
+        taken += 1
+      } catch {
+        #expect(error.line >= 1 && error.line <= text.utf8.count { $0 == 10 } + 1)
+      }
+    }
+    #expect(taken > 20)
+  }
+
+  /// Swaps, repeats, drops and damages lines.
+  private func mutated(_ text: String, by generator: inout SeededGenerator) -> String {
+    var lines = text.utf8.split(separator: 10).map { Array($0) }
+    for _ in 0..<Int.random(in: 1...4, using: &generator) {
+      let i = Int.random(in: 0..<lines.count, using: &generator)
+      switch Int.random(in: 0..<6, using: &generator) {
+      case 0: lines.swapAt(i, .random(in: 0..<lines.count, using: &generator))
+      case 1: lines.insert(lines.randomElement(using: &generator)!, at: i)
+      case 2 where lines.count > 1: lines.remove(at: i)
+      case 3: lines[i].removeLast(min(lines[i].count, .random(in: 0...6, using: &generator)))
+      default:
+        guard let j = lines[i].indices.randomElement(using: &generator) else { continue }
+        lines[i][j] = .random(in: .min ... .max, using: &generator)
+      }
+    }
+    return String(decoding: Array(lines.joined(separator: [10])), as: UTF8.self) + "\n"
+  }
+}
