@@ -1,0 +1,80 @@
+#ifndef CONCLAVE_CLINUX_H
+#define CONCLAVE_CLINUX_H
+
+/* What Linux offers for datagrams and Swift's Glibc module does not show. Errors come back as -errno. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An address as MediaModel's SocketAddress holds it: 16 bytes as two words in host order, IPv4 as ::ffff:a.b.c.d. */
+typedef struct {
+  uint64_t high, low;
+  uint32_t scope;
+  uint16_t port;
+} clinux_address;
+
+/* --- UDP sockets --- */
+
+/* A non-blocking UDP socket on all addresses; `ipv6` means both families. */
+int clinux_udp_open(bool ipv6, uint16_t port);
+/* Asks for buffers of `bytes`, beyond the system's limit where the process may. */
+void clinux_udp_size_buffers(int fd, int bytes);
+int clinux_udp_receive_buffer(int fd);
+int clinux_udp_send_buffer(int fd);
+int clinux_udp_enable_gro(int fd);
+/* Whether the kernel knows UDP_SEGMENT (4.18). */
+bool clinux_udp_knows_gso(int fd);
+int clinux_udp_port(int fd);
+/* Datagrams that the kernel dropped because the receive buffer was full; wraps at 2^32. */
+uint32_t clinux_udp_receive_drops(int fd);
+
+/* --- Batches: an array of mmsghdr with everything that its entries point at --- */
+
+typedef struct clinux_messages clinux_messages;
+
+typedef struct {
+  clinux_address source;
+  uint32_t length;
+  /* Length of each datagram in it (UDP_GRO), or 0: it is one. */
+  uint32_t segment;
+  bool truncated;
+} clinux_received;
+
+clinux_messages *clinux_messages_create(unsigned capacity, bool ipv6);
+void clinux_messages_destroy(clinux_messages *messages);
+
+/* `segment` 0: one datagram; else UDP_SEGMENT. */
+void clinux_messages_set(
+  clinux_messages *messages, unsigned index, void *base, size_t length, uint16_t segment, clinux_address to);
+/* Number of messages sent, or -errno of the first. */
+int clinux_messages_send(clinux_messages *messages, int fd, unsigned first, unsigned count);
+
+void clinux_messages_prepare(clinux_messages *messages, unsigned index, void *base, size_t capacity);
+/* Number of messages received into the prepared ones, or -errno. */
+int clinux_messages_receive(clinux_messages *messages, int fd, unsigned count);
+clinux_received clinux_messages_received(const clinux_messages *messages, unsigned index);
+
+/* --- Waiting --- */
+
+int clinux_epoll_create(void);
+int clinux_epoll_add_readable(int epoll, int fd, uint64_t token);
+/* Fills `tokens` with those that are readable (or failed); a negative timeout waits for ever. Returns their number or -errno. */
+int clinux_epoll_wait(int epoll, uint64_t *tokens, int capacity, int64_t nanoseconds);
+
+int clinux_eventfd_create(void);
+void clinux_eventfd_signal(int fd);
+void clinux_eventfd_drain(int fd);
+
+/* --- Threads and interfaces --- */
+
+/* The processors this process may run on: writes up to `capacity` numbers, returns how many. */
+int clinux_processors(int *processors, int capacity);
+int clinux_pin_thread(int processor);
+void clinux_name_thread(const char *name);
+
+typedef void (*clinux_address_visitor)(void *context, clinux_address address);
+/* Calls `visit` for each address of each interface that is up. */
+int clinux_visit_addresses(clinux_address_visitor visit, void *context);
+
+#endif

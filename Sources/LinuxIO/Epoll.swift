@@ -1,0 +1,33 @@
+import CLinux
+import Glibc
+
+/// Waits for descriptors to become readable (level-triggered), with a timeout in nanoseconds. It belongs to one thread.
+package struct Epoll: ~Copyable {
+  private let descriptor: Int32
+  private let tokens: UnsafeMutablePointer<UInt64>
+  private static let capacity: Int32 = 16
+
+  package init() throws(SystemError) {
+    descriptor = try checked(clinux_epoll_create(), "make an epoll descriptor")
+    tokens = .allocate(capacity: Int(Self.capacity))
+  }
+
+  deinit {
+    tokens.deallocate()
+    close(descriptor)
+  }
+
+  /// `token` is what `wait` reports for this descriptor.
+  package func add(_ readable: Int32, token: UInt64) throws(SystemError) {
+    _ = try checked(clinux_epoll_add_readable(descriptor, readable, token), "watch a descriptor")
+  }
+
+  /// Returns the tokens of up to 16 readable descriptors, valid until the next wait; none after the timeout, or when a signal came.
+  /// - Parameter timeout: nil waits for ever.
+  package func wait(nanoseconds timeout: UInt64?) -> UnsafeBufferPointer<UInt64> {
+    let limit = timeout.map { Int64(clamping: $0) } ?? -1
+    let count = clinux_epoll_wait(descriptor, tokens, Self.capacity, limit)
+    precondition(count >= 0, "epoll_wait fails only on a descriptor that is not ours")
+    return UnsafeBufferPointer(start: tokens, count: Int(count))
+  }
+}

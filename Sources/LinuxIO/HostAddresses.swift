@@ -1,0 +1,18 @@
+import CLinux
+package import MediaModel
+
+/// The addresses of the interfaces that are up, with port 0: reachable ones first, then loopback, then link-local (which need a zone and are of no use
+/// to a browser). None when the system can't tell.
+/// - Parameter ipv6: whether IPv6 addresses are of use, `UDPSocket.hasIPv6`.
+package func hostAddresses(ipv6: Bool = true) -> [SocketAddress] {
+  var found: [SocketAddress] = []
+  withUnsafeMutablePointer(to: &found) { list in
+    _ = clinux_visit_addresses(
+      { context, address in
+        context?.assumingMemoryBound(to: [SocketAddress].self).pointee.append(SocketAddress(address))
+      }, list)
+  }
+  func rank(_ address: SocketAddress) -> Int { address.isLinkLocal ? 2 : address.isLoopback ? 1 : 0 }
+  let usable = found.filter { ipv6 || $0.isIPv4 }
+  return (0...2).flatMap { r in usable.filter { rank($0) == r } }
+}

@@ -1,0 +1,56 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A thread of the operating system with a name, and optionally with a processor of its own.
+package final class OSThread: Sendable {
+  private let handle: pthread_t
+  private let isJoined = Mutex(false)
+
+  private final class Start {
+    let name: String
+    let processor: Int?
+    let body: () -> Void
+    init(name: String, processor: Int?, body: @escaping () -> Void) {
+      self.name = name
+      self.processor = processor
+      self.body = body
+    }
+  }
+
+  /// Starts `body` at once.
+  /// - Parameters:
+  ///   - name: at most 15 bytes are shown by top and perf.
+  ///   - processor: pins the thread; a processor that is not available is ignored.
+  package init(name: String, processor: Int? = nil, _ body: sending @escaping () -> Void) throws(SystemError) {
+    let start = Unmanaged.passRetained(Start(name: String(name.prefix(15)), processor: processor, body: body))
+    var thread = pthread_t()
+    let code = pthread_create(
+      &thread, nil,
+      { context in
+        guard let context else { return nil }
+        let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+        clinux_name_thread(start.name)
+        if let processor = start.processor { _ = clinux_pin_thread(Int32(processor)) }
+        start.body()
+        return nil
+      }, start.toOpaque())
+    guard code == 0 else {
+      start.release()
+      throw SystemError("start a thread", code: code)
+    }
+    handle = thread
+  }
+
+  /// Waits until the body has returned, as often as wanted. Not to be called from the thread itself.
+  package func join() {
+    isJoined.withLock { isJoined in
+      if !isJoined { pthread_join(handle, nil) }
+      isJoined = true
+    }
+  }
+
+  deinit {
+    isJoined.withLock { if !$0 { pthread_detach(handle) } }
+  }
+}

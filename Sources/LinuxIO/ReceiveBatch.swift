@@ -1,0 +1,83 @@
+import CLinux
+import Glibc
+import MediaModel
+
+/// Memory for one `recvmmsg`, allocated once. One batch can serve many sockets of a thread, one after the other.
+package final class ReceiveBatch {
+  /// Messages taken by one system call.
+  package let capacity: Int
+  /// Whether the last receive filled the batch, so that the socket may hold more.
+  package private(set) var isFull = false
+
+  private let bufferSize: Int
+  private let memory: UnsafeMutableRawPointer
+  private let entryCapacity: Int
+  private let entries: UnsafeMutablePointer<ReceivedDatagram>
+  private var count = 0
+  private let messages: OpaquePointer
+
+  /// The kernel coalesces at most this many datagrams (UDP_MAX_SEGMENTS was 64 before Linux 6.10, 128 since).
+  private static let segmentLimit = 128
+
+  /// - Parameter coalesced: for sockets with receive offload, whose messages hold up to 64 KiB; else a datagram over 2,048 bytes is dropped and counted. Pages that nothing was received into take no memory.
+  package init(capacity: Int = 64, coalesced: Bool = true) {
+    self.capacity = capacity
+    bufferSize = coalesced ? 65_536 : 2_048
+    memory = .allocate(byteCount: capacity * bufferSize, alignment: 4_096)
+    entryCapacity = capacity * (coalesced ? Self.segmentLimit : 1)
+    entries = .allocate(capacity: entryCapacity)
+    guard let messages = clinux_messages_create(UInt32(capacity), true) else { fatalError("out of memory") }
+    self.messages = messages
+    for i in 0..<capacity {
+      clinux_messages_prepare(messages, UInt32(i), memory + i * bufferSize, bufferSize)
+    }
+  }
+
+  deinit {
+    clinux_messages_destroy(messages)
+    entries.deallocate()
+    memory.deallocate()
+  }
+
+  /// What the last receive brought, in order of arrival, coalesced messages split again.
+  package var datagrams: UnsafeBufferPointer<ReceivedDatagram> { UnsafeBufferPointer(start: entries, count: count) }
+
+  func receive(from descriptor: Int32, counters: inout UDPCounters) {
+    count = 0
+    isFull = false
+    var result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
+    counters.receiveCalls &+= 1
+    if result < 0, -result != EAGAIN {
+      // A pending ICMP error is reported once and hides what lies behind it.
+      counters.receiveErrors &+= 1
+      result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
+      counters.receiveCalls &+= 1
+    }
+    guard result > 0 else { return }
+    isFull = result == capacity
+    for i in 0..<Int(result) { split(i, &counters) }
+  }
+
+  private func split(_ index: Int, _ counters: inout UDPCounters) {
+    let received = clinux_messages_received(messages, UInt32(index))
+    var base = memory + index * bufferSize
+    var left = Int(received.length)
+    if received.truncated {
+      // The kernel cut the message: of a coalesced one, all but the last datagram are whole, but such a message can't exceed the buffer.
+      counters.truncated &+= 1
+      return
+    }
+    counters.receivedBytes &+= UInt64(left)
+    let segment = received.segment == 0 ? left : Int(received.segment)
+    let source = SocketAddress(received.source)
+    repeat {
+      let length = min(segment, left)
+      guard count < entryCapacity else { return }
+      entries[count] = ReceivedDatagram(bytes: .init(start: base, count: length), source: source)
+      count += 1
+      counters.received &+= 1
+      base += length
+      left -= length
+    } while left > 0
+  }
+}
