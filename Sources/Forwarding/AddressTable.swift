@@ -1,0 +1,84 @@
+import MediaModel
+
+/// Which peer a validated address belongs to. Open addressing on flat memory: it is asked once for each datagram, also the hostile ones.
+final class AddressTable {
+  private struct Entry {
+    var address: SocketAddress
+    var peer: Unmanaged<Peer>
+  }
+
+  private var entries: UnsafeMutablePointer<Entry?>
+  private var mask: Int
+  private(set) var count = 0
+  /// So that nobody can choose addresses that collide.
+  private let seed: UInt64
+
+  init(seed: UInt64) {
+    self.seed = seed | 1
+    mask = 63
+    entries = .allocate(capacity: mask + 1)
+    entries.initialize(repeating: nil, count: mask + 1)
+  }
+
+  deinit { entries.deallocate() }
+
+  /// The table keeps no reference: a peer is removed before it goes.
+  subscript(address: SocketAddress) -> Peer? {
+    var slot = home(address)
+    while let entry = entries[slot] {
+      if entry.address == address { return entry.peer.takeUnretainedValue() }
+      slot = (slot + 1) & mask
+    }
+    return nil
+  }
+
+  func insert(_ peer: Peer, at address: SocketAddress) {
+    if (count + 1) * 2 > mask { grow() }
+    var slot = home(address)
+    while let entry = entries[slot] {
+      if entry.address == address {
+        entries[slot]!.peer = .passUnretained(peer)
+        return
+      }
+      slot = (slot + 1) & mask
+    }
+    entries[slot] = Entry(address: address, peer: .passUnretained(peer))
+    count += 1
+  }
+
+  func remove(_ address: SocketAddress) {
+    var slot = home(address)
+    while let entry = entries[slot], entry.address != address { slot = (slot + 1) & mask }
+    guard entries[slot] != nil else { return }
+    entries[slot] = nil
+    count -= 1
+    // Those behind it may have been pushed there by it: put them in again.
+    var next = (slot + 1) & mask
+    while let entry = entries[next] {
+      entries[next] = nil
+      count -= 1
+      insert(entry.peer.takeUnretainedValue(), at: entry.address)
+      next = (next + 1) & mask
+    }
+  }
+
+  private func grow() {
+    let old = entries
+    let capacity = mask + 1
+    mask = capacity * 2 - 1
+    entries = .allocate(capacity: mask + 1)
+    entries.initialize(repeating: nil, count: mask + 1)
+    count = 0
+    for slot in 0..<capacity {
+      if let entry = old[slot] { insert(entry.peer.takeUnretainedValue(), at: entry.address) }
+    }
+    old.deallocate()
+  }
+
+  private func home(_ address: SocketAddress) -> Int {
+    var hash = (address.high ^ seed) &* 0x9e37_79b9_7f4a_7c15
+    hash = (hash ^ (hash >> 32) ^ address.low) &* 0xbf58_476d_1ce4_e5b9
+    hash = (hash ^ (hash >> 29) ^ UInt64(address.port) << 32 ^ UInt64(address.scope)) &* 0x94d0_49bb_1331_11eb
+    return Int(truncatingIfNeeded: hash >> 40) & mask
+  }
+}

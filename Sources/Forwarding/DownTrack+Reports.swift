@@ -1,0 +1,28 @@
+import MediaModel
+import RTP
+
+extension DownTrack {
+  /// The receiver reported on this stream. Returns the round trip from a sender report of ours to this report, less the receiver's delay; nil when it speaks of another report.
+  func received(_ block: ReportBlock, now: Instant) -> Duration? {
+    isKnown = true
+    stream.pointee.midExtension = 0
+    guard let lastReport, block.lastSenderReport == lastReport.compact else { return nil }
+    let delay = NTPTimestamp.nanoseconds(ofCompact: block.delaySinceLastSenderReport)
+    let time = lastReport.at.duration(to: now) - .nanoseconds(Int64(delay))
+    return time >= .zero ? time : nil
+  }
+
+  /// Writes a sender report in which the source's times are this slot's. False before the source reported itself, and while it pauses.
+  func writeSenderReport(_ now: Instant, into writer: inout RTCPWriter) -> Bool {
+    guard let source, stream.pointee.continuity.isRunning,
+      let report = source.reception.pointee.statistics.lastReport, let offset = source.peer.clockOffset
+    else { return false }
+    let elapsed = UInt64(bitPattern: max(0, report.at.duration(to: now).nanoseconds))
+    let ntp = NTPTimestamp(nanoseconds: report.ntp.nanoseconds &+ offset &+ elapsed)
+    let ticks = now.ticks(source.clockRate) &- report.at.ticks(source.clockRate)
+    lastReport = (ntp.compact, now)
+    return writer.senderReport(
+      ssrc: slot.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ stream.pointee.continuity.timestampOffset &+ ticks,
+      packetCount: stream.pointee.packetCount, octetCount: stream.pointee.octetCount)
+  }
+}

@@ -1,0 +1,108 @@
+import MediaModel
+import RTP
+
+/// A receiver's slot: one stream under one SSRC for life, whatever track stands in it.
+final class DownTrack {
+  private(set) var slot: SlotDescription
+  let link: Link
+  let stream: UnsafeMutablePointer<DownStream>
+  private(set) var source: UpTrack?
+  /// When the source took the slot; it is not displaced by a louder one at once.
+  private(set) var since = Instant(nanoseconds: 0)
+  /// The receiver's ids.
+  private var extensions: HeaderExtensionIDs
+  /// The receiver reported on this SSRC, so it knows what the stream is and needs no MID any more.
+  var isKnown = false
+  /// The last sender report that went out: what a receiver report names, and when it left.
+  var lastReport: (compact: UInt32, at: Instant)?
+  /// For each key of the call's formats, whether the slot carries it.
+  private var supportedFormats: [Bool] = []
+
+  init(_ slot: SlotDescription, link: Link, extensions: HeaderExtensionIDs, random: inout SplitMix64) {
+    self.slot = slot
+    self.link = link
+    self.extensions = extensions
+    stream = .allocate(capacity: 1)
+    stream.initialize(to: DownStream(slot, path: link.path, random: &random))
+  }
+
+  deinit {
+    stream.deinitialize(count: 1)
+    stream.deallocate()
+  }
+
+  var isAwaitingKeyFrame: Bool {
+    link.isOpen && source != nil && stream.pointee.waitsForKeyFrame && !stream.pointee.continuity.isRunning
+  }
+
+  /// Takes what a later offer says of the same slot.
+  func describe(_ new: SlotDescription, extensions: HeaderExtensionIDs) {
+    if new.formats != slot.formats { supportedFormats = [] }
+    slot = new
+    self.extensions = extensions
+    mapSource()
+  }
+
+  /// Puts `track` in the slot, or nothing.
+  func setSource(_ track: UpTrack?, now: Instant) {
+    guard track !== source else { return }
+    source?.remove(self)
+    track?.add(self)
+    source = track
+    since = now
+    stream.pointee.continuity.endSource()
+    mapSource()
+  }
+
+  /// Makes the tables from the source's numbers to the receiver's; again when either side's offer changed them.
+  func mapSource() {
+    stream.pointee.mid = slot.mid
+    stream.pointee.midExtension = isKnown ? 0 : extensions.mid
+    stream.pointee.payloadTypes = .init(repeating: 255)
+    stream.pointee.retransmissionTypes = .init(repeating: 255)
+    stream.pointee.extensionMap = HeaderExtensionMap()
+    guard let source else { return }
+    stream.pointee.clockRate = source.clockRate
+    stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
+    for format in source.description.formats {
+      guard let own = slot.formats.first(where: { format.carries($0) }) else { continue }
+      let type = Int(format.payloadType & 127)
+      stream.pointee.payloadTypes[type] = own.payloadType & 127
+      stream.pointee.retransmissionTypes[type] = own.rtxPayloadType.map { $0 & 127 } ?? 255
+    }
+    mapExtensions(from: source.peer.configuration.extensions)
+  }
+
+  /// MID, RID and abs-send-time belong to the hop; the first is written anew.
+  private func mapExtensions(from sender: HeaderExtensionIDs) {
+    let ids = [
+      (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
+      (sender.playoutDelay, extensions.playoutDelay),
+    ]
+    for (old, new) in ids where old != 0 { stream.pointee.extensionMap[old] = new }
+  }
+
+  /// The source was muted, or the receiver was away.
+  func pause() { stream.pointee.continuity.pause() }
+
+  /// The source began anew under another SSRC.
+  func sourceRestarted() { stream.pointee.continuity.endSource() }
+
+  /// Whether the slot carries the call's formats of this key.
+  func carries(_ key: Int, of formats: [PayloadFormat]) -> Bool {
+    while supportedFormats.count < formats.count {
+      let format = formats[supportedFormats.count]
+      supportedFormats.append(slot.formats.contains { format.carries($0) })
+    }
+    return formats.indices.contains(key) && supportedFormats[key]
+  }
+
+  /// Sends a packet again that went out as `sequenceNumber`. False when it can't be.
+  func retransmit(_ sequenceNumber: UInt16, into outbox: Outbox) -> Bool {
+    guard let source, let index = stream.pointee.sourceIndex(sequenceNumber),
+      var packet = source.history?.packet(index)
+    else { return false }
+    if source.payload(packet.header.payloadType)?.isVP8 == true { packet.readVP8() }
+    return stream.pointee.retransmit(packet, into: outbox)
+  }
+}

@@ -1,0 +1,37 @@
+import RTP
+
+/// One received RTP packet on its way to the receivers: where it lies, and what was read from it once for all of them.
+struct Packet {
+  var base: UnsafeMutableRawPointer
+  /// Header and payload; a sender's padding is cut off.
+  var length: Int
+  var header: RTPHeader
+  /// The unwrapped sequence number.
+  var index: UInt64
+  var extensions: HeaderExtensions?
+  /// Of a VP8 stream.
+  var vp8: VP8Descriptor?
+  /// It begins a key frame, as far as the clear bytes tell.
+  var isKeyFrame = false
+
+  init(base: UnsafeMutableRawPointer, length: Int, header: RTPHeader, index: UInt64) {
+    self.base = base
+    self.length = length
+    self.header = header
+    self.index = index
+    extensions = HeaderExtensions(header)
+  }
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: length) }
+
+  var payload: UnsafeMutableRawBufferPointer {
+    UnsafeMutableRawBufferPointer(start: base + header.headerLength, count: length - header.headerLength)
+  }
+
+  /// Reads what only VP8 has.
+  mutating func readVP8() {
+    let payload = UnsafeRawBufferPointer(payload)
+    vp8 = VP8Descriptor(parsing: payload)
+    isKeyFrame = vp8?.isKeyFrame(payload) ?? false
+  }
+}

@@ -1,0 +1,64 @@
+import MediaModel
+import RTP
+
+/// An SSRC of one peer: whose stream it is.
+struct Stream {
+  var ssrc: UInt32
+  var track: UpTrack
+  var isRetransmission: Bool
+}
+
+extension Peer {
+  /// A stream that was silent this long may go on under another SSRC.
+  private static let restartAfter = Duration.milliseconds(500)
+
+  /// The stream of a packet: known by its SSRC, or found by its MID and then known.
+  func stream(
+    of header: RTPHeader, in packet: UnsafeRawBufferPointer, now: Instant, _ settings: SFUConfiguration
+  ) -> Stream? {
+    for i in streams.indices where streams[i].ssrc == header.ssrc { return streams[i] }
+    return latch(header, packet, now, settings)
+  }
+
+  /// Makes the announced SSRCs known, and keeps the latched ones of tracks that are still there.
+  func announceStreams() {
+    streams.removeAll { old in !upTracks.contains { $0 === old.track } }
+    for track in upTracks {
+      if let ssrc = track.ssrc { add(Stream(ssrc: ssrc, track: track, isRetransmission: false)) }
+      if let ssrc = track.ssrc.flatMap({ track.description.rtx[$0] }) {
+        add(Stream(ssrc: ssrc, track: track, isRetransmission: true))
+      }
+    }
+  }
+
+  private func latch(
+    _ header: RTPHeader, _ packet: UnsafeRawBufferPointer, _ now: Instant, _ settings: SFUConfiguration
+  ) -> Stream? {
+    let id = configuration.extensions.mid
+    guard id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet) else { return nil }
+    let text = UnsafeRawBufferPointer(rebasing: packet[mid.range])
+    guard let track = upTracks.first(where: { $0.description.mid.utf8.elementsEqual(text) }),
+      let payload = track.payload(header.payloadType)
+    else { return nil }
+    let stream = Stream(ssrc: header.ssrc, track: track, isRetransmission: payload.isRetransmission)
+    if payload.isRetransmission {
+      streams.removeAll { $0.track === track && $0.isRetransmission }
+    } else if track.ssrc != nil {
+      if let last = track.reception.pointee.lastPacket, last.duration(to: now) < Self.restartAfter { return nil }
+      streams.removeAll { $0.track === track }
+      track.restart(ssrc: header.ssrc, configuration: settings)
+    } else {
+      track.ssrc = header.ssrc
+    }
+    return add(stream) ? stream : nil
+  }
+
+  @discardableResult
+  private func add(_ stream: Stream) -> Bool {
+    guard streams.count < Self.maximumStreams, !streams.contains(where: { $0.ssrc == stream.ssrc }) else {
+      return false
+    }
+    streams.append(stream)
+    return true
+  }
+}

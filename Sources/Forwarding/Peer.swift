@@ -1,0 +1,65 @@
+import MediaModel
+import RTP
+import Transport
+
+/// One participant's transport with its tracks and slots.
+final class Peer {
+  enum Presence {
+    /// No handshake yet.
+    case waiting
+    case connected
+    /// The handshake is done, but nothing authentic came for the consent timeout.
+    case silent
+    /// It closed DTLS; only a new peer can follow.
+    case closed
+  }
+
+  /// Streams of one peer, RTX among them; more are not latched.
+  static let maximumStreams = 64
+  /// Validated addresses of one peer; a newer one takes the place of the oldest.
+  static let maximumAddresses = 8
+
+  let id: PeerID
+  unowned let call: Call
+  var configuration: PeerConfiguration
+  let link = Link()
+  var presence = Presence.waiting
+  /// The addresses that passed an authenticated check, oldest first.
+  var addresses: [SocketAddress] = []
+  var session: DTLSSession?
+  /// Where the last DTLS datagram came from: answers and their repetitions go there.
+  var sessionAddress: SocketAddress?
+  var inbound: SRTPReceiver?
+  var lastHeard: Instant
+  var upTracks: [UpTrack] = []
+  var downTracks: [DownTrack] = []
+  var streams: ContiguousArray<Stream> = []
+  var loudness = Loudness()
+  var isSpeaker = false
+  /// When this peer last became a speaker, or the loudest one.
+  var spokeAt = Instant(nanoseconds: 0)
+  /// From the clock of the peer's sender reports to ours, in nanoseconds: one for all its tracks, so that lips stay in step.
+  var clockOffset: UInt64?
+  var roundTrip = Duration.milliseconds(60)
+  var retransmissions: Budget
+  var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
+  var need = Need()
+  var nextReport: Instant?
+  /// When `SFU.handleTimeout` has something to do for this peer.
+  var deadline: Instant?
+
+  init(_ configuration: PeerConfiguration, call: Call, now: Instant) {
+    id = configuration.peer
+    self.call = call
+    self.configuration = configuration
+    lastHeard = now
+    retransmissions = Budget(now: now)
+  }
+
+  func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
+
+  func schedule(_ instant: Instant?) {
+    guard let instant else { return }
+    deadline = min(deadline ?? instant, instant)
+  }
+}

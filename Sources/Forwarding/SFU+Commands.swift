@@ -1,0 +1,113 @@
+import MediaModel
+import Transport
+
+extension SFU {
+  /// Adds the peer, or changes it: an ICE restart, more tracks, more slots. DTLS and SRTP go on.
+  func configure(_ new: PeerConfiguration, request: UInt64, now: Instant) {
+    let peer: Peer
+    if let known = peersByID[new.peer] {
+      peersByFragment[known.configuration.local.fragment] = nil
+      known.configuration = new
+      peer = known
+    } else {
+      peer = addPeer(new, now: now)
+    }
+    peersByFragment[new.local.fragment] = peer
+    describeTracks(of: peer, now: now)
+    describeSlots(of: peer, now: now)
+    allocateSlots(in: peer.call, now: now, silently: peer)
+    events.append(.configured(peer.id, request: request, peer.slotMap))
+  }
+
+  /// Frees all that belongs to the peer. Its streams end for the others.
+  func remove(_ id: PeerID, now: Instant, into outbox: Outbox) {
+    guard let peer = peersByID.removeValue(forKey: id) else { return }
+    if let address = peer.sessionAddress { peer.session?.close { peer.link.send($0, to: address, in: outbox) } }
+    close(peer)
+    for address in peer.addresses { addresses.remove(address) }
+    if peersByFragment[peer.configuration.local.fragment] === peer {
+      peersByFragment[peer.configuration.local.fragment] = nil
+    }
+    peers.removeAll { $0 === peer }
+    for down in peer.downTracks { down.setSource(nil, now: now) }
+    for track in peer.upTracks { detach(track, now: now) }
+    let call = peer.call
+    call.peers.removeAll { $0 === peer }
+    if call.peers.isEmpty {
+      calls[call.id] = nil
+    } else {
+      allocateSlots(in: call, now: now)
+    }
+  }
+
+  func mute(_ id: PeerID, _ name: TrackID, _ isMuted: Bool, now: Instant) {
+    guard let peer = peersByID[id], let track = peer.upTracks.first(where: { $0.track == name }) else { return }
+    setMuted(track, isMuted, now: now)
+    allocateSlots(in: peer.call, now: now)
+  }
+
+  func removeTrack(_ id: PeerID, _ name: TrackID, now: Instant) {
+    guard let peer = peersByID[id] else { return }
+    peer.configuration.tracks.removeAll { $0.track == name }
+    describeTracks(of: peer, now: now)
+    allocateSlots(in: peer.call, now: now)
+  }
+
+  private func addPeer(_ configuration: PeerConfiguration, now: Instant) -> Peer {
+    let call = calls[configuration.call] ?? Call(configuration.call)
+    calls[configuration.call] = call
+    let peer = Peer(configuration, call: call, now: now)
+    call.peers.append(peer)
+    peers.append(peer)
+    peersByID[configuration.peer] = peer
+    return peer
+  }
+
+  private func describeTracks(of peer: Peer, now: Instant) {
+    let descriptions = peer.configuration.tracks
+    for old in peer.upTracks where !descriptions.contains(where: { $0.track == old.track }) { detach(old, now: now) }
+    peer.upTracks = descriptions.map { description in
+      let key = peer.call.formatKey(description.formats.first)
+      guard let track = peer.upTracks.first(where: { $0.track == description.track }) else {
+        return UpTrack(description, of: peer, formatKey: key, configuration: configuration)
+      }
+      setMuted(track, description.muted, now: now)
+      track.describe(description, configuration)
+      track.formatKey = key
+      for down in track.downTracks { down.mapSource() }
+      return track
+    }
+    peer.announceStreams()
+  }
+
+  private func describeSlots(of peer: Peer, now: Instant) {
+    let extensions = peer.configuration.extensions
+    let slots = peer.configuration.slots
+    for old in peer.downTracks where !slots.contains(where: { $0.ssrc == old.slot.ssrc }) {
+      old.setSource(nil, now: now)
+    }
+    peer.downTracks = slots.map { slot in
+      guard let down = peer.downTracks.first(where: { $0.slot.ssrc == slot.ssrc }) else {
+        return DownTrack(slot, link: peer.link, extensions: extensions, random: &random)
+      }
+      down.describe(slot, extensions: extensions)
+      return down
+    }
+  }
+
+  private func setMuted(_ track: UpTrack, _ isMuted: Bool, now: Instant) {
+    guard track.isMuted != isMuted else { return }
+    track.isMuted = isMuted
+    if isMuted {
+      if track.isMicrophone { track.peer.loudness = Loudness() }
+      track.reception.pointee.nacks.reset()
+      for down in track.downTracks { down.pause() }
+    } else {
+      requestKeyFrame(of: track, now: now, isNewSource: true)
+    }
+  }
+
+  private func detach(_ track: UpTrack, now: Instant) {
+    for down in track.downTracks { down.setSource(nil, now: now) }
+  }
+}

@@ -1,0 +1,57 @@
+import MediaModel
+
+extension SFU {
+  /// Fills the slots of all peers of a call anew and tells those whose map changed, except `silently`, who is told otherwise.
+  func allocateSlots(in call: Call, now: Instant, silently: Peer? = nil) {
+    let tracks = call.peers.flatMap(\.upTracks)
+    let audio = SlotAllocator.ranked(tracks.filter { $0.kind == .audio })
+    let video = SlotAllocator.ranked(tracks.filter { $0.kind == .video })
+    call.heldUntil = nil
+    for peer in call.peers {
+      let unsupported =
+        allocate(audio, .audio, to: peer, now: now) + allocate(video, .video, to: peer, now: now)
+      let slots = peer.downTracks.compactMap { down in
+        down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
+      }
+      if slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 {
+        peer.slotMap = SlotMap(
+          revision: peer.slotMap.revision + 1, slots: slots, unsupported: unsupported)
+        if peer !== silently { events.append(.slots(peer.id, peer.slotMap)) }
+      }
+      updateNeed(of: peer, audio: audio, video: video, now: now)
+    }
+    schedule(call.deadline)
+  }
+
+  /// Returns the tracks that no slot carries.
+  private func allocate(_ ranked: [UpTrack], _ kind: MediaKind, to peer: Peer, now: Instant) -> [TrackID] {
+    let slots = peer.downTracks.filter { $0.slot.kind == kind }
+    guard !slots.isEmpty else { return [] }
+    let choice = SlotAllocator.choose(ranked, for: slots, of: peer, now: now)
+    if let until = choice.heldUntil { peer.call.heldUntil = min(peer.call.heldUntil ?? until, until) }
+    // First all that leave, so that a track is never in two slots of one peer.
+    for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
+    for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
+      slot.setSource(track, now: now)
+      if let track, peer.link.isOpen { requestKeyFrame(of: track, now: now, isNewSource: true) }
+    }
+    let call = peer.call
+    let missing = call.formats.indices.contains { key in !slots.contains { $0.carries(key, of: call.formats) } }
+    guard missing || ranked.contains(where: { $0.formatKey < 0 }) else { return [] }
+    return ranked.filter { track in
+      track.peer !== peer && !slots.contains { $0.carries(track.formatKey, of: call.formats) }
+    }.map(\.track).sorted()
+  }
+
+  private func updateNeed(of peer: Peer, audio: [UpTrack], video: [UpTrack], now: Instant) {
+    let own = peer.upTracks.count { $0.kind == .audio }
+    let wanted = Need.Slots(
+      audio: min(configuration.audioNeed, audio.count - own),
+      video: min(configuration.videoNeed, video.count - (peer.upTracks.count - own)))
+    let existing = Need.Slots(
+      audio: peer.downTracks.count { $0.slot.kind == .audio },
+      video: peer.downTracks.count { $0.slot.kind == .video })
+    peer.need.update(wanted: wanted, existing: existing, now: now)
+    schedule(peer, peer.need.deadline)
+  }
+}

@@ -1,0 +1,120 @@
+package import MediaModel
+import RTP
+import Transport
+
+extension SFU {
+  /// Does all that is due at `now`: NACKs, key-frame requests, reports, DTLS repetitions, consent, speakers.
+  package func handleTimeout(now: Instant, into outbox: Outbox) {
+    guard let due = nextTimeout, due <= now else { return }
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    nextTimeout = nil
+    for peer in peers {
+      if let due = peer.deadline, due <= now { handleTimeout(of: peer, now: now, into: outbox) }
+      schedule(peer.deadline)
+    }
+    for call in calls.values {
+      if !call.speakers.current.isEmpty, call.nextSpeakers <= now { updateSpeakers(of: call, now: now) }
+      if let held = call.heldUntil, held <= now { allocateSlots(in: call, now: now) }
+      schedule(call.deadline)
+    }
+  }
+
+  private func handleTimeout(of peer: Peer, now: Instant, into outbox: Outbox) {
+    peer.deadline = nil
+    handleSessionTimeout(of: peer, now: now, into: outbox)
+    peer.schedule(peer.session?.nextTimeout)
+    checkConsent(of: peer, now: now)
+    if let need = peer.need.takeDue(now) { events.append(.need(peer.id, audio: need.audio, video: need.video)) }
+    peer.schedule(peer.need.deadline)
+    if peer.link.isOpen {
+      sendFeedback(to: peer, now: now, into: outbox)
+      if let due = peer.nextReport, due <= now {
+        sendReports(to: peer, now: now, into: outbox)
+        peer.nextReport = now.advanced(by: configuration.reportInterval)
+      }
+      peer.schedule(peer.nextReport)
+    }
+  }
+
+  /// Without consent nothing is sent (RFC 7675 section 5.1).
+  private func checkConsent(of peer: Peer, now: Instant) {
+    guard peer.presence == .connected else { return }
+    let end = peer.lastHeard.advanced(by: configuration.consentTimeout)
+    guard end <= now else { return peer.schedule(end) }
+    close(peer)
+    peer.presence = .silent
+    events.append(.disconnected(peer.id, silence: peer.lastHeard.duration(to: now)))
+  }
+
+  /// NACKs and PLIs for what the peer sends.
+  private func sendFeedback(to peer: Peer, now: Instant, into outbox: Outbox) {
+    for track in peer.upTracks {
+      guard let ssrc = track.ssrc else { continue }
+      var writer = RTCPWriter(scratch)
+      let reception = track.reception
+      if let due = reception.pointee.nacks.deadline, due <= now {
+        var missing = InlineArray<256, UInt16>(repeating: 0)
+        let retry = min(max(peer.roundTrip, .milliseconds(20)), .milliseconds(300))
+        let span = missing.mutableSpan
+        let count = reception.pointee.nacks.takeDue(now, retry: retry, into: span)
+        counts.pointee.nacksSent &+= UInt64(count)
+        writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count))
+      }
+      let isAwaited = track.isAwaited && !track.isMuted
+      if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
+        writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
+        counts.pointee.keyFrameRequestsSent &+= 1
+      }
+      send(writer, to: peer, into: outbox)
+      peer.schedule(reception.pointee.nacks.deadline)
+      peer.schedule(reception.pointee.keyFrames.deadline)
+    }
+  }
+
+  private func send(_ writer: RTCPWriter, to peer: Peer, into outbox: Outbox) {
+    guard writer.length > 0 else { return }
+    peer.link.sendRTCP(UnsafeRawBufferPointer(rebasing: scratch[..<writer.length]), in: outbox)
+  }
+
+  /// How the peer's streams arrive here, then when and how much of each slot was sent (RFC 3550 section 6.4).
+  private func sendReports(to peer: Peer, now: Instant, into outbox: Outbox) {
+    var writer = RTCPWriter(scratch)
+    var blocks = InlineArray<16, ReportBlock>(repeating: ReportBlock.none)
+    var count = 0
+    for track in peer.upTracks {
+      guard count < blocks.count, let ssrc = track.ssrc,
+        let block = track.reception.pointee.statistics.report(ssrc: ssrc, now: now)
+      else { continue }
+      blocks[count] = block
+      count += 1
+    }
+    writer.receiverReport(ssrc: peer.reportSSRC, reports: blocks.span.extracting(0..<count))
+    writer.sourceDescription(ssrc: peer.reportSSRC, cname: Self.cname.span)
+    for down in peer.downTracks {
+      // A report and its CNAME are 48 bytes.
+      if writer.length + 48 > scratch.count {
+        send(writer, to: peer, into: outbox)
+        writer = RTCPWriter(scratch)
+      }
+      if down.writeSenderReport(now, into: &writer), down.slot.ssrc != peer.reportSSRC {
+        writer.sourceDescription(ssrc: down.slot.ssrc, cname: Self.cname.span)
+      }
+    }
+    send(writer, to: peer, into: outbox)
+  }
+
+  /// "conclave": all that we send has one clock, ours.
+  private static let cname: InlineArray<8, UInt8> = [0x63, 0x6f, 0x6e, 0x63, 0x6c, 0x61, 0x76, 0x65]
+}
+
+extension Peer {
+  /// The SSRC that reports to the peer come from: that of its first slot.
+  fileprivate var reportSSRC: UInt32 { downTracks.first?.slot.ssrc ?? 1 }
+}
+
+extension ReportBlock {
+  fileprivate static let none = ReportBlock(
+    ssrc: 0, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0, lastSenderReport: 0,
+    delaySinceLastSenderReport: 0)
+}

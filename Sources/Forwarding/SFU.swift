@@ -1,0 +1,119 @@
+package import MediaModel
+import RTP
+package import Transport
+
+/// One worker's selective forwarding unit: every peer and call that was placed on the worker.
+///
+/// A machine without socket or clock. `handle…` takes what came in and the time; what must be sent lies in the outbox afterwards, what the control plane must know in `events`.
+/// Not Sendable: it lives on its worker's thread, with one outbox.
+package final class SFU {
+  /// A datagram longer than this is no media of ours: IPv4 and UDP in an Ethernet frame leave 1,472 bytes.
+  package static let maximumDatagram = 1500
+
+  /// Events in the order they happened, for the worker to take away after each call.
+  package var events: [MediaEvent] = []
+
+  /// When `handleTimeout` wants to be called; nil when nothing waits. Ask again after each call.
+  package internal(set) var nextTimeout: Instant?
+
+  let configuration: SFUConfiguration
+  let certificate: DTLSCertificate
+  let responder = STUNResponder()
+  var random: SplitMix64
+  let counts: UnsafeMutablePointer<Counters>
+  let addresses: AddressTable
+  var peersByID: [PeerID: Peer] = [:]
+  var peersByFragment: [String: Peer] = [:]
+  var peers: ContiguousArray<Peer> = []
+  var calls: [CallID: Call] = [:]
+  /// Answers to checks: to addresses that may be nobody's.
+  let answers: UnsafeMutablePointer<Lane>
+  /// Where RTCP is put together.
+  let scratch: UnsafeMutableRawBufferPointer
+
+  /// - Parameter seed: decides every random choice of this SFU; none of them need be secret.
+  package init(configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64) {
+    self.configuration = configuration
+    self.certificate = certificate
+    random = SplitMix64(seed: seed)
+    addresses = AddressTable(seed: random.next())
+    counts = .allocate(capacity: 1)
+    counts.initialize(to: Counters())
+    answers = .allocate(capacity: 1)
+    answers.initialize(to: Lane())
+    scratch = .allocate(byteCount: 1200, alignment: 8)
+  }
+
+  deinit {
+    // Slots and their sources hold each other.
+    for down in peers.flatMap(\.downTracks) { down.setSource(nil, now: Instant(nanoseconds: 0)) }
+    counts.deallocate()
+    answers.deallocate()
+    scratch.deallocate()
+  }
+
+  /// A snapshot of the counters.
+  package var counters: Counters {
+    var counters = counts.pointee
+    counters.peers = peers.count
+    return counters
+  }
+
+  /// A datagram from the network. Its bytes are changed in place; the SFU keeps no pointer to them.
+  package func handle(
+    _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant, into outbox: Outbox
+  ) {
+    counts.pointee.datagramsIn &+= 1
+    counts.pointee.bytesIn &+= UInt64(datagram.count)
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    guard datagram.count <= Self.maximumDatagram else { return drop(.tooLong) }
+    // RTP first, because it's by far the most common.
+    switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+    case .rtp:
+      guard let peer = addresses[source] else { return drop(.unknownPeer) }
+      handleRTP(datagram, of: peer, now: now, into: outbox)
+    case .rtcp:
+      guard let peer = addresses[source] else { return drop(.unknownPeer) }
+      handleRTCP(datagram, of: peer, now: now, into: outbox)
+    case .stun:
+      handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now, into: outbox)
+    case .dtls:
+      guard let peer = addresses[source] else { return drop(.unknownPeer) }
+      handleDTLS(UnsafeRawBufferPointer(datagram), of: peer, from: source, now: now, into: outbox)
+    case .unknown:
+      drop(.unknownKind)
+    }
+  }
+
+  /// Carries out what the control plane wants.
+  package func handle(_ command: MediaCommand, now: Instant, into outbox: Outbox) {
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    switch command {
+    case .configure(let configuration, let request): configure(configuration, request: request, now: now)
+    case .remove(let id): remove(id, now: now, into: outbox)
+    case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
+    case .removeTrack(let id, let track): removeTrack(id, track, now: now)
+    }
+  }
+
+  func drop(_ reason: DropReason) { counts.pointee.drop(reason) }
+
+  /// Makes sure that `handleTimeout` is called for `peer` at `instant`.
+  func schedule(_ peer: Peer, _ instant: Instant?) {
+    guard let instant else { return }
+    peer.schedule(instant)
+    schedule(instant)
+  }
+
+  func schedule(_ instant: Instant?) {
+    guard let instant else { return }
+    nextTimeout = min(nextTimeout ?? instant, instant)
+  }
+
+  func count(_ outbox: Outbox, since before: Outbox.State) {
+    counts.pointee.datagramsOut &+= outbox.state.pointee.datagrams &- before.datagrams
+    counts.pointee.bytesOut &+= outbox.state.pointee.bytes &- before.bytes
+  }
+}

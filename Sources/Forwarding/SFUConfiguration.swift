@@ -1,0 +1,21 @@
+/// The SFU's sizes and times. The defaults suit browsers; tests shorten nothing, for they run in virtual time.
+package struct SFUConfiguration: Sendable, Hashable {
+  /// Silence after which a peer is told to be disconnected (RFC 7675: consent expires).
+  package var consentTimeout: Duration = .seconds(10)
+  /// At most one key-frame request an up-track in this time, unless a slot needs a new one.
+  package var keyFrameInterval: Duration = .milliseconds(500)
+  /// How long a hole may be mere reordering before it is asked for.
+  package var reorderTolerance: Duration = .milliseconds(10)
+  /// Packets that an up-track with RTX keeps for retransmission; a power of two.
+  package var videoHistory = 512
+  package var audioHistory = 64
+  /// At most one speakers event a call in this time.
+  package var speakersInterval: Duration = .milliseconds(300)
+  /// Between two compound reports to one peer.
+  package var reportInterval: Duration = .seconds(1)
+  /// What a peer is told to want at most (`MediaEvent.need`).
+  package var audioNeed = 8
+  package var videoNeed = 25
+
+  package init() {}
+}

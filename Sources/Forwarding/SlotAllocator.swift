@@ -1,0 +1,85 @@
+import MediaModel
+
+/// Which tracks stand in which of a peer's slots when there are more tracks than slots.
+enum SlotAllocator {
+  /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap.
+  static let hold = Duration.seconds(2)
+
+  /// Screens and their sound first, then who spoke last; muted tracks behind all others.
+  static func ranked(_ tracks: [UpTrack]) -> [UpTrack] {
+    tracks.sorted { a, b in
+      if a.isMuted != b.isMuted { return b.isMuted }
+      if a.isScreen != b.isScreen { return a.isScreen }
+      if a.peer.spokeAt != b.peer.spokeAt { return a.peer.spokeAt > b.peer.spokeAt }
+      return a.track < b.track
+    }
+  }
+
+  /// - Parameter slots: of one kind, as are the tracks.
+  /// - Returns: a track or nothing for each slot, and until when a slot is held against a better ranked track.
+  static func choose(
+    _ ranked: [UpTrack], for slots: [DownTrack], of peer: Peer, now: Instant
+  ) -> (tracks: [UpTrack?], heldUntil: Instant?) {
+    var choice = Choice(slots: slots, peer: peer)
+    for track in ranked where track.isScreen && !track.isMuted { choice.add(track) }
+    var heldUntil: Instant?
+    if ranked.count > slots.count {
+      for slot in slots {
+        guard let track = slot.source, !track.isMuted, slot.since.duration(to: now) < hold else { continue }
+        choice.add(track)
+        heldUntil = min(heldUntil ?? .init(nanoseconds: .max), slot.since.advanced(by: hold))
+      }
+    }
+    for track in ranked {
+      guard choice.hasRoom else { break }
+      choice.add(track)
+    }
+    return (choice.assign(), heldUntil)
+  }
+
+  /// The tracks chosen for one peer's slots of one kind.
+  private struct Choice {
+    let slots: [DownTrack]
+    let peer: Peer
+    let pass: UInt64
+    var chosen: [UpTrack] = []
+
+    init(slots: [DownTrack], peer: Peer) {
+      self.slots = slots
+      self.peer = peer
+      peer.call.pass += 1
+      pass = peer.call.pass
+    }
+
+    var hasRoom: Bool { chosen.count < slots.count }
+
+    mutating func add(_ track: UpTrack) {
+      guard hasRoom, track.peer !== peer, track.chosenIn != pass, slots.contains(where: { carries($0, track) })
+      else { return }
+      track.chosenIn = pass
+      chosen.append(track)
+    }
+
+    /// Tracks keep the slots that they have; the others fill what is free.
+    func assign() -> [UpTrack?] {
+      var result = [UpTrack?](repeating: nil, count: slots.count)
+      for (i, slot) in slots.enumerated() {
+        if let source = slot.source, source.chosenIn == pass, carries(slot, source) { result[i] = source }
+      }
+      for track in chosen where !result.contains(where: { $0 === track }) {
+        if let free = slots.indices.first(where: { result[$0] == nil && carries(slots[$0], track) }) {
+          result[free] = track
+        }
+      }
+      return result
+    }
+
+    private func carries(_ slot: DownTrack, _ track: UpTrack) -> Bool {
+      slot.carries(track.formatKey, of: peer.call.formats)
+    }
+  }
+}
+
+extension UpTrack {
+  fileprivate var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
+}

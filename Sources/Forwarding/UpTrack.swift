@@ -1,0 +1,108 @@
+import MediaModel
+import RTP
+
+/// One participant's track as it comes in, with the slots that it goes out to.
+final class UpTrack {
+  /// What a payload type means on this track.
+  struct Payload {
+    /// The format's own payload type, also when this is the one of its RTX.
+    var primaryType: UInt8
+    var isRetransmission: Bool
+    var isVP8: Bool
+  }
+
+  unowned let peer: Peer
+  private(set) var description: UpTrackDescription
+  var isMuted: Bool
+  /// The stream's SSRC: announced, or latched by the MID extension.
+  var ssrc: UInt32?
+  /// Equal for formats that carry each other, within one call.
+  var formatKey: Int
+  let reception: UnsafeMutablePointer<Reception>
+  /// nil where no format has RTX.
+  private(set) var history: PacketHistory?
+  /// The allocation pass that chose this track last.
+  var chosenIn: UInt64 = 0
+  private(set) var downTracks: [DownTrack] = []
+  /// Those of `downTracks`: for the packets.
+  private(set) var downStreams: ContiguousArray<UnsafeMutablePointer<DownStream>> = []
+  private var payloads = InlineArray<128, Payload?>(repeating: nil)
+
+  var track: TrackID { description.track }
+  var kind: MediaKind { description.source.kind }
+  private(set) var clockRate: UInt32 = 90_000
+  let isMicrophone: Bool
+  /// Whether the sender answers NACK and PLI.
+  private(set) var takesNack = false
+  private(set) var takesPLI = false
+  /// A new slot can wait for a key frame, for we can tell one.
+  private(set) var hasVisibleKeyFrames = false
+
+  init(_ description: UpTrackDescription, of peer: Peer, formatKey: Int, configuration: SFUConfiguration) {
+    self.peer = peer
+    self.description = description
+    self.formatKey = formatKey
+    isMuted = description.muted
+    isMicrophone = description.source == .microphone
+    ssrc = description.ssrcs.first
+    reception = .allocate(capacity: 1)
+    reception.initialize(to: Reception(keyFrames: KeyFrameRequester(interval: configuration.keyFrameInterval)))
+    describe(description, configuration)
+  }
+
+  deinit {
+    reception.deinitialize(count: 1)
+    reception.deallocate()
+  }
+
+  func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
+
+  /// Takes what a later offer says of the same track.
+  func describe(_ new: UpTrackDescription, _ configuration: SFUConfiguration) {
+    description = new
+    payloads = .init(repeating: nil)
+    for format in new.formats {
+      let isVP8 = format.codec.lowercased() == "vp8"
+      payloads[Int(format.payloadType & 127)] = Payload(
+        primaryType: format.payloadType & 127, isRetransmission: false, isVP8: isVP8)
+      if let type = format.rtxPayloadType {
+        payloads[Int(type & 127)] = Payload(
+          primaryType: format.payloadType & 127, isRetransmission: true, isVP8: isVP8)
+      }
+    }
+    clockRate = new.formats.first?.clockRate ?? 90_000
+    takesNack = new.formats.contains { $0.nack }
+    takesPLI = kind == .video && new.formats.contains { $0.pli }
+    hasVisibleKeyFrames = !new.formats.isEmpty && new.formats.allSatisfy { $0.codec.lowercased() == "vp8" }
+    if history == nil, new.formats.contains(where: { $0.rtxPayloadType != nil }) {
+      history = PacketHistory(capacity: kind == .video ? configuration.videoHistory : configuration.audioHistory)
+    }
+  }
+
+  /// The sender began the track anew under another SSRC.
+  func restart(ssrc: UInt32, configuration: SFUConfiguration) {
+    self.ssrc = ssrc
+    let request = reception.pointee.keyFrames
+    reception.pointee = Reception(keyFrames: request)
+    history?.removeAll()
+    for down in downTracks { down.sourceRestarted() }
+  }
+
+  func add(_ down: DownTrack) {
+    downTracks.append(down)
+    downStreams.append(down.stream)
+  }
+
+  func remove(_ down: DownTrack) {
+    downTracks.removeAll { $0 === down }
+    downStreams.removeAll { $0 == down.stream }
+  }
+
+  /// A slot that shows nothing until this track's next key frame.
+  var isAwaited: Bool { downTracks.contains { $0.isAwaitingKeyFrame } }
+
+  func requestKeyFrame(_ now: Instant, isNewSource: Bool) {
+    guard takesPLI, !isMuted else { return }
+    reception.pointee.keyFrames.request(now, isNewSource: isNewSource)
+  }
+}

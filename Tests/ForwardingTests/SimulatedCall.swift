@@ -1,0 +1,140 @@
+import MediaModel
+import Testing
+import Transport
+
+@testable import Forwarding
+
+/// Test peers around a real SFU, in virtual time, over a seeded network.
+final class SimulatedCall {
+  static let server = SocketAddress(ipv4: 0x0a00_0001, port: 5000)
+  static let certificate = DTLSCertificate()
+  static let name = CallID(unchecked: "call")
+
+  let sfu: SFU
+  let outbox = Outbox(chunks: 64)
+  var network: SimulatedNetwork
+  var peers: [TestPeer] = []
+  var events: [MediaEvent] = []
+  private(set) var millisecond: UInt64 = 1000
+  private var requests: UInt64 = 0
+
+  init(seed: UInt64 = 1, _ conditions: NetworkConditions = .init()) {
+    sfu = SFU(configuration: SFUConfiguration(), certificate: Self.certificate, seed: seed)
+    network = SimulatedNetwork(seed: seed)
+    network.conditions = conditions
+  }
+
+  var now: Instant { Instant(nanoseconds: millisecond * 1_000_000) }
+
+  /// A new participant; its slots and tracks are known to the SFU when this returns.
+  @discardableResult
+  func join(
+    _ sources: [TrackSource] = [.microphone, .camera], audioSlots: Int = 4, videoSlots: Int = 4,
+    muted: Bool = false, announcesSSRCs: Bool = true, codec: String = "VP8"
+  ) -> TestPeer {
+    let peer = TestPeer(
+      number: UInt32(peers.count + 1), sources: sources, audioSlots: audioSlots, videoSlots: videoSlots,
+      muted: muted, announcesSSRCs: announcesSSRCs, codec: codec)
+    peers.append(peer)
+    configure(peer)
+    return peer
+  }
+
+  func configure(_ peer: TestPeer) {
+    requests += 1
+    command(.configure(peer.configuration, request: requests))
+  }
+
+  func command(_ command: MediaCommand) {
+    sfu.handle(command, now: now, into: outbox)
+    flush()
+  }
+
+  func mute(_ peer: TestPeer, _ index: Int, _ isMuted: Bool) {
+    command(.mute(peer.configuration.peer, peer.configuration.tracks[index].track, isMuted))
+  }
+
+  func run(milliseconds: Int) {
+    for _ in 0..<milliseconds {
+      millisecond += 1
+      for datagram in network.arrivals(at: millisecond) {
+        if datagram.destination == Self.server {
+          receive(datagram.bytes, from: datagram.source)
+        } else if let peer = peers.first(where: { $0.address == datagram.destination }) {
+          peer.receive(datagram.bytes, now: now)
+        }
+      }
+      if let due = sfu.nextTimeout, due <= now {
+        sfu.handleTimeout(now: now, into: outbox)
+        flush()
+      }
+      for peer in peers where peer.isPresent {
+        peer.tick(now)
+        for bytes in peer.takeOutput() {
+          network.send(Datagram(bytes: bytes, source: peer.address, destination: Self.server), at: millisecond)
+        }
+      }
+    }
+  }
+
+  /// Runs until all peers are connected.
+  func connect() throws {
+    for _ in 0..<300 {
+      if peers.allSatisfy(\.isConnected), sfu.counters.connected == peers.count { return }
+      run(milliseconds: 20)
+    }
+    try #require(Bool(false), "not connected in 6 s")
+  }
+
+  /// A datagram straight to the SFU.
+  func receive(_ bytes: [UInt8], from source: SocketAddress) {
+    var bytes = bytes
+    bytes.withUnsafeMutableBytes { sfu.handle($0, from: source, now: now, into: outbox) }
+    flush()
+  }
+
+  /// What the SFU last sent to addresses that are no peer's.
+  private(set) var strayed: [Datagram] = []
+
+  private func flush() {
+    for run in outbox.runs {
+      var offset = 0
+      while offset < run.length {
+        let length = min(run.segment, run.length - offset)
+        let bytes = [UInt8](UnsafeRawBufferPointer(start: run.base + offset, count: length))
+        let datagram = Datagram(bytes: bytes, source: Self.server, destination: run.destination)
+        if peers.contains(where: { $0.address == run.destination }) {
+          network.send(datagram, at: millisecond)
+        } else {
+          strayed.append(datagram)
+        }
+        offset += length
+      }
+    }
+    outbox.reset()
+    events += sfu.events
+    sfu.events.removeAll()
+  }
+}
+
+extension SimulatedCall {
+  /// The newest slot map that the peer was told.
+  func slotMap(of peer: TestPeer) -> SlotMap? {
+    let maps = events.compactMap { event -> SlotMap? in
+      switch event {
+      case .configured(peer.configuration.peer, _, let map), .slots(peer.configuration.peer, let map): map
+      default: nil
+      }
+    }
+    return maps.last
+  }
+
+  /// The track in each slot of the peer.
+  func assignment(of peer: TestPeer) -> [String: TrackID] {
+    Dictionary(uniqueKeysWithValues: slotMap(of: peer)?.slots.map { ($0.mid, $0.track) } ?? [])
+  }
+
+  var speakers: [[ParticipantNumber]] {
+    events.compactMap { if case .speakers(_, let list) = $0 { list } else { nil } }
+  }
+}

@@ -1,0 +1,40 @@
+import MediaModel
+
+@testable import Forwarding
+
+/// What the way between a peer and the server does to datagrams.
+struct NetworkConditions {
+  var loss = 0.0
+  var duplication = 0.0
+  /// In milliseconds, drawn for each datagram: a wide range reorders.
+  var delay = 5...5
+}
+
+struct Datagram {
+  var bytes: [UInt8]
+  var source: SocketAddress
+  var destination: SocketAddress
+}
+
+/// Datagrams under way, in virtual time, by a seed.
+struct SimulatedNetwork {
+  var conditions = NetworkConditions()
+  private var random: SplitMix64
+  private var due: [UInt64: [Datagram]] = [:]
+
+  init(seed: UInt64) { random = SplitMix64(seed: seed) }
+
+  mutating func send(_ datagram: Datagram, at millisecond: UInt64) {
+    guard Double.random(in: 0..<1, using: &random) >= conditions.loss else { return }
+    due[arrival(millisecond), default: []].append(datagram)
+    if Double.random(in: 0..<1, using: &random) < conditions.duplication {
+      due[arrival(millisecond), default: []].append(datagram)
+    }
+  }
+
+  mutating func arrivals(at millisecond: UInt64) -> [Datagram] { due.removeValue(forKey: millisecond) ?? [] }
+
+  private mutating func arrival(_ millisecond: UInt64) -> UInt64 {
+    millisecond + UInt64(max(1, Int.random(in: conditions.delay, using: &random)))
+  }
+}

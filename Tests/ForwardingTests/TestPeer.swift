@@ -1,0 +1,255 @@
+import MediaModel
+import RTP
+import Transport
+
+@testable import Forwarding
+
+/// A participant: ICE controlling, DTLS client, sends its tracks and answers NACK and PLI, asks for what it misses.
+final class TestPeer {
+  static let certificate = DTLSCertificate()
+
+  var configuration: PeerConfiguration
+  var address: SocketAddress
+  var tracks: [TestTrack] = []
+  var streams: [UInt32: ReceivedStream] = [:]
+  /// Takes part in the simulation; a peer that is not neither sends nor reacts.
+  var isPresent = true
+  var isChecking = true
+  var sendsNacks = true
+  var sendsReports = true
+  var isClosed = false
+  var senderReports: [(report: SenderReport, at: Instant)] = []
+  var reports: [ReportBlock] = []
+  /// Datagrams that were neither authentic nor expected; what the network doubles is not counted.
+  var refused = 0
+  var outbound: SRTPSender?
+  private var inbound: SRTPReceiver?
+  private var checker: ConnectivityChecker
+  private let session: DTLSSession
+  private var hasStarted = false
+  private var transaction: UInt64 = 0
+  private var ticks = 0
+  private var output: [[UInt8]] = []
+
+  init(
+    number: UInt32, sources: [TrackSource], audioSlots: Int, videoSlots: Int, muted: Bool, announcesSSRCs: Bool,
+    codec: String
+  ) {
+    configuration = Self.configuration(number, sources, audioSlots, videoSlots, muted, announcesSSRCs, codec)
+    address = SocketAddress(ipv4: 0xc0a8_0000 | number, port: 4000)
+    checker = ConnectivityChecker(
+      local: configuration.remote, remote: configuration.local, tieBreaker: UInt64(number))!
+    session = DTLSSession(
+      role: .client, certificate: Self.certificate, remoteFingerprint: SimulatedCall.certificate.fingerprint)
+    for (i, description) in configuration.tracks.enumerated() {
+      tracks.append(Self.track(description, number, i))
+    }
+    for slot in configuration.slots { streams[slot.ssrc] = ReceivedStream(slot) }
+  }
+
+  var isConnected: Bool { outbound != nil }
+
+  static func track(_ description: UpTrackDescription, _ number: UInt32, _ index: Int) -> TestTrack {
+    TestTrack(description, ssrc: number * 1000 + UInt32(index), rtxSSRC: number * 1000 + 500 + UInt32(index))
+  }
+
+  func stream(_ mid: String) -> ReceivedStream { streams.values.first { $0.slot.mid == mid }! }
+
+  /// What came of one track, in whatever slots.
+  func serials(of track: TestTrack) -> [UInt64] {
+    let prefix = UInt64(track.description.track.participant) << 8 | UInt64(track.description.track.index)
+    return streams.values.flatMap { $0.serials.filter { $0 >> 32 == prefix } }
+  }
+
+  func takeOutput() -> [[UInt8]] {
+    defer { output = [] }
+    return output
+  }
+
+  /// New ICE credentials on both sides; the caller configures the SFU.
+  func restartICE() {
+    configuration.local = ICECredentials(
+      fragment: "again\(configuration.participant)", password: "new local password 123")
+    configuration.remote = ICECredentials(
+      fragment: "far\(configuration.participant)", password: "new remote password 12")
+    checker = ConnectivityChecker(local: configuration.remote, remote: configuration.local, tieBreaker: 1)!
+  }
+
+  func close() { session.close { output.append([UInt8]($0)) } }
+
+  func tick(_ now: Instant) {
+    ticks += 1
+    let isCheckDue = ticks % (isConnected ? 500 : 50) == 1
+    if isChecking, isCheckDue { check() }
+    if let due = session.nextTimeout, due <= now {
+      _ = session.handleTimeout(now: now) { output.append([UInt8]($0)) }
+    }
+    guard isConnected else { return }
+    for track in tracks where track.isSending && ticks % track.interval == 0 {
+      for packet in track.nextFrame(extensions: configuration.extensions) { send(packet) }
+    }
+    if sendsNacks, ticks % 40 == 0 { askForMissing() }
+    if sendsReports, ticks % 1000 == 0 { sendReports(now) }
+  }
+
+  func check() {
+    transaction += 1
+    var bytes = [UInt8](repeating: 0, count: ConnectivityChecker.checkCapacity)
+    let length = bytes.withUnsafeMutableBytes {
+      checker.makeCheck(transaction: (transaction, configuration.participant), into: $0)
+    }
+    output.append(Array(bytes[..<length]))
+  }
+
+  /// Protects a plain packet and sends it.
+  func send(_ plain: [UInt8]) {
+    if let bytes = protect(plain) { output.append(bytes) }
+  }
+
+  func protect(_ plain: [UInt8]) -> [UInt8]? {
+    guard let outbound, let header = plain.withUnsafeBytes({ RTPHeader(parsing: $0) }) else { return nil }
+    var bytes = plain + [UInt8](repeating: 0, count: outbound.profile.rtpOverhead)
+    let length = bytes.withUnsafeMutableBytes { buffer in
+      plain.withUnsafeBytes { plain in
+        outbound.protectRTP(
+          buffer, headerLength: header.headerLength,
+          payload: UnsafeRawBufferPointer(rebasing: plain[header.headerLength...]))
+      }
+    }
+    return length.map { Array(bytes[..<$0]) }
+  }
+
+  func sendRTCP(_ write: (inout RTCPWriter) -> Void) {
+    guard let outbound else { return }
+    var bytes = [UInt8](repeating: 0, count: 1200)
+    let length = bytes.withUnsafeMutableBytes { buffer -> Int? in
+      var writer = RTCPWriter(UnsafeMutableRawBufferPointer(rebasing: buffer[..<1100]))
+      write(&writer)
+      return outbound.protectRTCP(buffer, length: writer.length)
+    }
+    if let length { output.append(Array(bytes[..<length])) }
+  }
+
+  func receive(_ bytes: [UInt8], now: Instant) {
+    var bytes = bytes
+    bytes.withUnsafeMutableBytes { datagram in
+      switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+      case .stun:
+        if case .succeeded = checker.handle(UnsafeRawBufferPointer(datagram)), !hasStarted {
+          hasStarted = true
+          apply(session.start(now: now) { output.append([UInt8]($0)) })
+        }
+      case .dtls:
+        apply(session.handle(UnsafeRawBufferPointer(datagram), now: now) { output.append([UInt8]($0)) })
+      case .rtp: receiveRTP(datagram, now)
+      case .rtcp: receiveRTCP(datagram, now)
+      case .unknown: refused += 1
+      }
+    }
+  }
+
+  private func apply(_ outcome: DTLSSession.Outcome) {
+    switch outcome {
+    case .connected(let keys):
+      outbound = SRTPSender(profile: keys.profile, master: keys.outbound)
+      inbound = SRTPReceiver(profile: keys.profile, master: keys.inbound)
+    case .closed: isClosed = true
+    case .none, .failed: break
+    }
+  }
+
+  private func receiveRTP(_ datagram: UnsafeMutableRawBufferPointer, _ now: Instant) {
+    guard let length = plainLength(inbound?.unprotectRTP(datagram)) else { return }
+    var bytes = [UInt8](datagram[..<length])
+    guard let header = bytes.withUnsafeBytes({ RTPHeader(parsing: $0) }) else {
+      refused += 1
+      return
+    }
+    bytes.removeLast(header.paddingLength)
+    var payload = Array(bytes[header.headerLength...])
+    var sequenceNumber = header.sequenceNumber
+    var ssrc = header.ssrc
+    let slot = configuration.slots.first { $0.rtxSSRC == ssrc }
+    if let slot {
+      sequenceNumber = UInt16(payload[0]) << 8 | UInt16(payload[1])
+      payload.removeFirst(2)
+      ssrc = slot.ssrc
+    }
+    guard let stream = streams[ssrc] else {
+      refused += 1
+      return
+    }
+    let packet = Self.packet(
+      header, payload, of: stream.slot, extensions: elements(header, bytes), isRetransmission: slot != nil, now)
+    streams[ssrc]?.insert(sequenceNumber, packet)
+  }
+
+  private func plainLength(_ outcome: Unprotected?) -> Int? {
+    switch outcome {
+    case .packet(let length): return length
+    case .dropped(.replayed): return nil
+    case .dropped, nil:
+      refused += 1
+      return nil
+    }
+  }
+
+  private static func packet(
+    _ header: RTPHeader, _ payload: [UInt8], of slot: SlotDescription, extensions: [UInt8: [UInt8]],
+    isRetransmission: Bool, _ now: Instant
+  ) -> ReceivedStream.Packet {
+    let vp8 = slot.formats[0].codec == "VP8" ? payload.withUnsafeBytes { VP8Descriptor(parsing: $0) } : nil
+    let body = Array(payload.dropFirst(vp8?.length ?? 0))
+    let serial = body.dropFirst().prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    return ReceivedStream.Packet(
+      timestamp: header.timestamp, pictureID: vp8?.pictureID, tl0PictureIndex: vp8?.tl0PictureIndex,
+      keyIndex: vp8?.keyIndex, serial: serial, body: body, arrival: now, isRetransmission: isRetransmission,
+      extensions: extensions, payloadType: header.payloadType)
+  }
+
+  private func elements(_ header: RTPHeader, _ bytes: [UInt8]) -> [UInt8: [UInt8]] {
+    guard let extensions = HeaderExtensions(header) else { return [:] }
+    var found: [UInt8: [UInt8]] = [:]
+    bytes.withUnsafeBytes { bytes in
+      for id in UInt8(1)...14 {
+        if let element = extensions.element(id, in: bytes) { found[id] = [UInt8](bytes[element.range]) }
+      }
+    }
+    return found
+  }
+
+  private func receiveRTCP(_ datagram: UnsafeMutableRawBufferPointer, _ now: Instant) {
+    guard let length = plainLength(inbound?.unprotectRTCP(datagram)) else { return }
+    for packet in RTCPCompound(UnsafeRawBufferPointer(rebasing: datagram[..<length])) {
+      switch packet {
+      case .nack(let nack):
+        guard let track = tracks.first(where: { $0.ssrc == nack.media }) else { continue }
+        for number in nack.missing { if let again = track.retransmission(of: number) { send(again) } }
+      case .pictureLoss(_, let media):
+        guard let track = tracks.first(where: { $0.ssrc == media }) else { continue }
+        track.wantsKeyFrame = true
+        track.keyFrameRequests.append(now)
+      case .senderReport(let report): senderReports.append((report, now))
+      case .receiverReport(_, let blocks): reports += Array(blocks)
+      default: break
+      }
+    }
+  }
+
+  private func askForMissing() {
+    for stream in streams.values where stream.slot.formats[0].nack && !stream.missing.isEmpty {
+      let missing = Array(stream.missing.prefix(200))
+      sendRTCP { $0.nack(sender: 1, media: stream.slot.ssrc, missing: missing.span) }
+    }
+  }
+
+  private func sendReports(_ now: Instant) {
+    sendRTCP { writer in
+      for track in tracks where track.isSending {
+        writer.senderReport(
+          ssrc: track.ssrc, ntp: NTPTimestamp(nanoseconds: now.nanoseconds &+ 7_000_000_000),
+          rtpTimestamp: track.timestamp, packetCount: track.packetCount, octetCount: 0)
+      }
+    }
+  }
+}

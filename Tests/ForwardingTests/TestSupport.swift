@@ -1,0 +1,13 @@
+import MediaModel
+import RTP
+
+@testable import Forwarding
+
+/// A report block without loss.
+func report(of ssrc: UInt32) -> ReportBlock {
+  ReportBlock(
+    ssrc: ssrc, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0, lastSenderReport: 0,
+    delaySinceLastSenderReport: 0)
+}
+
+func instant(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
