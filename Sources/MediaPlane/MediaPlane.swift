@@ -1,0 +1,64 @@
+import Forwarding
+import LinuxIO
+package import MediaModel
+package import Transport
+
+/// The media plane: worker threads, each with its own UDP port and its own SFU.
+///
+/// The facade that the control plane talks to, from any thread. A call lives on one worker; the caller decides on which. Commands go in by `submit`, events
+/// come out by the closure given at the start.
+package final class MediaPlane: Sendable {
+  private let links: [WorkerLink]
+
+  /// Opens the ports and starts the workers.
+  /// - Parameters:
+  ///   - seed: for the SFUs' random choices; from the system's generator in a server.
+  ///   - onEvent: called on the workers' threads, in order for each worker. It must not block: packets wait behind it.
+  package init(
+    _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws(MediaPlaneError) {
+    let layout = configuration
+    guard layout.workers > 0, layout.firstPort == 0 || Int(layout.firstPort) + layout.workers <= 65_536 else {
+      throw .badLayout(workers: layout.workers, firstPort: layout.firstPort)
+    }
+    var links: [WorkerLink] = []
+    do throws(MediaPlaneError) {
+      for index in 0..<layout.workers {
+        links.append(
+          try WorkerLink(index, layout, certificate: certificate, seed: seed &+ UInt64(index), onEvent: onEvent))
+      }
+    } catch {
+      for link in links { link.stop() }
+      throw error
+    }
+    self.links = links
+  }
+
+  deinit { stop() }
+
+  /// Workers are numbered from 0.
+  package var workers: Int { links.count }
+
+  /// The worker's UDP port.
+  package func port(of worker: Int) -> UInt16 { links[worker].port }
+
+  /// Every address that the worker can be reached at, for ICE candidates: reachable ones first, then loopback, then link-local.
+  package func addresses(of worker: Int) -> [SocketAddress] {
+    hostAddresses(ipv6: links[worker].hasIPv6).map {
+      SocketAddress(high: $0.high, low: $0.low, port: links[worker].port, scope: $0.scope)
+    }
+  }
+
+  /// Hands a command to a worker; any thread. Commands of one thread are carried out in order. After `stop` they are dropped.
+  package func submit(_ command: MediaCommand, worker: Int) { links[worker].queue.submit(command) }
+
+  /// One for each worker, at most 100 ms old.
+  package func statistics() -> [WorkerStatistics] { links.map(\.board.statistics) }
+
+  /// Carries out what was submitted, sends what lies ready, ends the threads and closes the ports. Waits for it; not to be called from `onEvent`.
+  package func stop() {
+    for link in links { link.queue.stop() }
+    for link in links { link.stop() }
+  }
+}

@@ -1,0 +1,180 @@
+import Forwarding
+import LinuxIO
+import MediaModel
+import Transport
+
+/// One thread's loop: it waits for its socket, its commands and its SFU's timers, and drives the SFU.
+///
+/// Not Sendable: made by `MediaPlane` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no lock: the command queue's lock only when a command
+/// has come, the statistics' only every 100 ms and only when free.
+final class Worker {
+  private let socket: UDPSocket
+  private let sfu: SFU
+  private let queue: CommandQueue
+  private let board: StatisticsBoard
+  private let onEvent: @Sendable (MediaEvent) -> Void
+
+  private let epoll: Epoll
+  private let batch: ReceiveBatch
+  private let outbox: Outbox
+  private var rule: FlushRule
+  private var naps = NapRule()
+  private var commands: [MediaCommand] = []
+  private(set) var statistics: WorkerStatistics
+  /// Statistics to be published then; nil when nothing happened since the last time.
+  private var publishAt: Instant?
+  private var isStopping = false
+
+  /// Datagrams between two looks at clock, timers and outbox. GRO can make one receive hold thousands.
+  private static let slice = 64
+  /// Slices before commands get their turn although the socket still delivers.
+  private static let slicesPerTurn = 32
+  private static let publishInterval = Duration.milliseconds(100)
+
+  private enum Token {
+    static let socket: UInt64 = 0
+    static let commands: UInt64 = 1
+  }
+
+  init(
+    socket: UDPSocket, sfu: SFU, queue: CommandQueue, board: StatisticsBoard, rule: FlushRule = FlushRule(),
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws(SystemError) {
+    self.socket = socket
+    self.sfu = sfu
+    self.queue = queue
+    self.board = board
+    self.rule = rule
+    self.onEvent = onEvent
+    batch = ReceiveBatch()
+    outbox = Outbox()
+    statistics = board.statistics
+    epoll = try Epoll()
+    try epoll.add(socket.descriptor, token: Token.socket)
+    try epoll.add(queue.descriptor, token: Token.commands)
+  }
+
+  /// Runs until the queue says stop.
+  func run() {
+    while !isStopping { turn() }
+  }
+
+  /// One wake-up: waits, then does all that is due.
+  func turn() {
+    let ready = wait()
+    var now = MonotonicClock.now()
+    statistics.turns &+= 1
+    for token in ready {
+      if token == Token.commands { carryOutCommands(now: now) } else { now = drain(now: now) }
+    }
+    settle(now: now)
+    publishIfDue(now: now)
+  }
+
+  /// Sleeps until something is ready or due; the tokens of what is ready.
+  private func wait() -> UnsafeBufferPointer<UInt64> {
+    let limit = waitingTime()
+    guard naps.isDue else { return epoll.wait(nanoseconds: limit) }
+    naps.taken()
+    let nap = UInt64(NapRule.length.nanoseconds)
+    MonotonicClock.sleep(nanoseconds: min(limit ?? nap, nap))
+    return epoll.wait(nanoseconds: 0)
+  }
+
+  /// Nanoseconds to the first of the SFU's timer, the outbox's and the statistics' deadline; nil when there is none.
+  private func waitingTime() -> UInt64? {
+    var first = sfu.nextTimeout
+    if let deadline = rule.deadline { first = min(first ?? deadline, deadline) }
+    if let publishAt { first = min(first ?? publishAt, publishAt) }
+    guard let first else { return nil }
+    let now = MonotonicClock.now()
+    return first > now ? first.nanoseconds - now.nanoseconds : 0
+  }
+
+  private func carryOutCommands(now: Instant) {
+    isStopping = queue.take(into: &commands)
+    for command in commands {
+      sfu.handle(command, now: now, into: outbox)
+      if outbox.isNearlyFull { flush() }
+    }
+    commands.removeAll(keepingCapacity: true)
+    deliverEvents()
+    scheduleStatistics(now: now)
+    if isStopping {
+      flush()
+      publish(now: now)
+    }
+  }
+
+  /// Reads the socket until it is empty, or others must have their turn. Returns the time of the last batch.
+  private func drain(now start: Instant) -> Instant {
+    var now = start
+    var slices = 0
+    repeat {
+      socket.receive(into: batch)
+      let datagrams = batch.datagrams
+      var first = 0
+      while first < datagrams.count {
+        if slices > 0 { now = MonotonicClock.now() }
+        let end = min(first + Self.slice, datagrams.count)
+        rule.arrived(now: now)
+        naps.arrived(end - first, now: now)
+        for index in first..<end {
+          let datagram = datagrams[index]
+          sfu.handle(datagram.bytes, from: datagram.source, now: now, into: outbox)
+          if outbox.isNearlyFull { flush() }
+        }
+        settle(now: now)
+        first = end
+        slices += 1
+      }
+    } while batch.isFull && slices < Self.slicesPerTurn
+    // More is there already.
+    if batch.isFull { naps.taken() }
+    scheduleStatistics(now: now)
+    return now
+  }
+
+  /// What follows each batch: timers, then the outbox by its rule, then events.
+  private func settle(now: Instant) {
+    if let timeout = sfu.nextTimeout, timeout <= now {
+      sfu.handleTimeout(now: now, into: outbox)
+      scheduleStatistics(now: now)
+    }
+    let held = rule.deadline
+    if rule.isDue(now: now, isEmpty: outbox.isEmpty, isUrgent: outbox.isUrgent) {
+      if held != nil, !outbox.isUrgent { statistics.heldFlushes &+= 1 }
+      flush()
+    }
+    deliverEvents()
+  }
+
+  private func flush() {
+    socket.send(outbox.runs)
+    outbox.reset()
+    rule.flushed()
+    statistics.flushes &+= 1
+  }
+
+  private func deliverEvents() {
+    guard !sfu.events.isEmpty else { return }
+    for event in sfu.events { onEvent(event) }
+    sfu.events.removeAll(keepingCapacity: true)
+  }
+
+  private func scheduleStatistics(now: Instant) {
+    if publishAt == nil { publishAt = now.advanced(by: Self.publishInterval) }
+  }
+
+  private func publishIfDue(now: Instant) {
+    guard let publishAt, now >= publishAt else { return }
+    publish(now: now)
+  }
+
+  private func publish(now: Instant) {
+    statistics.forwarding = sfu.counters
+    statistics.socket = socket.counters
+    statistics.receiveDrops = socket.receiveDrops
+    publishAt = board.publish(statistics) ? nil : now.advanced(by: Self.publishInterval)
+  }
+}

@@ -1,0 +1,28 @@
+import LinuxIO
+import MediaModel
+import Synchronization
+
+/// Collects a media plane's events for tests.
+final class EventLog: Sendable {
+  private let events = Mutex<[MediaEvent]>([])
+
+  func append(_ event: MediaEvent) { events.withLock { $0.append(event) } }
+
+  var all: [MediaEvent] { events.withLock { $0 } }
+
+  var configured: [UInt64] {
+    all.compactMap { if case .configured(_, let request, _) = $0 { request } else { nil } }
+  }
+
+  var connected: [PeerID] { all.compactMap { if case .connected(let peer) = $0 { peer } else { nil } } }
+}
+
+/// Waits at most five seconds for a condition that another thread brings about; `step` may wait itself.
+func eventually(_ condition: () -> Bool, step: () -> Void = { MonotonicClock.sleep(nanoseconds: 200_000) }) -> Bool {
+  let end = MonotonicClock.now().advanced(by: .seconds(5))
+  while !condition() {
+    guard MonotonicClock.now() < end else { return false }
+    step()
+  }
+  return true
+}

@@ -1,0 +1,173 @@
+import Forwarding
+import LinuxIO
+import MediaModel
+import Testing
+import Transport
+
+@testable import MediaPlane
+
+struct MediaPlaneTests {
+  let certificate = DTLSCertificate()
+  let log = EventLog()
+
+  private func makePlane(workers: Int = 1, firstPort: UInt16 = 0) throws -> MediaPlane {
+    var configuration = MediaPlaneConfiguration()
+    configuration.workers = workers
+    configuration.firstPort = firstPort
+    return try MediaPlane(configuration, certificate: certificate, seed: 1) { [log] in log.append($0) }
+  }
+
+  private func address(of worker: Int, _ plane: MediaPlane) -> SocketAddress {
+    SocketAddress(ipv4: 0x7f00_0001, port: plane.port(of: worker))
+  }
+
+  /// Clients of one call on worker 0, connected.
+  private func join(_ plane: MediaPlane, clients count: Int) throws -> [TestClient] {
+    let clients = try (1...count).map { try TestClient(UInt32($0), server: certificate, slots: count - 1) }
+    for client in clients { plane.submit(.configure(client.configuration, request: UInt64(client.number)), worker: 0) }
+    try #require(eventually { log.configured.count == count })
+    for client in clients { client.start(address(of: 0, plane)) }
+    let joined = eventually({ clients.allSatisfy(\.isConnected) && log.connected.count == count }) {
+      for client in clients { client.receive(waiting: 1_000_000) }
+    }
+    try #require(joined)
+    return clients
+  }
+
+  @Test func mediaFlowsBetweenThreeParticipants() throws {
+    let plane = try makePlane()
+    let clients = try join(plane, clients: 3)
+
+    for (index, client) in clients.enumerated() {
+      for number in 0..<20 { client.sendAudio([UInt8(index), UInt8(number)]) }
+      client.sendVideo(packets: 12, byte: UInt8(index))
+    }
+
+    for (index, client) in clients.enumerated() {
+      #expect(
+        eventually({ client.audio.count >= 40 && client.video.count >= 24 }) { client.receive(waiting: 1_000_000) })
+      for other in clients.indices where other != index {
+        #expect(client.audio.filter { $0[0] == other }.map { $0[1] } == Array(0..<20))
+        #expect(client.video.filter { $0.last == UInt8(other) }.count == 12)
+      }
+    }
+    plane.stop()
+    let statistics = try #require(plane.statistics().first)
+    #expect(statistics.forwarding.forwarded == 3 * 32 * 2)
+    #expect(statistics.socket.failed == 0)
+  }
+
+  @Test func noiseIsCountedAndDisturbsNobody() throws {
+    let plane = try makePlane()
+    let clients = try join(plane, clients: 2)
+    let stranger = try TestClient(9, server: certificate, slots: 1)
+    stranger.start(address(of: 0, plane))
+    var noise = Noise(seed: 1)
+    for length in 1...64 {
+      for _ in 0..<4 { stranger.sendRaw(noise.bytes(length * 16)) }
+      clients[0].sendAudio([UInt8(length)])
+    }
+
+    #expect(eventually({ clients[1].audio.count == 64 }) { clients[1].receive(waiting: 1_000_000) })
+    stranger.receive()
+    plane.stop()
+
+    let statistics = plane.statistics()[0]
+    let drops = DropReason.allCases.reduce(0) { $0 + statistics.forwarding.drops($1) }
+    #expect(drops >= 256)
+    #expect(!stranger.isConnected && stranger.received == 0)
+  }
+
+  @Test func statisticsArriveByThemselves() throws {
+    let plane = try makePlane()
+    let client = try TestClient(1, server: certificate, slots: 0)
+    client.start(address(of: 0, plane))
+    #expect(eventually { plane.statistics()[0].socket.received == 1 })
+    #expect(plane.statistics()[0].port == plane.port(of: 0))
+  }
+
+  @Test func eachWorkerHasItsPortAndItsCalls() throws {
+    let plane = try makePlane(workers: 3)
+    #expect(Set((0..<3).map(plane.port(of:))).count == 3)
+    let clients = try (0..<3).map { try TestClient(UInt32($0 + 1), server: certificate, slots: 0, call: "call\($0)") }
+    for (worker, client) in clients.enumerated() {
+      plane.submit(.configure(client.configuration, request: UInt64(worker)), worker: worker)
+    }
+    try #require(eventually { log.configured.count == 3 })
+
+    for (worker, client) in clients.enumerated() { client.start(address(of: worker, plane)) }
+
+    let connected = eventually({ clients.allSatisfy(\.isConnected) }) {
+      for client in clients { client.receive(waiting: 1_000_000) }
+    }
+    #expect(connected)
+  }
+
+  @Test func commandsOfAThreadAreCarriedOutInOrder() throws {
+    let plane = try makePlane()
+    let client = try TestClient(1, server: certificate, slots: 1)
+    for request in 0..<500 { plane.submit(.configure(client.configuration, request: UInt64(request)), worker: 0) }
+    #expect(eventually { log.configured.count == 500 })
+    #expect(log.configured == Array(0..<500))
+  }
+
+  @Test func commandsGetTheirTurnUnderAFlood() throws {
+    let plane = try makePlane()
+    let client = try TestClient(1, server: certificate, slots: 0)
+    client.start(address(of: 0, plane))
+    plane.submit(.configure(client.configuration, request: 1), worker: 0)
+    #expect(eventually({ log.configured == [1] }) { for _ in 0..<200 { client.sendRaw([1, 2, 3]) } })
+  }
+
+  @Test func stopCarriesOutWhatWasSubmittedAndFreesThePorts() throws {
+    let plane = try makePlane(workers: 2)
+    let client = try TestClient(1, server: certificate, slots: 0)
+    let port = plane.port(of: 0)
+    plane.submit(.configure(client.configuration, request: 7), worker: 0)
+
+    plane.stop()
+    plane.stop()
+
+    #expect(log.configured == [7])
+    plane.submit(.remove(client.configuration.peer), worker: 0)
+    #expect(throws: Never.self) { try UDPSocket(port: port) }
+  }
+
+  @Test func aPortInUseStopsTheWorkersBeforeIt() throws {
+    // A pair of ports of which the second is taken.
+    var taken = try UDPSocket(port: 0)
+    while (try? UDPSocket(port: taken.port - 1)) == nil { taken = try UDPSocket(port: 0) }
+    let first = taken.port - 1
+
+    let error = #expect(throws: MediaPlaneError.self) { try makePlane(workers: 2, firstPort: first) }
+
+    #expect(error?.description.contains("UDP port \(taken.port) is in use") == true)
+    #expect(throws: Never.self) { try UDPSocket(port: first) }
+  }
+
+  @Test(arguments: [(0, 5_000), (2, 65_535), (-1, 0)])
+  func anImpossibleLayoutIsRefused(workers: Int, firstPort: UInt16) {
+    #expect(throws: MediaPlaneError.self) { try makePlane(workers: workers, firstPort: firstPort) }
+  }
+
+  @Test func allHostAddressesCarryTheWorkersPort() throws {
+    let plane = try makePlane(workers: 2)
+    let addresses = plane.addresses(of: 1)
+    #expect(addresses.contains(address(of: 1, plane)))
+    #expect(addresses.allSatisfy { $0.port == plane.port(of: 1) })
+  }
+}
+
+/// Repeatable noise (Knuth's MMIX generator).
+private struct Noise {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func bytes(_ count: Int) -> [UInt8] {
+    (0..<count).map { _ in
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return UInt8(truncatingIfNeeded: state >> 56)
+    }
+  }
+}

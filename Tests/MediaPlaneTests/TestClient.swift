@@ -1,0 +1,159 @@
+import LinuxIO
+import MediaModel
+import RTP
+import Testing
+import Transport
+
+/// A participant on a real socket: a microphone and a camera, and slots for as many of the others as asked for. Driven by hand, without a thread.
+final class TestClient {
+  static let opus = PayloadFormat(payloadType: 111, codec: "opus", clockRate: 48_000, channels: 2)
+  static let vp8 = PayloadFormat(
+    payloadType: 96, codec: "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true)
+
+  let number: UInt32
+  let configuration: PeerConfiguration
+  private(set) var isConnected = false
+  /// Payloads of the RTP packets that came, by payload type.
+  private(set) var audio: [[UInt8]] = []
+  private(set) var video: [[UInt8]] = []
+  var keepsPayloads = true
+  private(set) var received = 0
+
+  private let socket: UDPSocket
+  private let batch = ReceiveBatch(capacity: 64)
+  private let epoll: Epoll
+  private let checker: ConnectivityChecker
+  private let session: DTLSSession
+  private var server = SocketAddress(high: 0, low: 0, port: 0)
+  private var sender: SRTPSender?
+  private var receiver: SRTPReceiver?
+  private var checks: UInt32 = 0
+  private var nextAudio: UInt16 = 1
+  private var nextVideo: UInt16 = 1
+  private let memory = UnsafeMutableRawPointer.allocate(byteCount: 65_536, alignment: 64)
+
+  init(_ number: UInt32, server certificate: DTLSCertificate, slots: Int, call: String = "call") throws {
+    self.number = number
+    let own = DTLSCertificate()
+    let local = ICECredentials(fragment: "server\(number)", password: "a-password-of-the-server-\(number)")
+    let remote = ICECredentials(fragment: "client\(number)", password: "a-password-of-the-client-\(number)")
+    checker = try #require(ConnectivityChecker(local: remote, remote: local, tieBreaker: UInt64(number)))
+    session = DTLSSession(role: .client, certificate: own, remoteFingerprint: certificate.fingerprint)
+    socket = try UDPSocket(port: 0)
+    epoll = try Epoll()
+    try epoll.add(socket.descriptor, token: 0)
+    func track(_ index: UInt8, _ source: TrackSource, _ format: PayloadFormat, rtx: Bool) -> UpTrackDescription {
+      let ssrc = number * 1_000 + UInt32(index)
+      return UpTrackDescription(
+        track: TrackID(participant: number, index: index), source: source, mid: "\(index)", muted: false,
+        formats: [format], ssrcs: [ssrc], rtx: rtx ? [ssrc: ssrc + 500] : [:])
+    }
+    func slot(_ index: Int, _ kind: MediaKind, _ format: PayloadFormat) -> SlotDescription {
+      let ssrc = number * 1_000_000 + UInt32(index)
+      return SlotDescription(
+        mid: "\(10 + index)", kind: kind, ssrc: ssrc, rtxSSRC: ssrc + 500_000, formats: [format])
+    }
+    configuration = PeerConfiguration(
+      peer: PeerID(rawValue: UInt64(number)), call: try #require(CallID(call)), participant: number, local: local,
+      remote: remote, fingerprint: own.fingerprint, extensions: HeaderExtensionIDs(),
+      tracks: [track(1, .microphone, Self.opus, rtx: false), track(2, .camera, Self.vp8, rtx: true)],
+      slots: (0..<slots).flatMap { [slot($0, .audio, Self.opus), slot(100 + $0, .video, Self.vp8)] })
+  }
+
+  deinit { memory.deallocate() }
+
+  /// Sends the first check; everything else follows from what comes back.
+  func start(_ server: SocketAddress) {
+    self.server = server
+    check()
+  }
+
+  /// Sends a connectivity check, which is answered.
+  func check() {
+    checks += 1
+    let length = checker.makeCheck(
+      transaction: (UInt64(number), checks), into: UnsafeMutableRawBufferPointer(start: memory, count: 1_024))
+    send(length, segment: length)
+  }
+
+  /// Takes what has come, after waiting at most this long for something.
+  func receive(waiting nanoseconds: UInt64 = 0) {
+    guard !epoll.wait(nanoseconds: nanoseconds).isEmpty else { return }
+    repeat {
+      socket.receive(into: batch)
+      for datagram in batch.datagrams { handle(datagram.bytes) }
+    } while batch.isFull
+  }
+
+  /// Sends an audio packet with this payload.
+  func sendAudio(_ payload: [UInt8]) {
+    let length = write(payload, type: 111, track: 1, sequence: nextAudio, at: memory)
+    nextAudio &+= 1
+    send(length, segment: length)
+  }
+
+  /// Sends a frame of `packets` equal VP8 packets, as one run. Their payloads are descriptor and header of VP8, then `byte`s.
+  func sendVideo(packets: Int, byte: UInt8, size: Int = 1_000) {
+    var length = 0
+    var segment = 0
+    for index in 0..<packets {
+      // S bit in the first packet of a frame; P bit 0: a key frame (RFC 7741 4.2 and 4.3).
+      let payload = [index == 0 ? 0x10 : 0, 0] + [UInt8](repeating: byte, count: size)
+      segment = write(
+        payload, type: 96, track: 2, sequence: nextVideo, at: memory + length, isLast: index == packets - 1)
+      nextVideo &+= 1
+      length += segment
+    }
+    send(length, segment: segment)
+  }
+
+  /// Any bytes to the server.
+  func sendRaw(_ bytes: [UInt8]) {
+    memory.copyMemory(from: bytes, byteCount: bytes.count)
+    send(bytes.count, segment: bytes.count)
+  }
+
+  private func write(
+    _ payload: [UInt8], type: UInt8, track: UInt32, sequence: UInt16, at start: UnsafeMutableRawPointer,
+    isLast: Bool = true
+  ) -> Int {
+    let packet = UnsafeMutableRawBufferPointer(start: start, count: 2_048)
+    RTPHeader.write(
+      marker: isLast, payloadType: type, sequenceNumber: sequence, timestamp: UInt32(sequence) * 960,
+      ssrc: number * 1_000 + track, into: packet)
+    return payload.withUnsafeBytes { sender?.protectRTP(packet, headerLength: 12, payload: $0) } ?? 0
+  }
+
+  private func send(_ length: Int, segment: Int) {
+    guard length > 0 else { return }
+    let run = DatagramRun(base: memory, length: length, segment: segment, destination: server)
+    withUnsafePointer(to: run) { socket.send(UnsafeBufferPointer(start: $0, count: 1)) }
+  }
+
+  private func handle(_ datagram: UnsafeMutableRawBufferPointer) {
+    let bytes = UnsafeRawBufferPointer(datagram)
+    switch DatagramKind.classify(bytes) {
+    case .stun:
+      if case .succeeded = checker.handle(bytes), checks == 1 {
+        finish(session.start(now: MonotonicClock.now()) { sendRaw(Array($0)) })
+      }
+    case .dtls: finish(session.handle(bytes, now: MonotonicClock.now()) { sendRaw(Array($0)) })
+    case .rtp:
+      guard case .packet(let length) = receiver?.unprotectRTP(datagram),
+        let header = RTPHeader(parsing: UnsafeRawBufferPointer(rebasing: bytes[..<length]))
+      else { return }
+      received += 1
+      guard keepsPayloads else { return }
+      let payload = Array(bytes[header.payloadRange])
+      if header.payloadType == 111 { audio.append(payload) } else { video.append(payload) }
+    case .rtcp, .unknown: break
+    }
+  }
+
+  private func finish(_ outcome: DTLSSession.Outcome) {
+    guard case .connected(let keys) = outcome else { return }
+    sender = SRTPSender(profile: keys.profile, master: keys.outbound)
+    receiver = SRTPReceiver(profile: keys.profile, master: keys.inbound)
+    isConnected = true
+  }
+}

@@ -1,0 +1,99 @@
+import CAllocations
+import Forwarding
+import LinuxIO
+import MediaModel
+import Testing
+import Transport
+
+@testable import MediaPlane
+
+/// A worker without a thread: the test turns it by hand.
+struct WorkerTests {
+  let certificate = DTLSCertificate()
+  let queue: CommandQueue
+  let worker: Worker
+  let clients: [TestClient]
+
+  init() throws {
+    let socket = try UDPSocket(port: 0)
+    queue = try CommandQueue()
+    let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
+    worker = try Worker(socket: socket, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port)) { _ in }
+    let certificate = certificate
+    clients = try (1...4).map { try TestClient(UInt32($0), server: certificate, slots: 3) }
+    for client in clients { queue.submit(.configure(client.configuration, request: 0)) }
+    worker.turn()
+    for client in clients { client.start(SocketAddress(ipv4: 0x7f00_0001, port: socket.port)) }
+    for _ in 0..<20 where !clients.allSatisfy(\.isConnected) {
+      turn()
+      for client in clients { client.receive() }
+    }
+    let connected = clients.filter(\.isConnected).count
+    try #require(connected == 4)
+  }
+
+  /// A turn that does not wait.
+  private func turn() {
+    queue.submit(.remove(PeerID(rawValue: 0)))
+    worker.turn()
+  }
+
+  /// Without optimisation the compiler boxes iterators of its own, so this asks for a release build.
+  @Test(.enabled(if: isOptimized && allocations_are_counted()))
+  func forwardingAllocatesNothingInTheSteadyState() {
+    for client in clients { client.keepsPayloads = false }
+    func round() -> UInt {
+      clients[0].sendAudio([1, 2, 3])
+      clients[1].sendVideo(packets: 5, byte: 1)
+      clients[2].sendVideo(packets: 1, byte: 2, size: 700)
+      // Authentic to nobody: the ways of refusal are part of the steady state.
+      clients[3].sendRaw([0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9] + [UInt8](repeating: 0, count: 40))
+      let before = allocations_of_this_thread()
+      worker.turn()
+      let count = allocations_of_this_thread() - before
+      for client in clients { client.receive() }
+      return count
+    }
+    // Until the histories are full and every table has its size.
+    for _ in 0..<700 { _ = round() }
+    let received = clients.map(\.received).reduce(0, +)
+
+    var allocations: UInt = 0
+    for _ in 0..<2_000 { allocations += round() }
+
+    #expect(allocations == 0)
+    #expect(clients.map(\.received).reduce(0, +) - received > 2_000 * 7 * 3 * 99 / 100)
+  }
+
+  @Test func audioLeavesInTheTurnThatBroughtIt() {
+    // Two batches in a row: the socket is busy.
+    for number in 0..<5 {
+      clients[0].sendAudio([UInt8(number)])
+      worker.turn()
+      for client in clients { client.receive() }
+      #expect(clients[1].audio.count == number + 1)
+    }
+  }
+
+  @Test func videoOfABusySocketLeavesWithinTheHold() {
+    clients[0].sendVideo(packets: 1, byte: 0)
+    turn()
+    let flushes = worker.statistics.flushes
+    let start = MonotonicClock.now()
+    clients[0].sendVideo(packets: 1, byte: 1)
+    worker.turn()
+    clients[0].sendVideo(packets: 1, byte: 2)
+    while worker.statistics.flushes == flushes, start.duration(to: MonotonicClock.now()) < .seconds(2) { worker.turn() }
+    for client in clients { client.receive() }
+
+    #expect(clients[1].video.map { $0.last } == [0, 1, 2])
+  }
+}
+
+private let isOptimized: Bool = {
+  #if DEBUG
+    false
+  #else
+    true
+  #endif
+}()
