@@ -1,0 +1,209 @@
+import NIOCore
+
+/// A session after CONNECTED: subscriptions, transactions, heart-beats.
+struct Conversation: Sendable {
+  let configuration: Session.Configuration
+  let version: Version
+  let expiresAt: UInt64?
+  var heartBeat: HeartBeatTimers
+  private(set) var subscriptions: [Subscription] = []
+  private var transactions: [Transaction] = []
+  /// The number of the last MESSAGE: its `message-id`, and its `ack` as well, since each subscription gets a MESSAGE of its own.
+  private var lastMessage: UInt64 = 0
+
+  init(configuration: Session.Configuration, version: Version, heartBeat: HeartBeatTimers, expiresAt: UInt64?) {
+    self.configuration = configuration
+    self.version = version
+    self.heartBeat = heartBeat
+    self.expiresAt = expiresAt
+  }
+
+  // MARK: Time
+
+  var nextDeadline: UInt64? { [heartBeat.beatDue, heartBeat.peerDead, expiresAt].compactMap { $0 }.min() }
+
+  /// What ends the session at `now`, if anything.
+  func violation(now: UInt64) -> Violation? {
+    if let expiresAt, now >= expiresAt { return Violation(.tokenExpired, "token expired") }
+    if let dead = heartBeat.peerDead, now >= dead { return Violation(.heartBeatMissing, "no heart-beat") }
+    return nil
+  }
+
+  func owesHeartBeat(now: UInt64) -> Bool { heartBeat.beatDue.map { now >= $0 } ?? false }
+
+  // MARK: Frames
+
+  /// Does what the frame asks for, all of it or nothing; a receipt is the last action.
+  mutating func handle(_ frame: Frame) throws(Violation) -> [Session.Action] {
+    if version.refusesStrayBodies, !frame.command.mayHaveBody, frame.body.readableBytes > 0 {
+      throw Violation(.protocolError, "only SEND may have a body")
+    }
+    var actions = try act(on: frame)
+    if let receipt = frame.headers["receipt"] {
+      let reply = Session.Action.write(Frame(.receipt, ["receipt-id": receipt]))
+      if case .close = actions.last { actions.insert(reply, at: actions.count - 1) } else { actions.append(reply) }
+    }
+    return actions
+  }
+
+  private mutating func act(on frame: Frame) throws(Violation) -> [Session.Action] {
+    switch frame.command {
+    case .send, .ack, .nack: return try stageOrPerform(frame)
+    case .subscribe: return try subscribe(frame)
+    case .unsubscribe: return try unsubscribe(frame)
+    case .begin:
+      try begin(try name(of: frame))
+      return []
+    case .commit: return try commit(try end(try name(of: frame)))
+    case .abort:
+      _ = try end(try name(of: frame))
+      return []
+    case .disconnect: return [.close(.disconnected)]
+    case .connect, .stomp: throw Violation(.protocolError, "already connected")
+    case .connected, .message, .receipt, .error: throw Violation(.protocolError, "not a client's command")
+    }
+  }
+
+  // MARK: Subscriptions
+
+  private mutating func subscribe(_ frame: Frame) throws(Violation) -> [Session.Action] {
+    let destination = try header("destination", of: frame)
+    let id = version.requiresSubscriptionID ? try header("id", of: frame) : frame.headers["id"]
+    guard let mode = AckMode(rawValue: frame.headers["ack"] ?? "auto"), version.ackModes.contains(mode) else {
+      throw Violation(.protocolError, "unknown ack mode")
+    }
+    // Ignoring it would deliver more than was asked for.
+    guard frame.headers["selector"] == nil else { throw Violation(.protocolError, "selectors are not supported") }
+    guard !subscriptions.contains(where: { $0.id == id && (id != nil || $0.destination == destination) }) else {
+      throw Violation(.protocolError, "subscription id is in use")
+    }
+    guard subscriptions.count < configuration.subscriptions else { throw Violation(.limit, "too many subscriptions") }
+    let existing = subscriptions.count { $0.destination == destination }
+    if let refusal = configuration.admit(.subscribe(destination: destination, existing: existing)) {
+      throw Violation(.protocolError, refusal)
+    }
+    let subscription = Subscription(id: id, destination: destination, mode: mode)
+    subscriptions.append(subscription)
+    return [.subscribed(subscription)]
+  }
+
+  private mutating func unsubscribe(_ frame: Frame) throws(Violation) -> [Session.Action] {
+    let index: Int?
+    if version.requiresSubscriptionID || frame.headers["id"] != nil {
+      let id = try header("id", of: frame)
+      index = subscriptions.firstIndex { $0.id == id }
+    } else {
+      let destination = try header("destination", of: frame)
+      index = subscriptions.firstIndex { $0.destination == destination }
+    }
+    guard let index else { throw Violation(.protocolError, "no such subscription") }
+    return [.unsubscribed(subscriptions.remove(at: index))]
+  }
+
+  /// One MESSAGE for each subscription to `destination`.
+  mutating func deliver(
+    to destination: String, headers: Headers, body: ByteBuffer, token: UInt64
+  ) throws(Violation) -> [Session.Action] {
+    var actions: [Session.Action] = []
+    for index in subscriptions.indices where subscriptions[index].destination == destination {
+      lastMessage += 1
+      var all: Headers = ["destination": destination, "message-id": String(lastMessage)]
+      all.append("subscription", subscriptions[index].id)
+      if subscriptions[index].mode != .auto {
+        guard subscriptions[index].pending.count < configuration.unacknowledged else {
+          throw Violation(.limit, "too many messages without ACK")
+        }
+        subscriptions[index].wait(for: lastMessage, token: token)
+        if version >= .v12 { all.append("ack", String(lastMessage)) }
+      }
+      for field in headers.fields { all.append(field.name, field.value) }
+      actions.append(.write(Frame(.message, all, body: body)))
+    }
+    return actions
+  }
+
+  // MARK: SEND, ACK, NACK
+
+  /// Checks a SEND, ACK or NACK and does what it says, or keeps it for the COMMIT of its transaction.
+  private mutating func stageOrPerform(_ frame: Frame) throws(Violation) -> [Session.Action] {
+    if frame.command == .send {
+      let destination = try header("destination", of: frame)
+      if let refusal = configuration.admit(.send(destination: destination)) {
+        throw Violation(.protocolError, refusal)
+      }
+    } else {
+      _ = try acknowledged(by: frame)
+    }
+    guard frame.headers["transaction"] != nil else { return try perform(frame) }
+    let index = try transactionIndex(named: try name(of: frame))
+    guard transactions[index].frames.count < configuration.framesInTransaction else {
+      throw Violation(.limit, "too many frames in a transaction")
+    }
+    guard transactions.reduce(frame.size, { $0 + $1.size }) <= configuration.transactionBytes else {
+      throw Violation(.limit, "open transactions are too large")
+    }
+    transactions[index].append(frame)
+    return []
+  }
+
+  private mutating func perform(_ frame: Frame) throws(Violation) -> [Session.Action] {
+    guard frame.command != .send else { return [.sent(frame)] }
+    let (index, number) = try acknowledged(by: frame)
+    let destination = subscriptions[index].destination
+    return subscriptions[index].settle(number).map { token in
+      .acknowledged(destination: destination, token: token, accepted: frame.command == .ack)
+    }
+  }
+
+  /// The message that an ACK or NACK means, and the index of its subscription.
+  private func acknowledged(by frame: Frame) throws(Violation) -> (subscription: Int, message: UInt64) {
+    guard frame.command == .ack || version.hasNack else { throw Violation(.protocolError, "1.0 has no NACK") }
+    let text = try header(version.acknowledgedBy, of: frame)
+    let subscription = version.acknowledgesBySubscription ? try header("subscription", of: frame) : nil
+    guard let number = decimal(text).map(UInt64.init),
+      let index = subscriptions.firstIndex(where: { $0.isWaiting(for: number) }),
+      subscription == nil || subscriptions[index].id == subscription
+    else { throw Violation(.protocolError, "no message waits for this ACK") }
+    return (index, number)
+  }
+
+  // MARK: Transactions
+
+  private mutating func begin(_ name: String) throws(Violation) {
+    guard !transactions.contains(where: { $0.name == name }) else {
+      throw Violation(.protocolError, "transaction is open already")
+    }
+    guard transactions.count < configuration.transactions else {
+      throw Violation(.limit, "too many open transactions")
+    }
+    transactions.append(Transaction(name: name))
+  }
+
+  /// Takes the transaction out, for COMMIT or ABORT.
+  private mutating func end(_ name: String) throws(Violation) -> Transaction {
+    transactions.remove(at: try transactionIndex(named: name))
+  }
+
+  /// An ACK in it that has become void since makes the whole COMMIT fail: the thrown error drops the actions collected so far.
+  private mutating func commit(_ transaction: Transaction) throws(Violation) -> [Session.Action] {
+    var actions: [Session.Action] = []
+    for frame in transaction.frames { actions += try perform(frame) }
+    return actions
+  }
+
+  private func transactionIndex(named name: String) throws(Violation) -> Int {
+    guard let index = transactions.firstIndex(where: { $0.name == name }) else {
+      throw Violation(.protocolError, "no such transaction")
+    }
+    return index
+  }
+
+  private func name(of frame: Frame) throws(Violation) -> String { try header("transaction", of: frame) }
+
+  private func header(_ name: String, of frame: Frame) throws(Violation) -> String {
+    guard let value = frame.headers[name], !value.isEmpty else {
+      throw Violation(.protocolError, "header \(name) is missing")
+    }
+    return value
+  }
+}

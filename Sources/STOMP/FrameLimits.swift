@@ -1,0 +1,29 @@
+/// What a peer may send in one frame (protocol section 10), in bytes where not said otherwise. The decoder checks while it reads.
+package struct FrameLimits: Sendable, Equatable {
+  /// The longest command of the specifications has 11.
+  package var command = 32
+  /// Number of header lines.
+  package var headers = 64
+  /// One header line without its end.
+  package var headerLine = 8 << 10
+  /// All header lines together.
+  package var head = 512 << 10
+  package var body = 1 << 20
+
+  package init() {}
+
+  /// Before CONNECT has been accepted: enough for a token, and no body worth the name.
+  package static var beforeLogin: FrameLimits {
+    var limits = FrameLimits()
+    limits.head = 64 << 10
+    limits.body = 4 << 10
+    return limits
+  }
+
+  /// For a client, which reads what its own server sends.
+  package static var client: FrameLimits {
+    var limits = FrameLimits()
+    limits.body = 16 << 20
+    return limits
+  }
+}

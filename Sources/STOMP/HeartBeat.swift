@@ -1,0 +1,33 @@
+/// One side's `heart-beat` header: how often it can send and how often it wants to receive, in milliseconds; 0 is never.
+package struct HeartBeat: Equatable, Sendable {
+  package var sends: Int
+  package var wants: Int
+
+  package init(sends: Int, wants: Int) {
+    self.sends = sends
+    self.wants = wants
+  }
+
+  /// Reads the header's value; a missing header is `0,0`. nil when it is not two numbers.
+  package init?(header: String?) {
+    guard let header else {
+      self.init(sends: 0, wants: 0)
+      return
+    }
+    let parts = header.split(separator: ",", omittingEmptySubsequences: false)
+    guard parts.count == 2, let sends = decimal(parts[0].trimmingBlanks), let wants = decimal(parts[1].trimmingBlanks)
+    else { return nil }
+    // A day is as good as for ever, and keeps the sums below far from overflow.
+    self.init(sends: min(sends, 86_400_000), wants: min(wants, 86_400_000))
+  }
+
+  package var header: String { "\(sends),\(wants)" }
+
+  /// What holds for the connection, seen from this side.
+  package func agreed(with peer: HeartBeat) -> HeartBeatTimers {
+    func interval(_ sender: Int, _ receiver: Int) -> UInt64? {
+      sender == 0 || receiver == 0 ? nil : UInt64(max(sender, receiver)) * 1_000_000
+    }
+    return HeartBeatTimers(sending: interval(sends, peer.wants), receiving: interval(peer.sends, wants))
+  }
+}

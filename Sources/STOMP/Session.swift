@@ -1,0 +1,202 @@
+package import NIOCore
+
+/// The server's side of one STOMP connection, as a value.
+///
+/// ## Overview
+/// `handle(frame)` takes what the decoder found, `received` and `wrote` what passed on the wire, `handleTimeout` the passing of time; the
+/// caller carries the returned actions out in their order. Time is an argument, in nanoseconds of any clock that never runs backwards.
+///
+/// ## Invariants
+/// - After `.authenticate` the caller hands in no frame until it has called `accept` or `refuse`; bytes that came meanwhile stay in its decoder.
+/// - `version` is copied into the decoder and encoder before each frame.
+/// - After `.close` there are no further actions, whatever comes.
+/// - A frame either does all that it asks for and then gets its RECEIPT, or does nothing and gets an ERROR.
+package struct Session: Sendable {
+  private let configuration: Configuration
+  private var state: State
+
+  private enum State {
+    case fresh(connectBy: UInt64)
+    case authenticating(ConnectRequest, connectBy: UInt64)
+    case connected(Conversation)
+    case closed
+  }
+
+  package init(configuration: Configuration, now: UInt64) {
+    self.configuration = configuration
+    state = .fresh(connectBy: now + configuration.connectTimeout)
+  }
+
+  /// The version to read and write the next frame in. Until one is agreed on it is 1.0, whose ERROR everybody can read: nothing in it is escaped.
+  package private(set) var version = Version.v10
+
+  package var isAuthenticating: Bool {
+    if case .authenticating = state { true } else { false }
+  }
+
+  package var isClosed: Bool {
+    if case .closed = state { true } else { false }
+  }
+
+  /// What the client is subscribed to.
+  package var subscriptions: [Subscription] {
+    if case .connected(let conversation) = state { conversation.subscriptions } else { [] }
+  }
+
+  // MARK: From the network
+
+  /// A whole frame came.
+  package mutating func handle(_ frame: Frame, now: UInt64) -> [Action] {
+    let receipt = frame.headers["receipt"]
+    do {
+      switch exchange(&state, with: .closed) {
+      case .fresh(let connectBy):
+        let request = try connectRequest(frame)
+        state = .authenticating(request, connectBy: connectBy)
+        return [.authenticate(request)]
+      case .authenticating:
+        preconditionFailure("a frame was handed in before the answer to CONNECT")
+      case .connected(var conversation):
+        let actions = try conversation.handle(frame)
+        if case .close = actions.last { return actions }
+        state = .connected(conversation)
+        return actions
+      case .closed:
+        return []
+      }
+    } catch {
+      return end(error, receipt: receipt)
+    }
+  }
+
+  /// The bytes were no frame.
+  package mutating func handle(_ error: FrameError) -> [Action] {
+    guard !isClosed else { return [] }
+    let violation = Violation(error.isLimit ? .limit : .protocolError, error.reason.rawValue)
+    return end(violation, receipt: error.receipt)
+  }
+
+  /// Any octets came, a whole frame or not.
+  package mutating func received(now: UInt64) {
+    withConversation { $0.heartBeat.received(now: now) }
+  }
+
+  /// Anything was written.
+  package mutating func wrote(now: UInt64) {
+    withConversation { $0.heartBeat.wrote(now: now) }
+  }
+
+  // MARK: Time
+
+  /// When `handleTimeout` is wanted next, nil for never.
+  package var nextDeadline: UInt64? {
+    switch state {
+    case .fresh(let connectBy), .authenticating(_, let connectBy): connectBy
+    case .connected(let conversation): conversation.nextDeadline
+    case .closed: nil
+    }
+  }
+
+  package mutating func handleTimeout(now: UInt64) -> [Action] {
+    switch state {
+    case .fresh(let connectBy), .authenticating(_, let connectBy):
+      guard now >= connectBy else { return [] }
+      return end(Violation(.connectTimeout, "Bad CONNECT: too late"), receipt: nil)
+    case .connected(let conversation):
+      if let violation = conversation.violation(now: now) { return end(violation, receipt: nil) }
+      return conversation.owesHeartBeat(now: now) ? [.heartBeat] : []
+    case .closed:
+      return []
+    }
+  }
+
+  // MARK: From the application
+
+  /// The client of the last `.authenticate` may come in.
+  package mutating func accept(_ welcome: Welcome, now: UInt64) -> [Action] {
+    guard case .authenticating(let request, _) = state else { return [] }
+    var conversation = Conversation(
+      configuration: configuration, version: request.version,
+      heartBeat: configuration.heartBeat.agreed(with: request.heartBeat), expiresAt: welcome.expiresAt)
+    conversation.heartBeat.start(now: now)
+    state = .connected(conversation)
+    version = request.version
+    return [
+      .write(
+        Frame(
+          .connected,
+          [
+            "version": request.version.rawValue, "session": welcome.session, "server": welcome.server,
+            "heart-beat": request.version.hasHeartBeats ? configuration.heartBeat.header : "0,0",
+            "user-name": welcome.user, "device": welcome.device,
+          ]))
+    ]
+  }
+
+  /// The connection ends with an ERROR: the client may not come in, or not stay.
+  package mutating func fail(_ violation: Violation) -> [Action] {
+    isClosed ? [] : end(violation, receipt: nil)
+  }
+
+  /// A message for all subscriptions to `destination`: one MESSAGE each, none without a subscription. `token` comes back in `.acknowledged`.
+  /// `headers` are the server's; `subscription`, `message-id` and `ack` are added here.
+  package mutating func deliver(
+    to destination: String, headers: Headers, body: ByteBuffer, token: UInt64
+  ) -> [Action] {
+    do {
+      switch exchange(&state, with: .closed) {
+      case .connected(var conversation):
+        let actions = try conversation.deliver(to: destination, headers: headers, body: body, token: token)
+        state = .connected(conversation)
+        return actions
+      case let other:
+        state = other
+        return []
+      }
+    } catch {
+      return end(error, receipt: nil)
+    }
+  }
+
+  // MARK: Inside
+
+  private mutating func withConversation(_ change: (inout Conversation) -> Void) {
+    switch exchange(&state, with: .closed) {
+    case .connected(var conversation):
+      change(&conversation)
+      state = .connected(conversation)
+    case let other: state = other
+    }
+  }
+
+  private mutating func end(_ violation: Violation, receipt: String?) -> [Action] {
+    state = .closed
+    var headers: Headers = ["message": violation.message]
+    headers.append("receipt-id", receipt)
+    for field in violation.headers.fields { headers.append(field.name, field.value) }
+    headers.append("content-type", "text/plain")
+    return [
+      .write(Frame(.error, headers, body: ByteBuffer(string: violation.message))), .close(.violation(violation.kind)),
+    ]
+  }
+
+  private func connectRequest(_ frame: Frame) throws(Violation) -> ConnectRequest {
+    guard frame.command == .connect || frame.command == .stomp else {
+      throw Violation(.protocolError, "not connected: the first frame must be CONNECT")
+    }
+    guard let version = Version.highest(acceptedBy: frame.headers["accept-version"]) else {
+      let all = Version.allCases.map(\.rawValue).joined(separator: ",")
+      throw Violation(.protocolError, "Bad CONNECT: supported versions are \(all)", headers: ["version": all])
+    }
+    guard frame.body.readableBytes == 0 || !version.refusesStrayBodies else {
+      throw Violation(.protocolError, "Bad CONNECT: only SEND may have a body")
+    }
+    guard version.hasHeartBeats else {
+      return ConnectRequest(version: version, heartBeat: HeartBeat(sends: 0, wants: 0), headers: frame.headers)
+    }
+    guard let heartBeat = HeartBeat(header: frame.headers["heart-beat"]) else {
+      throw Violation(.protocolError, "Bad CONNECT: heart-beat is two numbers of milliseconds")
+    }
+    return ConnectRequest(version: version, heartBeat: heartBeat, headers: frame.headers)
+  }
+}

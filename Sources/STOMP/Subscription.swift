@@ -1,0 +1,41 @@
+/// One subscription of a connection, with the messages that wait for an ACK.
+package struct Subscription: Sendable {
+  /// The client's id; only 1.0 may have none.
+  package let id: String?
+  package let destination: String
+  package let mode: AckMode
+
+  /// Numbers of MESSAGEs not acknowledged, rising, each with what the caller knows the message by.
+  private(set) var pending: [(number: UInt64, token: UInt64)] = []
+
+  init(id: String?, destination: String, mode: AckMode) {
+    self.id = id
+    self.destination = destination
+    self.mode = mode
+  }
+
+  mutating func wait(for number: UInt64, token: UInt64) { pending.append((number, token)) }
+
+  /// Takes out what an ACK of `number` counts for: all up to it, or it alone. Empty when it does not wait (any more).
+  mutating func settle(_ number: UInt64) -> [UInt64] {
+    guard let index = pending.binarySearch(number) else { return [] }
+    let range = mode == .client ? 0..<index + 1 : index..<index + 1
+    let tokens = pending[range].map(\.token)
+    pending.removeSubrange(range)
+    return tokens
+  }
+
+  func isWaiting(for number: UInt64) -> Bool { pending.binarySearch(number) != nil }
+}
+
+extension [(number: UInt64, token: UInt64)] {
+  fileprivate func binarySearch(_ number: UInt64) -> Int? {
+    var range = 0..<count
+    while !range.isEmpty {
+      let middle = range.lowerBound + range.count / 2
+      if self[middle].number == number { return middle }
+      range = self[middle].number < number ? middle + 1..<range.upperBound : range.lowerBound..<middle
+    }
+    return nil
+  }
+}

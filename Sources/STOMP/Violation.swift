@@ -1,0 +1,29 @@
+/// Why a session ends with an ERROR frame.
+package struct Violation: Error, Equatable, Sendable {
+  package enum Kind: Sendable {
+    /// The client broke STOMP's rules, or asked for what can't be had.
+    case protocolError
+    /// It sent more than it may.
+    case limit
+    /// No CONNECT in time.
+    case connectTimeout
+    case authenticationFailed
+    case tokenExpired
+    /// Nothing came for longer than it had promised.
+    case heartBeatMissing
+    /// The server's own wish, such as a newer connection of the device.
+    case closedByServer
+  }
+
+  package var kind: Kind
+  /// The ERROR's `message` header, and its body. Never holds what the client sent.
+  package var message: String
+  /// Further headers of the ERROR frame.
+  package var headers: Headers = [:]
+
+  package init(_ kind: Kind, _ message: String, headers: Headers = [:]) {
+    self.kind = kind
+    self.message = message
+    self.headers = headers
+  }
+}

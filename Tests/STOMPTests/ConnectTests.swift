@@ -1,0 +1,138 @@
+import NIOCore
+import STOMP
+import Testing
+
+/// C: connecting.
+@Suite struct ConnectTests {
+  @Test(arguments: ["CONNECT", "STOMP"])
+  func bothCommandsConnect(command: String) {  // 22, 25
+    var server = TestServer()
+    server.receive("\(command)\naccept-version:1.2\nhost:h\n\n\0")
+    #expect(
+      server.written == [
+        "CONNECTED\nversion:1.2\nsession:s1\nserver:conclave/1\nheart-beat:10000,10000\nuser-name:alice\ndevice:phone\n\n\0"
+      ])
+  }
+
+  @Test(arguments: [
+    ("1.0,1.1,1.2", Version.v12), ("1.0, 1.1, 1.2", .v12), ("1.1,1.0", .v11), (" 1.0 ", .v10), ("1.2,9.9", .v12),
+  ])
+  func theHighestCommonVersionIsTaken(offered: String, chosen: Version) {  // 23
+    var server = TestServer()
+    server.receive("CONNECT\naccept-version:\(offered)\nhost:h\n\n\0")
+    #expect(server.session.version == chosen)
+    #expect(server.last?.headers["version"] == chosen.rawValue)
+  }
+
+  @Test func noHeaderMeans10() {  // 23
+    var server = TestServer()
+    server.receive("CONNECT\n\n\0")
+    #expect(server.last?.headers["version"] == "1.0" && server.last?.headers["heart-beat"] == "0,0")
+  }
+
+  @Test(arguments: ["9.9", "", "1.3,2.0"])
+  func noCommonVersionIsAnErrorThatNamesOurs(offered: String) {  // 24
+    var server = TestServer()
+    server.receive("CONNECT\naccept-version:\(offered)\nhost:h\n\n\0")
+    #expect(server.closed == .violation(.protocolError))
+    #expect(server.last?.headers["version"] == "1.0,1.1,1.2")
+    #expect(server.last?.headers["content-type"] == "text/plain")
+    #expect(server.last.map { $0.body.readableBytes > 0 } == true)
+  }
+
+  @Test func hostMayBeAbsent() {  // 26
+    var server = TestServer()
+    server.receive("CONNECT\naccept-version:1.2\n\n\0")
+    #expect(server.last?.command == .connected)
+  }
+
+  @Test func aRefusalIsToTheLetterAndUnescaped() {  // 27
+    var server = TestServer()
+    server.answersConnect = false
+    server.receive("CONNECT\naccept-version:1.2\nhost:h\n\n\0")
+    server.perform(server.session.fail(Violation(.authenticationFailed, "Bad CONNECT: authentication failed")))
+    #expect(
+      server.written == [
+        "ERROR\nmessage:Bad CONNECT: authentication failed\ncontent-type:text/plain\ncontent-length:34\n\n"
+          + "Bad CONNECT: authentication failed\0"
+      ])
+    #expect(server.closed == .violation(.authenticationFailed))
+  }
+
+  @Test(arguments: [
+    "SEND\ndestination:/a\nreceipt:a\\n\n\nx\0", "SUBSCRIBE\nid:1\ndestination:/a\n\n\0", "DISCONNECT\n\n\0",
+  ])
+  func anyOtherFirstFrameIsRefused(text: String) {  // 28
+    var server = TestServer()
+    server.receive(text)
+    #expect(server.closed == .violation(.protocolError))
+    #expect(server.sent.isEmpty && server.subscribed.isEmpty)
+    #expect(server.error?.hasPrefix("not connected") == true)
+  }
+
+  @Test func aSecondConnectIsRefused() {  // 29
+    var server = TestServer(.v12)
+    server.receive("CONNECT\naccept-version:1.2\nhost:h\n\n\0SEND\ndestination:/a\n\n\0")
+    #expect(server.error == "already connected" && server.sent.isEmpty)
+  }
+
+  @Test func receiptOnConnectIsIgnored() {  // 30
+    var server = TestServer()
+    server.receive("CONNECT\naccept-version:1.2\nreceipt:1\nhost:h\n\n\0")
+    #expect(server.written.count == 1 && server.last?.command == .connected)
+  }
+
+  @Test func framesBehindConnectWaitForTheAnswer() {  // 31
+    var server = TestServer()
+    server.answersConnect = false
+    server.receive(
+      "CONNECT\naccept-version:1.2\nhost:h\n\n\0SEND\ndestination:/a\nx:\\r\n\n\0DISCONNECT\nreceipt:1\n\n\0")
+    #expect(server.written.isEmpty && server.sent.isEmpty)
+    server.accept()
+    server.pull()
+    #expect(server.sent.first?.headers["x"] == "\r")
+    #expect(server.written.count == 2 && server.closed == .disconnected)
+  }
+
+  @Test func whoDoesNotConnectInTimeIsClosed() {  // 32
+    var server = TestServer()
+    #expect(server.session.nextDeadline == 10_000_000_000)
+    server.advance(to: 9_999_999_999)
+    #expect(server.closed == nil)
+    server.advance(to: 10_000_000_000)
+    #expect(server.closed == .violation(.connectTimeout))
+  }
+
+  @Test func theTimeForTheAnswerCountsToo() {  // 32
+    var server = TestServer()
+    server.answersConnect = false
+    server.receive("CONNECT\naccept-version:1.2\nhost:h\n\n\0")
+    server.advance(to: 10_000_000_000)
+    #expect(server.closed == .violation(.connectTimeout))
+    server.accept()
+    #expect(server.written.count == 1)
+  }
+
+  @Test func theTokensEndClosesTheSession() {
+    var server = TestServer(.v12, expiresAt: 5_000_000_000)
+    #expect(server.session.nextDeadline == 5_000_000_000)
+    server.advance(to: 5_000_000_000)
+    #expect(server.error == "token expired" && server.closed == .violation(.tokenExpired))
+  }
+
+  @Test(arguments: [
+    ("passcode:t", "t"), ("Authorization:Bearer t", "t"), ("authorization:bearer  t", "t"),
+    ("passcode:\nAuthorization:Bearer t", "t"),
+    ("login:x", nil), ("Authorization:Basic t", nil), ("Authorization:Bearer", nil),
+  ])
+  func theTokenIsPasscodeOrBearer(headers: String, token: String?) throws {
+    var server = TestServer()
+    let frame = try #require(try decode("CONNECT\naccept-version:1.2\n\(headers)\n\n\0").first)
+    guard case .authenticate(let request) = server.session.handle(frame, now: 0).first else {
+      Issue.record("no authentication asked for")
+      return
+    }
+    #expect(request.token == token)
+    #expect(!"\(request)".contains("passcode:t") && "\(request)" == "CONNECT 1.2")
+  }
+}

@@ -1,0 +1,147 @@
+import NIOCore
+import STOMP
+import Testing
+
+/// A (framing) and J (limits) of the list of requirements; the numbers behind the tests are its numbers.
+@Suite struct FrameDecoderTests {
+  @Test func endsOfLinesAndStrayNullsBetweenFramesAreSkipped() throws {  // 1
+    let frames = try decode("\n\r\n\0\nSEND\ndestination:/a\n\nx\0\n\n\0\r\nSEND\ndestination:/b\n\n\0\n")
+    #expect(frames.map(\.headers["destination"]) == ["/a", "/b"])
+    #expect(frames.map { String(buffer: $0.body) } == ["x", ""])
+  }
+
+  @Test(arguments: Version.allCases)
+  func linesMayEndInCRLF(version: Version) throws {  // 2
+    let frames = try decode("SEND\r\ndestination:/a\r\n\r\nx\r\n\0", version: version)
+    #expect(frames.first?.headers["destination"] == "/a")
+    #expect(frames.first.map { String(buffer: $0.body) } == "x\r\n")
+  }
+
+  @Test func carriageReturnInsideAHeaderIsRefusedFrom12On() throws {  // 2
+    #expect(error("SEND\na:b\rc\n\n\0", version: .v12) == .bareCarriageReturn)
+    #expect(try decode("SEND\na:b\rc\n\n\0", version: .v11).first?.headers["a"] == "b\rc")
+  }
+
+  @Test(arguments: ["connect\n\n\0", "Send\n\n\0", "FOO\n\n\0", "POST / HTTP/1.1\n\n\0", " SEND\n\n\0"])
+  func commandsAreCaseSensitiveAndKnown(text: String) {  // 3, 71
+    #expect(error(text) == .unknownCommand)
+  }
+
+  @Test func headerNamesAreCaseSensitive() throws {  // 3
+    #expect(try decode("SEND\nDestination:/a\n\n\0").first?.headers["destination"] == nil)
+  }
+
+  @Test func headersMustBeUTF8() {  // 4
+    #expect(throws: FrameError(.notUTF8)) { try decode(Array("SEND\na:".utf8) + [0xFF] + Array("\n\n\0".utf8)) }
+  }
+
+  @Test func aFrameMayBeSplitAtAnyByteAndManyMayBeGlued() throws {  // 5
+    let bytes = Array(
+      "\nSEND\r\ndestination:/ä\ncontent-length:3\n\n\0x\0\0\nACK\nid:1\n\n\0SEND\ndestination:/c\n\nyz\0".utf8)
+    let whole = try decode(bytes)
+    #expect(whole.count == 3)
+    for first in 0..<bytes.count {
+      #expect(try decode(bytes, pieces: [first]) == whole)
+    }
+    #expect(try decode(bytes, pieces: Array(1..<bytes.count)) == whole)
+  }
+
+  @Test func contentLengthReadsNulls() throws {  // 7, 8
+    let frames = try decode("SEND\ncontent-length:3\n\na\0b\0SUBSCRIBE\ncontent-length:2\n\n\0\0\0")
+    #expect(frames.map { Array($0.body.readableBytesView) } == [[97, 0, 98], [0, 0]])
+  }
+
+  @Test func contentLengthMustEndAtANull() {  // 7
+    #expect(error("SEND\nreceipt:7\ncontent-length:2\n\nabc\0") == .bodyNotTerminated)
+    #expect(throws: FrameError(.bodyNotTerminated, receipt: "7")) {
+      try decode("SEND\nreceipt:7\ncontent-length:2\n\nabc\0")
+    }
+  }
+
+  @Test(arguments: ["-1", "+1", "0x1", "1 ", "", "1.0", "99999999999999999999999"])
+  func contentLengthMustBeANumber(value: String) {  // 10
+    #expect(error("SEND\ncontent-length:\(value)\n\na\0") == .badContentLength)
+  }
+
+  @Test func announcedLengthOverTheLimitIsRefusedBeforeTheBody() {  // 10, 74
+    #expect(error("SEND\ncontent-length:1048577\n\n") == .bodyTooLong)
+    #expect(error("SEND\ncontent-length:1048576\n\n") == nil)
+  }
+
+  @Test func headerLinesNeedAColonAndAName() throws {  // 11
+    #expect(error("SEND\nabc\n\n\0") == .noColon)
+    #expect(error("SEND\n:abc\n\n\0") == .emptyHeaderName)
+    #expect(try decode("SEND\nabc:\n\n\0").first?.headers["abc"] == "")
+  }
+
+  @Test(arguments: Version.allCases)
+  func theFirstColonSplits(version: Version) throws {  // 12
+    #expect(try decode("SEND\na:b:c:d\n\n\0", version: version).first?.headers["a"] == "b:c:d")
+  }
+
+  @Test func ofRepeatedHeadersTheFirstWins() throws {  // 20
+    let frame = try decode("SEND\ndestination:/a\ncontent-length:1\ndestination:/b\ncontent-length:9\n\nx\0").first
+    #expect(frame?.headers.fields.map(\.value) == ["/a", "1"])
+  }
+
+  @Test func nullInTheHeadersIsRefusedAtOnce() {
+    #expect(error("CONNECT\0") == .nullInHead)
+    #expect(error("SEND\na:b\0") == .nullInHead)
+  }
+
+  @Test func tlsOnThePlainPortIsNamed() {  // 83
+    #expect(throws: FrameError(.tls)) { try decode([0x16, 0x03, 0x01]) }
+  }
+
+  @Test func limitsHoldBeforeALineIsComplete() {  // 72, 74
+    var limits = FrameLimits()
+    limits.headerLine = 100
+    limits.head = 300
+    limits.headers = 4
+    limits.body = 50
+    let line = String(repeating: "x", count: 102)
+    #expect(error(String(repeating: "A", count: 34)) == .commandTooLong)
+    #expect(error("SEND\n\(line)", limits: limits) == .headerLineTooLong)
+    #expect(error("SEND\na:\(line.dropLast(4))\n\n\0", limits: limits) == nil)
+    #expect(error("SEND\na:\(line.dropLast(4))\r\n\n\0", limits: limits) == nil)
+    #expect(error("SEND\na:\(line.dropLast(3))\n", limits: limits) == .headerLineTooLong)
+    #expect(error("SEND\n" + String(repeating: "a:1\n", count: 5), limits: limits) == .tooManyHeaders)
+    #expect(error("SEND\n" + String(repeating: "a:\(line.dropLast(4))\n", count: 4), limits: limits) == .headTooLong)
+    #expect(error("SEND\n\n" + String(repeating: "x", count: 51), limits: limits) == .bodyTooLong)
+    #expect(error("SEND\n\n" + String(repeating: "x", count: 50) + "\0", limits: limits) == nil)
+  }
+
+  @Test func aDecoderThatFailedStaysSilent() throws {
+    var decoder = FrameDecoder()
+    var bytes = ByteBuffer(string: "NO\n\n\0")
+    decoder.append(&bytes)
+    #expect(throws: FrameError.self) { try decoder.next() }
+    bytes = ByteBuffer(string: "SEND\n\n\0")
+    decoder.append(&bytes)
+    #expect(try decoder.next() == nil)
+    #expect(bytes.readableBytes == 0 && decoder.bufferedBytes == 0)
+  }
+
+  @Test func aBodyInOneBytePacketsCostsLinearTime() throws {  // 74
+    var decoder = FrameDecoder()
+    var head = ByteBuffer(string: "SEND\n\n")
+    decoder.append(&head)
+    let letter = ByteBuffer(bytes: [0x61])
+    for _ in 0..<300_000 {
+      var byte = letter
+      decoder.append(&byte)
+      guard try decoder.next() == nil else { throw CancellationError() }
+    }
+    var end = ByteBuffer(bytes: [0])
+    decoder.append(&end)
+    #expect(try decoder.next()?.body.readableBytes == 300_000)
+  }
+
+  @Test func anIdleDecoderHoldsNoBuffer() throws {
+    var decoder = FrameDecoder()
+    var bytes = ByteBuffer(string: "SEND\n\nabc\0")
+    decoder.append(&bytes)
+    _ = try decoder.next()
+    #expect(!decoder.isInsideFrame && decoder.bufferedBytes == 0)
+  }
+}

@@ -1,0 +1,75 @@
+import NIOCore
+import STOMP
+import Testing
+
+/// B: escapes by version.
+@Suite struct HeaderCodingTests {
+  private func value(_ text: String, _ version: Version) throws(FrameError) -> String? {
+    try decode("SEND\na:\(text)\n\n\0", version: version).first?.headers["a"]
+  }
+
+  private func encoded(_ value: String, _ version: Version, _ command: Command = .message) -> String {
+    String(buffer: FrameEncoder(version: version).encode(Frame(command, ["a": value])))
+      .replacing("content-length:0\n", with: "")
+  }
+
+  @Test func version10HasNoEscapes() throws {  // 13
+    #expect(try value(#"x\ny\c\\z"#, .v10) == #"x\ny\c\\z"#)
+    #expect(encoded(#"x\y:z"#, .v10) == "MESSAGE\na:x\\y:z\n\n\0")
+  }
+
+  @Test func version11KnowsThree() throws {  // 14
+    #expect(try value(#"x\ny\cz\\"#, .v11) == "x\ny:z\\")
+    #expect(encoded("x\ny:z\\", .v11) == "MESSAGE\na:x\\ny\\cz\\\\\n\n\0")
+    #expect(throws: FrameError(.badEscape)) { try value(#"x\r"#, .v11) }
+    #expect(throws: FrameError(.badEscape)) { try value(#"x\t"#, .v11) }
+  }
+
+  @Test func version12KnowsFour() throws {  // 15
+    #expect(try value(#"x\r\ny\cz\\"#, .v12) == "x\r\ny:z\\")
+    #expect(encoded("x\r\ny:z\\", .v12) == "MESSAGE\na:x\\r\\ny\\cz\\\\\n\n\0")
+    #expect(throws: FrameError(.badEscape)) { try value(#"x\t"#, .v12) }
+    #expect(throws: FrameError(.badEscape)) { try value(#"x\"#, .v12) }
+  }
+
+  @Test(arguments: Version.allCases, [Command.connect, .stomp, .connected])
+  func connectAndConnectedAreNeverEscaped(version: Version, command: Command) throws {  // 16
+    let text = "\(command.rawValue)\naccept-version:1.2\npasscode:pa\\ss:\\n\n\n\0"
+    let frame = try #require(try decode(text, version: version).first)
+    #expect(frame.headers["passcode"] == "pa\\ss:\\n")
+    #expect(String(buffer: FrameEncoder(version: version).encode(frame)) == text)
+  }
+
+  @Test func namesAreEscapedToo() throws {  // 17
+    #expect(try decode("SEND\na\\cb:x\n\n\0").first?.headers["a:b"] == "x")
+    let frame = Frame(.send, ["a:b": "x"])
+    #expect(String(buffer: FrameEncoder(version: .v12).encode(frame)).hasPrefix("SEND\na\\cb:x\n"))
+  }
+
+  @Test(arguments: ["x\ny", "x\n", "\nadmin:true"])
+  func whatAVersionCannotExpressIsLeftOut(value: String) {  // 18
+    #expect(encoded(value, .v10) == "MESSAGE\n\n\0")
+    #expect(encoded(value, .v12, .connected) == "CONNECTED\n\n\0")
+  }
+
+  @Test func nullsAndTrailingCarriageReturnsAreNeverWrittenRaw() {  // 18
+    #expect(encoded("x\0y", .v12) == "MESSAGE\n\n\0")
+    #expect(encoded("x\r", .v11) == "MESSAGE\n\n\0")
+    #expect(encoded("x\ry", .v11) == "MESSAGE\na:x\ry\n\n\0")
+  }
+
+  @Test func only10Trims() throws {  // 19
+    #expect(try decode("SEND\na : b \n\n\0", version: .v10).first?.headers["a"] == "b")
+    #expect(try decode("SEND\na : b \n\n\0", version: .v11).first?.headers["a "] == " b ")
+    #expect(try decode("CONNECT\nlogin: bob\n\n\0").first?.headers["login"] == "bob")
+    #expect(try decode("CONNECT\naccept-version:1.2\nlogin: bob\n\n\0").first?.headers["login"] == " bob")
+  }
+
+  @Test func contentLengthIsAlwaysTheBodysOwn() {  // 9, 21, 43
+    let frame = Frame(.message, ["content-length": "99", "a": "b"], body: ByteBuffer(bytes: [0x78, 0x00]))
+    #expect(String(buffer: FrameEncoder(version: .v12).encode(frame)) == "MESSAGE\na:b\ncontent-length:2\n\nx\0\0")
+    #expect(
+      String(buffer: FrameEncoder(version: .v12).encode(Frame(.receipt, ["receipt-id": "1"])))
+        == "RECEIPT\nreceipt-id:1\n\n\0")
+  }
+}

@@ -1,0 +1,59 @@
+import STOMP
+import Testing
+
+private let second: UInt64 = 1_000_000_000
+
+/// D: heart-beats.
+@Suite struct HeartBeatTests {
+  @Test(arguments: ["abc", "1", "1,2,3", "-1,0", "1,", ",", "1.5,2"])
+  func malformedHeadersAreAnError(value: String) {  // 33
+    var server = TestServer()
+    server.receive("CONNECT\naccept-version:1.2\nheart-beat:\(value)\nhost:h\n\n\0")
+    #expect(server.closed == .violation(.protocolError))
+  }
+
+  @Test(
+    arguments: [
+      // The client's header, then what the server (10,000 both ways) expects and sends, in seconds.
+      ("0,0", nil, nil), ("5000,0", 10, nil), ("0,5000", nil, 10), ("20000,30000", 20, 30), ("1,1", 10, 10),
+      ("999999999999999999,1", 86_400, 10),
+    ] as [(String, UInt64?, UInt64?)])
+  func intervalsAreTheLargerOfBothSides(header: String, receiving: UInt64?, sending: UInt64?) throws {  // 34, 38
+    let timers = HeartBeat(sends: 10_000, wants: 10_000).agreed(with: try #require(HeartBeat(header: header)))
+    #expect(timers.receiving == receiving.map { $0 * second } && timers.sending == sending.map { $0 * second })
+  }
+
+  @Test func aBeatIsWrittenBeforeTheIntervalIsOverButNotBesideOtherFrames() {  // 35
+    var server = TestServer(.v11, heartBeat: "0,10000")
+    #expect(server.session.nextDeadline == 8 * second)
+    server.now = 5 * second
+    server.receive("SUBSCRIBE\nid:1\ndestination:/a\nreceipt:1\n\n\0")
+    server.advance(to: 8 * second)
+    #expect(server.heartBeats == 0)
+    server.advance(to: 13 * second)
+    #expect(server.heartBeats == 1 && server.session.nextDeadline == 21 * second)
+  }
+
+  @Test func anyOctetKeepsTheClientAlive() {  // 36, 37
+    var server = TestServer(.v12, heartBeat: "10000,0")
+    server.now = 9 * second
+    server.receive("\n")
+    server.now = 18 * second
+    server.receive("SEN")
+    server.advance(to: 36 * second)
+    #expect(server.closed == nil)
+    server.advance(to: 37 * second)
+    #expect(server.closed == .violation(.heartBeatMissing))
+  }
+
+  @Test func aClientThatPromisedABeatEachTenSecondsIsGoneWithinTwenty() throws {  // 37
+    let server = TestServer(.v12, heartBeat: "10000,0")
+    let deadline = try #require(server.session.nextDeadline)
+    #expect(deadline > 15 * second && deadline < 20 * second)
+  }
+
+  @Test func version10HasNoHeartBeats() {  // 38
+    let server = TestServer(.v10, heartBeat: "1000,1000")
+    #expect(server.session.nextDeadline == nil)
+  }
+}

@@ -1,0 +1,182 @@
+import NIOCore
+import STOMP
+import Testing
+
+/// E to G: SEND, MESSAGE, SUBSCRIBE, ACK.
+@Suite struct SubscriptionTests {
+  @Test(arguments: Version.allCases)
+  func sendNeedsADestination(version: Version) {  // 40
+    var server = TestServer(version)
+    server.receive("SEND\nreceipt:1\n\nx\0")
+    #expect(server.error == "header destination is missing" && server.last?.headers["receipt-id"] == "1")
+  }
+
+  @Test func messageHeadersAreTheServersOwn() {  // 41, 42
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
+    server.perform(
+      server.session.deliver(
+        to: "/a", headers: ["destination": "/forged", "ack": "9", "subscription": "9", "event": "e"],
+        body: ByteBuffer(string: "x"), token: 1))
+    #expect(
+      server.written.last
+        == "MESSAGE\ndestination:/a\nmessage-id:1\nsubscription:s\nack:1\nevent:e\ncontent-length:1\n\nx\0")
+  }
+
+  @Test func ackHeaderStandsOnlyWhereAnAckIsWanted() {  // 42
+    for (version, mode, expected) in [(Version.v12, "auto", nil), (.v12, "client", "1"), (.v11, "client", nil)] {
+      var server = TestServer(version)
+      server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:\(mode)\n\n\0")
+      server.deliver("x", to: "/a", token: 1)
+      #expect(server.last?.headers["ack"] == expected)
+    }
+  }
+
+  @Test func version10NamesTheSubscriptionOnlyIfItHasAnID() {  // 42, 45
+    var server = TestServer(.v10)
+    server.receive("SUBSCRIBE\ndestination:/a\n\n\0SUBSCRIBE\nid:s\ndestination:/b\n\n\0")
+    server.deliver("x", to: "/a", token: 1)
+    #expect(server.last?.headers["subscription"] == nil)
+    server.deliver("x", to: "/b", token: 1)
+    #expect(server.last?.headers["subscription"] == "s")
+  }
+
+  @Test func twoSubscriptionsGetTwoMessagesWithTheirOwnAcks() {  // 42, 44
+    var server = TestServer(.v12)
+    for id in 1...2 { server.receive("SUBSCRIBE\nid:\(id)\ndestination:/a\nack:client-individual\n\n\0") }
+    server.deliver("x", to: "/a", token: 5)
+    #expect(server.written.count == 2)
+    server.receive("ACK\nid:2\n\n\0NACK\nid:1\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [5, 5] && server.acknowledged.map(\.accepted) == [true, false])
+  }
+
+  @Test func subscriptionsNeedAFreshIDFrom11On() {  // 45
+    for (version, text) in [
+      (Version.v12, "SUBSCRIBE\ndestination:/a\n\n\0"), (.v11, "SUBSCRIBE\ndestination:/a\n\n\0"),
+      (.v12, "SUBSCRIBE\nid:1\ndestination:/a\n\n\0SUBSCRIBE\nid:1\ndestination:/b\n\n\0"),
+      (.v10, "SUBSCRIBE\ndestination:/a\n\n\0SUBSCRIBE\ndestination:/a\n\n\0"),
+      (.v12, "SUBSCRIBE\nid:1\n\n\0"), (.v12, "SUBSCRIBE\nid:1\ndestination:/a\nselector:a > 1\n\n\0"),
+    ] {
+      var server = TestServer(version)
+      server.receive(text)
+      #expect(server.closed == .violation(.protocolError), "\(text)")
+    }
+  }
+
+  @Test(arguments: [
+    (Version.v12, "foo", false), (.v12, "client-individual", true), (.v11, "client-individual", true),
+    (.v10, "client-individual", false), (.v10, "client", true),
+  ])
+  func ackModesAreThoseOfTheVersion(version: Version, mode: String, isTaken: Bool) {  // 46
+    var server = TestServer(version)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:\(mode)\n\n\0")
+    #expect((server.closed == nil) == isTaken)
+  }
+
+  @Test func aRefusedDestinationIsAnErrorWithoutEffect() {  // 47
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/no\nreceipt:7\n\n\0")
+    #expect(server.error == "not allowed" && server.subscribed.isEmpty)
+    #expect(server.written.count == 1 && server.last?.headers["receipt-id"] == "7")
+  }
+
+  @Test func unsubscribeMustMatch() {  // 48
+    var server = TestServer(.v12)
+    server.receive("UNSUBSCRIBE\nid:1\n\n\0")
+    #expect(server.error == "no such subscription")
+    server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/a\n\n\0UNSUBSCRIBE\ndestination:/a\n\n\0")
+    #expect(server.closed == .violation(.protocolError))
+    server = TestServer(.v10)
+    server.receive("SUBSCRIBE\ndestination:/a\n\n\0UNSUBSCRIBE\ndestination:/a\n\n\0")
+    #expect(server.closed == nil && server.subscribed.isEmpty)
+  }
+
+  @Test func afterUnsubscribeNothingComesAndOldAcksAreVoid() {  // 49
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:client\n\n\0")
+    server.deliver("x", to: "/a", token: 1)
+    server.receive("UNSUBSCRIBE\nid:1\nreceipt:u\n\n\0")
+    server.deliver("x", to: "/a", token: 2)
+    #expect(server.last?.command == .receipt)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:client\n\n\0ACK\nid:1\n\n\0")
+    #expect(server.error == "no message waits for this ACK" && server.acknowledged.isEmpty)
+  }
+
+  @Test(arguments: [
+    (Version.v12, "ACK\nid:1\n\n\0"), (.v11, "ACK\nmessage-id:1\nsubscription:s\n\n\0"),
+    (.v10, "ACK\nmessage-id:1\n\n\0"),
+  ])
+  func eachVersionAcksInItsWay(version: Version, text: String) {  // 51
+    var server = TestServer(version)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
+    server.deliver("x", to: "/a", token: 77)
+    server.receive(text)
+    #expect(server.acknowledged.map(\.token) == [77])
+  }
+
+  @Test(arguments: [
+    (Version.v12, "ACK\nmessage-id:1\n\n\0"), (.v11, "ACK\nmessage-id:1\n\n\0"),
+    (.v11, "ACK\nmessage-id:1\nsubscription:other\n\n\0"), (.v10, "NACK\nmessage-id:1\n\n\0"),
+    (.v12, "ACK\nid:2\n\n\0"),
+    (.v12, "ACK\nid:x\n\n\0"), (.v12, "ACK\nid:1\n\n\0ACK\nid:1\n\n\0"),
+  ])
+  func otherAcksAreErrors(version: Version, text: String) {  // 51, 53, 54
+    var server = TestServer(version)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
+    server.deliver("x", to: "/a", token: 77)
+    server.receive(text)
+    #expect(server.closed == .violation(.protocolError))
+  }
+
+  @Test func autoMessagesTakeNoAck() {  // 54
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/a\n\n\0")
+    server.deliver("x", to: "/a", token: 1)
+    server.receive("ACK\nid:1\n\n\0")
+    #expect(server.closed == .violation(.protocolError))
+  }
+
+  @Test func clientModeIsCumulativeForItsSubscriptionOnly() {  // 52, 53
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client\n\n\0SUBSCRIBE\nid:b\ndestination:/b\nack:client\n\n\0")
+    for (destination, token) in [("/a", 10), ("/b", 20), ("/a", 11), ("/b", 21), ("/a", 12)] as [(String, UInt64)] {
+      server.deliver("x", to: destination, token: token)
+    }
+    server.receive("ACK\nid:3\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [10, 11])
+    server.receive("NACK\nid:4\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [10, 11, 20, 21])
+    #expect(server.acknowledged.map(\.accepted) == [true, true, false, false])
+  }
+
+  @Test func individualModeCountsForOne() {  // 52
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client-individual\n\n\0")
+    for token in 1...3 as ClosedRange<UInt64> { server.deliver("x", to: "/a", token: token) }
+    server.receive("ACK\nid:3\n\n\0ACK\nid:1\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [3, 1] && server.closed == nil)
+  }
+
+  @Test func messagesWithoutAckAreBounded() {  // 56
+    var server = TestServer(.v12) { $0.unacknowledged = 3 }
+    server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client\n\n\0")
+    for token in 1...4 as ClosedRange<UInt64> { server.deliver("x", to: "/a", token: token) }
+    #expect(server.closed == .violation(.limit) && server.written.count == 4)
+  }
+
+  @Test func subscriptionsAreBounded() {  // 73
+    var server = TestServer(.v12) { $0.subscriptions = 2 }
+    for id in 1...3 { server.receive("SUBSCRIBE\nid:\(id)\ndestination:/a\n\n\0") }
+    #expect(server.closed == .violation(.limit) && server.subscribed.count == 2)
+  }
+
+  @Test func onlySendMayHaveABody() {  // 6
+    for version in Version.allCases {
+      var server = TestServer(version)
+      server.receive("SUBSCRIBE\nid:1\ndestination:/a\ncontent-length:3\n\na\0b\0SEND\ndestination:/a\n\nx\0")
+      #expect((server.closed == nil) == (version == .v10))
+      #expect(server.sent.count == (version == .v10 ? 1 : 0))
+    }
+  }
+}

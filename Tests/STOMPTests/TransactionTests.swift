@@ -1,0 +1,149 @@
+import NIOCore
+import STOMP
+import Testing
+
+/// H and I: transactions, receipts, ERROR and the end.
+@Suite struct TransactionTests {
+  private func send(_ body: String, _ transaction: String) -> String {
+    "SEND\ndestination:/a\ntransaction:\(transaction)\n\n\(body)\0"
+  }
+
+  @Test func beginCommitAndAbortNeedAnOpenTransactionOfTheirOwn() {  // 58, 60
+    for text in [
+      "BEGIN\n\n\0", "COMMIT\n\n\0", "ABORT\n\n\0", "COMMIT\ntransaction:t\n\n\0", "ABORT\ntransaction:t\n\n\0",
+      "BEGIN\ntransaction:t\n\n\0BEGIN\ntransaction:t\nreceipt:1\n\n\0", send("x", "t"),
+      "SEND\ndestination:/a\ntransaction:\n\n\0",
+    ] {
+      var server = TestServer(.v12)
+      server.receive(text)
+      #expect(server.closed == .violation(.protocolError), "\(text)")
+      #expect(server.written.count == 1 && server.sent.isEmpty)
+    }
+  }
+
+  @Test func sendsAppearAtCommitInOrder() {  // 59
+    var server = TestServer(.v12)
+    server.receive("BEGIN\ntransaction:t\n\n\0" + send("1", "t") + "SEND\ndestination:/a\n\n0\0" + send("2", "t"))
+    #expect(server.sent.map { String(buffer: $0.body) } == ["0"])
+    server.receive("COMMIT\ntransaction:t\nreceipt:c\n\n\0")
+    #expect(server.sent.map { String(buffer: $0.body) } == ["0", "1", "2"])
+    #expect(server.written == ["RECEIPT\nreceipt-id:c\n\n\0"])
+    server.receive("BEGIN\ntransaction:t\n\n\0COMMIT\ntransaction:t\n\n\0")
+    #expect(server.sent.count == 3 && server.closed == nil)
+  }
+
+  @Test func abortDiscardsSendsAndAcks() {  // 57, 59
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\n\n\0BEGIN\ntransaction:t\n\n\0")
+    server.deliver("x", to: "/q", token: 1)
+    server.receive(send("1", "t") + "ACK\nid:1\ntransaction:t\n\n\0ABORT\ntransaction:t\n\n\0")
+    #expect(server.sent.isEmpty && server.acknowledged.isEmpty)
+    server.receive("ACK\nid:1\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [1])
+  }
+
+  @Test func acksTakePartInATransaction() {  // 57
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\n\n\0BEGIN\ntransaction:t\n\n\0")
+    server.deliver("x", to: "/q", token: 1)
+    server.receive("NACK\nid:1\ntransaction:t\n\n\0")
+    #expect(server.acknowledged.isEmpty)
+    server.receive("COMMIT\ntransaction:t\n\n\0")
+    #expect(server.acknowledged.map(\.accepted) == [false])
+  }
+
+  @Test func aCommitThatFailsDoesNothing() {  // 62
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\n\n\0BEGIN\ntransaction:t\n\n\0")
+    server.deliver("x", to: "/q", token: 1)
+    server.receive(send("1", "t") + "ACK\nid:1\ntransaction:t\n\n\0ACK\nid:1\n\n\0")
+    #expect(server.acknowledged.count == 1)
+    server.receive("COMMIT\ntransaction:t\nreceipt:c\n\n\0")
+    #expect(server.sent.isEmpty && server.acknowledged.count == 1)
+    #expect(server.closed == .violation(.protocolError) && server.last?.headers["receipt-id"] == "c")
+  }
+
+  @Test func openTransactionsAreAbortedAtTheEnd() {  // 61
+    var server = TestServer(.v12)
+    server.receive(
+      "BEGIN\ntransaction:t\n\n\0" + send("1", "t") + "DISCONNECT\nreceipt:d\n\n\0COMMIT\ntransaction:t\n\n\0")
+    #expect(server.sent.isEmpty && server.closed == .disconnected)
+  }
+
+  @Test func transactionsAreBounded() {  // 62
+    var server = TestServer(.v12)
+    for i in 1...9 { server.receive("BEGIN\ntransaction:\(i)\n\n\0") }
+    #expect(server.closed == .violation(.limit))
+    server = TestServer(.v12)
+    server.receive("BEGIN\ntransaction:t\n\n\0" + String(repeating: send("x", "t"), count: 101))
+    #expect(server.closed == .violation(.limit))
+    server = TestServer(.v12) { $0.transactionBytes = 1_000 }
+    server.receive("BEGIN\ntransaction:t\n\n\0BEGIN\ntransaction:u\n\n\0")
+    let body = String(repeating: "x", count: 450)
+    server.receive(send(body, "t") + send(body, "u"))
+    #expect(server.closed == nil)
+    server.receive(send(body, "t"))
+    #expect(server.closed == .violation(.limit))
+  }
+
+  @Test func receiptsComeForEveryClientFrameInOrder() {  // 63, 64, 65
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\nreceipt:1\n\n\0")
+    server.deliver("x", to: "/q", token: 1)
+    server.receive(
+      "SEND\ndestination:/a\nreceipt:2\n\n\0BEGIN\ntransaction:t\nreceipt:3\n\n\0"
+        + "SEND\ndestination:/a\ntransaction:t\nreceipt:4\n\n\0ACK\nid:1\nreceipt:5\n\n\0COMMIT\ntransaction:t\nreceipt:6\n\n\0"
+        + "BEGIN\ntransaction:t\n\n\0ABORT\ntransaction:t\nreceipt:7\n\n\0UNSUBSCRIBE\nid:s\nreceipt:8\n\n\0"
+        + "DISCONNECT\nreceipt:9\n\n\0")
+    let receipts = server.written.filter { $0.hasPrefix("RECEIPT") }
+    #expect(receipts == (1...9).map { "RECEIPT\nreceipt-id:\($0)\n\n\0" })
+    #expect(server.closed == .disconnected)
+  }
+
+  @Test func receiptIDsComeBackByteForByte() {  // 63
+    for (version, id) in [(Version.v12, #"a\r\n\c\\ ä "#), (.v11, #" a\n\c\\"#), (.v10, #"a\n:b"#)] {
+      var server = TestServer(version)
+      server.receive("SEND\ndestination:/a\nreceipt:\(id)\n\n\0")
+      #expect(server.written == ["RECEIPT\nreceipt-id:\(id)\n\n\0"])
+    }
+  }
+
+  @Test(arguments: Version.allCases)
+  func aFailedFrameGetsNoReceiptButAnErrorAndTheEnd(version: Version) {  // 66, 67
+    var server = TestServer(version)
+    server.receive("SEND\ndestination:/no\nreceipt:a\n\nsecret\0SEND\ndestination:/a\nreceipt:b\n\n\0")
+    #expect(server.written.count == 1 && server.sent.isEmpty && server.closed == .violation(.protocolError))
+    #expect(server.last?.headers["receipt-id"] == "a" && server.last?.headers["content-type"] == "text/plain")
+    #expect(server.last?.headers["content-length"] == String(server.last?.body.readableBytes ?? -1))
+    #expect(!server.written[0].contains("secret"))
+  }
+
+  @Test func afterDisconnectNothingIsHeard() {  // 68
+    var server = TestServer(.v12)
+    server.receive("SEND\ndestination:/a\n\n1\0DISCONNECT\nreceipt:1\n\n\0")
+    #expect(server.sent.count == 1 && server.written == ["RECEIPT\nreceipt-id:1\n\n\0"])
+    let actions = server.session.handle(Frame(.send, ["destination": "/a", "receipt": "2"]), now: 1)
+    #expect(actions.isEmpty && server.session.nextDeadline == nil)
+    #expect(server.session.handle(FrameError(.noColon)).isEmpty)
+    #expect(server.session.fail(Violation(.closedByServer, "x")).isEmpty)
+  }
+
+  @Test func disconnectWithoutReceiptJustCloses() {  // 68
+    var server = TestServer(.v12)
+    server.receive("DISCONNECT\n\n\0")
+    #expect(server.written.isEmpty && server.closed == .disconnected)
+  }
+
+  @Test(arguments: ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"])
+  func theServersCommandsAreRefused(command: String) {  // 71
+    var server = TestServer(.v12)
+    server.receive("\(command)\n\n\0")
+    #expect(server.closed == .violation(.protocolError))
+  }
+
+  @Test func brokenBytesEndTheSessionWithTheReceipt() {  // 66
+    var server = TestServer(.v12)
+    server.receive("SEND\nreceipt:r\ndestination:/a\nbad\n\n\0")
+    #expect(server.error == "header line without a colon" && server.last?.headers["receipt-id"] == "r")
+  }
+}
