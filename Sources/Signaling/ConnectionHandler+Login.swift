@@ -1,0 +1,42 @@
+import Calls
+import MediaModel
+import NIOCore
+import STOMP
+
+/// CONNECT: who is it?
+extension ConnectionHandler {
+  func authenticate(_ request: ConnectRequest) {
+    guard let context else { return }
+    guard let token = request.token else { return refuse() }
+    pauseReading()
+    let authenticator = services.authenticator
+    context.eventLoop.makeFutureWithTask { await authenticator.claims(of: token) }
+      .assumeIsolated()
+      .whenComplete { [weak self] result in self?.authenticated(try? result.get(), for: request) }
+  }
+
+  private func authenticated(_ claims: Claims?, for request: ConnectRequest) {
+    // It may have taken too long, or the client has gone meanwhile.
+    guard !isEnded, session.isAuthenticating else { return }
+    let left = claims.map { ($0.expiresAt - services.clock()).nanoseconds } ?? 0
+    if let claims, left > 0, let identity = Identity(claims, asking: request, madeUp: .random()) {
+      logIn(identity, expiresAt: now.addingReportingOverflow(UInt64(left)).partialValue)
+    } else {
+      refuse()
+    }
+    resumeReading()
+    readFrames()
+  }
+
+  private func refuse() {
+    perform(session.fail(Violation(.authenticationFailed, "Bad CONNECT: authentication failed")))
+    flush()
+  }
+}
+
+extension DeviceID {
+  /// A name for a device that gave none.
+  fileprivate static func random() -> DeviceID {
+    DeviceID(unchecked: "device-" + String(UInt64.random(in: .min ... .max), radix: 36))
+  }
+}

@@ -1,0 +1,87 @@
+import Calls
+import Contract
+import JSON
+import Logging
+import NIOCore
+import STOMP
+
+/// Requests in, replies and events out.
+extension ConnectionHandler {
+  func subscribed(_ subscription: Subscription) {
+    // Kept events are delivered to each new subscription, so subscribing over and over costs as much as requests do.
+    guard rate.take(now: now) == nil else {
+      return perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
+    }
+    guard let queue = Destination.queue(subscription.destination) else { return }
+    switch subscription.mode {
+    case .auto: submit(.subscribe(id, queue, .auto))
+    case .client: submit(.subscribe(id, queue, .client))
+    case .individual: submit(.subscribe(id, queue, .individual))
+    }
+  }
+
+  /// A SEND to `/app/…`: the sink gets the request, or the client an error's reply.
+  func request(_ frame: Frame) {
+    services.counters.update { $0.requests += 1 }
+    if let wait = rate.take(now: now) {
+      services.counters.drop(.rateLimited)
+      return reply(
+        to: requestID(of: frame),
+        .failed(RequestError(.rateLimited, "too many requests; wait a little", retryAfterMs: wait)))
+    }
+    do throws(RequestError) {
+      guard let requestID = requestID(of: frame) else {
+        throw RequestError(.requestInvalid, "the header request-id must have 1 to 64 bytes", field: "request-id")
+      }
+      let reader = RequestReader(
+        keysBody: services.configuration.keysBody, body: services.configuration.requestBody)
+      submit(.request(id, id: requestID, try reader.request(frame)))
+    } catch {
+      services.counters.drop(.invalidRequest)
+      reply(to: requestID(of: frame), .failed(error))
+    }
+  }
+
+  private func requestID(of frame: Frame) -> String? {
+    guard let text = frame.headers["request-id"], (1...64).contains(text.utf8.count) else { return nil }
+    return text
+  }
+
+  /// Something from the control plane; flushed by the caller.
+  func deliver(_ outgoing: Outgoing) {
+    switch outgoing {
+    case .reply(let requestID, let answer): reply(to: requestID, answer)
+    case .event(let name, let seq, let redelivered, let body):
+      var headers: Headers = ["content-type": "application/json", "event": name.rawValue, "seq": String(seq)]
+      if redelivered { headers.append("redelivered", "true") }
+      deliver(to: Destination.events, headers, body, token: seq)
+    case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
+    }
+  }
+
+  private func reply(to requestID: String?, _ answer: Calls.Reply) {
+    var headers: Headers = ["content-type": "application/json"]
+    headers.append("request-id", requestID)
+    let body: [UInt8]
+    do {
+      switch answer {
+      case .ok(let value):
+        body = try JSON.encode(value)
+        headers.append("status", "ok")
+      case .failed(let error):
+        body = try JSON.encode(ErrorReply(error: error))
+        headers.append("status", "error")
+      }
+    } catch {
+      services.logger.error("a reply can't be written as JSON", metadata: ["session": "\(id.rawValue)"])
+      return reply(to: requestID, .failed(RequestError(.internal, "the server failed; it has been logged")))
+    }
+    deliver(to: Destination.replies, headers, ByteBuffer(bytes: body), token: 0)
+  }
+
+  private func deliver(to destination: String, _ headers: Headers, _ body: ByteBuffer, token: UInt64) {
+    let actions = session.deliver(to: destination, headers: headers, body: body, token: token)
+    if actions.isEmpty { services.counters.drop(.notSubscribed) }
+    perform(actions)
+  }
+}

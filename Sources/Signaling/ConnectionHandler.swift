@@ -1,0 +1,249 @@
+import Calls
+import Logging
+import MediaModel
+import NIOCore
+import STOMP
+
+/// One STOMP connection, over TCP or WebSocket alike: bytes in, one buffer a frame out. It carries out what its `Session` says.
+///
+/// Confined to its channel's event loop; deliveries come through the `ConnectionTable`.
+final class ConnectionHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  let id: SessionID
+  let services: Services
+  var session: Session
+  var decoder: FrameDecoder
+  var rate: RateLimit
+  private(set) var context: ChannelHandlerContext?
+  /// Told when the client has logged in.
+  private let gate: LoginGate?
+  private var timer: (task: Scheduled<Void>, deadline: UInt64)?
+  private var linger: Scheduled<Void>?
+  /// Bytes written and not yet taken by the kernel.
+  private var waitingBytes = 0
+  private var needsFlush = false
+  private var isInputClosed = false
+  private var phase = Phase.open
+
+  private enum Phase { case open, loggedIn, ended }
+
+  init(services: Services, gate: LoginGate?, now: UInt64) {
+    self.services = services
+    self.gate = gate
+    id = services.sessionIDs.next()
+    session = Session(configuration: services.configuration.session, now: now)
+    decoder = FrameDecoder(limits: services.configuration.limitsBeforeLogin)
+    rate = RateLimit(
+      perSecond: services.configuration.requestsPerSecond, burst: services.configuration.requestBurst)
+  }
+
+  var isEnded: Bool { phase == .ended }
+
+  var now: UInt64 { context?.eventLoop.now.uptimeNanoseconds ?? 0 }
+
+  // MARK: The channel
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    services.connections.insert(
+      ConnectionTable.Entry(loop: context.eventLoop, handler: NIOLoopBound(self, eventLoop: context.eventLoop)), for: id
+    )
+    armTimer()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    leave(.gone)
+    timer?.task.cancel()
+    linger?.cancel()
+    self.context = nil
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard phase != .ended else { return services.counters.drop(.afterEnd) }
+    var bytes = Self.unwrapInboundIn(data)
+    session.received(now: now)
+    decoder.append(&bytes)
+    readFrames()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    leave(.gone)
+    context.fireChannelInactive()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event as? ChannelEvent == .inputClosed {
+      isInputClosed = true
+      leave(.gone)
+      closeWhenWritten()
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // A reset, or TLS that failed; the error may name addresses, so it is not logged.
+    leave(.gone)
+    context.close(promise: nil)
+  }
+
+  // MARK: Frames in
+
+  /// Hands whole frames to the session, one at a time since each may change how the next is read.
+  func readFrames() {
+    do {
+      while phase != .ended, !session.isAuthenticating, let frame = try nextFrame() {
+        services.counters.update { $0.framesIn += 1 }
+        perform(session.handle(frame, now: now))
+      }
+    } catch {
+      if error.reason == .tls { services.logger.notice("a TLS client came to the STOMP port without TLS") }
+      perform(session.handle(error))
+    }
+    flush()
+    armTimer()
+  }
+
+  private func nextFrame() throws(FrameError) -> Frame? {
+    decoder.version = session.version
+    return try decoder.next()
+  }
+
+  /// Carries out what the session says; nothing is flushed yet.
+  func perform(_ actions: [Session.Action]) {
+    for action in actions {
+      // One action may end the connection; a RECEIPT behind it must not follow the ERROR.
+      guard phase != .ended else { return }
+      switch action {
+      case .authenticate(let request): authenticate(request)
+      case .write(let frame):
+        services.counters.update { $0.framesOut += 1 }
+        write(FrameEncoder(version: session.version).encode(frame))
+      case .heartBeat: write(FrameEncoder.heartBeat)
+      case .subscribed(let subscription): subscribed(subscription)
+      case .unsubscribed(let subscription):
+        if let queue = Destination.queue(subscription.destination) { submit(.unsubscribe(id, queue)) }
+      case .sent(let frame): request(frame)
+      case .acknowledged(let destination, let token, let accepted):
+        if Destination.queue(destination) == .events { submit(.acknowledge(id, seq: token, accepted: accepted)) }
+      case .close(let end): finish(end)
+      }
+    }
+  }
+
+  // MARK: Bytes out
+
+  private func write(_ bytes: ByteBuffer) {
+    guard let context else { return }
+    let count = bytes.readableBytes
+    guard waitingBytes + count <= services.configuration.outboundBytes else {
+      // Nothing more would arrive, so there is no use in an ERROR. Media goes on and the client can connect again.
+      leave(.slowReader)
+      context.close(promise: nil)
+      return
+    }
+    waitingBytes += count
+    session.wrote(now: now)
+    let promise = context.eventLoop.makePromise(of: Void.self)
+    promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.written(count) }
+    context.write(Self.wrapOutboundOut(bytes), promise: promise)
+    needsFlush = true
+  }
+
+  private func written(_ count: Int) {
+    waitingBytes -= count
+    if isInputClosed { closeWhenWritten() }
+  }
+
+  func flush() {
+    guard needsFlush, let context else { return }
+    needsFlush = false
+    context.flush()
+  }
+
+  // MARK: Time
+
+  /// Has the session called at its next deadline. Deadlines mostly move away, so an earlier timer is left to find that out by itself.
+  func armTimer() {
+    guard let context, let deadline = session.nextDeadline else { return }
+    if let timer, timer.deadline <= deadline { return }
+    timer?.task.cancel()
+    let task = context.eventLoop.assumeIsolated().scheduleTask(deadline: .uptimeNanoseconds(deadline)) {
+      [weak self] () -> Void in
+      self?.timerFired()
+    }
+    timer = (task, deadline)
+  }
+
+  private func timerFired() {
+    timer = nil
+    perform(session.handleTimeout(now: now))
+    flush()
+    armTimer()
+  }
+
+  // MARK: Login and end
+
+  /// The client is let in.
+  func logIn(_ identity: Identity, expiresAt: UInt64) {
+    phase = .loggedIn
+    gate?.open()
+    decoder.limits = services.configuration.frameLimits
+    services.counters.update { $0.sessions += 1 }
+    services.logger.debug("logged in", metadata: ["session": "\(id.rawValue)"])
+    submit(.connect(id, identity))
+    let welcome = Welcome(
+      session: String(id.rawValue), server: services.configuration.serverName, user: identity.device.user.text,
+      device: identity.device.device.text, expiresAt: expiresAt)
+    perform(session.accept(welcome, now: now))
+  }
+
+  func submit(_ command: Calls.Command) {
+    if phase == .loggedIn { services.sink.submit(command) }
+  }
+
+  /// Ends the session and lets what was written arrive: writing stops, what still comes is read and thrown away for a bounded time. Closing at once
+  /// would make the kernel answer unread bytes with a reset, which destroys the ERROR on its way.
+  private func finish(_ end: Session.End) {
+    leave(SignalingStatistics.Ending(end))
+    guard let context else { return }
+    flush()
+    context.triggerUserOutboundEvent(WebSocketEnd(end), promise: nil)
+    if isInputClosed { return closeWhenWritten() }
+    resumeReading()
+    linger = context.eventLoop.assumeIsolated().scheduleTask(
+      in: .nanoseconds(services.configuration.linger.nanoseconds)
+    ) { [weak self] in
+      self?.context?.close(promise: nil)
+    }
+    context.close(mode: .output, promise: nil)
+  }
+
+  private func closeWhenWritten() {
+    if waitingBytes == 0 { context?.close(promise: nil) }
+  }
+
+  /// The session is over for the application, once.
+  private func leave(_ ending: SignalingStatistics.Ending) {
+    guard phase != .ended else { return }
+    submit(.disconnect(id))
+    let wasLoggedIn = phase == .loggedIn
+    phase = .ended
+    services.connections.remove(id)
+    timer?.task.cancel()
+    timer = nil
+    services.counters.update { statistics in
+      statistics.endings[ending, default: 0] += 1
+      if wasLoggedIn { statistics.sessions -= 1 }
+    }
+    services.logger.debug("ended", metadata: ["session": "\(id.rawValue)", "ending": "\(ending.rawValue)"])
+  }
+
+  // MARK: Back pressure
+
+  /// Nothing is read while the answer to CONNECT is awaited, so a client can't fill the memory meanwhile.
+  func pauseReading() { try? context?.channel.syncOptions?.setOption(.autoRead, value: false) }
+
+  func resumeReading() { try? context?.channel.syncOptions?.setOption(.autoRead, value: true) }
+}

@@ -1,0 +1,43 @@
+package import NIOCore
+
+/// A GET, HEAD or small POST. HEAD is asked as GET: the answer's body is left out on the way.
+package struct HTTPRequest: Sendable {
+  package var method: String
+  /// Without the query.
+  package var path: String
+  package var query: String?
+  package var headers: [(name: String, value: String)]
+  package var body: ByteBuffer
+  package var remoteAddress: SocketAddress?
+
+  package init(
+    method: String, path: String, query: String?, headers: [(name: String, value: String)], body: ByteBuffer,
+    remoteAddress: SocketAddress?
+  ) {
+    self.method = method
+    self.path = path
+    self.query = query
+    self.headers = headers
+    self.body = body
+    self.remoteAddress = remoteAddress
+  }
+
+  /// The value of the first header of this name, upper and lower case alike.
+  package subscript(header name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+
+  /// Whether the request comes from this very machine, and not through a proxy on it.
+  package var isFromLoopback: Bool {
+    guard self[header: "forwarded"] == nil, self[header: "x-forwarded-for"] == nil else { return false }
+    return remoteAddress?.isLoopback ?? false
+  }
+}
+
+extension SocketAddress {
+  /// 127.0.0.0/8, ::1, and the former as an IPv4-mapped address.
+  var isLoopback: Bool {
+    guard let text = ipAddress else { return false }
+    return text == "::1" || text.hasPrefix("127.") || text.hasPrefix("::ffff:127.")
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+import MediaModel
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// Opens ports and builds the pipelines of what comes in.
+struct Listening {
+  let services: Services
+  let group: any EventLoopGroup
+
+  func stomp(port: Int, tls: NIOSSLContext?) async throws -> any Channel {
+    let services = services
+    let bootstrap = bootstrap(tls: tls) { channel in
+      try channel.pipeline.syncOperations.addHandler(
+        ConnectionHandler(services: services, gate: nil, now: channel.eventLoop.now.uptimeNanoseconds))
+    }
+    // A client may close its half and still read the ERROR, and so may we.
+    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: true), port: port)
+  }
+
+  func http(port: Int, tls: NIOSSLContext?) async throws -> any Channel {
+    let services = services
+    let bootstrap = bootstrap(tls: tls) { channel in
+      let pipeline = channel.pipeline.syncOperations
+      let handler = HTTPHandler(services: services)
+      let bound = NIOLoopBound(handler, eventLoop: channel.eventLoop)
+      var limits = NIOHTTPDecoderLimitConfiguration()
+      limits.maxHeaderFieldSize = 8 << 10
+      limits.maxHeaderListSize = 32 << 10
+      limits.maxHeaderFieldCount = 100
+      try pipeline.configureHTTPServerPipeline(
+        withServerUpgrade: (
+          upgraders: [WebSocketUpgrade.upgrader(services)],
+          completionHandler: { context in
+            context.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
+          }
+        ),
+        withEncoderConfiguration: .init(), withDecoderLimitConfiguration: limits)
+      try pipeline.addHandler(handler)
+    }
+    return try await bind(bootstrap, port: port)
+  }
+
+  private func bootstrap(
+    tls: NIOSSLContext?, pipeline: @escaping @Sendable (any Channel) throws -> Void
+  ) -> ServerBootstrap {
+    let services = services
+    return ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: 1_024)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          guard services.counters.admit(maximum: services.configuration.maximumConnections) else {
+            throw TooManyConnections()
+          }
+          channel.closeFuture.whenComplete { _ in services.counters.update { $0.connections -= 1 } }
+          if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+          try pipeline(channel)
+        }
+      }
+      .childChannelOption(.socketOption(.so_keepalive), value: 1)
+      .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+      // Clients without heart-beats: a peer that is gone is found within a minute and a half.
+      .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPIDLE)), value: 60)
+      .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 10)
+      .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
+  }
+
+  private func bind(_ bootstrap: ServerBootstrap, port: Int) async throws -> any Channel {
+    if let host = services.configuration.host { return try await bootstrap.bind(host: host, port: port).get() }
+    do {
+      return try await bootstrap.bind(host: "::", port: port).get()
+    } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
+      // A machine without IPv6.
+      return try await bootstrap.bind(host: "0.0.0.0", port: port).get()
+    }
+  }
+}
+
+private struct TooManyConnections: Error {}
+
+extension SignalingServer.Configuration.TLS {
+  func context(protocols: [String]) throws -> NIOSSLContext {
+    var configuration = TLSConfiguration.makeServerConfiguration(
+      certificateChain: try NIOSSLCertificate.fromPEMFile(certificateChain).map { .certificate($0) },
+      privateKey: .privateKey(try NIOSSLPrivateKey(file: privateKey, format: .pem)))
+    configuration.minimumTLSVersion = .tlsv12
+    configuration.applicationProtocols = protocols
+    return try NIOSSLContext(configuration: configuration)
+  }
+}

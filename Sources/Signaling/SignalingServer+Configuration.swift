@@ -1,0 +1,84 @@
+import MediaModel
+import STOMP
+
+extension SignalingServer {
+  /// Addresses, limits and times. The defaults are the protocol's (sections 1, 2 and 10).
+  package struct Configuration: Sendable {
+    /// PEM files.
+    package struct TLS: Sendable {
+      package var certificateChain: String
+      package var privateKey: String
+
+      package init(certificateChain: String, privateKey: String) {
+        self.certificateChain = certificateChain
+        self.privateKey = privateKey
+      }
+    }
+
+    /// The address to listen on; nil is all of them, IPv4 and IPv6.
+    package var host: String?
+    /// Ports; 0 lets the system choose.
+    package var stompPort = 61_613
+    package var stompTLSPort = 61_614
+    package var httpPort = 8_080
+    package var tls: TLS?
+    /// Whether the HTTP port speaks TLS when there is a certificate.
+    package var httpUsesTLS = true
+
+    /// What CONNECTED calls the server.
+    package var serverName = "conclave"
+    package var origins = OriginPolicy.sameHost(also: [])
+    /// What the server can send and wants to get, in milliseconds.
+    package var heartBeatMilliseconds = 10_000
+    package var connectTimeout = Duration.seconds(10)
+    /// How long after an ERROR the connection is kept, so that it arrives.
+    package var linger = Duration.seconds(5)
+    /// How long an HTTP client may take for a request, or between two.
+    package var httpTimeout = Duration.seconds(15)
+
+    package var maximumConnections = 20_000
+    /// Bytes.
+    package var requestBody = 256 << 10
+    package var keysBody = 1 << 20
+    package var httpBody = 16 << 10
+    /// Bytes that may wait for a client that does not read.
+    package var outboundBytes = 4 << 20
+    package var headers = 64
+    package var headerLine = 8 << 10
+    package var subscriptions = 64
+    package var transactions = 8
+    package var framesInTransaction = 100
+    package var requestsPerSecond = 50
+    package var requestBurst = 100
+
+    package init() {}
+
+    var frameLimits: FrameLimits {
+      var limits = FrameLimits()
+      limits.headers = headers
+      limits.headerLine = headerLine
+      limits.body = max(requestBody, keysBody)
+      return limits
+    }
+
+    var limitsBeforeLogin: FrameLimits {
+      var limits = FrameLimits.beforeLogin
+      limits.headers = headers
+      limits.headerLine = headerLine
+      return limits
+    }
+
+    /// A WebSocket message: one frame of the largest kind fits.
+    var messageBytes: Int { frameLimits.head + frameLimits.body + 1_024 }
+
+    var session: Session.Configuration {
+      var session = Session.Configuration(admit: Destination.refusal(of:))
+      session.heartBeat = HeartBeat(sends: heartBeatMilliseconds, wants: heartBeatMilliseconds)
+      session.connectTimeout = UInt64(max(0, connectTimeout.nanoseconds))
+      session.subscriptions = subscriptions
+      session.transactions = transactions
+      session.framesInTransaction = framesInTransaction
+      return session
+    }
+  }
+}

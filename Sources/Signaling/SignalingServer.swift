@@ -1,0 +1,77 @@
+package import Logging
+package import MediaModel
+package import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import NIOWebSocket
+
+/// The signaling server: STOMP over TCP and WebSocket, and a few HTTP routes beside it.
+///
+/// ## Overview
+/// Clients' commands go to the sink, the control plane's answers come by `deliver`. Between them stands one `ConnectionHandler` a connection, on an
+/// event loop of the caller's group; a client that does not read holds up nobody else.
+package final class SignalingServer: Sendable {
+  private let services: Services
+  private let listeners: [any Channel]
+
+  /// The ports really bound; nil for a listener that is not configured.
+  package let stompPort: Int
+  package let stompTLSPort: Int?
+  package let httpPort: Int
+
+  /// Opens all ports.
+  /// - Parameters:
+  ///   - authenticator: knows tokens.
+  ///   - sink: gets the commands of all sessions.
+  ///   - clock: the wall clock.
+  ///   - pages: answers HTTP requests to any path but the WebSocket's, 404 and 405 included.
+  /// - Throws: what NIO says when a port can't be bound, or NIOSSL when a certificate can't be read; nothing is left open then.
+  package static func start(
+    _ configuration: Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
+    sink: any SignalingSink, logger: Logger, clock: @escaping @Sendable () -> Timestamp,
+    pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
+  ) async throws -> SignalingServer {
+    let services = Services(
+      configuration: configuration, authenticator: authenticator, sink: sink, pages: pages, clock: clock,
+      logger: logger)
+    let listening = Listening(services: services, group: group)
+    var listeners: [any Channel] = []
+    do {
+      let tls = try configuration.tls.map { try ($0.context(protocols: []), $0.context(protocols: ["http/1.1"])) }
+      listeners.append(try await listening.stomp(port: configuration.stompPort, tls: nil))
+      listeners.append(
+        try await listening.http(port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls?.1 : nil))
+      if let tls { listeners.append(try await listening.stomp(port: configuration.stompTLSPort, tls: tls.0)) }
+    } catch {
+      for listener in listeners { try? await listener.close() }
+      throw error
+    }
+    return SignalingServer(services: services, listeners: listeners)
+  }
+
+  private init(services: Services, listeners: [any Channel]) {
+    self.services = services
+    self.listeners = listeners
+    stompPort = listeners[0].localAddress?.port ?? 0
+    httpPort = listeners[1].localAddress?.port ?? 0
+    stompTLSPort = listeners.count > 2 ? listeners[2].localAddress?.port : nil
+  }
+
+  /// Counts since the start, and what is open now.
+  package var statistics: SignalingStatistics { services.counters.snapshot }
+
+  /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.
+  package func deliver(_ deliveries: [Delivery]) { services.deliver(deliveries) }
+
+  /// Closes the ports, and all sessions with an ERROR of this `message`.
+  package func stop(message: String = "the server is shutting down") async {
+    for listener in listeners { try? await listener.close() }
+    for entry in services.connections.all {
+      entry.loop.execute {
+        entry.handler.value.deliver(.close(reason: message))
+        entry.handler.value.flush()
+      }
+    }
+  }
+}

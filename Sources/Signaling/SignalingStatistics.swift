@@ -1,0 +1,38 @@
+/// Counts for `/metrics`, without anything about persons.
+package struct SignalingStatistics: Sendable {
+  /// Why a STOMP connection ended.
+  package enum Ending: String, CaseIterable, Sendable {
+    case disconnected, gone, protocolError, limit, connectTimeout, authenticationFailed, tokenExpired, heartBeatMissing,
+      closedByServer, slowReader
+  }
+
+  /// What was thrown away.
+  package enum Drop: String, CaseIterable, Sendable {
+    /// Beyond the number of connections taken.
+    case connectionRefused
+    /// A WebSocket from a page of another site.
+    case foreignOrigin
+    case rateLimited
+    case invalidRequest
+    /// A delivery for a connection that is gone.
+    case sessionGone
+    /// A reply or event for a client that is not subscribed to its queue.
+    case notSubscribed
+    /// Bytes that came after the end.
+    case afterEnd
+  }
+
+  /// Open connections, HTTP and not logged in counted too.
+  package var connections = 0
+  /// Logged-in connections.
+  package var sessions = 0
+  package var accepted: UInt64 = 0
+  package var framesIn: UInt64 = 0
+  package var framesOut: UInt64 = 0
+  package var requests: UInt64 = 0
+  package var httpRequests: UInt64 = 0
+  package var endings: [Ending: UInt64] = [:]
+  package var drops: [Drop: UInt64] = [:]
+
+  package init() {}
+}

@@ -1,0 +1,113 @@
+import NIOCore
+import Signaling
+import Testing
+
+/// The HTTP routes beside the WebSocket.
+@Suite(.timeLimit(.minutes(1))) struct HTTPTests {
+  private func get(_ path: String, _ headers: String = "", method: String = "GET") -> String {
+    "\(method) \(path) HTTP/1.1\r\nHost: h\r\n\(headers)\r\n"
+  }
+
+  @Test func oneConnectionServesManyRequests() async throws {
+    try await withServer(pages: { HTTPResponse(text: "\($0.method) \($0.path) \($0.query ?? "-")") }) { server, _ in
+      let client = try await TestClient.open(port: server.httpPort)
+      try await client.send(get("/a?b=c") + get("/d", method: "HEAD") + get("/e", "Connection: close\r\n"))
+      let text = await client.rest()
+      #expect(text.contains("content-length: 10\r\n") && text.contains("\r\n\r\nGET /a b=cHTTP/1.1 200 OK"))
+      #expect(text.contains("content-length: 8\r\nconnection: keep-alive\r\n\r\nHTTP/1.1 200 OK"))
+      #expect(text.hasSuffix("connection: close\r\n\r\nGET /e -"))
+      #expect(server.statistics.httpRequests == 3)
+    }
+  }
+
+  @Test func smallBodiesAreTakenAndLargeOnesRefused() async throws {
+    try await withServer(pages: {
+      HTTPResponse(status: 201, text: "\($0.body.readableBytes) \($0[header: "X-A"] ?? "")")
+    }) {
+      server, _ in
+      let client = try await TestClient.open(port: server.httpPort)
+      let body = String(repeating: "x", count: 16 << 10)
+      try await client.send(get("/demo/token", "x-a: b\r\nContent-Length: 16384\r\n", method: "POST") + body)
+      let answer = await client.bytes { String(buffer: $0).hasSuffix("16384 b") }
+      #expect(String(buffer: answer).hasPrefix("HTTP/1.1 201 "))
+      let other = try await TestClient.open(port: server.httpPort)
+      try await other.send(
+        get("/demo/token", "Transfer-Encoding: chunked\r\n", method: "POST")
+          + String(repeating: "4000\r\n\(body)\r\n", count: 100) + "0\r\n\r\n")
+      #expect(await other.rest().hasPrefix("HTTP/1.1 413 "))
+      #expect(!other.wasReset)
+    }
+  }
+
+  @Test func otherMethodsAndPlainRequestsToTheWebSocketAreRefused() async throws {
+    try await withServer { server, _ in
+      for (request, status) in [
+        (get("/", "Connection: close\r\n", method: "DELETE"), "405"), (get("/stomp"), "426"),
+        (get("/ws/", "Origin: http://evil\r\n"), "403"),
+        (
+          get(
+            "/other", "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\nConnection: close\r\n"
+          ), "200"
+        ),
+        (get("/stomp", "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 8\r\n"), "426"),
+        ("NONSENSE\r\n\r\n", "400"),
+      ] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(request)
+        #expect(await client.rest().hasPrefix("HTTP/1.1 \(status) "), "\(request)")
+      }
+    }
+  }
+
+  @Test func headersAreBounded() async throws {
+    try await withServer { server, _ in
+      for headers in [
+        "a: \(String(repeating: "x", count: 9 << 10))\r\n",
+        String(repeating: "a: \(String(repeating: "x", count: 900))\r\n", count: 40),
+        String(repeating: "a: b\r\n", count: 500),
+      ] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(get("/stomp", "Upgrade: websocket\r\nConnection: Upgrade\r\n" + headers))
+        let answer = await client.rest()
+        #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 400 ") || answer.hasPrefix("HTTP/1.1 431 "))
+      }
+      #expect(server.statistics.httpRequests == 0)
+    }
+  }
+
+  @Test func slowRequestsAndIdleConnectionsAreLetGo() async throws {
+    try await withServer({ $0.httpTimeout = .milliseconds(100) }) { server, _ in
+      for text in ["", "GET / HT", get("/x")] {
+        let client = try await TestClient.open(port: server.httpPort)
+        if !text.isEmpty { try await client.send(text) }
+        let answer = await client.rest()
+        #expect(answer.isEmpty || answer.hasSuffix("/x"))
+      }
+      await server.until { $0.connections == 0 }
+    }
+  }
+
+  @Test func loopbackIsToldFromProxies() async throws {
+    try await withServer(pages: { HTTPResponse(text: $0.isFromLoopback ? "near" : "far") }) { server, _ in
+      for (headers, answer) in [
+        ("", "near"), ("X-Forwarded-For: 1.2.3.4\r\n", "far"), ("Forwarded: for=1.2.3.4\r\n", "far"),
+      ] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(get("/", headers + "Connection: close\r\n"))
+        #expect(await client.rest().hasSuffix("\r\n\r\n" + answer))
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("127.0.0.1", true), ("127.9.9.9", true), ("::1", true), ("::ffff:127.0.0.1", true), ("::ffff:1.2.3.4", false),
+    ("10.0.0.1", false),
+    ("fe80::1", false),
+  ])
+  func loopbackAddresses(address: String, isLoopback: Bool) throws {
+    let request = HTTPRequest(
+      method: "GET", path: "/", query: nil, headers: [], body: ByteBuffer(),
+      remoteAddress: try SocketAddress(ipAddress: address, port: 1))
+    #expect(request.isFromLoopback == isLoopback)
+  }
+}

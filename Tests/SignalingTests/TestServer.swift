@@ -1,0 +1,103 @@
+import Calls
+import Contract
+import Logging
+import MediaModel
+import NIOCore
+import NIOPosix
+import Signaling
+import Synchronization
+import Testing
+
+/// Collects what the server submits, in order.
+final class StubSink: SignalingSink {
+  private let stream: AsyncStream<Calls.Command>
+  private let continuation: AsyncStream<Calls.Command>.Continuation
+  private let seen = Mutex<[Calls.Command]>([])
+
+  init() { (stream, continuation) = AsyncStream.makeStream() }
+
+  func submit(_ command: Calls.Command) {
+    seen.withLock { $0.append(command) }
+    continuation.yield(command)
+  }
+
+  /// Waits for the first command, past or to come, from which `pick` makes something.
+  func first<T: Sendable>(_ pick: @Sendable (Calls.Command) -> T?) async throws -> T {
+    for await command in stream {
+      if let found = pick(command) { return found }
+    }
+    throw CancellationError()
+  }
+
+  var all: [Calls.Command] { seen.withLock { $0 } }
+
+  var disconnects: Int {
+    all.count { if case .disconnect = $0 { true } else { false } }
+  }
+
+  func session() async throws -> SessionID {
+    try await first { if case .connect(let session, _) = $0 { session } else { nil } }
+  }
+
+  func subscribed() async throws {
+    try await first { if case .subscribe = $0 { () } else { nil } }
+  }
+}
+
+/// Knows `user`, `user@device`, `service`, `short` (which ends at once), `never` (which gets no answer) and `late` (which waits for `release`).
+struct StubAuthenticator: Authenticator {
+  /// Holds back the answer for `late`.
+  var release = AsyncStream<Void> { $0.finish() }
+
+  func claims(of token: String) async -> Claims? {
+    if token == "never" { try? await Task.sleep(for: .seconds(3_600)) }
+    if token == "late" { for await _ in release {} }
+    guard !token.hasPrefix("bad") else { return nil }
+    let parts = token.split(separator: "@").map(String.init)
+    let lifetime: Int64 = token == "expired" ? -1 : token == "short" ? 150 : 3_600_000
+    return Claims(
+      user: UserID(parts[0])!, name: "Name of \(parts[0])", device: parts.count > 1 ? DeviceID(parts[1]) : nil,
+      isService: token == "service", expiresAt: Timestamp(milliseconds: 1_000_000 + lifetime))
+  }
+}
+
+/// Runs `body` against a server on loopback ports of the system's choice.
+func withServer(
+  _ configure: (inout SignalingServer.Configuration) -> Void = { _ in },
+  authenticator: StubAuthenticator = StubAuthenticator(),
+  pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse = { HTTPResponse(text: $0.path) },
+  _ body: (SignalingServer, StubSink) async throws -> Void
+) async throws {
+  var configuration = SignalingServer.Configuration()
+  configuration.host = "127.0.0.1"
+  (configuration.stompPort, configuration.stompTLSPort, configuration.httpPort) = (0, 0, 0)
+  configure(&configuration)
+  let sink = StubSink()
+  let server = try await SignalingServer.start(
+    configuration, group: MultiThreadedEventLoopGroup.singleton, authenticator: authenticator, sink: sink,
+    logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+    clock: { Timestamp(milliseconds: 1_000_000) }, pages: pages)
+  do {
+    try await body(server, sink)
+  } catch {
+    await server.stop()
+    throw error
+  }
+  await server.stop()
+}
+
+extension SignalingServer {
+  func deliver(_ delivery: Delivery) { deliver([delivery]) }
+
+  func event(_ session: SessionID, seq: UInt64, redelivered: Bool = false, epoch: UInt32 = 1) {
+    let message = EventMessage(
+      at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .switchKeys(SwitchKeys(epoch: epoch)))
+    deliver(
+      .event(session, EventDelivery(seq: seq, redelivered: redelivered, messageID: UInt64(epoch), message: message)))
+  }
+
+  /// Waits until the statistics are as wanted.
+  func until(_ isReached: (SignalingStatistics) -> Bool) async {
+    while !isReached(statistics) { await Task.yield() }
+  }
+}
