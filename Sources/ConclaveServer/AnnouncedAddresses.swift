@@ -1,0 +1,46 @@
+import Glibc
+import MediaModel
+import MediaPlane
+
+/// Where clients are told to find the media ports: all of the machine's addresses, or those that the operator names.
+struct AnnouncedAddresses: Sendable {
+  private let configured: [SocketAddress]
+
+  /// - Throws: `ConfigurationError` for text that is no address.
+  init(_ configured: [String]) throws(ConfigurationError) {
+    var addresses: [SocketAddress] = []
+    for text in configured {
+      guard let address = SocketAddress(numeric: text) else {
+        throw ConfigurationError("media.announce: \(text) is not an IPv4 or IPv6 address")
+      }
+      addresses.append(address)
+    }
+    self.configured = addresses
+  }
+
+  /// Link-local addresses need a zone, which a candidate has no place for.
+  func addresses(of worker: Int, in media: MediaPlane) -> [SocketAddress] {
+    guard configured.isEmpty else {
+      return configured.map { SocketAddress(high: $0.high, low: $0.low, port: media.port(of: worker)) }
+    }
+    return media.addresses(of: worker).filter { !$0.isLinkLocal }
+  }
+}
+
+extension SocketAddress {
+  /// An address as text, without a port; nil when it is neither IPv4 nor IPv6.
+  fileprivate init?(numeric text: String) {
+    var ipv4 = in_addr()
+    var ipv6 = in6_addr()
+    if inet_pton(AF_INET, text, &ipv4) == 1 {
+      self.init(ipv4: UInt32(bigEndian: ipv4.s_addr), port: 0)
+    } else if inet_pton(AF_INET6, text, &ipv6) == 1 {
+      let words = withUnsafeBytes(of: &ipv6) {
+        [$0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)]
+      }
+      self.init(high: UInt64(bigEndian: words[0]), low: UInt64(bigEndian: words[1]), port: 0)
+    } else {
+      return nil
+    }
+  }
+}

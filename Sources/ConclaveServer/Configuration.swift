@@ -1,0 +1,187 @@
+import Foundation
+import JSON
+
+/// What an operator may set, in a JSON file given by `--config`. All of it has a default; a name that is not known is an error. `docs/deploy.md` explains each.
+package struct Configuration: Sendable {
+  /// Folder of what survives a restart; made with mode 700 when it is missing.
+  package var state = "/var/lib/conclave"
+  package var listen = Listen()
+  /// Certificate chain and key (PEM files). With them the HTTP port speaks TLS, and STOMP over TLS is opened.
+  package var tls: TLS?
+  package var media = Media()
+  package var auth = Auth()
+  package var log = LogLevel.info
+  /// Lets the page sign in with just a name, from loopback addresses alone. Set by `serve --demo`.
+  package var demo = false
+
+  package init() {}
+
+  package struct Listen: Sendable {
+    /// Local address of all TCP listeners; "::" takes IPv4 too.
+    package var address = "::"
+    package var stomp = 61613
+    package var stompTLS = 61614
+    package var http = 8080
+    /// Origins of web pages, besides the server's own, that may open a WebSocket; "*" lets all.
+    package var origins: [String] = []
+  }
+
+  package struct TLS: Sendable {
+    package var certificate: String
+    package var key: String
+  }
+
+  package struct Media: Sendable {
+    /// Threads that forward media, each with a UDP port of its own; 0 means one a core.
+    package var workers = 0
+    /// UDP port of the first worker; 0 lets the system choose.
+    package var port = 40000
+    /// Addresses to announce instead of the machine's own, for a server behind NAT.
+    package var announce: [String] = []
+  }
+
+  package struct Auth: Sendable {
+    /// File with the HS256 secret; default `secret` in the state folder, made on the first start.
+    package var secretFile: String?
+    /// JWKS file with ES256 or RS256 keys, instead of a secret; needs `issuer` and `audience`.
+    package var jwksFile: String?
+    package var issuer: String?
+    package var audience: String?
+  }
+
+  package enum LogLevel: String, Decodable, Sendable { case debug, info, notice, warning, error }
+}
+
+/// Why a configuration cannot be used, in words for the operator.
+package struct ConfigurationError: Error, CustomStringConvertible {
+  package var description: String
+  package init(_ description: String) { self.description = description }
+}
+
+extension Configuration {
+  /// - Throws: `ConfigurationError` that names the member which is wrong and what would be right.
+  package init(json: [UInt8]) throws(ConfigurationError) {
+    do {
+      self = try JSON.decode(Configuration.self, from: json)
+    } catch {
+      throw ConfigurationError("\(error.field ?? "the file"): \(error.reason)")
+    }
+    try validate()
+  }
+
+  /// Reads a configuration file.
+  package init(file: String) throws(ConfigurationError) {
+    try self.init(json: Array(try Self.text(of: file).utf8))
+  }
+
+  static func text(of file: String) throws(ConfigurationError) -> String {
+    guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+      throw ConfigurationError("\(file): cannot be read; check its name and mode")
+    }
+    return text
+  }
+
+  /// - Throws: `ConfigurationError` when values do not go together or are out of range.
+  package func validate() throws(ConfigurationError) {
+    for (name, port) in [
+      ("listen.stomp", listen.stomp), ("listen.stompTLS", listen.stompTLS), ("listen.http", listen.http),
+      ("media.port", media.port),
+    ] where !(0...65_535).contains(port) {
+      throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
+    }
+    guard (0...256).contains(media.workers) else {
+      throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
+    }
+    if auth.jwksFile != nil {
+      guard auth.issuer != nil, auth.audience != nil else {
+        throw ConfigurationError("auth: with jwksFile, set issuer and audience too, and tokens must carry them")
+      }
+      guard auth.secretFile == nil else {
+        throw ConfigurationError("auth: set jwksFile or secretFile, not both")
+      }
+    }
+  }
+}
+
+extension Configuration: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case state, listen, tls, media, auth, log }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    state = try container.decodeIfPresent(String.self, forKey: .state) ?? state
+    listen = try container.decodeIfPresent(Listen.self, forKey: .listen) ?? listen
+    tls = try container.decodeIfPresent(TLS.self, forKey: .tls)
+    media = try container.decodeIfPresent(Media.self, forKey: .media) ?? media
+    auth = try container.decodeIfPresent(Auth.self, forKey: .auth) ?? auth
+    log = try container.decodeIfPresent(LogLevel.self, forKey: .log) ?? log
+  }
+}
+
+extension Configuration.Listen: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case address, stomp, stompTLS, http, origins }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    address = try container.decodeIfPresent(String.self, forKey: .address) ?? address
+    stomp = try container.decodeIfPresent(Int.self, forKey: .stomp) ?? stomp
+    stompTLS = try container.decodeIfPresent(Int.self, forKey: .stompTLS) ?? stompTLS
+    http = try container.decodeIfPresent(Int.self, forKey: .http) ?? http
+    origins = try container.decodeIfPresent([String].self, forKey: .origins) ?? origins
+  }
+}
+
+extension Configuration.TLS: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case certificate, key }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    certificate = try container.decode(String.self, forKey: .certificate)
+    key = try container.decode(String.self, forKey: .key)
+  }
+}
+
+extension Configuration.Media: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, port, announce }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    workers = try container.decodeIfPresent(Int.self, forKey: .workers) ?? workers
+    port = try container.decodeIfPresent(Int.self, forKey: .port) ?? port
+    announce = try container.decodeIfPresent([String].self, forKey: .announce) ?? announce
+  }
+}
+
+extension Configuration.Auth: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case secretFile, jwksFile, issuer, audience }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    secretFile = try container.decodeIfPresent(String.self, forKey: .secretFile)
+    jwksFile = try container.decodeIfPresent(String.self, forKey: .jwksFile)
+    issuer = try container.decodeIfPresent(String.self, forKey: .issuer)
+    audience = try container.decodeIfPresent(String.self, forKey: .audience)
+  }
+}
+
+extension Decoder {
+  /// A container that refuses members `Key` does not list, so that a mistyped option is told and not ignored.
+  fileprivate func strictContainer<Key: CodingKey & CaseIterable>(
+    keyedBy type: Key.Type
+  ) throws -> KeyedDecodingContainer<Key> {
+    let known = Set(type.allCases.map(\.stringValue))
+    for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
+      throw DecodingError.dataCorrupted(
+        .init(
+          codingPath: codingPath + [key],
+          debugDescription: "is not an option; there are \(known.sorted().joined(separator: ", "))"))
+    }
+    return try container(keyedBy: type)
+  }
+}
+
+private struct AnyKey: CodingKey {
+  var stringValue: String
+  var intValue: Int? { nil }
+  init(stringValue: String) { self.stringValue = stringValue }
+  init?(intValue: Int) { nil }
+}

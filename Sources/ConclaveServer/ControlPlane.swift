@@ -1,0 +1,143 @@
+import Calls
+import Contract
+import MediaModel
+import MediaPlane
+import NIOCore
+import SDP
+import Signaling
+
+/// The one place where calls change: an actor around the pure `Calls`, on one event loop. Requests of clients and events of the media plane come in by `submit`, in order; what follows from them goes out at once.
+actor ControlPlane: SignalingSink {
+  private var calls: Calls
+  private let media: MediaPlane
+  private let announced: AnnouncedAddresses
+  private let fingerprint: CertificateFingerprint
+  private let clock: WallClock
+  private let deliver: @Sendable ([Delivery]) -> Void
+  private let loop: any EventLoop
+  private let executor: any SerialExecutor
+
+  private var negotiations: [PeerID: Negotiation] = [:]
+  private var placement: Placement
+  /// Answers that wait for the media plane's `.configured`, by request number.
+  private var answers: [UInt64: Answer] = [:]
+  private var lastRequest: UInt64 = 0
+  private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
+
+  private struct Answer {
+    var session: SessionID
+    var id: String
+    var peer: PeerID
+    var sdp: String
+    var tracks: [MediaAnswer.Track]
+  }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  /// - Parameter deliver: takes what goes to clients, in order; called on `loop`, must not block.
+  init(
+    calls: sending Calls, media: MediaPlane, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
+    clock: WallClock, loop: any EventLoop, deliver: @escaping @Sendable ([Delivery]) -> Void
+  ) {
+    self.calls = calls
+    self.media = media
+    self.announced = announced
+    self.fingerprint = fingerprint
+    self.clock = clock
+    self.deliver = deliver
+    self.loop = loop
+    executor = loop.executor
+    placement = Placement(workers: media.workers)
+  }
+
+  /// Takes one command from any thread; commands of one thread are handled in order.
+  nonisolated func submit(_ command: Calls.Command) {
+    loop.execute { self.assumeIsolated { $0.handle(command) } }
+  }
+
+  private func handle(_ command: Calls.Command) {
+    switch command {
+    case .request(let session, let id, .media(let call, let request)):
+      do throws(SDPError) {
+        let offer = try MediaOffer(parsing: request.sdp)
+        run(.offer(session, id: id, call, offer, request.tracks))
+      } catch {
+        let reason = "line \(error.line): \(error.reason)"
+        deliver([.reply(session, id: id, .failed(RequestError(.mediaSDPInvalid, reason, field: "sdp")))])
+      }
+    case .media(.configured(let peer, let request, let slots)): answer(request, peer: peer, slots: slots)
+    default: run(command)
+    }
+  }
+
+  private func run(_ command: Calls.Command) {
+    var deliveries: [Delivery] = []
+    for effect in calls.handle(command, now: clock.now()) { perform(effect, &deliveries) }
+    if !deliveries.isEmpty { deliver(deliveries) }
+    schedule()
+  }
+
+  private func perform(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
+    switch effect {
+    case .reply, .event, .close:
+      if let delivery = Delivery(effect) { deliveries.append(delivery) }
+    case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session: session, id: id)
+    case .media(let command):
+      guard let worker = placement.worker(of: command.peer) else { return }
+      media.submit(command, worker: worker)
+      if case .remove(let peer) = command { forget(peer, &deliveries) }
+    }
+  }
+
+  private func negotiate(_ negotiate: Negotiate, session: SessionID, id: String) {
+    var generator = SystemRandomNumberGenerator()
+    var negotiation = negotiations[negotiate.peer] ?? Negotiation(using: &generator)
+    let configuration = negotiation.apply(
+      negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
+      participant: negotiate.participant, using: &generator)
+    negotiations[negotiate.peer] = negotiation
+    let worker = placement.place(negotiate.peer, of: negotiate.call)
+    let candidates = announced.addresses(of: worker, in: media)
+    lastRequest += 1
+    answers[lastRequest] = Answer(
+      session: session, id: id, peer: negotiate.peer,
+      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates),
+      tracks: negotiate.tracks.map { MediaAnswer.Track(mid: $0.mid, track: $0.track) })
+    media.submit(.configure(configuration, request: lastRequest), worker: worker)
+  }
+
+  private func answer(_ request: UInt64, peer: PeerID, slots: SlotMap) {
+    guard let answer = answers.removeValue(forKey: request) else { return }
+    let body = MediaAnswer(
+      sdp: answer.sdp, tracks: answer.tracks, receive: slots.slots.map(Slot.init), rev: slots.revision,
+      unsupported: slots.unsupported)
+    deliver([.reply(answer.session, id: answer.id, .ok(body))])
+  }
+
+  private func forget(_ peer: PeerID, _ deliveries: inout [Delivery]) {
+    negotiations[peer] = nil
+    placement.remove(peer)
+    for (request, answer) in answers where answer.peer == peer {
+      answers[request] = nil
+      let error = RequestError(.callNotJoined, "this participant left the call; rejoin it first")
+      deliveries.append(.reply(answer.session, id: answer.id, .failed(error)))
+    }
+  }
+
+  /// Keeps one timer, at the state machine's next deadline.
+  private func schedule() {
+    let deadline = calls.nextDeadline
+    guard deadline != timer?.deadline else { return }
+    timer?.task.cancel()
+    timer = deadline.map { deadline in
+      let delay = TimeAmount.nanoseconds(max(0, (deadline - clock.now()).nanoseconds))
+      return (deadline, loop.scheduleTask(in: delay) { self.assumeIsolated { $0.fire(deadline) } })
+    }
+  }
+
+  private func fire(_ deadline: Timestamp) {
+    guard timer?.deadline == deadline else { return }
+    timer = nil
+    run(.timeout)
+  }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import JSON
+import MediaModel
+import NIOCore
+package import Signaling
+
+/// What the HTTP port answers: the web client, health, metrics, and in demo mode a token for just a name.
+package struct Pages: Sendable {
+  private let files: [String: HTTPResponse]
+  private let isDemo: Bool
+  private let tokens: TokenAuthority?
+  private let clock: WallClock
+  private let isReady: @Sendable () -> Bool
+  private let metrics: @Sendable () -> String
+
+  /// How long a demo token is good; the page asks for a fresh one by itself.
+  private static let demoTokenLifetime = Duration.seconds(3600)
+
+  /// - Parameter tokens: mints demo tokens; nil without demo mode.
+  package init(
+    tokens: TokenAuthority?, clock: WallClock, isReady: @escaping @Sendable () -> Bool,
+    metrics: @escaping @Sendable () -> String
+  ) throws(ConfigurationError) {
+    files = try Self.webClient()
+    isDemo = tokens != nil
+    self.tokens = tokens
+    self.clock = clock
+    self.isReady = isReady
+    self.metrics = metrics
+  }
+
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    switch (request.method, request.path) {
+    case ("GET", "/healthz"): HTTPResponse(text: "ok\n")
+    case ("GET", "/readyz"):
+      isReady() ? HTTPResponse(text: "ready\n") : HTTPResponse(status: 503, text: "not every port is open yet\n")
+    case ("GET", "/metrics"): HTTPResponse(text: metrics())
+    case ("GET", "/demo") where isDemo && request.isFromLoopback: HTTPResponse(text: "demo\n")
+    case ("POST", "/demo/token") where isDemo && request.isFromLoopback: await demoToken(request)
+    case ("GET", let path):
+      files[path == "/" ? "/index.html" : path] ?? HTTPResponse(status: 404, text: "There is no such page.\n")
+    default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
+    }
+  }
+
+  private struct DemoSignIn: Decodable {
+    var user: UserID
+    var device: DeviceID?
+    var name: String?
+  }
+
+  private struct DemoToken: Encodable { var token: String }
+
+  private func demoToken(_ request: HTTPRequest) async -> HTTPResponse {
+    // Another site's page can't read our answer, but must not make us act either.
+    guard request[header: "content-type"]?.hasPrefix("application/json") == true else {
+      return HTTPResponse(status: 415, text: "Send application/json.\n")
+    }
+    do {
+      let signIn = try JSON.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
+      let token = try await tokens?.mint(
+        user: signIn.user, device: signIn.device, name: signIn.name,
+        expiresAt: clock.now() + Self.demoTokenLifetime)
+      return HTTPResponse(
+        headers: [("content-type", "application/json"), ("cache-control", "no-store")],
+        body: ByteBuffer(bytes: try JSON.encode(DemoToken(token: token ?? ""))))
+    } catch let error as JSONError {
+      return HTTPResponse(status: 400, text: "\(error.field ?? "body"): \(error.reason)\n")
+    } catch {
+      return HTTPResponse(status: 500, text: "The token could not be made.\n")
+    }
+  }
+
+  /// The web client's files, read once at the start.
+  private static func webClient() throws(ConfigurationError) -> [String: HTTPResponse] {
+    guard let folder = Bundle.module.resourceURL?.appendingPathComponent("Web").path,
+      let names = try? FileManager.default.subpathsOfDirectory(atPath: folder)
+    else { throw ConfigurationError("the web client's files are missing beside the program; install both together") }
+    var files: [String: HTTPResponse] = [:]
+    for name in names {
+      guard let type = contentTypes[(name as NSString).pathExtension],
+        let data = FileManager.default.contents(atPath: folder + "/" + name)
+      else { continue }
+      files["/" + name] = HTTPResponse(
+        headers: securityHeaders + [("content-type", type), ("cache-control", "no-cache")],
+        body: ByteBuffer(bytes: data))
+    }
+    return files
+  }
+
+  private static let contentTypes = [
+    "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml", "png": "image/png", "webmanifest": "application/manifest+json",
+  ]
+
+  private static let securityHeaders = [
+    (
+      "content-security-policy",
+      "default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob: mediastream:; img-src 'self' data:; "
+        + "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
+    ),
+    ("permissions-policy", "camera=(self), microphone=(self), display-capture=(self)"),
+    ("cross-origin-opener-policy", "same-origin"), ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+  ]
+}

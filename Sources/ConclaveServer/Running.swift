@@ -1,0 +1,144 @@
+import Calls
+import Crypto
+import Glibc
+import LinuxIO
+package import Logging
+import MediaModel
+import MediaPlane
+import NIOCore
+import NIOPosix
+import Signaling
+import Transport
+
+/// A started server: every port is open.
+package final class Running: Sendable {
+  private let configuration: Configuration
+  private let secretIsNew: Bool
+  private let group: MultiThreadedEventLoopGroup
+  private let media: MediaPlane
+  private let control: ControlPlane
+  private let signaling: SignalingServer
+
+  /// The ports that are really bound.
+  package var stompPort: Int { signaling.stompPort }
+  package var httpPort: Int { signaling.httpPort }
+  package func mediaPort(of worker: Int) -> UInt16 { media.port(of: worker) }
+
+  /// - Throws: `ConfigurationError`, in words for the operator; nothing is left open then.
+  package init(_ configuration: Configuration, logger: Logger) async throws {
+    self.configuration = configuration
+    raiseFileLimit()
+    let clock = WallClock()
+    let tokens: TokenAuthority
+    (tokens, secretIsNew) = try await Self.tokens(configuration)
+    let announced = try AnnouncedAddresses(configuration.media.announce)
+    let certificate = DTLSCertificate()
+    // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
+    let lateControl = Late<ControlPlane>()
+    let lateSignaling = Late<SignalingServer>()
+    let media = try Self.mediaPlane(configuration, certificate: certificate) {
+      lateControl.value?.submit(.media($0))
+    }
+    group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
+    control = ControlPlane(
+      calls: Calls(
+        configuration: Calls.Configuration(), digest: { Array(SHA256.hash(data: $0)) },
+        random: { UInt64.random(in: .min ... .max) }),
+      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next()
+    ) { lateSignaling.value?.deliver($0) }
+    lateControl.set(control)
+    let pages = try Pages(
+      tokens: configuration.demo ? tokens : nil, clock: clock, isReady: { lateSignaling.value != nil },
+      metrics: { Metrics.text(media: media.statistics(), signaling: lateSignaling.value?.statistics) })
+    do {
+      signaling = try await SignalingServer.start(
+        configuration.signaling, group: group, authenticator: BearerAuthenticator(tokens: tokens, clock: clock),
+        sink: control, logger: logger, clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+    } catch {
+      media.stop()
+      throw ConfigurationError("a port cannot be opened: \(error); is another server running? listen.* sets the ports")
+    }
+    self.media = media
+    lateSignaling.set(signaling)
+  }
+
+  /// Tells clients, closes the ports and ends the threads.
+  package func stop() async {
+    await signaling.stop()
+    media.stop()
+    try? await group.shutdownGracefully()
+  }
+
+  /// What the operator sees at the start.
+  package var greeting: String {
+    let scheme = configuration.tls == nil ? "http" : "https"
+    let secret = configuration.auth.secretFile ?? configuration.state + "/secret"
+    var lines = ["Conclave \(Server.version)", "  web client   \(scheme)://localhost:\(httpPort)/"]
+    let socket = scheme == "http" ? "ws" : "wss"
+    lines.append("  STOMP        stomp://localhost:\(stompPort), \(socket)://localhost:\(httpPort)/stomp")
+    let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
+    lines.append("  media        UDP \(mediaPort(of: 0))\(last)")
+    if secretIsNew { lines.append("  A new secret for tokens was made: \(secret)") }
+    if configuration.auth.jwksFile == nil {
+      lines.append("  Mint a token: conclave token --state \(configuration.state) --user alice --device laptop")
+    }
+    if configuration.demo { lines.append("  Demo: from this machine a name is enough to sign in.") }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func tokens(_ configuration: Configuration) async throws -> (TokenAuthority, isNew: Bool) {
+    if let file = configuration.auth.jwksFile {
+      let authority = try await TokenAuthority(
+        jwks: try Configuration.text(of: file), issuer: configuration.auth.issuer ?? "",
+        audience: configuration.auth.audience ?? "")
+      return (authority, false)
+    }
+    let (secret, isNew) = try StateFolder(configuration.state).secret(file: configuration.auth.secretFile)
+    return (await TokenAuthority(secret: secret), isNew)
+  }
+
+  private static func mediaPlane(
+    _ configuration: Configuration, certificate: DTLSCertificate,
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws -> MediaPlane {
+    var layout = MediaPlaneConfiguration()
+    if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
+    layout.firstPort = UInt16(configuration.media.port)
+    do {
+      return try MediaPlane(
+        layout, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
+    } catch {
+      throw ConfigurationError("media.port: \(error)")
+    }
+  }
+}
+
+/// A client's token, judged at the time of the server's clock.
+private struct BearerAuthenticator: Authenticator {
+  let tokens: TokenAuthority
+  let clock: WallClock
+
+  func claims(of token: String) async -> Claims? { try? await tokens.verify(token, now: clock.now()) }
+}
+
+extension Configuration {
+  fileprivate var signaling: SignalingServer.Configuration {
+    var signaling = SignalingServer.Configuration()
+    signaling.host = listen.address == "::" ? nil : listen.address
+    signaling.stompPort = listen.stomp
+    signaling.stompTLSPort = listen.stompTLS
+    signaling.httpPort = listen.http
+    signaling.serverName = "conclave/\(Server.version)"
+    signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
+    signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
+    return signaling
+  }
+}
+
+/// Each client is a file: take as many as the system allows.
+private func raiseFileLimit() {
+  var limit = rlimit()
+  guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+  limit.rlim_cur = limit.rlim_max
+  _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+}

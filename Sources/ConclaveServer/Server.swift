@@ -1,0 +1,50 @@
+import Foundation
+import Logging
+import MediaModel
+import UnixSignals
+
+/// The program's commands: run the server, mint a token.
+package struct Server: Sendable {
+  package static let version = "0.1.0"
+
+  private let configuration: Configuration
+
+  package init(_ configuration: Configuration) throws(ConfigurationError) {
+    try configuration.validate()
+    self.configuration = configuration
+  }
+
+  /// Runs until SIGINT or SIGTERM.
+  /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
+  package func run() async throws {
+    var logger = Logger(label: "conclave") { StreamLogHandler.standardError(label: $0) }
+    logger.logLevel = Logger.Level(rawValue: configuration.log.rawValue) ?? .info
+    // Trapped before the ports open: a signal in between must not kill us half started.
+    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+    let running = try await Running(configuration, logger: logger)
+    FileHandle.standardOutput.write(Data((running.greeting + "\n").utf8))
+    for await signal in signals {
+      logger.notice("ending", metadata: ["signal": "\(signal)"])
+      break
+    }
+    await running.stop()
+  }
+
+  /// A token by the server's secret, good for `seconds`.
+  /// - Throws: `ConfigurationError` for a bad id or time, or when there is no secret to sign with.
+  package static func mintToken(
+    configuration: Configuration, user: String, device: String?, name: String?, service: Bool, seconds: Int
+  ) async throws -> String {
+    let rule = "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -"
+    guard let user = UserID(user) else { throw ConfigurationError("--user: \(rule)") }
+    let deviceID = device.flatMap(DeviceID.init)
+    guard (deviceID == nil) == (device == nil) else { throw ConfigurationError("--device: \(rule)") }
+    guard (1...315_360_000).contains(seconds) else { throw ConfigurationError("--seconds: take 1 to 315360000") }
+    guard configuration.auth.jwksFile == nil else {
+      throw ConfigurationError("with auth.jwksFile your own issuer makes the tokens: the server has public keys only")
+    }
+    let secret = try StateFolder(configuration.state).secret(file: configuration.auth.secretFile).secret
+    return try await TokenAuthority(secret: secret).mint(
+      user: user, device: deviceID, name: name, service: service, expiresAt: WallClock().now() + .seconds(seconds))
+  }
+}

@@ -1,0 +1,80 @@
+import ArgumentParser
+import ConclaveServer
+
+@main
+struct Conclave: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "A server for end-to-end encrypted group calls.",
+    version: Server.version,
+    subcommands: [Serve.self, Token.self, CheckConfig.self])
+}
+
+/// Where the configuration comes from; the command line wins over the file.
+struct ConfigurationOptions: ParsableArguments {
+  @Option(help: "JSON file with the configuration; docs/deploy.md lists its members.")
+  var config: String?
+
+  @Option(help: "Folder of what survives a restart (default /var/lib/conclave).")
+  var state: String?
+
+  func load() throws -> Configuration {
+    var configuration = Configuration()
+    if let config { configuration = try Configuration(file: config) }
+    if let state { configuration.state = state }
+    return configuration
+  }
+}
+
+struct Serve: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Run the server until SIGINT or SIGTERM.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Flag(help: "Let the page sign in with just a name, from loopback addresses alone.")
+  var demo = false
+
+  func run() async throws {
+    var configuration = try options.load()
+    configuration.demo = demo
+    try await Server(configuration).run()
+  }
+}
+
+struct Token: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Mint a token with the server's secret.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Option(help: "The user's id.")
+  var user: String
+
+  @Option(help: "The device's id; without it the client names its device.")
+  var device: String?
+
+  @Option(help: "The name that others see.")
+  var name: String?
+
+  @Option(help: "Valid for so many seconds.")
+  var seconds = 86_400
+
+  @Flag(help: "For the app's back end (scope \"service\").")
+  var service = false
+
+  func run() async throws {
+    let token = try await Server.mintToken(
+      configuration: options.load(), user: user, device: device, name: name, service: service, seconds: seconds)
+    print(token)
+  }
+}
+
+struct CheckConfig: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check-config", abstract: "Say whether a configuration can be used, and what is wrong with it.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  func run() async throws {
+    try options.load().validate()
+    print("The configuration is good.")
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import JWTKit
+import MediaModel
+import Signaling
+import Testing
+
+@testable import ConclaveServer
+
+private let secret = String(repeating: "s", count: 64)
+private let now = Timestamp(milliseconds: 1_790_000_000_000)
+
+private struct Payload: JWTPayload {
+  var sub = SubjectClaim(value: "alice")
+  var exp = ExpirationClaim(value: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000 + 60))
+  var device: String?
+  var scope: String?
+  var iss: IssuerClaim?
+  var aud: AudienceClaim?
+  func verify(using algorithm: some JWTAlgorithm) throws {}
+}
+
+@Test func aMintedTokenNamesUserDeviceNameAndTime() async throws {
+  let tokens = await TokenAuthority(secret: secret)
+  let user = try #require(UserID("alice"))
+  let token = try await tokens.mint(user: user, device: DeviceID("laptop"), name: "Alice", expiresAt: now + .seconds(5))
+  let claims = try await tokens.verify(token, now: now)
+  #expect(claims.user == user)
+  #expect(claims.device == DeviceID("laptop"))
+  #expect(claims.name == "Alice")
+  #expect(claims.expiresAt == now + .seconds(5))
+  #expect(!claims.isService)
+  await #expect(throws: TokenAuthority.Refusal.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
+}
+
+@Test func anotherSecretsTokenIsRefused() async throws {
+  let user = try #require(UserID("alice"))
+  let token = try await TokenAuthority(secret: secret + "!").mint(
+    user: user, device: nil, name: nil, expiresAt: now + .seconds(5))
+  let tokens = await TokenAuthority(secret: secret)
+  await #expect(throws: TokenAuthority.Refusal.signature) { try await tokens.verify(token, now: now) }
+}
+
+@Test(arguments: ["", "a", "a.b", "a.b.c", ".."])
+func whatIsNoTokenIsRefused(text: String) async {
+  let tokens = await TokenAuthority(secret: secret)
+  await #expect(throws: TokenAuthority.Refusal.malformed) { try await tokens.verify(text, now: now) }
+}
+
+@Test func anotherAlgorithmWithTheSameSecretIsRefused() async throws {
+  let keys = JWTKeyCollection()
+  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha512)
+  let token = try await keys.sign(Payload())
+  let tokens = await TokenAuthority(secret: secret)
+  await #expect(throws: TokenAuthority.Refusal.algorithm) { try await tokens.verify(token, now: now) }
+}
+
+@Test(arguments: ["a b", ""])
+func aBadIdIsRefused(id: String) async throws {
+  let keys = JWTKeyCollection()
+  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+  let tokens = await TokenAuthority(secret: secret)
+  let token = try await keys.sign(Payload(sub: .init(value: id)))
+  await #expect(throws: TokenAuthority.Refusal.subject) { try await tokens.verify(token, now: now) }
+}
+
+@Test func aKeySetTakesES256OfTheRightIssuerAndAudienceOnly() async throws {
+  let key = ES256PrivateKey()
+  let parameters = try #require(key.parameters)
+  let jwks = """
+    {"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","x":"\(parameters.x)","y":"\(parameters.y)"}]}
+    """
+  let tokens = try await TokenAuthority(jwks: jwks, issuer: "app", audience: "conclave")
+  let keys = JWTKeyCollection()
+  await keys.add(ecdsa: key)
+  let good = try await keys.sign(Payload(scope: "a service", iss: "app", aud: "conclave"))
+  #expect(try await tokens.verify(good, now: now).isService)
+  for wrong in [Payload(), Payload(iss: "app", aud: "other"), Payload(iss: "other", aud: "conclave")] {
+    let token = try await keys.sign(wrong)
+    await #expect(throws: TokenAuthority.Refusal.issuer) { try await tokens.verify(token, now: now) }
+  }
+  // The public key as an HMAC secret is the classic confusion.
+  let confused = JWTKeyCollection()
+  await confused.add(hmac: HMACKey(from: jwks), digestAlgorithm: .sha256)
+  let token = try await confused.sign(Payload(iss: "app", aud: "conclave"))
+  await #expect(throws: TokenAuthority.Refusal.algorithm) { try await tokens.verify(token, now: now) }
+}
+
+@Test func aSecretIsMadeOnceAndForItsOwnerAlone() throws {
+  let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
+  defer { try? FileManager.default.removeItem(atPath: path) }
+  let folder = try StateFolder(path)
+  let first = try folder.secret(file: nil)
+  let second = try folder.secret(file: nil)
+  #expect(first.isNew && !second.isNew)
+  #expect(first.secret == second.secret && first.secret.utf8.count >= 32)
+  let mode = try FileManager.default.attributesOfItem(atPath: path + "/secret")[.posixPermissions] as? Int
+  #expect(mode == 0o600)
+  #expect(throws: ConfigurationError.self) { try folder.secret(file: path + "/missing") }
+}
