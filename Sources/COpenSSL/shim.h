@@ -1,0 +1,48 @@
+#ifndef CONCLAVE_COPENSSL_SHIM_H
+#define CONCLAVE_COPENSSL_SHIM_H
+
+#include <openssl/bio.h>
+#include <openssl/crypto.h>
+#include <openssl/ec.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/rsa.h>
+#include <openssl/srtp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+// Functions for what OpenSSL offers as macros or variadics only.
+
+static inline EVP_PKEY *copenssl_p256_key(void) { return EVP_EC_gen("P-256"); }
+static inline EVP_PKEY *copenssl_rsa_key(unsigned bits) { return EVP_RSA_gen(bits); }
+
+static inline int copenssl_set_dtls12_only(SSL_CTX *context) {
+  return SSL_CTX_set_min_proto_version(context, DTLS1_2_VERSION) &&
+         SSL_CTX_set_max_proto_version(context, DTLS1_2_VERSION);
+}
+static inline int copenssl_set_groups(SSL_CTX *context, const char *groups) {
+  return (int)SSL_CTX_set1_groups_list(context, groups);
+}
+static inline void copenssl_disable_session_cache(SSL_CTX *context) {
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+}
+static inline void copenssl_set_max_cert_list(SSL_CTX *context, long bytes) {
+  SSL_CTX_set_max_cert_list(context, bytes);
+}
+// The path's MTU is the caller's word; sessions are neither renewed nor resumed.
+static inline void copenssl_set_options(SSL_CTX *context) {
+  SSL_CTX_set_options(context, SSL_OP_NO_QUERY_MTU | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
+}
+static inline void copenssl_set_mtu(SSL *ssl, long bytes) { SSL_set_mtu(ssl, bytes); }
+static inline void copenssl_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
+static inline void copenssl_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
+
+static inline int copenssl_set_tag(EVP_CIPHER_CTX *context, int length, void *tag) {
+  return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, length, tag);
+}
+static inline int copenssl_get_tag(EVP_CIPHER_CTX *context, int length, void *tag) {
+  return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, length, tag);
+}
+
+#endif

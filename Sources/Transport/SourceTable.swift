@@ -1,0 +1,66 @@
+/// The replay windows of one direction by SSRC: open addressing, doubled when half full, at most `limit` sources.
+///
+/// Sources are never evicted, for a forgotten window would let old packets in again.
+struct SourceTable: ~Copyable {
+  static let limit = 256
+
+  private struct Source {
+    var ssrc: UInt32
+    var isUsed: Bool
+    var window: ReplayWindow
+  }
+
+  private var sources: UnsafeMutableBufferPointer<Source>
+  private var count = 0
+
+  init() { sources = Self.allocate(8) }
+
+  deinit { sources.deallocate() }
+
+  var isFull: Bool { count == Self.limit }
+
+  /// Valid until the next `insert`.
+  func find(_ ssrc: UInt32) -> UnsafeMutablePointer<ReplayWindow>? {
+    let source = slot(ssrc)
+    return source.pointee.isUsed ? window(source) : nil
+  }
+
+  /// - Parameters:
+  ///   - ssrc: not in the table.
+  ///   - index: of its first packet.
+  mutating func insert(_ ssrc: UInt32, first index: UInt64) -> UnsafeMutablePointer<ReplayWindow> {
+    precondition(!isFull)
+    if count * 2 >= sources.count { grow() }
+    let source = slot(ssrc)
+    source.initialize(to: Source(ssrc: ssrc, isUsed: true, window: ReplayWindow(first: index)))
+    count += 1
+    return window(source)
+  }
+
+  private mutating func grow() {
+    let old = sources
+    sources = Self.allocate(old.count * 2)
+    for source in old where source.isUsed { slot(source.ssrc).initialize(to: source) }
+    old.deallocate()
+  }
+
+  /// Where `ssrc` stands or belongs.
+  private func slot(_ ssrc: UInt32) -> UnsafeMutablePointer<Source> {
+    let base = sources.baseAddress.unsafelyUnwrapped
+    let mask = sources.count - 1
+    var i = Int(truncatingIfNeeded: (ssrc &* 0x9e37_79b1) >> 16) & mask
+    while base[i].isUsed, base[i].ssrc != ssrc { i = (i + 1) & mask }
+    return base + i
+  }
+
+  private func window(_ source: UnsafeMutablePointer<Source>) -> UnsafeMutablePointer<ReplayWindow> {
+    let offset = MemoryLayout<Source>.offset(of: \.window).unsafelyUnwrapped
+    return (UnsafeMutableRawPointer(source) + offset).assumingMemoryBound(to: ReplayWindow.self)
+  }
+
+  private static func allocate(_ capacity: Int) -> UnsafeMutableBufferPointer<Source> {
+    let sources = UnsafeMutableBufferPointer<Source>.allocate(capacity: capacity)
+    sources.initialize(repeating: Source(ssrc: 0, isUsed: false, window: ReplayWindow(first: 0)))
+    return sources
+  }
+}

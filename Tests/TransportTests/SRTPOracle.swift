@@ -1,0 +1,56 @@
+import CSRTP
+import Transport
+
+/// libsrtp2 in one direction: what each profile is compared with.
+final class SRTPOracle {
+  enum Direction { case sending, receiving }
+
+  /// By `Transport`, which calls srtp_init once; two calls at a time would race.
+  private static let isInitialized = {
+    var generator = SeededGenerator(seed: 0)
+    _ = SRTPSender(profile: .aes128CMSHA1Tag80, master: SRTPMasterKey(.aes128CMSHA1Tag80, from: &generator))
+    return true
+  }()
+
+  private let session: srtp_t
+
+  init(profile: SRTPProfile, master: SRTPMasterKey, _ direction: Direction) {
+    let name =
+      switch profile {
+      case .aes128CMSHA1Tag80: srtp_profile_aes128_cm_sha1_80
+      case .aeadAES128GCM: srtp_profile_aead_aes_128_gcm
+      case .aeadAES256GCM: srtp_profile_aead_aes_256_gcm
+      }
+    var key = master.key + master.salt
+    var session: srtp_t?
+    _ = Self.isInitialized
+    let status = csrtp_create(
+      &session, name, direction == .sending ? ssrc_any_outbound : ssrc_any_inbound, &key, 1024)
+    precondition(status == srtp_err_status_ok)
+    self.session = session.unsafelyUnwrapped
+  }
+
+  deinit { srtp_dealloc(session) }
+
+  /// All in place; the new length, nil when libsrtp refuses.
+  func protectRTP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? { call(srtp_protect, packet, length) }
+  func unprotectRTP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? { call(srtp_unprotect, packet, length) }
+  func protectRTCP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? { call(srtp_protect_rtcp, packet, length) }
+  func unprotectRTCP(_ packet: UnsafeMutableRawPointer, _ length: Int) -> Int? {
+    call(srtp_unprotect_rtcp, packet, length)
+  }
+
+  private func call(
+    _ function: (srtp_t?, UnsafeMutableRawPointer?, UnsafeMutablePointer<Int32>?) -> srtp_err_status_t,
+    _ packet: UnsafeMutableRawPointer, _ length: Int
+  ) -> Int? {
+    var length = Int32(length)
+    return function(session, packet, &length) == srtp_err_status_ok ? Int(length) : nil
+  }
+}
+
+extension SRTPMasterKey {
+  init(_ profile: SRTPProfile, from generator: inout SeededGenerator) {
+    self.init(key: generator.bytes(profile.keyLength), salt: generator.bytes(profile.saltLength))
+  }
+}
