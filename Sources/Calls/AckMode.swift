@@ -1,0 +1,2 @@
+/// STOMP's `ack` header of a subscription.
+package enum AckMode: Hashable, Sendable { case auto, client, individual }

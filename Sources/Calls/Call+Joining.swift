@@ -1,0 +1,104 @@
+import Contract
+import MediaModel
+
+/// Coming in: `accept`, `join` and `rejoin` (rules 2, 12 and 13).
+extension Call {
+  /// The first participant, from `start`. Returns its number.
+  mutating func seatInitiator(_ joiner: Joiner, now: Timestamp, out: inout Outputs) -> ParticipantNumber {
+    let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
+    admit(participant, joiner, now: now, out: &out)
+    return participant.number
+  }
+
+  /// The ring is answered on this device (rule 2). Returns the participant's number.
+  mutating func accept(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber {
+    guard member(joiner.device.user)?.isRinging == true else { throw notRinging(joiner.device) }
+    try checkRoom()
+    return enter(joiner, .accepted, now: now, out: &out)
+  }
+
+  /// `join`: without a ring, or beside it.
+  mutating func join(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber {
+    guard let member = member(joiner.device.user) else { throw .notFound }
+    switch member.phase {
+    case .cancelled: throw RequestError(.authForbidden, "the invitation to this call was taken back")
+    case .ringing: return try accept(joiner, now: now, out: &out)
+    case .joined(let old), .disconnected(let old): return try replace(old, by: joiner, in: member, now: now, out: &out)
+    case .left, .declined, .missed:
+      try checkRoom()
+      return enter(joiner, .joined, now: now, out: &out)
+    }
+  }
+
+  /// `rejoin`: a user who was in the call comes back; always as a new participant (rule 12).
+  mutating func rejoin(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber {
+    guard let member = member(joiner.device.user) else { throw .notFound }
+    guard member.hasBeenIn else {
+      throw RequestError(.callNotJoined, "this user was not in the call: accept or join it")
+    }
+    switch member.phase {
+    case .ringing: return try accept(joiner, now: now, out: &out)
+    case .joined(let old), .disconnected(let old): return try replace(old, by: joiner, in: member, now: now, out: &out)
+    case .left, .declined, .missed, .cancelled:
+      try checkRoom()
+      return enter(joiner, .rejoined, now: now, out: &out)
+    }
+  }
+
+  private func checkRoom() throws(RequestError) {
+    guard joinedCount < limits.participants else {
+      throw RequestError(.callFull, "the call has \(limits.participants) participants")
+    }
+  }
+
+  private mutating func enter(
+    _ joiner: Joiner, _ cause: MemberCause, now: Timestamp, out: inout Outputs
+  ) -> ParticipantNumber {
+    let user = joiner.device.user
+    if cause == .accepted {
+      endRing(
+        of: user, .left, event: .answeredElsewhere(By(by: user)), actor: joiner.device.device, out: &out)
+    }
+    let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
+    admit(participant, joiner, now: now, out: &out)
+    announce(user, cause, out: &out)
+    if let seat = seat(participant, joiner) { epochs.join(seat, now: now, out: &out) }
+    settle(now: now, out: &out)
+    return participant.number
+  }
+
+  /// A user has one participant in a call: its own old one, or a disconnected one, makes room (rules 12 and 13).
+  private mutating func replace(
+    _ old: Participant, by joiner: Joiner, in member: Member, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> ParticipantNumber {
+    guard !member.isJoined || old.device == joiner.device else {
+      throw RequestError(.callAnsweredElsewhere, "another device of this user is in the call")
+    }
+    if !member.isJoined { try checkRoom() }
+    let user = member.user
+    // The old participant is among those who hear of its tracks no more.
+    let tracks = remove(old, out: &out)
+    let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
+    admit(participant, joiner, now: now, out: &out)
+    for track in tracks { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(participantDevices)) }
+    announce(user, .rejoined, out: &out)
+    epochs.rejoin(joiner.device, seat(participant, joiner), now: now, out: &out)
+    settle(now: now, out: &out)
+    return participant.number
+  }
+
+  private mutating func admit(_ participant: Participant, _ joiner: Joiner, now: Timestamp, out: inout Outputs) {
+    let user = joiner.device.user
+    setPhase(.joined(participant), of: user, name: joiner.name, out: &out)
+    out.add(.peerAdded(joiner.peer, user))
+    if let limit = rules.connectTime { out.set(.connect(user), at: now + limit) }
+    if case .ringing = phase, user != initiator { phase = .active(since: now) }
+  }
+
+  private func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? {
+    joiner.keys.map {
+      Seat(
+        number: participant.number, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import Contract
+import MediaModel
+
+/// Keys, for participants alone (protocol section 5).
+extension Call {
+  mutating func handOut(
+    _ keys: HandOutKeys, from device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> KeysDelivered {
+    _ = try participant(of: device)
+    return try epochs.handOut(keys.envelopes, epoch: keys.epoch, from: device, now: now, out: &out)
+  }
+
+  mutating func requestKey(
+    _ epoch: UInt32?, from device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) {
+    _ = try participant(of: device)
+    try epochs.request(device, epoch: epoch, now: now, out: &out)
+  }
+
+  func keyList(for device: Device) throws(RequestError) -> KeyList {
+    _ = try participant(of: device)
+    return epochs.list
+  }
+
+  /// A device opened its envelope, or could not.
+  mutating func acknowledge(_ device: Device, epoch: UInt32, accepted: Bool, now: Timestamp, out: inout Outputs) {
+    epochs.acknowledge(device, epoch: epoch, accepted: accepted, now: now, out: &out)
+  }
+
+  /// A device has its ring's envelope.
+  mutating func ringAcknowledged(_ device: Device) { epochs.forgetRingEnvelopes { $0 == device } }
+
+  func devicesChanged(_ user: UserID, out: inout Outputs) {
+    out.event(.devicesChanged(DevicesChanged(user: user)), to: .users(members.filter(\.isJoined).map(\.user)))
+  }
+}

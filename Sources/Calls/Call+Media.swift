@@ -1,0 +1,130 @@
+import Contract
+import MediaModel
+
+/// Offers and tracks (protocol section 6).
+extension Call {
+  /// Takes an offer whose SDP could be read, and names its tracks.
+  /// - Throws: `call.not-joined`, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
+  mutating func offer(
+    _ offer: MediaOffer, tracks: [MediaRequest.Track], from device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> Negotiate {
+    let participant = try participant(of: device)
+    if let fingerprint = participant.fingerprint, fingerprint != offer.fingerprint {
+      throw RequestError(.mediaSDPInvalid, "a=fingerprint is another one: a new PeerConnection needs a rejoin")
+    }
+    let wanted = try wanted(tracks, in: offer)
+    guard participant.tracks.hasRoom(for: wanted) else {
+      throw RequestError(.mediaTooManyTracks, "a participant sends at most 255 tracks in its life")
+    }
+    let replaced = try screensToReplace(for: wanted, from: participant)
+    for screen in replaced { end(screen, out: &out) }
+    let update = withParticipant(of: device.user) { participant in
+      participant.fingerprint = offer.fingerprint
+      return participant.tracks.update(to: wanted, now: now)
+    }
+    guard let update else { throw RequestError(.internal, "the participant is not there") }
+    let devices = participantDevices
+    for track in update.removed { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(devices)) }
+    for track in update.added { out.event(.trackAdded(TrackChange(track.state)), to: .devices(devices)) }
+    return Negotiate(
+      peer: participant.peer, call: id, participant: participant.number, offer: offer, tracks: update.names,
+      codecs: rules.codecs)
+  }
+
+  /// The named sections that do send; a paused or rejected one is a track that is gone.
+  private func wanted(
+    _ tracks: [MediaRequest.Track], in offer: MediaOffer
+  ) throws(RequestError) -> [TrackTable.Wanted] {
+    var sections: [String: MediaOffer.Section] = [:]
+    for section in offer.sections { sections[section.mid] = section }
+    var wanted: [TrackTable.Wanted] = []
+    for (place, track) in tracks.enumerated() {
+      let field = "tracks.\(place)"
+      guard let section = sections.removeValue(forKey: track.mid) else {
+        throw RequestError(.requestInvalid, "each mid is one m-line of the offer", field: "\(field).mid")
+      }
+      guard section.kind == .media(track.source.kind) else {
+        throw RequestError(.requestInvalid, "the m-line is of another kind than the source", field: "\(field).source")
+      }
+      guard !section.isRejected, section.direction == .sendonly || section.direction == .sendrecv else { continue }
+      if track.source.kind == .video, !section.formats.contains(where: { allows($0.codec) }) {
+        throw RequestError(.mediaUnsupported, "this call's video codecs are \(rules.codecs.joined(separator: ", "))")
+      }
+      wanted.append(
+        TrackTable.Wanted(mid: track.mid, source: track.source, replaces: track.replace ?? false))
+    }
+    return wanted
+  }
+
+  private func allows(_ codec: String) -> Bool { rules.codecs.contains { $0.lowercased() == codec.lowercased() } }
+
+  /// The screens of others that new ones take the place of, oldest first; throws when the policy's number is reached.
+  private func screensToReplace(
+    for wanted: [TrackTable.Wanted], from participant: Participant
+  ) throws(RequestError) -> [TrackTable.Track] {
+    let screens = wanted.filter { $0.source == .screen }
+    let new = screens.filter { !participant.tracks.isLive(mid: $0.mid, source: .screen) }
+    guard !new.isEmpty else { return [] }
+    let others = members.flatMap { member in
+      guard case .joined(let other) = member.phase, other.number != participant.number else {
+        return [TrackTable.Track]()
+      }
+      return other.tracks.live.filter { $0.source == .screen }
+    }
+    let surplus = others.count + screens.count - rules.screens
+    guard surplus > 0 else { return [] }
+    guard surplus <= others.count, surplus <= new.count(where: \.replaces) else {
+      throw RequestError(.screenBusy, "another participant shares the screen: \"replace\":true ends that one")
+    }
+    let oldest = others.sorted {
+      ($0.liveSince?.milliseconds ?? 0, $0.id) < ($1.liveSince?.milliseconds ?? 0, $1.id)
+    }
+    return Array(oldest.prefix(surplus))
+  }
+
+  /// Ends another participant's screen, and its sound with its last screen.
+  private mutating func end(_ screen: TrackTable.Track, out: inout Outputs) {
+    guard let user = members.first(where: { $0.participant?.number == screen.id.participant })?.user else { return }
+    let ended = withParticipant(of: user) { participant in
+      var ended = [participant.tracks.end(screen.id)]
+      if !participant.tracks.live.contains(where: { $0.source == .screen }) {
+        for track in participant.tracks.live where track.source == .screenAudio {
+          ended.append(participant.tracks.end(track.id))
+        }
+      }
+      return (participant.peer, ended.compactMap { $0 })
+    }
+    guard let (peer, tracks) = ended else { return }
+    for track in tracks {
+      out.add(.media(.removeTrack(peer, track.id)))
+      out.event(.trackRemoved(TrackChange(track.state, cause: .replaced)), to: .devices(participantDevices))
+    }
+  }
+
+  /// `tracks/{track}`: mute or unmute one's own.
+  mutating func mute(_ track: TrackID, _ muted: Bool, from device: Device, out: inout Outputs) throws(RequestError) {
+    let participant = try participant(of: device)
+    guard participant.tracks.live(track) != nil else {
+      let isOther = members.contains { $0.participant?.tracks.live(track) != nil }
+      throw isOther
+        ? RequestError(.trackNotOwn, "only the participant that sends a track may change it")
+        : RequestError(.trackNotFound, "there is no such track now")
+    }
+    guard let changed = withParticipant(of: device.user, { $0.tracks.mute(track, muted) }) ?? nil else { return }
+    out.add(.media(.mute(participant.peer, track, muted)))
+    out.event(.trackUpdated(TrackChange(changed.state)), to: .devices(participantDevices))
+  }
+
+  // MARK: what the SFU says
+
+  /// For the device of this peer alone.
+  func tellPeer(_ peer: PeerID, of user: UserID, _ body: EventBody, out: inout Outputs) {
+    guard case .joined(let participant)? = member(user)?.phase, participant.peer == peer else { return }
+    out.event(body, to: .devices([participant.device]))
+  }
+
+  func speak(_ speakers: [ParticipantNumber], out: inout Outputs) {
+    guard joinedCount > 0 else { return }
+    out.event(.speakers(Speakers(participants: speakers)), to: .devices(participantDevices))
+  }
+}

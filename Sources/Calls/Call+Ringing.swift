@@ -1,0 +1,122 @@
+import Contract
+import MediaModel
+
+/// Rings: from `start` or `invite` to exactly one of accepted, declined, missed, cancelled.
+extension Call {
+  /// Rings those of `callees` that can be rung (rules 6 and 17).
+  /// - Parameter isStart: the members are in the reply and in the rings, so that nobody needs to be told of each.
+  /// - Throws: `call.full` over 100 ringing, or too many members; then nobody is rung.
+  mutating func ring(
+    _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, isStart: Bool, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> [UserID: RingResult] {
+    var results: [UserID: RingResult] = [:]
+    var rung: [Callee] = []
+    for callee in callees {
+      let result = self.result(for: callee)
+      results[callee.user] = result
+      if result == .ringing || result == .offline { rung.append(callee) }
+    }
+    let newcomers = rung.count { member($0.user) == nil }
+    guard ringingCount + rung.count <= limits.ringing, members.count + newcomers <= limits.members else {
+      throw RequestError(.callFull, "at most \(limits.ringing) people ring at once in a call")
+    }
+    let expiresAt = now + rules.ringTime
+    for callee in rung {
+      let ringing = Member.Ringing(
+        by: user, expiresAt: expiresAt, waiting: callee.isBusy, metadata: metadata ?? self.metadata)
+      setPhase(.ringing(ringing), of: callee.user, name: callee.name, out: &out)
+      out.set(.ring(callee.user), at: expiresAt)
+      if let sole = soleCallee, sole != callee.user { soleCallee = nil }
+    }
+    out.add(.ring(rung.map(\.user)))
+    if !isStart { for callee in rung { announce(callee.user, .invited, out: &out) } }
+    return results
+  }
+
+  private func result(for callee: Callee) -> RingResult {
+    if let member = member(callee.user) {
+      if member.isPresent { return .alreadyJoined }
+      if member.isRinging { return .alreadyRinging }
+    }
+    guard callee.hasKeys else { return .noKeys }
+    if callee.isBusy, rules.whenBusy == .reject { return .busy }
+    return callee.isConnected ? .ringing : .offline
+  }
+
+  /// `invite`, by a joined member (rule 5).
+  mutating func invite(
+    _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> [UserID: RingResult] {
+    guard member(user)?.isJoined == true else {
+      throw RequestError(.callNotJoined, "only who has joined the call may add people")
+    }
+    guard rules.invite == .members || user == initiator else {
+      throw RequestError(.callInviteNotAllowed, "only the initiator of this call may add people")
+    }
+    let results = try ring(callees, by: user, metadata: metadata, isStart: false, now: now, out: &out)
+    settle(now: now, out: &out)
+    return results
+  }
+
+  /// `decline`: for all devices of the user (rule 3).
+  mutating func decline(_ device: Device, now: Timestamp, out: inout Outputs) throws(RequestError) {
+    guard let member = member(device.user), member.isRinging else { throw notRinging(device) }
+    endRing(
+      of: device.user, .declined, event: .declinedElsewhere(By(by: device.user)), actor: device.device, out: &out)
+    announce(device.user, .declined, out: &out)
+    settle(now: now, out: &out)
+  }
+
+  /// `cancel`, by the one who rang them or the initiator; nil: all that this user may stop.
+  mutating func cancel(_ callees: [UserID]?, by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
+    func mayStop(_ member: Member) -> Bool {
+      guard case .ringing(let ringing) = member.phase else { return false }
+      return user == initiator || ringing.by == user
+    }
+    let stopped: [UserID]
+    if let callees {
+      let named = Set(callees)
+      let ringing = members.filter { named.contains($0.user) && $0.isRinging }
+      guard ringing.allSatisfy(mayStop) else {
+        throw RequestError(.callNotInitiator, "only who rang them, or the initiator, may stop the ringing")
+      }
+      stopped = ringing.map(\.user)
+    } else {
+      stopped = members.filter(mayStop).map(\.user)
+    }
+    guard !stopped.isEmpty else { throw RequestError(.callNotRinging, "none of these is ringing") }
+    cancelRings(of: stopped, by: user, out: &out)
+    settle(now: now, out: &out)
+  }
+
+  mutating func cancelRings(of users: [UserID], by user: UserID?, out: inout Outputs) {
+    for callee in users { endRing(of: callee, .cancelled, event: .cancelled(By(by: user)), actor: nil, out: &out) }
+    for callee in users { announce(callee, .cancelled, out: &out) }
+  }
+
+  /// The ring's time is over (rule 4).
+  mutating func ringTimedOut(_ user: UserID, now: Timestamp, out: inout Outputs) {
+    guard member(user)?.isRinging == true else { return }
+    endRing(of: user, .missed, event: .missed(By()), actor: nil, out: &out)
+    announce(user, .missed, out: &out)
+    settle(now: now, out: &out)
+  }
+
+  /// Ends a ring: the devices that were rung hear of it, but the one that acted.
+  mutating func endRing(
+    of user: UserID, _ phase: Member.Phase, event: EventBody, actor: DeviceID?, out: inout Outputs
+  ) {
+    setPhase(phase, of: user, out: &out)
+    out.cancel(.ring(user))
+    epochs.forgetRingEnvelopes { $0.user == user }
+    out.event(event, to: .rung(user, but: actor))
+  }
+
+  /// Why a member that is not ringing cannot accept or decline.
+  func notRinging(_ device: Device) -> RequestError {
+    if let participant = member(device.user)?.participant, participant.device != device {
+      return RequestError(.callAnsweredElsewhere, "another device of this user has answered")
+    }
+    return RequestError(.callNotRinging, "the call does not ring here: join it instead")
+  }
+}

@@ -1,0 +1,147 @@
+import Contract
+import MediaModel
+
+/// One call: its members and what they may do to each other (protocol section 4, rules 1 to 17). Transitions put what follows into `Outputs`.
+struct Call {
+  enum Phase {
+    /// Nobody but the initiator has joined.
+    case ringing
+    case active(since: Timestamp)
+    case ended
+  }
+
+  struct Limits {
+    var participants: Int
+    var ringing: Int
+    var members: Int
+    var disconnectTime: Duration
+  }
+
+  let id: CallID
+  let media: CallMedia
+  let initiator: UserID
+  let startedAt: Timestamp
+  let rules: CallRules
+  let limits: Limits
+  let metadata: Base64Bytes?
+  let startToken: JoinToken
+  /// The one whom `start` named, while no other was invited (rule 9).
+  var soleCallee: UserID?
+  var phase = Phase.ringing
+  var epochs: Epochs
+  var joins = JoinMemory()
+  /// To `start`.
+  var firstReply: Joined?
+  private(set) var members: [Member] = []
+  private var places: [UserID: Int] = [:]
+  private var lastNumber: ParticipantNumber = 0
+  private(set) var ringingCount = 0
+  private(set) var joinedCount = 0
+  private(set) var presentCount = 0
+  /// The timer of rule 9 runs.
+  var isAlone = false
+
+  init(
+    id: CallID, media: CallMedia, starter: Joiner, rules: CallRules, limits: Limits, metadata: Base64Bytes?,
+    epochs: Epochs, now: Timestamp
+  ) {
+    self.id = id
+    self.media = media
+    initiator = starter.device.user
+    startedAt = now
+    self.rules = rules
+    self.limits = limits
+    self.metadata = metadata
+    startToken = starter.token
+    self.epochs = epochs
+  }
+
+  var isEnded: Bool { if case .ended = phase { true } else { false } }
+  var isActive: Bool { if case .active = phase { true } else { false } }
+
+  // MARK: members
+
+  func member(_ user: UserID) -> Member? { places[user].map { members[$0] } }
+
+  /// Adds a member, or gives it a new phase; the only place where either happens, so that the counts are right.
+  mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
+    if let place = places[user] {
+      count(members[place], -1)
+      members[place].phase = phase
+      if let name { members[place].name = name }
+      count(members[place], 1)
+    } else {
+      places[user] = members.count
+      members.append(Member(user: user, name: name, phase: phase))
+      count(members[members.count - 1], 1)
+      out.add(.memberAdded(user))
+    }
+    if case .joined = phase, let place = places[user] { members[place].hasBeenIn = true }
+  }
+
+  private mutating func count(_ member: Member, _ n: Int) {
+    if member.isRinging { ringingCount += n }
+    if member.isJoined { joinedCount += n }
+    if member.isPresent { presentCount += n }
+  }
+
+  mutating func nextNumber() -> ParticipantNumber {
+    lastNumber += 1
+    return lastNumber
+  }
+
+  /// Changes a joined participant in place; nil when the user has none.
+  mutating func withParticipant<Result>(of user: UserID, _ change: (inout Participant) -> Result) -> Result? {
+    guard let place = places[user], case .joined(var participant) = members[place].phase else { return nil }
+    // The copy in the member would make every change of the tracks copy them.
+    members[place].phase = .left
+    defer { members[place].phase = .joined(participant) }
+    return change(&participant)
+  }
+
+  /// The joined participant that this device is.
+  func participant(of device: Device) throws(RequestError) -> Participant {
+    guard case .joined(let participant)? = member(device.user)?.phase, participant.device == device else {
+      throw RequestError(.callNotJoined, "this device is not in the call: join or rejoin it")
+    }
+    return participant
+  }
+
+  // MARK: who hears
+
+  /// Joined, ringing or disconnected members: every device of theirs gets `call.member`.
+  var listeners: [UserID] { members.filter(\.isListening).map(\.user) }
+
+  var participantDevices: [Device] {
+    members.compactMap { if case .joined(let participant) = $0.phase { participant.device } else { nil } }
+  }
+
+  func announce(_ user: UserID, _ cause: MemberCause, out: inout Outputs) {
+    guard let member = member(user) else { return }
+    let audience = member.isListening ? listeners : listeners + [user]
+    out.event(.member(MemberChange(member: member.state, cause: cause)), to: .users(audience))
+  }
+
+  // MARK: state
+
+  var state: CallState {
+    let shown: CallPhase =
+      switch phase {
+      case .ringing: .ringing
+      case .active: .active
+      case .ended: .ended
+      }
+    return CallState(
+      id: id, state: shown, media: media, initiator: initiator, startedAt: startedAt, epoch: epochs.current,
+      policy: rules.shown, members: members.map(\.state), metadata: metadata)
+  }
+
+  /// `call.ring` for the devices of a ringing member; the envelope is its device's own.
+  func ring(for device: Device, members: [MemberState]) -> Ring? {
+    guard case .ringing(let ringing)? = member(device.user)?.phase else { return nil }
+    let key = epochs.ringEnvelope(for: device)
+    return Ring(
+      from: ringing.by, media: media, members: members, waiting: ringing.waiting, expiresAt: ringing.expiresAt,
+      metadata: ringing.metadata, envelope: key?.envelope, list: key?.list)
+  }
+}

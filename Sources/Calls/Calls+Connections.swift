@@ -1,0 +1,106 @@
+import Contract
+import MediaModel
+
+/// Connections, subscriptions and acknowledgements (protocol sections 2 and 3).
+extension Calls {
+  mutating func connect(_ session: SessionID, _ identity: Identity) {
+    if let old = directory.connect(session, identity) {
+      effects.append(.close(old, reason: "replaced by a newer connection"))
+      directory[identity.device]?.mailbox.goAway(now: now)
+      setSignaling(of: identity.device, isUp: false)
+    }
+    setSignaling(of: identity.device, isUp: true)
+    watch(identity.device)
+  }
+
+  mutating func disconnect(_ session: SessionID) {
+    guard let device = directory.disconnect(session) else { return }
+    directory[device]?.mailbox.goAway(now: now)
+    watch(device)
+    setSignaling(of: device, isUp: false)
+  }
+
+  private mutating func setSignaling(of device: Device, isUp: Bool) {
+    for call in memberships[device.user] ?? [] {
+      var out = Outputs()
+      calls[call]?.signaling(of: device, isUp: isUp, now: now, out: &out)
+      carryOut(out, of: call)
+    }
+  }
+
+  /// The device reads its events. First comes the state of each call that it is in (rule 16), then what it missed, then rings that last (rule 1).
+  mutating func subscribe(_ session: SessionID, _ mode: AckMode) {
+    guard let device = directory.device(of: session), directory[device]?.connection?.events == nil else { return }
+    let isFirst = directory[device]?.connection?.isGreeted == false
+    directory[device]?.connection?.events = mode
+    directory[device]?.connection?.isGreeted = true
+    let places = memberships[device.user] ?? []
+    if isFirst {
+      for id in places {
+        guard let call = calls[id], call.member(device.user)?.participant?.device == device else { continue }
+        deliver(makeMessage(.state(call.state), of: id), to: device)
+      }
+    }
+    let limits = mailboxLimits
+    let missed =
+      directory[device]?.mailbox.comeBack(isNewConnection: isFirst, mode: mode, limits: limits, now: now) ?? []
+    for delivery in missed { emit(delivery, to: device, session, mode) }
+    if isFirst {
+      let rung = Set(missed.filter { $0.message.body.isRing }.compactMap(\.message.call))
+      for id in places where !rung.contains(id) {
+        guard let call = calls[id], call.member(device.user)?.isRinging == true,
+          let ring = call.ring(for: device, members: call.members.map(\.state))
+        else { continue }
+        deliver(makeMessage(.ring(ring), of: id), to: device)
+      }
+    }
+    acknowledgeWritten()
+  }
+
+  mutating func unsubscribe(_ session: SessionID) {
+    guard let device = directory.device(of: session) else { return }
+    directory[device]?.connection?.events = nil
+    directory[device]?.mailbox.goAway(now: now)
+    watch(device)
+  }
+
+  mutating func acknowledge(_ session: SessionID, _ seq: UInt64, accepted: Bool) {
+    guard let device = directory.device(of: session), let mode = directory[device]?.connection?.events else { return }
+    for event in directory[device]?.mailbox.acknowledge(seq, all: mode == .client) ?? [] {
+      acknowledge(event, by: device, accepted: accepted)
+    }
+    acknowledgeWritten()
+  }
+
+  // MARK: devices that are away
+
+  /// Sees to it that what is kept for the device is cleared in time.
+  mutating func watch(_ device: Device) {
+    away.insert(device)
+    if nextSweep == nil { nextSweep = now + configuration.eventLifetime }
+  }
+
+  /// Clears what was kept too long, and devices that nobody needs to know.
+  mutating func clearMailboxes() {
+    var stillAway: Set<Device> = []
+    let limits = mailboxLimits
+    for device in away {
+      guard let record = directory[device], record.connection?.events == nil else { continue }
+      directory[device]?.mailbox.expire(limits, now: now)
+      let isNeeded = record.connection != nil || record.entry != nil || isParticipant(device)
+      if directory[device]?.mailbox.isEmpty == false {
+        stillAway.insert(device)
+      } else if !isNeeded {
+        directory.forget(device)
+      } else if record.entry == nil {
+        stillAway.insert(device)
+      }
+    }
+    away = stillAway
+    nextSweep = away.isEmpty ? nil : now + configuration.eventLifetime
+  }
+
+  func isParticipant(_ device: Device) -> Bool {
+    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant?.device == device }
+  }
+}

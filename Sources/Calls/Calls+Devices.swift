@@ -1,0 +1,91 @@
+import Contract
+import MediaModel
+
+/// Public keys of devices (protocol section 5, "Device").
+extension Calls {
+  mutating func register(_ request: RegisterDevice, for identity: Identity) throws(RequestError) -> Outcome {
+    guard identity.canRegister else {
+      throw RequestError(.authForbidden, "a device without a name of its own can't register keys")
+    }
+    let keys = try checkedKeys(request.keys)
+    guard (request.name?.utf8.count ?? 0) <= 256 else {
+      throw RequestError(.requestInvalid, "a device's name has at most 256 bytes", field: "name")
+    }
+    let device = identity.device
+    let fingerprint = fingerprint(of: device, wrap: keys.wrap, sign: keys.sign)
+    let old = directory[device]?.entry
+    if old == nil { try makeRoom(for: device) }
+    directory[device]?.entry = DeviceEntry(
+      user: device.user, device: device.device, name: request.name, keys: [keys.wrap, keys.sign],
+      fingerprint: fingerprint, registeredAt: old?.fingerprint == fingerprint ? old?.registeredAt ?? now : now)
+    var outcome = Outcome(Registered(fingerprint: fingerprint))
+    if old?.fingerprint != fingerprint { outcome.devicesChanged = device.user }
+    return outcome
+  }
+
+  mutating func list(_ request: ListDevices) throws(RequestError) -> Outcome {
+    guard request.users.count <= configuration.maximumParticipants else {
+      throw RequestError(
+        .requestTooLarge, "at most \(configuration.maximumParticipants) users at once", field: "users")
+    }
+    var seen: Set<UserID> = []
+    let users = request.users.filter { seen.insert($0).inserted }
+    return Outcome(Devices(devices: users.flatMap(directory.entries)))
+  }
+
+  /// Tells the joined members of each call of the user (rule 15).
+  mutating func tellOfDevices(of user: UserID) {
+    for id in memberships[user] ?? [] {
+      var out = Outputs()
+      calls[id]?.devicesChanged(user, out: &out)
+      carryOut(out, of: id)
+    }
+  }
+
+  private func checkedKeys(_ keys: [DeviceKey]) throws(RequestError) -> (wrap: DeviceKey, sign: DeviceKey) {
+    guard keys.count == 2, let wrap = keys.first(where: { $0.use == .wrap }),
+      let sign = keys.first(where: { $0.use == .sign })
+    else {
+      throw RequestError(.requestInvalid, "one key for \"wrap\" and one for \"sign\" are needed", field: "keys")
+    }
+    for (place, key) in keys.enumerated() {
+      guard (1...64).contains(key.alg.utf8.count) else {
+        throw RequestError(
+          .requestInvalid, "an algorithm's name has 1 to 64 bytes", field: "keys.\(place).alg")
+      }
+      guard (1...4_096).contains(key.publicKey.bytes.count) else {
+        throw RequestError(
+          .requestInvalid, "a public key (SPKI) has 1 to 4,096 bytes", field: "keys.\(place).publicKey")
+      }
+    }
+    return (wrap, sign)
+  }
+
+  /// Of too many devices the one registered longest ago goes that is not there.
+  private mutating func makeRoom(for device: Device) throws(RequestError) {
+    let entries = directory.entries(of: device.user)
+    guard entries.count >= configuration.maximumDevicesOfUser else { return }
+    let idle = entries.filter {
+      let other = Device(user: $0.user, device: $0.device)
+      return !directory.isConnected(other) && !isParticipant(other)
+    }
+    guard let oldest = idle.min(by: { ($0.registeredAt, $0.device) < ($1.registeredAt, $1.device) }) else {
+      throw RequestError(
+        .serverBusy, "this user has \(configuration.maximumDevicesOfUser) devices, and all are connected")
+    }
+    directory.forget(Device(user: oldest.user, device: oldest.device))
+  }
+
+  private func fingerprint(of device: Device, wrap: DeviceKey, sign: DeviceKey) -> Base64Bytes {
+    var bytes = Array("conclave-device-v1".utf8)
+    for part in [
+      Array(device.user.text.utf8), Array(device.device.text.utf8), Array(wrap.alg.utf8), wrap.publicKey.bytes,
+      Array(sign.alg.utf8), sign.publicKey.bytes,
+    ] {
+      // Each part was checked to be shorter than 65,536 bytes.
+      bytes += [UInt8(truncatingIfNeeded: part.count >> 8), UInt8(truncatingIfNeeded: part.count)]
+      bytes += part
+    }
+    return Base64Bytes(digest(bytes))
+  }
+}

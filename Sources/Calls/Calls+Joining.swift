@@ -1,0 +1,185 @@
+import Contract
+import MediaModel
+
+/// `start`, `accept`, `join`, `rejoin` and `invite`.
+extension Calls {
+  mutating func start(_ request: StartCall, _ identity: Identity) throws(RequestError) -> Outcome {
+    let user = identity.device.user
+    let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
+    if let reply = firstReply(toStart: joiner.token) { return Outcome(reply) }
+    let rules = try CallRules(request.policy ?? Policy(), defaultCodecs: configuration.defaultCodecs)
+    try checkMetadata(request.metadata)
+    guard calls.count < configuration.maximumCalls else {
+      throw RequestError(.serverBusy, "the server has as many calls as it may")
+    }
+    try checkRoom(for: user)
+    let callees = try callees(request.callees.filter { $0 != user }, for: nil)
+    let ringable = Set(callees.filter { $0.hasKeys && !($0.isBusy && rules.whenBusy == .reject) }.map(\.user))
+    let envelopes = try ringEnvelopes(request.envelopes ?? [], callees: callees, ringable: ringable, from: joiner)
+    var out = Outputs()
+    let id = makeCallID()
+    let epochs = Epochs(
+      initiator: joiner.keys.map {
+        Seat(number: 1, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)
+      },
+      ringing: envelopes.compactMap { ringEntry(of: $0.to) }, envelopes: envelopes,
+      rotationTime: rules.rotationTime, digest: digest, now: now, out: &out)
+    var call = Call(
+      id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,
+      epochs: epochs, now: now)
+    call.soleCallee = callees.count == 1 ? callees[0].user : nil
+    let number = call.seatInitiator(joiner, now: now, out: &out)
+    out.set(.expiry, at: now + rules.lifetime)
+    var results = try call.ring(callees, by: user, metadata: nil, isStart: true, now: now, out: &out)
+    if request.callees.contains(user) { results[user] = .alreadyJoined }
+    let reply = Joined(
+      call: call.state, participant: number, ice: configuration.ice(joiner.device), results: results)
+    if request.joinId != nil { call.joins.keep(reply, .start, for: joiner.token) }
+    call.firstReply = reply
+    call.settle(now: now, out: &out)
+    calls[id] = call
+    starts[joiner.token] = id
+    return Outcome(reply, id, out)
+  }
+
+  mutating func join(
+    _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ identity: Identity
+  ) throws(RequestError) -> Outcome {
+    let device = identity.device
+    try checkMembership(device.user, of: id)
+    let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
+    if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
+      return Outcome(reply)
+    }
+    if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: device.user) }
+    let ice = configuration.ice(device)
+    return try with(id, device.user) { call, now, out throws(RequestError) in
+      var later = Outputs()
+      let number: ParticipantNumber
+      switch kind {
+      case .accept: number = try call.accept(joiner, now: now, out: &later)
+      case .join: number = try call.join(joiner, now: now, out: &later)
+      case .rejoin, .start: number = try call.rejoin(joiner, now: now, out: &later)
+      }
+      let reply = Joined(call: call.state, participant: number, ice: ice)
+      if request.joinId != nil { call.joins.keep(reply, kind, for: joiner.token) }
+      // The whole state after a rejoin, before what follows from it.
+      if kind == .rejoin { out.event(.state(reply.call), to: .devices([device])) }
+      out.append(later)
+      return reply
+    }
+  }
+
+  mutating func invite(_ id: CallID, _ request: Invite, _ user: UserID) throws(RequestError) -> Outcome {
+    try checkMembership(user, of: id)
+    try checkMetadata(request.metadata)
+    let callees = try callees(request.callees, for: id)
+    return try with(id, user) { call, now, out throws(RequestError) in
+      InviteResults(
+        results: try call.invite(callees, by: user, metadata: request.metadata, now: now, out: &out))
+    }
+  }
+
+  // MARK: checks
+
+  private var callLimits: Call.Limits {
+    Call.Limits(
+      participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
+      members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime)
+  }
+
+  private mutating func joiner(
+    _ identity: Identity, joinId: Base64Bytes?, joinKey: JoinKey?
+  ) throws(RequestError) -> Joiner {
+    guard joinId == nil || joinId?.bytes.count == 16 else {
+      throw RequestError(.requestInvalid, "a joinId is 16 bytes", field: "joinId")
+    }
+    if let joinKey {
+      guard (1...64).contains(joinKey.alg.utf8.count), (1...4_096).contains(joinKey.publicKey.bytes.count),
+        joinKey.signature.bytes.count <= 1_024
+      else {
+        throw RequestError(
+          .requestInvalid, "a joinKey has an alg of up to 64 bytes, an SPKI and its signature", field: "joinKey")
+      }
+    }
+    return Joiner(
+      device: identity.device, name: identity.name ?? directory.name(of: identity.device.user),
+      joinId: joinId ?? makeJoinId(), joinKey: joinKey, keys: directory[identity.device]?.entry, peer: makePeer())
+  }
+
+  private func checkMetadata(_ metadata: Base64Bytes?) throws(RequestError) {
+    guard (metadata?.bytes.count ?? 0) <= 2_048 else {
+      throw RequestError(.requestTooLarge, "metadata has at most 2 KiB", field: "metadata")
+    }
+  }
+
+  private func checkRoom(for user: UserID) throws(RequestError) {
+    let present = (memberships[user] ?? []).count { calls[$0]?.member(user)?.isPresent == true }
+    guard present < configuration.maximumCallsOfUser else {
+      throw RequestError(.callBusy, "this user is in \(present) calls: leave one first")
+    }
+  }
+
+  private func callees(_ users: [UserID], for call: CallID?) throws(RequestError) -> [Callee] {
+    var seen: Set<UserID> = []
+    let users = users.filter { seen.insert($0).inserted }
+    guard users.count <= configuration.maximumMembers else {
+      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
+    }
+    return users.map { user in
+      Callee(
+        user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user),
+        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call))
+    }
+  }
+
+  /// In another call, or ringing there; a disconnected member is not (rules 6 and 10).
+  private func isBusy(_ user: UserID, but call: CallID?) -> Bool {
+    (memberships[user] ?? []).contains { id in
+      guard id != call, let member = calls[id]?.member(user) else { return false }
+      return member.isJoined || member.isRinging
+    }
+  }
+
+  /// The envelopes for devices that will ring. Those of callees that can't be rung are dropped; for anyone else they are refused.
+  private func ringEnvelopes(
+    _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, from joiner: Joiner
+  ) throws(RequestError) -> [Envelope] {
+    guard !envelopes.isEmpty else { return [] }
+    guard joiner.keys != nil else {
+      throw RequestError(.keysNotAllowed, "a device without registered keys hands out none", field: "envelopes")
+    }
+    let users = Set(callees.map(\.user))
+    var seen: Set<Device> = []
+    for (place, envelope) in envelopes.enumerated() {
+      try envelope.check(epoch: 1, field: "envelopes.\(place)")
+      guard users.contains(envelope.to.user), directory[envelope.to]?.entry != nil else {
+        throw RequestError(
+          .keysNotAllowed, "an envelope is for a device that no callee has", field: "envelopes.\(place).to")
+      }
+      guard seen.insert(envelope.to).inserted else {
+        throw RequestError(.requestInvalid, "a device has two envelopes", field: "envelopes.\(place).to")
+      }
+    }
+    return envelopes.filter { ringable.contains($0.to.user) }.map { envelope in
+      var envelope = envelope
+      envelope.from = joiner.device
+      return envelope
+    }
+  }
+
+  /// On epoch 1's list before it has joined: no participant, joinId or joinKey yet.
+  private func ringEntry(of device: Device) -> ListEntry? {
+    directory[device]?.entry.map {
+      ListEntry(
+        user: device.user, device: device.device, participant: 0, joinId: nil, joinKey: nil,
+        fingerprint: $0.fingerprint, keys: $0.keys)
+    }
+  }
+
+  /// The first reply of a `start` that is repeated (rule 14).
+  private func firstReply(toStart token: JoinToken) -> Joined? {
+    if let id = starts[token], let reply = calls[id]?.firstReply { return reply }
+    return ended.reply(to: token)
+  }
+}

@@ -1,0 +1,56 @@
+import Contract
+import MediaModel
+
+/// Offers, and what the SFU says.
+extension Calls {
+  mutating func take(
+    _ offer: MediaOffer, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID, id request: String
+  ) {
+    guard let identity = directory.connection(of: session)?.identity else { return }
+    var negotiate: Negotiate?
+    do throws(RequestError) {
+      guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+      let device = identity.device
+      let outcome = try with(id, device.user) { call, now, out throws(RequestError) in
+        negotiate = try call.offer(offer, tracks: tracks, from: device, now: now, out: &out)
+        return NoBody()
+      }
+      if let negotiate { effects.append(.negotiate(session, id: request, negotiate)) }
+      carryOut(outcome.outputs, of: id)
+    } catch {
+      effects.append(.reply(session, id: request, .failed(error)))
+    }
+  }
+
+  mutating func take(_ event: MediaEvent) {
+    switch event {
+    case .configured: break
+    case .slots(let peer, let map):
+      let slots = Slots(
+        rev: map.revision, receive: map.slots.map(Slot.init), unsupported: map.unsupported)
+      withPeer(peer) { call, user, _, out in call.tellPeer(peer, of: user, .slots(slots), out: &out) }
+    case .need(let peer, let audio, let video):
+      let need = Need(audio: audio, video: video)
+      withPeer(peer) { call, user, _, out in call.tellPeer(peer, of: user, .need(need), out: &out) }
+    case .connected(let peer):
+      withPeer(peer) { call, user, now, out in call.mediaConnected(peer, of: user, now: now, out: &out) }
+    case .disconnected(let peer, let silence):
+      withPeer(peer) { call, user, now, out in
+        call.mediaLost(peer, of: user, lastHeard: min(now, now - silence), now: now, out: &out)
+      }
+    case .speakers(let id, let participants):
+      var out = Outputs()
+      calls[id]?.speak(participants, out: &out)
+      carryOut(out, of: id)
+    }
+  }
+
+  private mutating func withPeer(
+    _ peer: PeerID, _ transition: (inout Call, UserID, Timestamp, inout Outputs) -> Void
+  ) {
+    guard let (id, user) = peers[peer], calls[id] != nil else { return }
+    var out = Outputs()
+    transition(&calls[id]!, user, now, &out)
+    carryOut(out, of: id)
+  }
+}

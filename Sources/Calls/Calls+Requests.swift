@@ -1,0 +1,115 @@
+import Contract
+import MediaModel
+
+/// Requests, and their replies.
+extension Calls {
+  mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
+    guard let identity = directory.connection(of: session)?.identity else { return }
+    let outcome: Outcome
+    do throws(RequestError) {
+      outcome = try perform(request, identity)
+    } catch {
+      return effects.append(.reply(session, id: id, .failed(error)))
+    }
+    effects.append(.reply(session, id: id, .ok(outcome.reply)))
+    if let call = outcome.call { carryOut(outcome.outputs, of: call) }
+    if let user = outcome.devicesChanged { tellOfDevices(of: user) }
+  }
+
+  private mutating func perform(_ request: Request, _ identity: Identity) throws(RequestError) -> Outcome {
+    guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+    let device = identity.device
+    switch request {
+    case .registerDevice(let body): return try register(body, for: identity)
+    case .listDevices(let body): return try list(body)
+    case .start(let body): return try start(body, identity)
+    case .accept(let id, let body): return try join(id, body, .accept, identity)
+    case .join(let id, let body): return try join(id, body, .join, identity)
+    case .rejoin(let id, let body): return try join(id, body, .rejoin, identity)
+    case .invite(let id, let body): return try invite(id, body, device.user)
+    case .listCalls: return Outcome(CallList(calls: callsToJoin(device)))
+    case .media: throw RequestError(.internal, "an offer was not read")
+    case .decline(let id, _):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.decline(device, now: now, out: &out)
+      }
+    case .cancel(let id, let body):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.cancel(body.callees, by: device.user, now: now, out: &out)
+      }
+    case .leave(let id):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.leave(device, now: now, out: &out)
+      }
+    case .end(let id):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.end(by: device.user, now: now, out: &out)
+      }
+    case .track(let id, let track, let body):
+      return try change(id, device.user) { call, _, out throws(RequestError) in
+        try call.mute(track, body.muted, from: device, out: &out)
+      }
+    case .requestKey(let id, let body):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.requestKey(body.epoch, from: device, now: now, out: &out)
+      }
+    case .keys(let id, let body):
+      return try with(id, device.user) { call, now, out throws(RequestError) in
+        try call.handOut(body, from: device, now: now, out: &out)
+      }
+    case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
+    case .listKeys(let id):
+      return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
+    }
+  }
+
+  /// Runs a transition of a call that the user is a member of; its result is the reply.
+  mutating func with<Body: Encodable & Sendable>(
+    _ id: CallID, _ user: UserID,
+    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Body
+  ) throws(RequestError) -> Outcome {
+    try checkMembership(user, of: id)
+    var out = Outputs()
+    // In place: a copy of the call would be a copy of all its members.
+    guard let body = try calls[id].mutate({ call throws(RequestError) in try transition(&call, now, &out) }) else {
+      throw .notFound
+    }
+    return Outcome(body, id, out)
+  }
+
+  private mutating func change(
+    _ id: CallID, _ user: UserID, _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Void
+  ) throws(RequestError) -> Outcome {
+    try with(id, user) { call, now, out throws(RequestError) in
+      try transition(&call, now, &out)
+      return NoBody()
+    }
+  }
+
+  func checkMembership(_ user: UserID, of id: CallID) throws(RequestError) {
+    if calls[id]?.member(user) != nil { return }
+    guard ended.wasMember(user, of: id) else { throw .notFound }
+    throw RequestError(.callEnded, "the call has ended")
+  }
+
+  /// What `join` or `rejoin` of this device could succeed in now.
+  private func callsToJoin(_ device: Device) -> [CallState] {
+    (memberships[device.user] ?? []).compactMap { id in
+      guard let call = calls[id], let member = call.member(device.user) else { return nil }
+      switch member.phase {
+      case .joined(let participant): return participant.device == device ? call.state : nil
+      case .cancelled: return member.hasBeenIn ? call.state : nil
+      case .ringing, .disconnected, .left, .declined, .missed: return call.state
+      }
+    }
+  }
+}
+
+extension Optional {
+  fileprivate mutating func mutate<Result, Failure: Error>(
+    _ change: (inout Wrapped) throws(Failure) -> Result
+  ) throws(Failure) -> Result? {
+    guard self != nil else { return nil }
+    return try change(&self!)
+  }
+}

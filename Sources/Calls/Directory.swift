@@ -1,0 +1,93 @@
+import Contract
+import MediaModel
+
+/// Everybody known: users with their devices, the devices' connections, keys and mailboxes.
+struct Directory {
+  /// A STOMP connection of a device.
+  struct Connection {
+    var session: SessionID
+    var identity: Identity
+    /// Of the subscription to the queue of events; nil without one.
+    var events: AckMode?
+    /// It had its first subscription: later ones repeat nothing.
+    var isGreeted = false
+  }
+
+  struct DeviceRecord {
+    /// Its registered keys.
+    var entry: DeviceEntry?
+    var connection: Connection?
+    var mailbox: Mailbox
+  }
+
+  private struct UserRecord {
+    var name: String?
+    /// In order of ids, so that what they get comes in the same order in each run.
+    var devices: [DeviceID] = []
+  }
+
+  private var users: [UserID: UserRecord] = [:]
+  private var records: [Device: DeviceRecord] = [:]
+  private var sessions: [SessionID: Device] = [:]
+  /// The highest number of any mailbox that was forgotten: new ones go on from there, so that `seq` rises for a device that comes back, too.
+  private var forgottenSeq: UInt64 = 0
+
+  subscript(device: Device) -> DeviceRecord? {
+    _read { yield records[device] }
+    _modify { yield &records[device] }
+  }
+
+  func devices(of user: UserID) -> [Device] {
+    users[user]?.devices.map { Device(user: user, device: $0) } ?? []
+  }
+
+  func name(of user: UserID) -> String? { users[user]?.name }
+
+  func device(of session: SessionID) -> Device? { sessions[session] }
+
+  func connection(of session: SessionID) -> Connection? { sessions[session].flatMap { records[$0]?.connection } }
+
+  func isConnected(_ device: Device) -> Bool { records[device]?.connection != nil }
+
+  func isConnected(_ user: UserID) -> Bool { devices(of: user).contains(where: isConnected) }
+
+  /// The devices of a user that have registered keys.
+  func entries(of user: UserID) -> [DeviceEntry] { devices(of: user).compactMap { records[$0]?.entry } }
+
+  func hasKeys(_ user: UserID) -> Bool { devices(of: user).contains { records[$0]?.entry != nil } }
+
+  /// Puts a connection in its device's place. Returns the session that it replaces.
+  mutating func connect(_ session: SessionID, _ identity: Identity) -> SessionID? {
+    let device = identity.device
+    addDevice(device)
+    if let name = identity.name { users[device.user]?.name = name }
+    let old = records[device]?.connection?.session
+    if let old { sessions[old] = nil }
+    sessions[session] = device
+    records[device]?.connection = Connection(session: session, identity: identity)
+    return old
+  }
+
+  /// Returns the device that has no connection now; nil for a session that was replaced.
+  mutating func disconnect(_ session: SessionID) -> Device? {
+    guard let device = sessions.removeValue(forKey: session) else { return nil }
+    records[device]?.connection = nil
+    return device
+  }
+
+  mutating func forget(_ device: Device) {
+    forgottenSeq = max(forgottenSeq, records[device]?.mailbox.lastSeq ?? 0)
+    records[device] = nil
+    users[device.user]?.devices.removeAll { $0 == device.device }
+    if users[device.user]?.devices.isEmpty == true { users[device.user] = nil }
+  }
+
+  private mutating func addDevice(_ device: Device) {
+    guard records[device] == nil else { return }
+    records[device] = DeviceRecord(mailbox: Mailbox(lastSeq: forgottenSeq))
+    var user = users[device.user] ?? UserRecord()
+    let place = user.devices.firstIndex { device.device < $0 } ?? user.devices.endIndex
+    user.devices.insert(device.device, at: place)
+    users[device.user] = user
+  }
+}

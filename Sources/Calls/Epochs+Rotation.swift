@@ -1,0 +1,133 @@
+import Contract
+import MediaModel
+
+/// Announcing an epoch and finding its leader (Epochs 2 to 4), and switching to it (Epochs 5).
+extension Epochs {
+  /// Starts the next epoch when its 100 ms are over and somebody is there to make its key.
+  mutating func startIfDue(now: Timestamp, out: inout Outputs) {
+    guard case .settled = phase, let pending else { return }
+    guard pending.since + Self.batchTime <= now else {
+      return out.set(.batch, at: pending.since + Self.batchTime)
+    }
+    guard seats.isEmpty || seats.values.contains(where: \.isConnected) else { return }
+    start(pending, now: now, out: &out)
+  }
+
+  private mutating func start(_ changes: Pending, now: Timestamp, out: inout Outputs) {
+    let old = newest
+    let leader = nextLeader(list: seats, before: old, tried: [])
+    let mode = mode(changes, leader: leader, before: old)
+    pending = nil
+    out.cancel(.batch)
+    supersede(old.number + 1, out: &out)
+    before = old
+    newest = Epoch(
+      number: old.number + 1, mode: mode, entries: seats.values.map(\.entry), hadRingEnvelopes: false, digest: digest)
+    guard let leader else {
+      // Nobody with keys is left in the call.
+      return switchKeys(now: now, out: &out)
+    }
+    let needing = newest.list.filter { entry in
+      mode == .fresh || !old.holdsJoin(entry.address, entry.joinId)
+    }
+    lacking = Set(needing.map(\.address))
+    phase = .asking(
+      Asking(
+        leader: leader, asked: [leader], tried: [leader], somebodyWent: changes.somebodyWent,
+        needing: needing.map(\.address)))
+    announce(to: newest.list.filter { $0.address != leader }, leader: leader, out: &out)
+    ask(leader, now: now, out: &out)
+  }
+
+  private func mode(_ changes: Pending, leader: Device?, before old: Epoch) -> RotationMode {
+    guard changes.joinsOnly, current == old.number, !old.hadRingEnvelopes, let leader, let seat = seats[leader],
+      old.holdsJoin(leader, seat.joinId)
+    else { return .fresh }
+    let fingerprints = Set(seats.values.map(\.keys.fingerprint))
+    return old.list.allSatisfy { fingerprints.contains($0.fingerprint) } ? .ratchet : .fresh
+  }
+
+  /// The lowest connected number that was on the list before in the same stay; without one, the lowest connected (Epochs 4).
+  private func nextLeader(list: [Device: Seat], before old: Epoch?, tried: Set<Device>) -> Device? {
+    var lowest: Seat?
+    var lowestOfOld: Seat?
+    for seat in list.values where seat.isConnected && !tried.contains(seat.device) {
+      if seat.number < lowest?.number ?? .max { lowest = seat }
+      if seat.number < lowestOfOld?.number ?? .max, old?.holdsJoin(seat.device, seat.joinId) == true {
+        lowestOfOld = seat
+      }
+    }
+    return (lowestOfOld ?? lowest)?.device
+  }
+
+  /// The leader failed: the next one on the list is asked.
+  mutating func askNext(now: Timestamp, out: inout Outputs) {
+    guard case .asking(var asking) = phase else { return }
+    let candidates = seats.filter { newest.holds($0.value) }
+    asking.leader = nextLeader(list: candidates, before: before, tried: asking.tried)
+    if let leader = asking.leader {
+      asking.asked.insert(leader)
+      asking.tried.insert(leader)
+      phase = .asking(asking)
+      ask(leader, now: now, out: &out)
+    } else {
+      out.cancel(.leader)
+      phase = .asking(asking)
+      if pending != nil || candidates.isEmpty { giveUp(now: now, out: &out) }
+    }
+  }
+
+  private mutating func ask(_ leader: Device, now: Timestamp, out: inout Outputs) {
+    guard case .asking(let asking) = phase, let entry = newest.entry(of: leader) else { return }
+    let deliver = asking.needing.filter { $0 != leader && seats[$0] != nil }.compactMap(newest.entryWithKeys)
+    announce(to: [entry], leader: leader, deliver: deliver, out: &out)
+    out.set(.leader, at: now + Self.leaderTime)
+  }
+
+  /// `keys.rotate`: the difference for who has the list before, the whole list for who is new on it.
+  private func announce(to entries: [ListEntry], leader: Device, deliver: [ListEntry]? = nil, out: inout Outputs) {
+    guard let number = seats[leader]?.number else { return }
+    let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)
+    let new = entries.filter { before?.holdsJoin($0.address, $0.joinId) != true }.map(\.address)
+    func rotate(added: [ListEntry]? = nil, removed: [ListEntry]? = nil, list: [ListEntry]? = nil) -> EventBody {
+      .rotate(
+        Rotate(
+          epoch: newest.number, mode: newest.mode, leader: number, listHash: newest.listHash, added: added,
+          removed: removed, list: list, deliver: deliver))
+    }
+    if !known.isEmpty {
+      let added = newest.list.filter { before?.entry(of: $0.address) != $0 }
+      let removed = before?.list.filter { newest.entry(of: $0.address) != $0 } ?? []
+      out.event(rotate(added: added, removed: removed), to: .devices(known))
+    }
+    if !new.isEmpty { out.event(rotate(list: newest.list), to: .devices(new)) }
+  }
+
+  /// All that belongs to the epoch before is void.
+  private mutating func supersede(_ number: UInt32, out: inout Outputs) {
+    if !ringEnvelopes.isEmpty { out.add(.ringEnvelopesSuperseded(ringEnvelopes.keys.sorted())) }
+    ringEnvelopes = [:]
+    if !unopened.isEmpty { out.add(.envelopesSuperseded(unopened.sorted(), by: number)) }
+    unopened = []
+    lacking = []
+    demands = [:]
+    distributor = nil
+  }
+
+  /// Switches when no connected device is waited for.
+  mutating func switchIfOpened(now: Timestamp, out: inout Outputs) {
+    guard case .spreading(let spreading) = phase, spreading.awaited.isEmpty else { return }
+    switchKeys(now: now, out: &out)
+  }
+
+  mutating func switchKeys(now: Timestamp, out: inout Outputs) {
+    out.cancel(.leader)
+    out.cancel(.spread)
+    phase = .settled
+    current = newest.number
+    let devices = newest.list.map(\.address).filter { seat($0, isOn: newest) }
+    if !devices.isEmpty { out.event(.switchKeys(SwitchKeys(epoch: current)), to: .devices(devices)) }
+    out.set(.rotate, at: now + rotationTime)
+    startIfDue(now: now, out: &out)
+  }
+}

@@ -1,0 +1,230 @@
+import Contract
+import MediaModel
+
+/// The sequence of a call's media keys, as far as the server goes: who is on which list, who makes a key, who has it, when all switch (protocol section 5, "Epochs"). It never sees a key.
+struct Epochs {
+  /// What calls for the next epoch.
+  enum Change {
+    case joined
+    /// A participant went: left, disconnected, or came back without its keys.
+    case went
+    /// `rotateMinutes` are over, or nobody can hand out the old secret.
+    case due
+  }
+
+  /// The changes since the newest epoch was announced; they go into the next together.
+  struct Pending {
+    var since: Timestamp
+    var joinsOnly = true
+    var somebodyWent = false
+  }
+
+  enum Phase {
+    /// The newest epoch is in use, or was given up.
+    case settled
+    /// It is announced, and a leader was asked for its key.
+    case asking(Asking)
+    /// The key is handed out.
+    case spreading(Spreading)
+  }
+
+  struct Asking {
+    /// nil when all that could be asked were.
+    var leader: Device?
+    /// Everyone asked so far: the first answer of one of them counts.
+    var asked: Set<Device> = []
+    /// Not to be asked again on their present connections.
+    var tried: Set<Device> = []
+    var somebodyWent: Bool
+    /// Who needs an envelope; the leader is left out when it is asked.
+    var needing: [Device]
+  }
+
+  struct Spreading {
+    /// Connected devices that have not acknowledged.
+    var awaited: Set<Device>
+  }
+
+  static let batchTime = Duration.milliseconds(100)
+  static let leaderTime = Duration.seconds(3)
+  static let spreadTime = Duration.seconds(2)
+  static let hurriedSpreadTime = Duration.seconds(1)
+  static let maximumDemands = 3
+
+  let digest: ([UInt8]) -> [UInt8]
+  let rotationTime: Duration
+  /// The joined devices that have keys.
+  var seats: [Device: Seat] = [:]
+  /// The epoch of the call's state: last switched to.
+  var current: UInt32 = 1
+  var newest: Epoch
+  /// The list before the newest.
+  var before: Epoch?
+  var phase = Phase.settled
+  var pending: Pending?
+  /// Who handed out the newest epoch's key.
+  var distributor: Device?
+  /// Devices on the newest list that have no key of it as far as is known: left out, or it did not open.
+  var lacking: Set<Device> = []
+  /// Devices with an envelope of the newest epoch that they have not acknowledged.
+  var unopened: Set<Device> = []
+  var demands: [Device: KeyDemand] = [:]
+  /// Epoch 1's, for those that are still ringing.
+  var ringEnvelopes: [Device: Envelope] = [:]
+
+  /// - Parameters:
+  ///   - initiator: nil when its device has no keys.
+  ///   - ringing: devices that get an envelope with the ring, as list entries with keys.
+  init(
+    initiator: Seat?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
+    digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp, out: inout Outputs
+  ) {
+    self.digest = digest
+    self.rotationTime = rotationTime
+    newest = Epoch(
+      number: 1, mode: .fresh, entries: (initiator.map { [$0.entry] } ?? []) + ringing,
+      hadRingEnvelopes: !envelopes.isEmpty, digest: digest)
+    for envelope in envelopes { ringEnvelopes[envelope.to] = envelope }
+    if let initiator {
+      seats[initiator.device] = initiator
+      distributor = initiator.device
+    }
+    out.set(.rotate, at: now + rotationTime)
+  }
+
+  /// `keys/list`.
+  var list: KeyList {
+    KeyList(epoch: newest.number, mode: newest.mode, list: newest.list, listHash: newest.listHash)
+  }
+
+  // MARK: what happens to devices
+
+  mutating func join(_ seat: Seat, now: Timestamp, out: inout Outputs) {
+    seats[seat.device] = seat
+    change(.joined, now: now, out: &out)
+  }
+
+  /// A device comes back with a new joinId; `seat` is nil when it has no keys any more.
+  mutating func rejoin(_ device: Device, _ seat: Seat?, now: Timestamp, out: inout Outputs) {
+    guard seats[device] != nil else {
+      if let seat { join(seat, now: now, out: &out) }
+      return
+    }
+    seats[device] = seat
+    vacate(device, seat == nil ? .went : .joined, now: now, out: &out)
+  }
+
+  mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) {
+    guard seats.removeValue(forKey: device) != nil else { return }
+    vacate(device, .went, now: now, out: &out)
+  }
+
+  mutating func connect(_ device: Device, now: Timestamp, out: inout Outputs) {
+    guard seats[device]?.isConnected == false else { return }
+    seats[device]?.isConnected = true
+    switch phase {
+    case .asking(let asking): if asking.leader == nil { askNext(now: now, out: &out) }
+    case .spreading(var spreading):
+      if unopened.contains(device) {
+        spreading.awaited.insert(device)
+        phase = .spreading(spreading)
+      }
+    case .settled: startIfDue(now: now, out: &out)
+    }
+  }
+
+  mutating func disconnect(_ device: Device, now: Timestamp, out: inout Outputs) {
+    guard seats[device]?.isConnected == true else { return }
+    seats[device]?.isConnected = false
+    stopWaiting(for: device, now: now, out: &out)
+  }
+
+  /// The device's stay is over; its seat is empty, or has the next stay's occupant.
+  private mutating func vacate(_ device: Device, _ change: Change, now: Timestamp, out: inout Outputs) {
+    unopened.remove(device)
+    lacking.remove(device)
+    demands[device] = nil
+    if distributor == device { distributor = nil }
+    // Noted first: an epoch that can start now has to have it.
+    note(change, now: now)
+    stopWaiting(for: device, now: now, out: &out)
+    proceed(now: now, out: &out)
+  }
+
+  /// The device is not connected, or not in the call, any more.
+  private mutating func stopWaiting(for device: Device, now: Timestamp, out: inout Outputs) {
+    switch phase {
+    case .asking(var asking):
+      asking.tried.remove(device)
+      if !seat(device, isOn: newest) { asking.asked.remove(device) }
+      let wasLeader = asking.leader == device
+      if wasLeader { asking.leader = nil }
+      phase = .asking(asking)
+      if wasLeader { askNext(now: now, out: &out) }
+    case .spreading(var spreading):
+      spreading.awaited.remove(device)
+      phase = .spreading(spreading)
+      switchIfOpened(now: now, out: &out)
+    case .settled: break
+    }
+    passOnDemands(of: device, now: now, out: &out)
+  }
+
+  // MARK: the next epoch
+
+  mutating func change(_ change: Change, now: Timestamp, out: inout Outputs) {
+    note(change, now: now)
+    proceed(now: now, out: &out)
+  }
+
+  private mutating func note(_ change: Change, now: Timestamp) {
+    if pending == nil { pending = Pending(since: now) }
+    switch change {
+    case .joined: break
+    case .went:
+      pending?.joinsOnly = false
+      pending?.somebodyWent = true
+    case .due: pending?.joinsOnly = false
+    }
+  }
+
+  /// A change was noted: it waits for its time, for the switch, or for somebody to be there.
+  private mutating func proceed(now: Timestamp, out: inout Outputs) {
+    switch phase {
+    case .asking(let asking): if asking.leader == nil { giveUp(now: now, out: &out) }
+    case .settled: startIfDue(now: now, out: &out)
+    case .spreading: break
+    }
+  }
+
+  /// The timers `batch`, `leader`, `spread` and `rotate`.
+  mutating func handleTimeout(_ timer: CallTimer, now: Timestamp, out: inout Outputs) {
+    switch (timer, phase) {
+    case (.batch, .settled): startIfDue(now: now, out: &out)
+    case (.leader, .asking): askNext(now: now, out: &out)
+    case (.spread, .spreading): switchKeys(now: now, out: &out)
+    case (.rotate, _): change(.due, now: now, out: &out)
+    default: break
+    }
+  }
+
+  /// Nobody answers for the newest epoch: the next takes its place.
+  mutating func giveUp(now: Timestamp, out: inout Outputs) {
+    out.cancel(.leader)
+    phase = .settled
+    startIfDue(now: now, out: &out)
+  }
+
+  /// What a device's `call.ring` brings while epoch 1 is the newest.
+  func ringEnvelope(for device: Device) -> (envelope: Envelope, list: [ListEntry])? {
+    ringEnvelopes[device].map { ($0, newest.list) }
+  }
+
+  /// The user's ring is over, or the device has its envelope.
+  mutating func forgetRingEnvelopes(where isOver: (Device) -> Bool) {
+    guard !ringEnvelopes.isEmpty else { return }
+    ringEnvelopes = ringEnvelopes.filter { !isOver($0.key) }
+  }
+
+  func seat(_ device: Device, isOn epoch: Epoch) -> Bool { seats[device].map(epoch.holds) ?? false }
+}

@@ -1,0 +1,49 @@
+import Contract
+import MediaModel
+
+/// How long an event matters (protocol section 3): what is never kept, what is void with its ring, its epoch or its participant.
+extension EventBody {
+  /// Kept for a device that is away, or has not acknowledged. A fresh `call.state` begins each connection, so an old one is not.
+  var isKept: Bool {
+    switch self {
+    case .speakers, .need, .state: false
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .trackAdded,
+      .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .devicesChanged, .slots:
+      true
+    }
+  }
+
+  /// Sent to a device as a participant: not kept when it is none any more.
+  var isForParticipants: Bool {
+    switch self {
+    case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .envelope, .switchKeys, .keyRequest, .slots,
+      .need, .state:
+      true
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .devicesChanged: false
+    }
+  }
+
+  var isRing: Bool { if case .ring = self { true } else { false } }
+  var isEnvelope: Bool { if case .envelope = self { true } else { false } }
+  var isSlots: Bool { if case .slots = self { true } else { false } }
+
+  /// Bytes of memory or wire that it takes, roughly.
+  var cost: Int {
+    switch self {
+    case .state(let state): 512 + 256 * state.members.count
+    case .ring(let ring):
+      512 + 256 * ring.members.count + 1_024 * (ring.list?.count ?? 0) + (ring.envelope?.ciphertext.bytes.count ?? 0)
+        + (ring.metadata?.bytes.count ?? 0)
+    case .envelope(let envelope): 512 + envelope.ciphertext.bytes.count + (envelope.signature?.bytes.count ?? 0)
+    case .rotate(let rotate):
+      512 + 1_024
+        * ((rotate.list?.count ?? 0) + (rotate.added?.count ?? 0) + (rotate.removed?.count ?? 0)
+          + (rotate.deliver?.count ?? 0))
+    case .slots(let slots): 256 + 64 * slots.receive.count
+    case .member(let change): 256 + 512 * change.member.participants.count
+    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended, .trackAdded, .trackUpdated,
+      .trackRemoved, .speakers, .switchKeys, .keyRequest, .devicesChanged, .need:
+      256
+    }
+  }
+}

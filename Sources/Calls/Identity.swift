@@ -1,0 +1,19 @@
+package import MediaModel
+
+/// Who speaks on a connection, as its token says.
+package struct Identity: Hashable, Sendable {
+  package var device: Device
+  /// The display name; personal.
+  package var name: String?
+  /// An app's back end: it is no device of a call.
+  package var isService: Bool
+  /// False when the server had to make up the device's name.
+  package var canRegister: Bool
+
+  package init(device: Device, name: String?, isService: Bool = false, canRegister: Bool = true) {
+    self.device = device
+    self.name = name
+    self.isService = isService
+    self.canRegister = canRegister
+  }
+}

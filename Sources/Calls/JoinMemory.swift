@@ -1,0 +1,59 @@
+import Contract
+import MediaModel
+
+/// The first reply of each join of a call, for those who repeat it (rule 14). Of many, the oldest keep all but the call's state, which is then made anew.
+struct JoinMemory {
+  enum Kind { case start, accept, join, rejoin }
+
+  private struct Kept {
+    var kind: Kind
+    var reply: Joined
+    var hasState = true
+  }
+
+  /// Members in all kept states: what bounds their memory.
+  private static let maximumCost = 20_000
+  /// Joins remembered, at least; a retry comes within seconds.
+  private static let maximumCount = 4_096
+
+  private var kept: [JoinToken: Kept] = [:]
+  private var order: [JoinToken] = []
+  private var firstWithState = 0
+  private var cost = 0
+
+  mutating func keep(_ reply: Joined, _ kind: Kind, for token: JoinToken) {
+    if order.count == 2 * Self.maximumCount { forgetOldest() }
+    kept[token] = Kept(kind: kind, reply: reply)
+    order.append(token)
+    cost += reply.call.members.count
+    while cost > Self.maximumCost, firstWithState < order.count - 1 {
+      let old = order[firstWithState]
+      cost -= kept[old]?.reply.call.members.count ?? 0
+      kept[old]?.reply.call.members = []
+      kept[old]?.hasState = false
+      firstWithState += 1
+    }
+  }
+
+  private mutating func forgetOldest() {
+    for (place, old) in order.prefix(Self.maximumCount).enumerated() {
+      if place >= firstWithState { cost -= kept[old]?.reply.call.members.count ?? 0 }
+      kept[old] = nil
+    }
+    order.removeFirst(Self.maximumCount)
+    firstWithState = max(0, firstWithState - Self.maximumCount)
+  }
+
+  /// The first reply, when `token` has joined by the same request before; nil for a new join.
+  /// - Throws: `request.invalid` when a joinId is used for another kind of join: it stands for one stay.
+  func reply(to token: JoinToken, _ kind: Kind, state: () -> CallState) throws(RequestError) -> Joined? {
+    guard let kept = kept[token] else { return nil }
+    guard kept.kind == kind else {
+      throw RequestError(.requestInvalid, "a new joinId is needed for each stay in a call", field: "joinId")
+    }
+    guard !kept.hasState else { return kept.reply }
+    var reply = kept.reply
+    reply.call = state()
+    return reply
+  }
+}

@@ -1,0 +1,16 @@
+import Contract
+import MediaModel
+
+/// A device that comes into a call, with what it brings.
+struct Joiner {
+  var device: Device
+  var name: String?
+  var joinId: Base64Bytes
+  var joinKey: JoinKey?
+  /// The keys that it has now; nil for a device without. It keeps them for its stay (rule 15).
+  var keys: DeviceEntry?
+  /// For its media, made for this join.
+  var peer: PeerID
+
+  var token: JoinToken { JoinToken(device: device, joinId: joinId) }
+}

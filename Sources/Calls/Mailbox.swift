@@ -1,0 +1,184 @@
+import Contract
+import MediaModel
+
+/// A device's events: their numbers, those written and not acknowledged, and those that wait for it to be there (protocol section 3).
+///
+/// A waiting event has no number yet. It gets one when it is first written, so that numbers rise on the wire; one that is dropped unwritten takes a number with it, and the device sees the jump.
+struct Mailbox {
+  struct Limits {
+    var lifetime: Duration
+    var count: Int
+    var bytes: Int
+  }
+
+  private struct Kept {
+    /// 0 while it waits.
+    var seq: UInt64
+    var message: Message
+    var since: Timestamp
+    var cost: Int
+  }
+
+  private(set) var lastSeq: UInt64
+  /// Written, not acknowledged; in order of `seq`.
+  private var written: [Kept] = []
+  private var waiting: [Kept] = []
+  private var bytes = 0
+  private var awaySince: Timestamp?
+  /// On the connection at hand, older numbers than the next one came before the redelivered ones.
+  private var resumedAt: UInt64 = 0
+  /// Calls whose ring was written to the device and is not over.
+  private(set) var rung: Set<CallID> = []
+
+  /// Numbers begin behind `lastSeq`.
+  init(lastSeq: UInt64) { self.lastSeq = lastSeq }
+
+  var isEmpty: Bool { written.isEmpty && waiting.isEmpty }
+  /// For tests and metrics: what is held.
+  var kept: [EventMessage] { (written + waiting).map(\.message.event) }
+
+  /// Writes an event to a connection that is there.
+  mutating func write(_ message: Message, mode: AckMode, limits: Limits, now: Timestamp) -> EventDelivery {
+    lastSeq += 1
+    if message.event.body.isRing, let call = message.event.call { rung.insert(call) }
+    if mode != .auto, message.event.body.isKept {
+      append(Kept(seq: lastSeq, message: message, since: now, cost: message.event.body.cost), to: \.written)
+      makeRoom(limits)
+    }
+    return delivery(message, seq: lastSeq, redelivered: false)
+  }
+
+  /// Keeps an event for when the device is there. Returns false when it is of a kind that is not kept.
+  mutating func keep(_ message: Message, limits: Limits, now: Timestamp) -> Bool {
+    let body = message.event.body
+    guard body.isKept else { return false }
+    // A slot map is always whole: only the last one counts.
+    if body.isSlots {
+      _ = drop(from: \.waiting) { $0.message.event.body.isSlots && $0.message.event.call == message.event.call }
+    }
+    append(Kept(seq: 0, message: message, since: now, cost: body.cost), to: \.waiting)
+    makeRoom(limits)
+    return true
+  }
+
+  mutating func goAway(now: Timestamp) { awaySince = awaySince ?? now }
+
+  /// The device is there again: what it had not acknowledged, when the connection is a new one, then what waited.
+  mutating func comeBack(isNewConnection: Bool, mode: AckMode, limits: Limits, now: Timestamp) -> [EventDelivery] {
+    expire(limits, now: now)
+    awaySince = nil
+    resumedAt = lastSeq
+    var deliveries: [EventDelivery] = []
+    if isNewConnection {
+      deliveries = written.map { delivery($0.message, seq: $0.seq, redelivered: true) }
+      // With `auto` what is written again is acknowledged with that.
+      if mode == .auto { _ = drop(from: \.written) { _ in true } }
+    }
+    let ready = waiting
+    _ = drop(from: \.waiting) { _ in true }
+    for kept in ready { deliveries.append(write(kept.message, mode: mode, limits: limits, now: now)) }
+    return deliveries
+  }
+
+  /// Takes out what an ACK or NACK of `seq` covers; `all`: everything that came before it, too.
+  ///
+  /// A number that is not held and not newer than the connection is the `call.state` at its head: nothing came before that.
+  mutating func acknowledge(_ seq: UInt64, all: Bool) -> [EventMessage] {
+    guard seq > resumedAt || written.contains(where: { $0.seq == seq }) else { return [] }
+    let covered = written.filter { all ? $0.seq <= seq : $0.seq == seq }
+    guard !covered.isEmpty else { return [] }
+    _ = drop(from: \.written) { all ? $0.seq <= seq : $0.seq == seq }
+    return covered.map(\.message.event)
+  }
+
+  /// Whether a ring of the call is kept, to be written again.
+  func holdsRing(of call: CallID) -> Bool {
+    (written + waiting).contains { $0.message.event.body.isRing && $0.message.isOf(call) }
+  }
+
+  /// The call's ring is over. Returns whether the device had been rung.
+  mutating func endRing(of call: CallID) -> Bool {
+    dropAll { $0.body.isRing && $0.call == call }
+    return rung.remove(call) != nil
+  }
+
+  /// The call's ring goes on, without its envelope.
+  mutating func stripRing(of call: CallID) {
+    func stripped(_ kept: Kept) -> Kept {
+      guard case .ring(var ring) = kept.message.event.body, kept.message.isOf(call) else { return kept }
+      ring.envelope = nil
+      ring.list = nil
+      var kept = kept
+      kept.message.event.body = .ring(ring)
+      // It is not the message any more that others got under this id.
+      kept.message.id = Message.unshared
+      return kept
+    }
+    written = written.map(stripped)
+    waiting = waiting.map(stripped)
+  }
+
+  mutating func dropEnvelopes(of call: CallID, olderThan epoch: UInt32) {
+    dropAll {
+      if case .envelope(let envelope) = $0.body, $0.call == call { envelope.epoch < epoch } else { false }
+    }
+  }
+
+  mutating func dropParticipantEvents(of call: CallID) { dropAll { $0.body.isForParticipants && $0.call == call } }
+
+  /// Drops what was kept too long. Envelopes stay: they go when acknowledged, superseded, or with their call.
+  mutating func expire(_ limits: Limits, now: Timestamp) {
+    guard let awaySince else { return }
+    func isOver(_ kept: Kept) -> Bool {
+      !kept.message.event.body.isEnvelope && max(kept.since, awaySince) + limits.lifetime <= now
+    }
+    lastSeq += UInt64(drop(from: \.waiting, where: isOver))
+    _ = drop(from: \.written, where: isOver)
+  }
+
+  private func delivery(_ message: Message, seq: UInt64, redelivered: Bool) -> EventDelivery {
+    EventDelivery(seq: seq, redelivered: redelivered, messageID: message.id, message: message.event)
+  }
+
+  private mutating func append(_ kept: Kept, to list: WritableKeyPath<Mailbox, [Kept]>) {
+    self[keyPath: list].append(kept)
+    bytes += kept.cost
+  }
+
+  private mutating func dropAll(where isGone: (EventMessage) -> Bool) {
+    _ = drop(from: \.written) { isGone($0.message.event) }
+    _ = drop(from: \.waiting) { isGone($0.message.event) }
+  }
+
+  /// Returns how many went.
+  private mutating func drop(from list: WritableKeyPath<Mailbox, [Kept]>, where isGone: (Kept) -> Bool) -> Int {
+    guard self[keyPath: list].contains(where: isGone) else { return 0 }
+    var freed = 0
+    var count = 0
+    self[keyPath: list].removeAll {
+      guard isGone($0) else { return false }
+      freed += $0.cost
+      count += 1
+      return true
+    }
+    bytes -= freed
+    return count
+  }
+
+  /// Over a limit the older half goes, oldest first, so that it does not happen at each event.
+  private mutating func makeRoom(_ limits: Limits) {
+    guard written.count + waiting.count > limits.count || bytes > limits.bytes else { return }
+    _ = drop(from: \.written, where: olderHalf(of: written))
+    // The device sees by the jump that it missed what was never written.
+    lastSeq += UInt64(drop(from: \.waiting, where: olderHalf(of: waiting)))
+  }
+
+  private func olderHalf(of list: [Kept]) -> (Kept) -> Bool {
+    var surplus = (list.count + 1) / 2
+    return { kept in
+      guard surplus > 0, !kept.message.event.body.isEnvelope else { return false }
+      surplus -= 1
+      return true
+    }
+  }
+}

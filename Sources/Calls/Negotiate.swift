@@ -1,0 +1,25 @@
+package import MediaModel
+
+/// An offer that passed the call's rules: the shell negotiates it, configures the peer, and sends the `MediaAnswer` when the SFU has confirmed.
+package struct Negotiate: Sendable, Hashable {
+  package var peer: PeerID
+  package var call: CallID
+  package var participant: ParticipantNumber
+  package var offer: MediaOffer
+  /// The sending sections with their track ids, in the order of the request.
+  package var tracks: [NamedTrack]
+  /// The video codecs that the call's policy allows.
+  package var codecs: [String]
+
+  package init(
+    peer: PeerID, call: CallID, participant: ParticipantNumber, offer: MediaOffer, tracks: [NamedTrack],
+    codecs: [String]
+  ) {
+    self.peer = peer
+    self.call = call
+    self.participant = participant
+    self.offer = offer
+    self.tracks = tracks
+    self.codecs = codecs
+  }
+}

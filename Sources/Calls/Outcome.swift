@@ -1,0 +1,19 @@
+import Contract
+import MediaModel
+
+/// What a request led to: the reply, which goes first, and what follows from it.
+struct Outcome {
+  var reply: any Encodable & Sendable
+  var call: CallID?
+  var outputs = Outputs()
+  /// This user's devices or keys changed.
+  var devicesChanged: UserID?
+
+  init(_ reply: any Encodable & Sendable) { self.reply = reply }
+
+  init(_ reply: any Encodable & Sendable, _ call: CallID, _ outputs: Outputs) {
+    self.reply = reply
+    self.call = call
+    self.outputs = outputs
+  }
+}

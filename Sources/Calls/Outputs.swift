@@ -1,0 +1,44 @@
+import Contract
+import MediaModel
+
+/// What a call's transition asks of the world around it, in order; `Calls` carries it out.
+struct Outputs {
+  enum Audience {
+    case devices([Device])
+    /// Every device of these users.
+    case users([UserID])
+    /// The user's devices that were rung, but the one that acted; their ring is over.
+    case rung(UserID, but: DeviceID?)
+  }
+
+  enum Item {
+    case event(Audience, EventBody)
+    /// Ring all devices of these members.
+    case ring([UserID])
+    /// These devices' rings go on without their envelopes.
+    case ringEnvelopesSuperseded([Device])
+    /// Envelopes kept for these devices that are not of this epoch are superseded.
+    case envelopesSuperseded([Device], by: UInt32)
+    /// What was kept for this device as a participant is void.
+    case participantGone(Device)
+    case memberAdded(UserID)
+    case peerAdded(PeerID, UserID)
+    case peerGone(PeerID)
+    case media(MediaCommand)
+    case setTimer(CallTimer, Timestamp)
+    case cancelTimer(CallTimer)
+    case ended
+  }
+
+  private(set) var items: [Item] = []
+
+  mutating func add(_ item: Item) { items.append(item) }
+
+  mutating func append(_ other: Outputs) { items += other.items }
+
+  mutating func event(_ body: EventBody, to audience: Audience) { items.append(.event(audience, body)) }
+
+  mutating func set(_ timer: CallTimer, at due: Timestamp) { items.append(.setTimer(timer, due)) }
+
+  mutating func cancel(_ timer: CallTimer) { items.append(.cancelTimer(timer)) }
+}

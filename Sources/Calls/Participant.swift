@@ -1,0 +1,55 @@
+import Contract
+import MediaModel
+
+/// A device in a call, from its join until it goes.
+struct Participant {
+  enum Signaling {
+    case up
+    case gone(since: Timestamp)
+  }
+
+  enum MediaLink {
+    /// Not yet, since joining.
+    case never
+    case up
+    /// Last heard then.
+    case gone(since: Timestamp)
+  }
+
+  let number: ParticipantNumber
+  let device: Device
+  let joinId: Base64Bytes
+  let peer: PeerID
+  let joinedAt: Timestamp
+  var signaling = Signaling.up
+  var media = MediaLink.never
+  var tracks: TrackTable
+  /// Of its first offer: another one is another PeerConnection (protocol section 6).
+  var fingerprint: CertificateFingerprint?
+
+  init(number: ParticipantNumber, joiner: Joiner, now: Timestamp) {
+    self.number = number
+    device = joiner.device
+    joinId = joiner.joinId
+    peer = joiner.peer
+    joinedAt = now
+    tracks = TrackTable(participant: number)
+  }
+
+  var isConnected: Bool { if case .up = media { true } else { false } }
+
+  /// Since when both signaling and media are gone; nil while one is there (rule 10).
+  var goneSince: Timestamp? {
+    switch (signaling, media) {
+    case (.up, _), (_, .up): nil
+    case (.gone(let signaling), .never): max(signaling, joinedAt)
+    case (.gone(let signaling), .gone(let media)): max(signaling, media)
+    }
+  }
+
+  var state: ParticipantState {
+    ParticipantState(
+      participant: number, device: device.device, joinId: joinId, connected: isConnected, held: false,
+      tracks: tracks.live.map(\.state))
+  }
+}

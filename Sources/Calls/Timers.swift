@@ -1,0 +1,95 @@
+import MediaModel
+
+/// The timers of all calls: a heap of due times whose cancelled entries are skipped, and thinned out when they are the most.
+struct Timers {
+  struct Key: Hashable {
+    var call: CallID
+    var timer: CallTimer
+  }
+
+  private struct Entry {
+    var due: Timestamp
+    /// Of two that are due at once the one set first goes first, so that runs repeat.
+    var order: UInt64
+    var key: Key
+
+    func isBefore(_ other: Entry) -> Bool { (due, order) < (other.due, other.order) }
+  }
+
+  private var running: [CallID: [CallTimer: UInt64]] = [:]
+  private var heap: [Entry] = []
+  private var order: UInt64 = 0
+  private(set) var count = 0
+
+  /// The earliest due time.
+  var next: Timestamp? { heap.first?.due }
+
+  /// Timers of one call that still run.
+  func count(of call: CallID) -> Int { running[call]?.count ?? 0 }
+
+  mutating func set(_ timer: CallTimer, of call: CallID, at due: Timestamp) {
+    order += 1
+    if running[call, default: [:]].updateValue(order, forKey: timer) == nil { count += 1 }
+    push(Entry(due: due, order: order, key: Key(call: call, timer: timer)))
+    settle()
+  }
+
+  mutating func cancel(_ timer: CallTimer, of call: CallID) {
+    guard running[call]?.removeValue(forKey: timer) != nil else { return }
+    count -= 1
+    settle()
+  }
+
+  mutating func cancelAll(of call: CallID) {
+    guard let gone = running.removeValue(forKey: call) else { return }
+    count -= gone.count
+    settle()
+  }
+
+  /// Takes the first timer that is due, or nil.
+  mutating func popDue(at now: Timestamp) -> Key? {
+    guard let first = heap.first, first.due <= now else { return nil }
+    running[first.key.call]?[first.key.timer] = nil
+    count -= 1
+    removeFirst()
+    settle()
+    return first.key
+  }
+
+  private func isRunning(_ entry: Entry) -> Bool { running[entry.key.call]?[entry.key.timer] == entry.order }
+
+  /// Keeps the invariant that the heap's first entry runs.
+  private mutating func settle() {
+    if heap.count > 64 + 2 * count {
+      let live = heap.filter(isRunning)
+      heap.removeAll(keepingCapacity: true)
+      for entry in live { push(entry) }
+    }
+    while let first = heap.first, !isRunning(first) { removeFirst() }
+  }
+
+  private mutating func push(_ entry: Entry) {
+    heap.append(entry)
+    var child = heap.count - 1
+    while child > 0, heap[child].isBefore(heap[(child - 1) / 2]) {
+      heap.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
+    }
+  }
+
+  private mutating func removeFirst() {
+    let last = heap.removeLast()
+    guard !heap.isEmpty else { return }
+    heap[0] = last
+    var parent = 0
+    while true {
+      var least = parent
+      for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && heap[child].isBefore(heap[least]) {
+        least = child
+      }
+      if least == parent { return }
+      heap.swapAt(parent, least)
+      parent = least
+    }
+  }
+}

@@ -1,0 +1,321 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+
+/// Rules 8 to 16 of protocol section 4.
+struct LifeRules {
+  let stage = Stage()
+
+  @Test func rule8TheInitiatorMayLeaveRejoinAndEnd() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob", "carol"])
+    try bob.accept(call)
+    try carol.accept(call)
+    #expect(alice.code(.leave(call)) == nil)
+    #expect(try bob.state(call).state == .active)
+    #expect(try alice.rejoin(call).participant == 4)
+    #expect(alice.code(.leave(call)) == nil)
+    #expect(alice.code(.end(call)) == nil, "also without being there")
+  }
+
+  @Test func rule8WhileNobodyHasJoinedItsLeaveCancelsAllRings() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob", "carol"])
+    #expect(alice.code(.leave(call)) == nil)
+    let events = bob.events()
+    #expect(events.contains(.callCancelled))
+    #expect(events.causes.prefix(2) == [.left, .cancelled])
+    #expect(events.ended?.reason == .cancelled)
+  }
+
+  @Test func rule8AndSoDoesItsGoingDisconnected() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"]) { $0.aloneSeconds = 60 }
+    alice.disconnect()
+    stage.advance(.milliseconds(14_999))
+    #expect(try bob.phase(of: "bob", in: call) == .ringing)
+    stage.advance(.milliseconds(1))
+    #expect(try bob.phase(of: "bob", in: call) == .cancelled)
+    stage.advance(.seconds(60))
+    #expect(bob.events().ended?.reason == .cancelled)
+  }
+
+  @Test(arguments: [
+    (["declined", "declined"], EndReason.declined), (["declined", "missed"], .noAnswer),
+    (["missed", "missed"], .noAnswer), (["declined", "cancelled"], .cancelled), (["cancelled", "missed"], .noAnswer),
+  ])
+  func rule9ACallThatNeverBecameActiveEnds(outcomes: [String], reason: EndReason) throws {
+    let alice = stage.connect("alice")
+    let others = [stage.connect("bob"), stage.connect("carol")]
+    let call = try alice.call(["bob", "carol"]) { $0.aloneSeconds = 7 }
+    for (other, outcome) in zip(others, outcomes) {
+      switch outcome {
+      case "declined": _ = other.ask(.decline(call, Decline()))
+      case "cancelled": _ = alice.ask(.cancel(call, Cancel(callees: [other.user])))
+      default: break
+      }
+    }
+    stage.advance(.seconds(40))
+    #expect(alice.events().ended == Ended(reason: reason, by: nil, seconds: 0))
+    #expect(others[0].events().ended?.reason == reason)
+  }
+
+  @Test func rule9ACallOfTwoEndsAtOnceWhenOneIsAlone() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let declined = try alice.call(["bob"])
+    _ = bob.ask(.decline(declined, Decline()))
+    #expect(alice.events().ended?.reason == .declined)
+    _ = bob.events()
+    let left = try alice.call(["bob"])
+    try bob.accept(left)
+    _ = alice.ask(.leave(left))
+    #expect(bob.events().ended?.reason == .allLeft)
+  }
+
+  @Test func rule9NotWhenAnotherWasInvited() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    _ = alice.ask(.invite(call, Invite(callees: [carol.user])))
+    _ = carol.ask(.decline(call, Decline()))
+    _ = bob.ask(.leave(call))
+    stage.advance(.milliseconds(119_999))
+    #expect(try alice.state(call).state == .active)
+    stage.advance(.milliseconds(1))
+    #expect(alice.events().ended?.reason == .allLeft)
+  }
+
+  @Test func rule9NobodyIsAloneWhileSomebodyRings() throws {
+    let alice = stage.connect("alice")
+    let call = try alice.call(["bob", "carol"])
+    #expect(stage.connect("bob").code(.accept(call, Join())) == .callNotFound)
+    let dave = stage.connect("dave")
+    stage.advance(.seconds(119))
+    _ = alice.ask(.invite(call, Invite(callees: [dave.user])))
+    stage.advance(.seconds(29))
+    #expect(try alice.state(call).state == .ringing)
+    stage.advance(.seconds(121))
+    #expect(alice.events().ended?.reason == .noAnswer)
+  }
+
+  @Test func rule9ACallExpires() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"]) { $0.maxHours = 2 }
+    try bob.accept(call)
+    stage.advance(.seconds(7_200))
+    #expect(alice.events().ended?.reason == .expired)
+    #expect(alice.code(.state(call)) == .callEnded)
+    #expect(stage.calls.timers.count(of: call) == 0)
+  }
+
+  @Test func rule10DisconnectedIsWhenBothHaveBeenGoneFor15Seconds() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob", "carol"]) { $0.awaySeconds = 40 }
+    try bob.accept(call)
+    try bob.connectMedia(call)
+    bob.disconnect()
+    stage.advance(.seconds(60))
+    #expect(try alice.phase(of: "bob", in: call) == .joined, "media goes on without signaling")
+    _ = alice.events()
+    try bob.loseMedia(call, silence: .seconds(6))
+    #expect(alice.events().causes == [.disconnected])
+    stage.advance(.milliseconds(8_999))
+    #expect(try alice.phase(of: "bob", in: call) == .joined)
+    stage.advance(.milliseconds(1))
+    #expect(try alice.phase(of: "bob", in: call) == .disconnected)
+    stage.advance(.seconds(40))
+    #expect(try alice.phase(of: "bob", in: call) == .left)
+    #expect(alice.events().causes == [.disconnected, .left])
+  }
+
+  @Test func rule10SilenceOlderThan15SecondsCountsAtOnce() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob", "carol"])
+    try bob.accept(call)
+    try bob.connectMedia(call)
+    bob.disconnect()
+    stage.advance(.seconds(60))
+    try bob.loseMedia(call, silence: .seconds(30))
+    #expect(try alice.phase(of: "bob", in: call) == .disconnected)
+  }
+
+  @Test func rule10MediaGoneAloneIsNotConnected() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    try bob.connectMedia(call)
+    #expect(alice.events().causes == [.accepted, .connected])
+    try bob.loseMedia(call)
+    guard case .member(let change)? = alice.events().last else { return #expect(Bool(false)) }
+    #expect(change.member.state == .joined && change.member.participants.map(\.connected) == [false])
+    stage.advance(.seconds(600))
+    #expect(try alice.phase(of: "bob", in: call) == .joined, "signaling is there")
+  }
+
+  @Test func rule10WithoutMediaAParticipantFails() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob", "carol"]) { $0.connectSeconds = 10 }
+    try alice.connectMedia(call)
+    try bob.accept(call)
+    try carol.accept(call)
+    try carol.connectMedia(call)
+    stage.advance(.seconds(10))
+    #expect(bob.events().causes.last == .failed)
+    #expect(try alice.phase(of: "bob", in: call) == .left)
+    #expect(try alice.phase(of: "carol", in: call) == .joined)
+  }
+
+  @Test func rule12RejoinGivesANewParticipantInOneStep() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    #expect(bob.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
+    let old = try bob.peer(in: call)
+    let again = stage.connect("bob")
+    #expect(stage.closed == [bob.session])
+    #expect(again.names().first == .callState)
+    _ = alice.events()
+    let joined = try again.rejoin(call)
+    #expect(joined.participant == 3)
+    #expect(joined.call.members[1].participants.map(\.participant) == [3])
+    let events = alice.events()
+    #expect(events.map(\.name) == [.trackRemoved, .callMember])
+    #expect(events.causes == [.rejoined])
+    #expect(again.names() == [.callState, .trackRemoved, .callMember])
+    #expect(stage.takeMedia().contains { if case .remove(old) = $0 { true } else { false } })
+  }
+
+  @Test func rule13BesideAConnectedOneThereIsNoOther() throws {
+    let alice = stage.connect("alice")
+    let phone = stage.connect("bob", "phone")
+    let tablet = stage.connect("bob", "tablet")
+    let call = try alice.call(["bob", "carol"])
+    try phone.accept(call)
+    #expect(tablet.code(.join(call, Join())) == .callAnsweredElsewhere)
+    #expect(tablet.code(.rejoin(call, Join())) == .callAnsweredElsewhere)
+    phone.disconnect()
+    stage.advance(.seconds(15))
+    #expect(try tablet.rejoin(call).participant == 3)
+    #expect(try alice.state(call).members[1].participants.map(\.device.text) == ["tablet"])
+  }
+
+  @Test func rule14ARepeatedJoinGetsTheFirstReplyAgain() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let first = try alice.started(["bob", "carol"], join: 1)
+    let accepted = try bob.accept(first.call.id, join: 2)
+    for client in [alice, bob] { _ = client.events() }
+    #expect(try alice.started(["bob", "carol"], join: 1) == first)
+    #expect(try bob.accept(first.call.id, join: 2) == accepted)
+    #expect(bob.code(.rejoin(first.call.id, Join(joinId: joinId(2)))) == .requestInvalid)
+    #expect(alice.events().isEmpty && bob.events().isEmpty)
+    _ = alice.ask(.end(first.call.id))
+    #expect(try alice.started(["bob", "carol"], join: 1) == first)
+    #expect(bob.code(.accept(first.call.id, Join(joinId: joinId(2)))) == .callEnded)
+  }
+
+  @Test func rule15AParticipantKeepsItsKeysAndOthersHearOfNewOnes() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"], join: 1)
+    try bob.accept(call)
+    _ = alice.events()
+    let list: KeyList = try alice.get(.listKeys(call))
+    var keys = alice.keys
+    keys[0].publicKey.bytes.append(1)
+    let registered: Registered = try alice.get(.registerDevice(RegisterDevice(name: nil, keys: keys)))
+    #expect(registered.fingerprint != list.list[0].fingerprint)
+    #expect(bob.names().last == .keysDevicesChanged)
+    #expect(try alice.get(.listKeys(call), as: KeyList.self).list == list.list)
+    _ = bob.events()
+    _ = alice.ask(.registerDevice(RegisterDevice(name: "new name", keys: keys)))
+    #expect(bob.events().isEmpty, "the same keys again are no change")
+  }
+
+  @Test func rule16TheFirstEventOnEachConnectionIsTheState() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob", mode: .individual)
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    let before = bob.deliveries()
+    bob.disconnect()
+    let again = stage.connect("bob", mode: .individual)
+    let after = again.deliveries()
+    #expect(after.first?.message.body.name == .callState)
+    #expect(after.dropFirst().prefix(before.count - 1).allSatisfy { $0.redelivered })
+    #expect(after.dropFirst().map(\.message.body.name) == [.callMember], "the ring is over")
+  }
+
+  @Test func aMemberWhoDeclinedMissedOrLeftMayJoin() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob", "carol"])
+    _ = bob.ask(.decline(call, Decline()))
+    #expect(bob.code(.rejoin(call, Join())) == .callNotJoined)
+    #expect(try bob.get(.listCalls, as: CallList.self).calls.map(\.id) == [call])
+    let joined: Joined = try bob.get(.join(call, Join()))
+    #expect(joined.participant == 2 && joined.call.state == .active)
+    #expect(alice.events().causes == [.declined, .joined])
+    #expect(bob.code(.leave(call)) == nil)
+    #expect(bob.code(.leave(call)) == .callNotJoined)
+    #expect(bob.code(.join(call, Join())) == nil)
+  }
+
+  @Test func aCallIsFull() throws {
+    let stage = Stage { $0.maximumParticipants = 2 }
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob", "carol"])
+    try bob.accept(call)
+    #expect(carol.code(.accept(call, Join())) == .callFull)
+    _ = bob.ask(.leave(call))
+    #expect(carol.code(.accept(call, Join())) == nil)
+  }
+
+  @Test func nothingIsLeftOfACall() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    stage.advance(.seconds(1))
+    _ = alice.ask(.end(call))
+    #expect(stage.calls.timers.count == 0 && stage.calls.calls.isEmpty && stage.calls.memberships.isEmpty)
+    #expect(stage.calls.peers.isEmpty && stage.calls.starts.isEmpty)
+  }
+}
+
+extension MediaOffer {
+  /// Sending sections by mid, VP8 or Opus, and as many receiving ones.
+  static func sending(
+    _ sections: [String: TrackSource], codec: String = "VP8", fingerprint: UInt8 = 1, direction: Direction = .sendonly
+  ) -> MediaOffer {
+    MediaOffer(
+      credentials: ICECredentials(fragment: "abcd", password: "secret"),
+      fingerprint: CertificateFingerprint(hash: "sha-256", digest: [fingerprint]), extensions: HeaderExtensionIDs(),
+      allowsMixedExtensions: false,
+      sections: sections.sorted { $0.key < $1.key }.map { mid, source in
+        Section(
+          mid: mid, kind: .media(source.kind), direction: direction,
+          formats: [
+            PayloadFormat(payloadType: 96, codec: source.kind == .video ? codec : "opus", clockRate: 90_000)
+          ])
+      })
+  }
+}

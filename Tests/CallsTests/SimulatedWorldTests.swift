@@ -1,0 +1,22 @@
+import Contract
+import Testing
+
+@testable import Calls
+
+struct SimulatedWorldTests {
+  /// Each seed is a world of its own; the one that fails is printed with what led to it.
+  @Test(arguments: 0..<10) func theRulesHoldWhateverHappens(batch: UInt64) {
+    var counts: [EventName: Int] = [:]
+    for seed in batch * 50..<(batch + 1) * 50 {
+      let world = SimulatedWorld(seed: seed)
+      if let failure = world.run(steps: 100) {
+        Issue.record("seed \(seed): \(failure)")
+        return
+      }
+      counts.merge(world.invariants.counts, uniquingKeysWith: +)
+    }
+    // A world in which nothing happens proves nothing.
+    let seldom = EventName.allCases.filter { counts[$0, default: 0] < 5 && $0 != .mediaSlots && $0 != .mediaNeed }
+    #expect(seldom.isEmpty)
+  }
+}

@@ -1,0 +1,215 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+
+/// The world around one `Calls` value, in virtual time: it reads every event and keeps every reply.
+final class Stage {
+  static let start = Timestamp(milliseconds: 1_790_000_000_000)
+
+  var calls: Calls
+  var now = Stage.start
+  private(set) var inbox: [SessionID: [EventDelivery]] = [:]
+  private(set) var closed: [SessionID] = []
+  private(set) var media: [MediaCommand] = []
+  private(set) var negotiations: [Negotiate] = []
+  private var replies: [String: Reply] = [:]
+  private var lastSession: UInt64 = 0
+  private var lastRequest = 0
+
+  init(_ change: (inout Calls.Configuration) -> Void = { _ in }) {
+    var configuration = Calls.Configuration()
+    change(&configuration)
+    var state: UInt64 = 7
+    calls = Calls(configuration: configuration, digest: Stage.digest) {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return state
+    }
+  }
+
+  typealias Reply = Calls.Reply
+
+  /// Stands for SHA-256: 32 bytes that differ when the input does.
+  static func digest(_ bytes: [UInt8]) -> [UInt8] {
+    var state: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    return (0..<32).map { place in
+      state = (state ^ UInt64(place)) &* 0x100_0000_01b3
+      return UInt8(truncatingIfNeeded: state >> 24)
+    }
+  }
+
+  // MARK: doing
+
+  func handle(_ command: Calls.Command) {
+    for effect in calls.handle(command, now: now) {
+      switch effect {
+      case .reply(_, let id, let reply): replies[id] = reply
+      case .event(let session, let delivery): inbox[session, default: []].append(delivery)
+      case .close(let session, _): closed.append(session)
+      case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
+      case .media(let command): media.append(command)
+      }
+    }
+  }
+
+  /// Lets time pass, timer by timer.
+  func advance(_ duration: Duration) {
+    let end = now + duration
+    while let deadline = calls.nextDeadline, deadline <= end {
+      now = max(now, deadline)
+      handle(.timeout)
+    }
+    now = end
+  }
+
+  /// A connection of a device, subscribed to its events; registers keys first unless told not to.
+  func connect(_ user: String, _ device: String = "phone", keys: Bool = true, mode: AckMode = .auto) -> Client {
+    lastSession += 1
+    let client = Client(
+      stage: self, session: SessionID(rawValue: lastSession),
+      device: Device(user: UserID(unchecked: user), device: DeviceID(unchecked: device)))
+    handle(.connect(client.session, Identity(device: client.device, name: user)))
+    if keys { _ = client.ask(.registerDevice(RegisterDevice(name: nil, keys: client.keys))) }
+    handle(.subscribe(client.session, .replies, .auto))
+    handle(.subscribe(client.session, .events, mode))
+    return client
+  }
+
+  func request(_ session: SessionID, _ make: (String) -> Calls.Command) -> Reply? {
+    lastRequest += 1
+    let id = "r\(lastRequest)"
+    handle(make(id))
+    return replies.removeValue(forKey: id)
+  }
+
+  func takeEvents(_ session: SessionID) -> [EventDelivery] { inbox.removeValue(forKey: session) ?? [] }
+  func takeMedia() -> [MediaCommand] {
+    defer { media = [] }
+    return media
+  }
+}
+
+/// One device's connection to the stage.
+struct Client {
+  let stage: Stage
+  let session: SessionID
+  let device: Device
+  var user: UserID { device.user }
+
+  var keys: [DeviceKey] {
+    let name = Array("\(user.text)/\(device.device.text)".utf8)
+    return [
+      DeviceKey(use: .wrap, alg: "HPKE-P256-SHA256-AES256GCM", publicKey: Base64Bytes(name + [1])),
+      DeviceKey(use: .sign, alg: "ES256", publicKey: Base64Bytes(name + [2])),
+    ]
+  }
+
+  func ask(_ request: Request) -> Calls.Reply {
+    stage.request(session) { .request(session, id: $0, request) } ?? .failed(RequestError(.internal, "no reply"))
+  }
+
+  func offer(_ call: CallID, _ offer: MediaOffer, _ tracks: [MediaRequest.Track]) -> RequestError.Code? {
+    if case .failed(let error)? = stage.request(session, { .offer(session, id: $0, call, offer, tracks) }) {
+      error.code
+    } else {
+      nil
+    }
+  }
+
+  /// The code of the error, nil when it went well.
+  func code(_ request: Request) -> RequestError.Code? {
+    if case .failed(let error) = ask(request) { error.code } else { nil }
+  }
+
+  func get<Body>(_ request: Request, as type: Body.Type = Body.self) throws -> Body {
+    let reply = ask(request)
+    guard case .ok(let body) = reply, let body = body as? Body else {
+      if case .failed(let error) = reply { throw error }
+      throw RequestError(.internal, "another reply")
+    }
+    return body
+  }
+
+  func call(
+    _ callees: [String], media: CallMedia = .video, join: UInt8? = nil, envelopes: [Envelope]? = nil,
+    policy change: (inout Policy) -> Void = { _ in }
+  ) throws -> CallID {
+    try started(callees, media: media, join: join, envelopes: envelopes, policy: change).call.id
+  }
+
+  func started(
+    _ callees: [String], media: CallMedia = .video, join: UInt8? = nil, envelopes: [Envelope]? = nil,
+    policy change: (inout Policy) -> Void = { _ in }
+  ) throws -> Joined {
+    var policy = Policy()
+    change(&policy)
+    return try get(
+      .start(
+        StartCall(
+          callees: callees.map { UserID(unchecked: $0) }, media: media, policy: policy,
+          joinId: join.map(joinId), envelopes: envelopes)))
+  }
+
+  @discardableResult
+  func accept(_ call: CallID, join: UInt8? = nil) throws -> Joined {
+    try get(.accept(call, Join(joinId: join.map(joinId))))
+  }
+
+  @discardableResult
+  func rejoin(_ call: CallID, join: UInt8? = nil) throws -> Joined {
+    try get(.rejoin(call, Join(joinId: join.map(joinId))))
+  }
+
+  func state(_ call: CallID) throws -> CallState { try get(.state(call)) }
+
+  func phase(of user: String, in call: CallID) throws -> MemberPhase? {
+    try state(call).members.first { $0.user.text == user }?.state
+  }
+
+  func disconnect() { stage.handle(.disconnect(session)) }
+
+  func acknowledge(_ seq: UInt64, accepted: Bool = true) {
+    stage.handle(.acknowledge(session, seq: seq, accepted: accepted))
+  }
+
+  /// The deliveries since the last look.
+  func deliveries() -> [EventDelivery] { stage.takeEvents(session) }
+  func events() -> [EventBody] { deliveries().map(\.message.body) }
+  func names() -> [EventName] { events().map(\.name) }
+
+  func envelope(for other: Client, epoch: UInt32, bytes: Int = 48) -> Envelope {
+    Envelope(
+      epoch: epoch, to: other.device, from: nil, alg: "HPKE-P256-SHA256-AES256GCM",
+      ciphertext: Base64Bytes([UInt8](repeating: 9, count: bytes)), sigAlg: "ES256",
+      signature: Base64Bytes([UInt8](repeating: 8, count: 64)))
+  }
+
+  func handOut(_ call: CallID, _ epoch: UInt32, to others: [Client]) throws -> KeysDelivered {
+    try get(.keys(call, HandOutKeys(epoch: epoch, envelopes: others.map { envelope(for: $0, epoch: epoch) })))
+  }
+
+  /// The peer that the server made for this device's place in a call; the last one made for the user.
+  func peer(in call: CallID) throws -> PeerID {
+    try #require(stage.calls.calls[call]?.member(user)?.participant?.peer)
+  }
+
+  func connectMedia(_ call: CallID) throws { stage.handle(.media(.connected(try peer(in: call)))) }
+  func loseMedia(_ call: CallID, silence: Duration = .seconds(5)) throws {
+    stage.handle(.media(.disconnected(try peer(in: call), silence: silence)))
+  }
+}
+
+func joinId(_ byte: UInt8) -> Base64Bytes { Base64Bytes([UInt8](repeating: byte, count: 16)) }
+
+extension [EventBody] {
+  var causes: [MemberCause] { compactMap { if case .member(let change) = $0 { change.cause } else { nil } } }
+  var rings: [Ring] { compactMap { if case .ring(let ring) = $0 { ring } else { nil } } }
+  var rotations: [Rotate] { compactMap { if case .rotate(let rotate) = $0 { rotate } else { nil } } }
+  var envelopes: [Envelope] { compactMap { if case .envelope(let envelope) = $0 { envelope } else { nil } } }
+  var switches: [UInt32] { compactMap { if case .switchKeys(let keys) = $0 { keys.epoch } else { nil } } }
+  var keyRequests: [KeyRequest] { compactMap { if case .keyRequest(let request) = $0 { request } else { nil } } }
+  var ended: Ended? { compactMap { if case .ended(let ended) = $0 { ended } else { nil } }.first }
+  func contains(_ name: EventName) -> Bool { contains { $0.name == name } }
+}
