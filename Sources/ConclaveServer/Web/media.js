@@ -1,0 +1,305 @@
+// One participant's PeerConnection: what is sent, the slots that receive, offers, and the way back from a lost path (protocol section 6).
+
+import { partsOf } from './frames.js';
+
+const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
+const MAX_VIDEO_SLOTS = 9;
+const DISCONNECTED_MS = 3_000; // ICE may come back by itself; after this it is restarted
+const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
+const SEEN_MS = 2_500; // two reports of the worker
+const LEVEL_MS = 400;
+const SPEAKING_LEVEL = 0.015;
+const SPEAKING_HOLD_MS = 900;
+
+const maxBitrates = { camera: 1_000_000, screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
+const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
+
+export const isSupported = () =>
+  typeof RTCPeerConnection === 'function' && typeof RTCRtpScriptTransform === 'function' && Boolean(crypto.subtle);
+
+/** The worker that seals and opens frames, once it listens. */
+export function startWorker() {
+  const worker = new Worker(new URL('./sframe-worker.js', import.meta.url), { type: 'module' });
+  return new Promise((resolve, reject) => {
+    worker.addEventListener('message', () => resolve(worker), { once: true });
+    worker.addEventListener('error', () => reject(new Error('The encryption worker did not start.')), { once: true });
+  });
+}
+
+/** VP8 before what else the worker can open; nothing that it can't. */
+function preferVP8(transceiver) {
+  const { codecs } = RTCRtpReceiver.getCapabilities('video');
+  const named = (name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${name}`);
+  transceiver.setCodecPreferences([...named('vp8'), ...named('vp9'), ...named('rtx')]);
+}
+
+/**
+ * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames that did not
+ * open) with `{count}`, and `lost`: only a new join helps.
+ */
+export class Media extends EventTarget {
+  #pc;
+  #worker;
+  #request;
+  #senders = new Map();
+  #slots = [];
+  #wanted = { audio: 0, video: 0 };
+  #negotiation;
+  #isStale = false;
+  #hasOffered = false;
+  #restartICE = false;
+  #restarts = 0;
+  #disconnectTimer;
+  #levelTimer;
+  #heard = new Map();
+  #isClosed = false;
+
+  /** `request(body)` sends to `/app/calls/{id}/media`; the worker is this connection's own. */
+  constructor({ ice, worker, request }) {
+    super();
+    this.#worker = worker;
+    this.#request = request;
+    this.#pc = new RTCPeerConnection({ bundlePolicy: 'max-bundle', iceServers: ice?.servers ?? [] });
+    this.#pc.addEventListener('iceconnectionstatechange', () => this.#pathChanged());
+    this.#pc.addEventListener('connectionstatechange', () => {
+      if (this.#pc.connectionState === 'failed') this.#restart();
+      this.dispatchEvent(new Event('connection'));
+    });
+    worker.addEventListener('message', ({ data }) => this.#fromWorker(data));
+    this.#levelTimer = setInterval(() => this.#measureLevels(), LEVEL_MS);
+  }
+
+  get connection() {
+    return this.#pc.connectionState;
+  }
+
+  /** Audio of all slots, for the page to play. */
+  get audioTracks() {
+    return this.#slots.filter(({ kind }) => kind === 'audio').map(({ transceiver }) => transceiver.receiver.track);
+  }
+
+  /** The video that opened lately as track `n` of `participant`, if any. */
+  videoOf(participant, n) {
+    const slot = this.#slots.find(
+      (other) => other.kind === 'video' && other.participant === participant && other.n === n && isRecent(other),
+    );
+    return slot?.transceiver.receiver.track;
+  }
+
+  /** Who is speaking: participants whose opened audio is loud now. 0 stands for this device. */
+  get speaking() {
+    const now = performance.now();
+    return new Set([...this.#heard].filter(([, at]) => now - at < SPEAKING_HOLD_MS).map(([participant]) => participant));
+  }
+
+  /** The track id `participant.n` of a source that is sent now. */
+  trackID(source) {
+    return this.#senders.get(source)?.track;
+  }
+
+  /** Sends `track` as `source`; replaces what was sent as it before. Does not negotiate. */
+  async send(source, track) {
+    const sender = this.#senders.get(source);
+    if (!sender) {
+      this.#addSender(source, track);
+      return;
+    }
+    sender.isActive = true;
+    sender.transceiver.direction = 'sendonly';
+    await sender.transceiver.sender.replaceTrack(track);
+    this.#worker.postMessage({ type: 'key-frame', name: source });
+  }
+
+  /** Sends nothing as `source` for now; the track stays (a muted camera). */
+  async pause(source) {
+    await this.#senders.get(source)?.transceiver.sender.replaceTrack(null);
+  }
+
+  /** The track of `source` is gone with the next offer. */
+  async remove(source) {
+    const sender = this.#senders.get(source);
+    if (!sender) return;
+    sender.isActive = false;
+    sender.replaces = false;
+    sender.transceiver.direction = 'inactive';
+    await sender.transceiver.sender.replaceTrack(null);
+  }
+
+  isSending(source) {
+    return this.#senders.get(source)?.isActive ?? false;
+  }
+
+  /** The next offer says that this screen takes the place of another's. */
+  replaceOthers(source) {
+    this.#senders.get(source).replaces = true;
+  }
+
+  /** At least so many slots there are to be after the next offer. Answers whether that calls for one now. */
+  want({ audio, video }) {
+    this.#wanted.audio = Math.max(this.#wanted.audio, Math.min(audio, MAX_AUDIO_SLOTS));
+    this.#wanted.video = Math.max(this.#wanted.video, video);
+    return this.#hasOffered && (this.#missing('audio') > 0 || this.#missing('video') > 0);
+  }
+
+  /** As `want`: a slot for each of `tracks`, as far as the server need not ask for them. */
+  wantFor(tracks) {
+    const count = (kind) => tracks.filter((track) => track.kind === kind).length;
+    return this.want({ audio: count('audio'), video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
+  }
+
+  /** Brings the server's answer to what is wanted now; what changes meanwhile goes into one more offer. */
+  negotiate() {
+    this.#isStale = true;
+    this.#negotiation ??= this.#negotiateWhileStale().finally(() => {
+      this.#negotiation = undefined;
+    });
+    return this.#negotiation;
+  }
+
+  close() {
+    this.#isClosed = true;
+    clearInterval(this.#levelTimer);
+    clearTimeout(this.#disconnectTimer);
+    this.#pc.close();
+    this.#worker.terminate();
+  }
+
+  #addSender(source, track) {
+    const kind = kindOf(source);
+    const sendEncodings = [{ maxBitrate: maxBitrates[source] }];
+    const transceiver = this.#pc.addTransceiver(track ?? kind, { direction: 'sendonly', sendEncodings });
+    const options = { operation: 'seal', name: source, isVideo: kind === 'video' };
+    transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
+    if (kind === 'video') preferVP8(transceiver);
+    this.#senders.set(source, { transceiver, isActive: true, replaces: false, track: undefined });
+  }
+
+  #addSlot(kind) {
+    const transceiver = this.#pc.addTransceiver(kind, { direction: 'recvonly' });
+    const name = `slot-${this.#slots.length}`;
+    const options = { operation: 'open', name, isVideo: kind === 'video' };
+    transceiver.receiver.transform = new RTCRtpScriptTransform(this.#worker, options);
+    if (kind === 'video') preferVP8(transceiver);
+    this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, seenAt: -Infinity });
+  }
+
+  #missing(kind) {
+    return this.#wanted[kind] - this.#slots.filter((slot) => slot.kind === kind).length;
+  }
+
+  #fillSlots() {
+    // An offer needs a section: who sends nothing and finds nobody still offers to listen.
+    if (this.#senders.size === 0) this.want({ audio: 1, video: 1 });
+    for (const kind of ['audio', 'video']) {
+      while (this.#missing(kind) > 0) this.#addSlot(kind);
+    }
+    this.#hasOffered = true;
+    this.dispatchEvent(new Event('change'));
+  }
+
+  async #negotiateWhileStale() {
+    while (this.#isStale && !this.#isClosed) {
+      this.#isStale = false;
+      this.#fillSlots();
+      const iceRestart = this.#restartICE;
+      this.#restartICE = false;
+      await this.#pc.setLocalDescription(await this.#pc.createOffer({ iceRestart }));
+      try {
+        await this.#exchange();
+      } catch (error) {
+        this.#restartICE ||= iceRestart;
+        if (!this.#isClosed && this.#pc.signalingState === 'have-local-offer') {
+          await this.#pc.setLocalDescription({ type: 'rollback' });
+        }
+        throw error;
+      }
+    }
+  }
+
+  async #exchange() {
+    const active = [...this.#senders].filter(([, sender]) => sender.isActive);
+    const tracks = active.map(([source, { transceiver, replaces }]) => ({
+      mid: transceiver.mid,
+      source,
+      ...(replaces ? { replace: true } : {}),
+    }));
+    const answer = await this.#request({ sdp: this.#pc.localDescription.sdp, tracks });
+    if (this.#isClosed) return;
+    // Before the first packet can leave: a frame without its track's number is not sent.
+    for (const [source, sender] of this.#senders) {
+      const taken = answer.tracks.find(({ mid }) => mid === sender.transceiver.mid);
+      sender.track = sender.isActive ? taken?.track : undefined;
+      const n = sender.track ? Number(sender.track.split('.')[1]) : 0;
+      this.#worker.postMessage({ type: 'track', name: source, n });
+    }
+    await this.#pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+    this.dispatchEvent(new Event('change'));
+  }
+
+  #pathChanged() {
+    const state = this.#pc.iceConnectionState;
+    clearTimeout(this.#disconnectTimer);
+    if (state === 'connected' || state === 'completed') this.#restarts = 0;
+    if (state === 'disconnected') this.#disconnectTimer = setTimeout(() => this.#restart(), DISCONNECTED_MS);
+    if (state === 'failed') this.#restart();
+    this.dispatchEvent(new Event('connection'));
+  }
+
+  #restart() {
+    if (this.#isClosed || this.#restartICE) return;
+    if (this.#restarts >= RESTARTS) {
+      this.dispatchEvent(new Event('lost'));
+      return;
+    }
+    this.#restarts += 1;
+    this.#restartICE = true;
+    this.negotiate().catch(() => {}); // without the server: tried again when the connection to it is back
+  }
+
+  /** After the connection to the server came back: an offer that got no answer is made again. */
+  resume() {
+    const isDown = ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
+    if (isDown) this.#restartICE = true;
+    if (isDown || this.#isStale || this.#restartICE || this.#hasUnanswered) this.negotiate().catch(() => {});
+  }
+
+  get #hasUnanswered() {
+    return [...this.#senders.values()].some(({ isActive, track }) => isActive !== Boolean(track));
+  }
+
+  #fromWorker(message) {
+    const now = performance.now();
+    if (message.type === 'opened') {
+      const slot = this.#slots.find(({ name }) => name === message.name);
+      if (slot) Object.assign(slot, partsOf(message.kid), { seenAt: now });
+      this.dispatchEvent(new Event('change'));
+    } else if (message.type === 'report') {
+      let failures = 0;
+      for (const { name, opened, failed } of message.slots) {
+        const slot = this.#slots.find((other) => other.name === name);
+        if (!slot) continue;
+        if (opened > slot.opened) slot.seenAt = now;
+        failures += failed - slot.failed;
+        Object.assign(slot, { opened, failed });
+      }
+      if (failures > 0) this.dispatchEvent(new CustomEvent('failures', { detail: { count: failures } }));
+      this.dispatchEvent(new Event('change'));
+    }
+  }
+
+  /** Loudness after decryption, so that nobody but the speaker can make it up. */
+  async #measureLevels() {
+    if (this.#isClosed || this.#pc.connectionState !== 'connected') return;
+    const now = performance.now();
+    for (const report of (await this.#pc.getStats()).values()) {
+      if (report.kind !== 'audio' || !(report.audioLevel > SPEAKING_LEVEL)) continue;
+      if (report.type === 'media-source') this.#heard.set(0, now);
+      if (report.type !== 'inbound-rtp') continue;
+      const slot = this.#slots.find(({ transceiver }) => transceiver.receiver.track.id === report.trackIdentifier);
+      if (slot?.participant && isRecent(slot)) this.#heard.set(slot.participant, now);
+    }
+    this.dispatchEvent(new Event('speaking'));
+  }
+}
+
+const isRecent = ({ seenAt }) => performance.now() - seenAt < SEEN_MS;

@@ -1,0 +1,97 @@
+// The ring dialog: one ring at a time, with a soft tone.
+
+import { byID, joinNames, nameOf, setInitials, setText } from './dom.js';
+
+/** Two soft notes, again and again, until it is stopped. */
+class Tone {
+  #context;
+  #timer;
+
+  start() {
+    try {
+      this.#context = new AudioContext();
+    } catch {
+      return; // a browser without it rings silently
+    }
+    this.#chime();
+    this.#timer = setInterval(() => this.#chime(), 2_400);
+    navigator.vibrate?.([300, 200, 300]);
+  }
+
+  stop() {
+    clearInterval(this.#timer);
+    this.#context?.close();
+    this.#context = undefined;
+  }
+
+  #chime() {
+    const { currentTime: now, destination } = this.#context;
+    for (const [frequency, delay] of [[587.3, 0], [784, 0.22]]) {
+      const oscillator = this.#context.createOscillator();
+      const gain = this.#context.createGain();
+      oscillator.frequency.value = frequency;
+      gain.gain.setValueAtTime(0, now + delay);
+      gain.gain.linearRampToValueAtTime(0.12, now + delay + 0.04);
+      gain.gain.exponentialRampToValueAtTime(0.001, now + delay + 1.1);
+      oscillator.connect(gain).connect(destination);
+      oscillator.start(now + delay);
+      oscillator.stop(now + delay + 1.2);
+    }
+  }
+}
+
+export class RingDialog {
+  #dialog = byID('ring');
+  #tone = new Tone();
+  #waiting = [];
+  #shown;
+
+  /** `accept(ring, withCamera)` and `decline(ring)` are called when a button is pressed. */
+  constructor({ accept, decline, isInCall }) {
+    this.isInCall = isInCall;
+    const answer = (action) => () => {
+      const ring = this.#shown;
+      this.remove(ring);
+      action(ring);
+    };
+    byID('ring-accept-video').addEventListener('click', answer((ring) => accept(ring, true)));
+    byID('ring-accept-audio').addEventListener('click', answer((ring) => accept(ring, false)));
+    byID('ring-decline').addEventListener('click', answer(decline));
+    // Escape neither answers nor declines by accident.
+    this.#dialog.addEventListener('cancel', (event) => event.preventDefault());
+  }
+
+  get current() {
+    return this.#shown;
+  }
+
+  add(ring) {
+    this.#waiting.push(ring);
+    this.#next();
+  }
+
+  remove(ring) {
+    this.#waiting = this.#waiting.filter((other) => other.call !== ring.call);
+    if (this.#shown?.call !== ring.call) return;
+    this.#shown = undefined;
+    this.#tone.stop();
+    this.#dialog.close();
+    this.#next();
+  }
+
+  #next() {
+    if (this.#shown || this.#waiting.length === 0) return;
+    const ring = this.#waiting.shift();
+    this.#shown = ring;
+    const from = nameOf(ring.members.find(({ user }) => user === ring.from) ?? { user: ring.from });
+    const others = ring.members.filter(({ user, state }) => user !== ring.from && state === 'joined').map(nameOf);
+    setInitials(byID('ring-avatar'), from);
+    setText(byID('ring-title'), `${from} is calling`);
+    const kind = ring.media === 'video' ? 'Video call' : 'Audio call';
+    const company = others.length > 0 ? ` with ${joinNames(others)}` : '';
+    const consequence = this.isInCall() ? '. Answering leaves your present call.' : '';
+    setText(byID('ring-text'), `${kind}${company}${consequence}`);
+    this.#dialog.showModal();
+    this.#tone.start();
+  }
+}

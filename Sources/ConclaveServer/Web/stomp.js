@@ -1,0 +1,306 @@
+// STOMP 1.2 over WebSocket: requests become promises, events are acknowledged one by one, a lost connection comes back.
+
+const HEART_BEAT_MS = 10_000;
+const SILENCE_MS = 25_000; // two heart-beats and a slow network
+const CONNECT_MS = 10_000;
+const REQUEST_MS = 15_000;
+const BACK_OFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000];
+
+const escapes = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', ':': '\\c' };
+const unescapes = { '\\\\': '\\', '\\n': '\n', '\\r': '\r', '\\c': ':' };
+const escape = (text) => String(text).replace(/[\\\n\r:]/g, (character) => escapes[character]);
+const unescape = (text) =>
+  text.replace(/\\[^]?/g, (pair) => {
+    if (!(pair in unescapes)) throw new SyntaxError('STOMP: unknown escape');
+    return unescapes[pair];
+  });
+
+/** A frame as text. CONNECT's headers are not escaped (STOMP 1.2, "Value Encoding"). */
+export function encodeFrame(command, headers, body = '') {
+  const plain = command === 'CONNECT';
+  const lines = Object.entries(headers)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => (plain ? `${name}:${value}` : `${escape(name)}:${escape(value)}`));
+  if (body) lines.push(`content-length:${new TextEncoder().encode(body).length}`);
+  return `${command}\n${lines.join('\n')}\n\n${body}\0`;
+}
+
+/** Reads the one frame of a message; undefined for a heart-beat. Of a repeated header the first counts. */
+export function decodeFrame(text) {
+  const start = text.search(/[^\r\n]/);
+  if (start < 0) return undefined;
+  const end = text.lastIndexOf('\0');
+  const head = /\r?\n\r?\n/.exec(text.slice(start));
+  if (end < 0 || !head) throw new SyntaxError('STOMP: not a whole frame');
+  const [command, ...lines] = text.slice(start, start + head.index).split(/\r?\n/);
+  const headers = {};
+  for (const line of lines) {
+    const colon = line.indexOf(':');
+    if (colon < 1) throw new SyntaxError('STOMP: a header without a colon');
+    const decode = command === 'CONNECTED' ? (value) => value : unescape;
+    const name = decode(line.slice(0, colon));
+    if (!Object.hasOwn(headers, name)) headers[name] = decode(line.slice(colon + 1));
+  }
+  return { command, headers, body: text.slice(start + head.index + head[0].length, end) };
+}
+
+/** A request that failed: `code` of protocol section 9, or `connection-lost`, `timeout`. */
+export class RequestError extends Error {
+  constructor({ code, message, ...details }) {
+    super(message);
+    this.name = 'RequestError';
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/**
+ * One device's connection to the server.
+ *
+ * `credentials(refused)` brings `{token, device}`; `refused` says that the last token was not taken.
+ * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused` or `replaced` (it does not).
+ * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged. `prepare()`, if set, runs first on each connection.
+ */
+export class StompConnection extends EventTarget {
+  #url;
+  #credentials;
+  #onEvent;
+  #now;
+  #socket;
+  #attempt = 0;
+  #timers = new Set();
+  #requests = new Map();
+  #waiting = [];
+  #nextID = 1;
+  #isOpen = false;
+  #isReady = false;
+  #isWanted = false;
+  #wasRefused = false;
+  #heardAt = 0;
+  #spokeAt = 0;
+  #beatMs = 0;
+
+  constructor({ url, credentials, onEvent, now = () => performance.now() }) {
+    super();
+    this.#now = now;
+    this.#url = url;
+    this.#credentials = credentials;
+    this.#onEvent = onEvent;
+  }
+
+  get isOpen() {
+    return this.#isOpen;
+  }
+
+  connect() {
+    if (this.#isWanted) return;
+    this.#isWanted = true;
+    this.#open();
+  }
+
+  /** Ends the connection for good. */
+  close() {
+    this.#isWanted = false;
+    if (this.#isOpen) this.#send('DISCONNECT', {});
+    this.#drop('closed');
+  }
+
+  /** Called when the network is said to be back: does not wait for the next try. */
+  hurry() {
+    if (this.#isWanted && !this.#socket) this.#open();
+  }
+
+  /** Sends a request and brings the reply's body. While there is no connection it waits for one, at most `REQUEST_MS`. */
+  request(destination, body = {}) {
+    return new Promise((resolve, reject) => {
+      const id = `r${this.#nextID++}`;
+      const timer = setTimeout(() => {
+        this.#requests.delete(id);
+        this.#waiting = this.#waiting.filter((entry) => entry.id !== id);
+        reject(new RequestError({ code: 'timeout', message: 'The server did not answer.' }));
+      }, REQUEST_MS);
+      const settle = (action) => (value) => {
+        clearTimeout(timer);
+        action(value);
+      };
+      const entry = { id, destination, text: JSON.stringify(body), resolve: settle(resolve), reject: settle(reject) };
+      if (this.#isReady) this.#submit(entry);
+      else this.#waiting.push(entry);
+    });
+  }
+
+  /** Requests made before the connection was ready go out now, behind those that `prepare` makes. */
+  async #becomeReady(socket) {
+    await this.prepare?.();
+    if (socket !== this.#socket) return;
+    this.#isReady = true;
+    this.#attempt = 0;
+    for (const entry of this.#waiting.splice(0)) this.#submit(entry);
+    this.dispatchEvent(new CustomEvent('ready'));
+  }
+
+  /** Like `request`, on the connection that is open now, before others may speak. For `prepare` alone. */
+  requestFirst(destination, body) {
+    return new Promise((resolve, reject) => {
+      this.#submit({ id: `r${this.#nextID++}`, destination, text: JSON.stringify(body), resolve, reject });
+    });
+  }
+
+  #submit(entry) {
+    this.#requests.set(entry.id, entry);
+    const headers = { destination: entry.destination, 'request-id': entry.id, 'content-type': 'application/json' };
+    this.#send('SEND', headers, entry.text);
+  }
+
+  async #open() {
+    this.#clearTimers();
+    const socket = new WebSocket(this.#url, ['v12.stomp']);
+    this.#socket = socket;
+    let credentials;
+    socket.onmessage = ({ data }) => this.#receive(socket, data);
+    socket.onclose = () => this.#lost(socket);
+    this.#after(CONNECT_MS, () => this.#lost(socket));
+    const opened = new Promise((resolve) => {
+      socket.onopen = resolve;
+    });
+    try {
+      credentials = await this.#credentials(this.#wasRefused);
+    } catch (error) {
+      if (socket !== this.#socket) return;
+      if (error.isFinal) this.#finish('refused', error.message);
+      else this.#lost(socket);
+      return;
+    }
+    await opened;
+    if (socket !== this.#socket) return;
+    this.#send('CONNECT', {
+      'accept-version': '1.2',
+      host: new URL(this.#url).hostname,
+      'heart-beat': `${HEART_BEAT_MS},${HEART_BEAT_MS}`,
+      passcode: credentials.token,
+      device: credentials.device,
+    });
+  }
+
+  #receive(socket, data) {
+    if (socket !== this.#socket) return;
+    this.#heardAt = this.#now();
+    // Answering a beat with a beat keeps a tab alive whose timers the browser has slowed down.
+    if (this.#beatMs && this.#heardAt - this.#spokeAt > this.#beatMs * 0.4) this.#beat();
+    let frame;
+    try {
+      frame = decodeFrame(data);
+    } catch {
+      this.#lost(socket);
+      return;
+    }
+    if (frame?.command === 'CONNECTED') this.#connected(socket, frame.headers);
+    else if (frame?.command === 'MESSAGE') this.#message(socket, frame);
+    else if (frame?.command === 'ERROR') this.#error(socket, frame.headers.message ?? '');
+  }
+
+  #connected(socket, headers) {
+    this.#clearTimers();
+    this.#isOpen = true;
+    this.#wasRefused = false;
+    const [theirs, wanted] = (headers['heart-beat'] ?? '0,0').split(',').map(Number);
+    this.#beatMs = wanted ? Math.max(HEART_BEAT_MS, wanted) : 0;
+    if (this.#beatMs) this.#every(this.#beatMs * 0.45, () => this.#beatWhenDue());
+    if (theirs) this.#every(5_000, () => this.#now() - this.#heardAt > SILENCE_MS && this.#lost(socket));
+    this.#send('SUBSCRIBE', { id: 'replies', destination: '/user/queue/replies', ack: 'auto' });
+    this.dispatchEvent(new CustomEvent('open', { detail: headers }));
+    this.#send('SUBSCRIBE', { id: 'events', destination: '/user/queue/events', ack: 'client-individual' });
+    this.#becomeReady(socket).catch(() => this.#lost(socket));
+  }
+
+  #message(socket, { headers, body }) {
+    if (headers.subscription === 'replies') {
+      const entry = this.#requests.get(headers['request-id']);
+      this.#requests.delete(headers['request-id']);
+      const value = JSON.parse(body || '{}');
+      if (headers.status === 'ok') entry?.resolve(value);
+      else entry?.reject(new RequestError(value.error));
+      return;
+    }
+    const event = {
+      name: headers.event,
+      seq: Number(headers.seq),
+      redelivered: headers.redelivered === 'true',
+      body: JSON.parse(body || '{}'),
+    };
+    Promise.resolve(this.#onEvent(event)).then((isTaken) => {
+      if (socket === this.#socket && this.#isOpen) this.#send(isTaken ? 'ACK' : 'NACK', { id: headers.ack });
+    });
+  }
+
+  #error(socket, message) {
+    if (message === 'replaced by a newer connection') this.#finish('replaced');
+    else if (message.startsWith('Bad CONNECT') && this.#wasRefused) this.#finish('refused', 'The token was not accepted.');
+    else {
+      this.#wasRefused = message.startsWith('Bad CONNECT') || message === 'token expired';
+      this.#lost(socket);
+    }
+  }
+
+  #finish(reason, message) {
+    this.#isWanted = false;
+    this.#drop(reason, message);
+  }
+
+  #lost(socket) {
+    if (socket !== this.#socket) return;
+    this.#drop('lost');
+    if (!this.#isWanted) return;
+    const wait = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
+    this.#attempt += 1;
+    this.#after(wait * (0.75 + Math.random() / 2), () => this.#open());
+  }
+
+  #drop(reason, message) {
+    this.#clearTimers();
+    const socket = this.#socket;
+    this.#socket = undefined;
+    this.#isOpen = false;
+    this.#isReady = false;
+    this.#beatMs = 0;
+    socket?.close();
+    const error = new RequestError({ code: 'connection-lost', message: 'The connection to the server was lost.' });
+    for (const entry of this.#requests.values()) entry.reject(error);
+    this.#requests.clear();
+    if (reason !== 'lost') for (const entry of this.#waiting.splice(0)) entry.reject(error);
+    this.dispatchEvent(new CustomEvent('closed', { detail: { reason, message } }));
+  }
+
+  #send(command, headers, body) {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#spokeAt = this.#now();
+    this.#socket.send(encodeFrame(command, headers, body));
+  }
+
+  #beatWhenDue() {
+    if (this.#now() - this.#spokeAt > this.#beatMs * 0.4) this.#beat();
+  }
+
+  #beat() {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#spokeAt = this.#now();
+    this.#socket.send('\n');
+  }
+
+  #after(ms, action) {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      action();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  #every(ms, action) {
+    this.#timers.add(setInterval(action, ms));
+  }
+
+  #clearTimers() {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#timers.clear();
+  }
+}

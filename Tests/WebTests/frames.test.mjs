@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { FrameKeys, clearBytes, kidOf } = await load('frames.js');
+
+const frame = Uint8Array.from({ length: 40 }, (_, i) => i * 3 + 1); // an odd first byte: no VP8 key frame
+const sender = (participant) => ({
+  participant,
+  fingerprint: new Uint8Array(32).fill(participant),
+  joinId: new Uint8Array(16).fill(participant),
+});
+
+async function epoch(number, senders = [sender(1), sender(2)], fill = number) {
+  const secret = await crypto.subtle.importKey('raw', new Uint8Array(32).fill(fill), 'HKDF', false, ['deriveBits']);
+  return { epoch: number, call: 'call', listHash: new Uint8Array(32), secret, senders };
+}
+
+async function pair(number = 1) {
+  const [alice, bob] = [new FrameKeys(), new FrameKeys()];
+  alice.participant = 1;
+  bob.participant = 2;
+  for (const keys of [alice, bob]) {
+    keys.install(await epoch(number));
+    keys.switchTo(number);
+  }
+  return { alice, bob };
+}
+
+test('a frame goes from one to the other with its clear bytes in front', async () => {
+  const { alice, bob } = await pair();
+  const sealed = await alice.seal(2, frame, 3);
+  assert.deepEqual(sealed.subarray(0, 3), frame.subarray(0, 3));
+  const found = bob.inspect(sealed, 3);
+  assert.equal(found.kid, kidOf(1, 2, 1));
+  assert.deepEqual(await bob.open(sealed, 3, found), frame);
+});
+
+test('no counter comes twice under one KID', async () => {
+  const { alice, bob } = await pair();
+  const sealed = await Promise.all(Array.from({ length: 20 }, () => alice.seal(1, frame, 0)));
+  const counters = sealed.map((data) => bob.inspect(data, 0).header.counter);
+  assert.equal(new Set(counters).size, 20);
+});
+
+test('a frame opens once, in whatever slot it comes', async () => {
+  const { alice, bob } = await pair();
+  const sealed = await alice.seal(1, frame, 0);
+  const attempts = [0, 1].map(() => bob.open(sealed, 0, bob.inspect(sealed, 0)));
+  const settled = await Promise.allSettled(attempts);
+  assert.deepEqual(settled.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+  assert.equal(settled.find(({ reason }) => reason).reason.reason, 'replay');
+});
+
+test('a forged frame does not move the replay window', async () => {
+  const { alice, bob } = await pair();
+  const first = await alice.seal(1, frame, 0);
+  for (let i = 0; i < 3; i += 1) await alice.seal(1, frame, 0);
+  const forged = await alice.seal(1, frame, 0);
+  forged[forged.length - 1] ^= 1;
+  await assert.rejects(() => bob.open(forged, 0, bob.inspect(forged, 0)), { reason: 'authentication' });
+  assert.deepEqual(await bob.open(first, 0, bob.inspect(first, 0)), frame);
+});
+
+test('without a key, a track number or its clear bytes nothing is sent', async () => {
+  const { alice } = await pair();
+  assert.equal(await new FrameKeys().seal(1, frame, 0), undefined);
+  assert.equal(await alice.seal(0, frame, 0), undefined);
+  assert.equal(await alice.seal(1, frame.subarray(0, 2), 3), undefined);
+});
+
+test('another secret, or a list that somebody is not on, opens nothing', async () => {
+  const { alice } = await pair();
+  const sealed = await alice.seal(1, frame, 0);
+  const stranger = new FrameKeys();
+  stranger.install(await epoch(1, [sender(1)], 9));
+  await assert.rejects(() => stranger.open(sealed, 0, stranger.inspect(sealed, 0)), { reason: 'authentication' });
+  const other = new FrameKeys();
+  other.install(await epoch(1, [sender(2)]));
+  assert.equal(other.inspect(sealed, 0).isKnown, false);
+});
+
+test('the epoch before opens frames until it is forgotten', async () => {
+  const { alice, bob } = await pair();
+  const old = await Promise.all([alice.seal(1, frame, 0), alice.seal(1, frame, 0)]);
+  bob.install(await epoch(2));
+  bob.switchTo(2);
+  assert.deepEqual(await bob.open(old[0], 0, bob.inspect(old[0], 0)), frame);
+  bob.forgetBefore(2);
+  assert.equal(bob.inspect(old[1], 0).isKnown, false);
+});
+
+test('sending never goes back to a lower epoch, nor to one without a key', async () => {
+  const { alice } = await pair();
+  alice.install(await epoch(2));
+  alice.switchTo(2);
+  alice.switchTo(1);
+  alice.switchTo(3);
+  assert.equal(alice.sendingEpoch, 2);
+});
+
+test('VP8 leaves 10 bytes of a key frame clear and 3 of another; Opus and VP9 none', () => {
+  assert.equal(clearBytes(Uint8Array.of(0x10), true, 'video/VP8'), 10);
+  assert.equal(clearBytes(Uint8Array.of(0x11), true, 'video/VP8'), 3);
+  assert.equal(clearBytes(Uint8Array.of(0x10), true, 'video/VP9'), 0);
+  assert.equal(clearBytes(Uint8Array.of(0x10), false, 'audio/opus'), 0);
+});
+
+test('noise is refused, never an exception of another kind', async () => {
+  const { bob } = await pair();
+  let seed = 0x2545f491;
+  const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
+  for (let i = 0; i < 5_000; i += 1) {
+    const data = Uint8Array.from({ length: next() % 60 }, () => next() >>> 24);
+    try {
+      const found = bob.inspect(data, i % 2 ? 3 : 0);
+      if (found.isKnown) await bob.open(data, i % 2 ? 3 : 0, found);
+    } catch (error) {
+      assert.ok(['header', 'replay', 'authentication', 'unknown-key'].includes(error.reason), String(error));
+    }
+  }
+});

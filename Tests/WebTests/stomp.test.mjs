@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { StompConnection, decodeFrame, encodeFrame } = await load('stomp.js');
+
+/** A WebSocket whose other end is the test. */
+class Socket {
+  static OPEN = 1;
+  static all = [];
+  readyState = 0;
+  frames = [];
+
+  constructor(url, protocols) {
+    Object.assign(this, { url, protocols });
+    Socket.all.push(this);
+    queueMicrotask(() => {
+      this.readyState = 1;
+      this.onopen();
+    });
+  }
+
+  send(text) {
+    const frame = decodeFrame(text);
+    if (frame) this.frames.push(frame);
+    this.onframe?.(frame);
+  }
+
+  close() {
+    this.readyState = 3;
+  }
+
+  say(command, headers, body) {
+    this.onmessage({ data: encodeFrame(command, headers, body) });
+  }
+}
+globalThis.WebSocket = Socket;
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+async function connected(options = {}) {
+  const events = [];
+  const stomp = new StompConnection({
+    url: 'ws://host:8080/stomp',
+    credentials: async () => ({ token: 't', device: 'd' }),
+    onEvent: async (event) => (events.push(event), event.name !== 'bad'),
+    ...options,
+  });
+  stomp.connect();
+  await soon();
+  const socket = Socket.all.at(-1);
+  socket.say('CONNECTED', { version: '1.2', 'user-name': 'alice', device: 'd', 'heart-beat': '0,0' });
+  await soon();
+  return { stomp, socket, events };
+}
+
+test('headers are escaped and come back, and the first of a repeated one counts', () => {
+  const headers = { destination: '/a', odd: 'a:b\\c\nd\r' };
+  assert.deepEqual(decodeFrame(encodeFrame('SEND', headers, '{"ü":1}')), {
+    command: 'SEND',
+    headers: { ...headers, 'content-length': '8' },
+    body: '{"ü":1}',
+  });
+  assert.equal(decodeFrame('MESSAGE\na:1\na:2\n\n\0').headers.a, '1');
+  assert.equal(decodeFrame('MESSAGE\r\na:1\r\n\r\nbody\0\n').body, 'body');
+  assert.equal(decodeFrame('\n'), undefined);
+});
+
+test('what is not a frame is an error', () => {
+  for (const text of ['MESSAGE\na:1\n\n', 'MESSAGE\0', 'MESSAGE\nno colon\n\n\0', 'MESSAGE\na:\\t\n\n\0']) {
+    assert.throws(() => decodeFrame(text), SyntaxError, text);
+  }
+});
+
+test('CONNECT carries the token and the device, then both queues are subscribed', async () => {
+  const { socket, stomp } = await connected();
+  assert.deepEqual(socket.protocols, ['v12.stomp']);
+  const [connect, ...subscriptions] = socket.frames;
+  const expected = { 'accept-version': '1.2', host: 'host', 'heart-beat': '10000,10000', passcode: 't', device: 'd' };
+  assert.deepEqual(connect.headers, expected);
+  const queues = subscriptions.map(({ headers }) => [headers.destination, headers.ack]);
+  assert.deepEqual(queues, [['/user/queue/replies', 'auto'], ['/user/queue/events', 'client-individual']]);
+  stomp.close();
+});
+
+test('replies settle the request that they belong to', async () => {
+  const { socket, stomp } = await connected();
+  const [first, second] = [stomp.request('/app/a', { x: 1 }), stomp.request('/app/b')];
+  const [a, b] = socket.frames.slice(-2);
+  assert.equal(a.body, '{"x":1}');
+  const reply = (frame, status) => ({ subscription: 'replies', 'request-id': frame.headers['request-id'], status });
+  socket.say('MESSAGE', reply(b, 'error'), '{"error":{"code":"call.not-found","message":"no","field":"x"}}');
+  socket.say('MESSAGE', reply(a, 'ok'), '{"y":2}');
+  assert.deepEqual(await first, { y: 2 });
+  await assert.rejects(second, { code: 'call.not-found', details: { field: 'x' } });
+  stomp.close();
+});
+
+test('each event is acknowledged once it is handled, an envelope that did not open is not', async () => {
+  const { socket, stomp, events } = await connected();
+  const event = (name, seq) => ({ subscription: 'events', event: name, seq, ack: `a${seq}`, redelivered: seq === 1 });
+  socket.say('MESSAGE', event('good', 1), '{"at":5}');
+  socket.say('MESSAGE', event('bad', 2), '{}');
+  await soon();
+  assert.deepEqual(events[0], { name: 'good', seq: 1, redelivered: true, body: { at: 5 } });
+  const answers = socket.frames.slice(-2).map(({ command, headers }) => [command, headers.id]);
+  assert.deepEqual(answers, [['ACK', 'a1'], ['NACK', 'a2']]);
+  stomp.close();
+});
+
+test('after a loss it connects again, and what waited is sent', async () => {
+  const { socket, stomp } = await connected();
+  const lost = stomp.request('/app/a');
+  socket.onclose();
+  await assert.rejects(lost, { code: 'connection-lost' });
+  const waiting = stomp.request('/app/b');
+  while (Socket.all.at(-1) === socket) await soon();
+  const next = Socket.all.at(-1);
+  await soon();
+  next.say('CONNECTED', { 'heart-beat': '0,0' });
+  await soon();
+  assert.equal(next.frames.at(-1).headers.destination, '/app/b');
+  waiting.catch(() => {});
+  stomp.close();
+});
+
+test('what has to be said first goes before requests that wait', async () => {
+  const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true });
+  stomp.prepare = () => stomp.requestFirst('/app/first');
+  stomp.request('/app/second').catch(() => {});
+  stomp.connect();
+  await soon();
+  const socket = Socket.all.at(-1);
+  socket.say('CONNECTED', { 'heart-beat': '0,0' });
+  await soon();
+  const { headers } = socket.frames.at(-1);
+  assert.equal(headers.destination, '/app/first');
+  socket.say('MESSAGE', { subscription: 'replies', 'request-id': headers['request-id'], status: 'ok' }, '{}');
+  await soon();
+  assert.equal(socket.frames.at(-1).headers.destination, '/app/second');
+  stomp.close();
+});
+
+test('a newer connection of the device ends this one for good', async () => {
+  const { socket, stomp } = await connected();
+  let reason;
+  stomp.addEventListener('closed', ({ detail }) => (reason = detail.reason));
+  socket.say('ERROR', { message: 'replaced by a newer connection' });
+  const count = Socket.all.length;
+  await soon();
+  assert.equal(reason, 'replaced');
+  assert.equal(Socket.all.length, count);
+});
+
+test('a beat from the server is answered with one', async () => {
+  let now = 0;
+  const { socket, stomp } = await connected({ now: () => now });
+  socket.say('CONNECTED', { 'heart-beat': '10000,1' });
+  now = 6_000;
+  let beats = 0;
+  socket.onframe = (frame) => (beats += frame ? 0 : 1);
+  socket.onmessage({ data: '\n' });
+  assert.equal(beats, 1);
+  stomp.close();
+});

@@ -1,0 +1,31 @@
+// Lets Node read the page's modules: as ES modules whatever their ending, and with the globals that Node 18 does not have.
+
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { webcrypto } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+
+globalThis.crypto ??= webcrypto;
+globalThis.CustomEvent ??= class CustomEvent extends Event {
+  constructor(name, { detail } = {}) {
+    super(name);
+    this.detail = detail;
+  }
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'conclave-web-'));
+cpSync(new URL('../../Sources/ConclaveServer/Web/', import.meta.url), folder, { recursive: true });
+writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+process.on('exit', () => rmSync(folder, { recursive: true }));
+
+export const load = (name) => import(pathToFileURL(join(folder, name)));
+
+/** A vector file; whole numbers beyond 2^53 come as text. */
+export function vectors(name) {
+  const text = readFileSync(new URL(`vectors/${name}`, import.meta.url), 'utf8');
+  return JSON.parse(text.replace(/:\s*(\d{16,})/g, ':"$1"'));
+}
+
+export const bytes = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+export const hex = (array) => Buffer.from(array).toString('hex');
