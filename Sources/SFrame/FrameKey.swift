@@ -1,0 +1,87 @@
+package import Crypto
+
+/// The AEAD key and salt of one KID (RFC 9605 section 4.4.2).
+struct FrameKey: Sendable {
+  private let key: SymmetricKey
+  /// The salt's first 4 bytes, and its last 8 as a big-endian number: the counter is XORed into the latter.
+  private let saltHead: UInt32
+  private let saltTail: UInt64
+
+  init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
+    let context = bigEndian(keyID, count: 8) + bigEndian(UInt64(suite.rawValue), count: 2)
+    key = expand(baseKey, "SFrame 1.0 Secret key ", context, count: suite.keyByteCount, suite: suite)
+    let salt = expand(baseKey, "SFrame 1.0 Secret salt ", context, count: CipherSuite.nonceByteCount, suite: suite)
+    (saltHead, saltTail) = salt.withUnsafeBytes { bytes in
+      (
+        UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
+        UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt64.self))
+      )
+    }
+  }
+
+  /// Encrypts and writes ciphertext and tag to the start of `output`, which has room for them.
+  func seal(
+    _ plaintext: UnsafeRawBufferPointer, counter: UInt64, authenticating additionalData: [UInt8],
+    into output: UnsafeMutableRawBufferPointer
+  ) throws(SFrameError) {
+    do {
+      let box = try AES.GCM.seal(
+        plaintext.bindMemory(to: UInt8.self), using: key, nonce: try nonce(counter), authenticating: additionalData)
+      output.copyBytes(from: box.ciphertext)
+      UnsafeMutableRawBufferPointer(rebasing: output[plaintext.count...]).copyBytes(from: box.tag)
+    } catch {
+      // AES-GCM fails only for a message of more than 2^36 bytes.
+      throw .noSpace
+    }
+  }
+
+  /// Opens ciphertext and tag, and writes the plaintext to the start of `output`, which has room for it; nothing is written unless the tag fits.
+  func open(
+    _ sealed: UnsafeRawBufferPointer, counter: UInt64, authenticating additionalData: [UInt8],
+    into output: UnsafeMutableRawBufferPointer
+  ) throws(SFrameError) {
+    let bytes = sealed.bindMemory(to: UInt8.self)
+    let ciphertext = UnsafeBufferPointer(rebasing: bytes.dropLast(CipherSuite.tagByteCount))
+    let tag = UnsafeBufferPointer(rebasing: bytes.suffix(CipherSuite.tagByteCount))
+    do {
+      let box = try AES.GCM.SealedBox(nonce: try nonce(counter), ciphertext: ciphertext, tag: tag)
+      output.copyBytes(from: try AES.GCM.open(box, using: key, authenticating: additionalData))
+    } catch {
+      throw .authenticationFailed
+    }
+  }
+
+  /// The salt XOR the counter as 12 big-endian bytes (RFC 9605 section 4.4.3).
+  func nonce(_ counter: UInt64) throws -> AES.GCM.Nonce {
+    try withUnsafeTemporaryAllocation(byteCount: CipherSuite.nonceByteCount, alignment: 1) { bytes in
+      bytes.storeBytes(of: saltHead.bigEndian, as: UInt32.self)
+      bytes.storeBytes(of: (saltTail ^ counter).bigEndian, toByteOffset: 4, as: UInt64.self)
+      return try AES.GCM.Nonce(data: UnsafeRawBufferPointer(bytes).bindMemory(to: UInt8.self))
+    }
+  }
+}
+
+extension CipherSuite {
+  /// The next key in the ratchet (RFC 9605 section 5.1): whoever has `key` can make it, and not the other way round.
+  /// `byteCount` is the hash's length unless the application says otherwise.
+  package func ratchet(_ key: SymmetricKey, byteCount: Int? = nil) -> SymmetricKey {
+    expand(key, "SFrame 1.0 Ratchet", [], count: byteCount ?? hashByteCount, suite: self)
+  }
+}
+
+/// HKDF with an empty salt: extract, then expand with `label` and `context` (RFC 9605 section 4.4.2).
+private func expand(
+  _ inputKey: SymmetricKey, _ label: String, _ context: [UInt8], count: Int, suite: CipherSuite
+) -> SymmetricKey {
+  let info = Array(label.utf8) + context
+  switch suite {
+  case .aes128GCMSHA256:
+    return HKDF<SHA256>.deriveKey(inputKeyMaterial: inputKey, info: info, outputByteCount: count)
+  case .aes256GCMSHA512:
+    return HKDF<SHA512>.deriveKey(inputKeyMaterial: inputKey, info: info, outputByteCount: count)
+  }
+}
+
+private func bigEndian(_ value: UInt64, count: Int) -> [UInt8] {
+  (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * (count - 1 - $0))) }
+}

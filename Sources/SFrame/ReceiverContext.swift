@@ -1,0 +1,54 @@
+package import Crypto
+
+/// Decrypts frames of one KID, each counter at most once.
+package struct ReceiverContext: Sendable {
+  package let keyID: UInt64
+  private let key: FrameKey
+  private var window = ReplayWindow()
+
+  package init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
+    self.keyID = keyID
+    key = FrameKey(suite: suite, keyID: keyID, baseKey: baseKey)
+  }
+
+  /// Bytes of plaintext in `frame`, or a negative number when it is too short for a header and a tag.
+  package static func plaintextByteCount(of frame: UnsafeRawBufferPointer, header: SFrameHeader) -> Int {
+    frame.count - header.byteCount - CipherSuite.tagByteCount
+  }
+
+  /// Decrypts `frame`, a whole SFrame that comes from anyone, and writes the plaintext to the start of `output`; returns its length in bytes.
+  /// On an error nothing is written and the replay window has not moved. `output` must not overlap the inputs.
+  package mutating func decrypt(
+    _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+  ) throws(SFrameError) -> Int {
+    let header = try SFrameHeader(parsing: frame)
+    guard header.keyID == keyID else { throw .wrongKeyID }
+    let count = Self.plaintextByteCount(of: frame, header: header)
+    guard count >= 0 else { throw .truncated }
+    guard output.count >= count else { throw .noSpace }
+    guard window.accepts(header.counter) else { throw .replayed }
+    let start = header.byteCount
+    let additionalData = authenticated(UnsafeRawBufferPointer(rebasing: frame[..<start]), metadata)
+    try key.open(
+      UnsafeRawBufferPointer(rebasing: frame[start...]), counter: header.counter, authenticating: additionalData,
+      into: output)
+    window.mark(header.counter)
+    return count
+  }
+
+  /// As above, into a new array.
+  package mutating func decrypt(_ frame: [UInt8], metadata: [UInt8] = []) throws(SFrameError) -> [UInt8] {
+    var output = [UInt8](repeating: 0, count: frame.count)
+    var count = 0
+    do {
+      count = try output.withUnsafeMutableBytes { output in
+        try frame.withUnsafeBytes { frame in
+          try metadata.withUnsafeBytes { try decrypt(frame, metadata: $0, into: output) }
+        }
+      }
+    } catch {
+      throw error as! SFrameError
+    }
+    return Array(output.prefix(count))
+  }
+}

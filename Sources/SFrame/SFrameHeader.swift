@@ -1,0 +1,64 @@
+/// An SFrame header (RFC 9605 section 4.3): which key and which counter a frame was encrypted under. Strict: each value has one encoding only.
+package struct SFrameHeader: Sendable, Hashable {
+  package var keyID: UInt64
+  package var counter: UInt64
+
+  package init(keyID: UInt64, counter: UInt64) {
+    self.keyID = keyID
+    self.counter = counter
+  }
+
+  /// Config byte, KID and CTR of 8 bytes each.
+  package static let maximumByteCount = 17
+
+  /// Bytes of the encoded header, 1 to 17.
+  package var byteCount: Int { 1 + Self.extraBytes(keyID) + Self.extraBytes(counter) }
+
+  /// Reads the header at the start of `frame`; what follows it starts at `byteCount`.
+  package init(parsing frame: UnsafeRawBufferPointer) throws(SFrameError) {
+    guard let config = frame.first else { throw .truncated }
+    var offset = 1
+    keyID = try Self.field(config >> 4, in: frame, at: &offset)
+    counter = try Self.field(config & 0xf, in: frame, at: &offset)
+  }
+
+  /// Reads the value of a 4-bit field: the value itself below 8, else its length minus 1 with the top bit set.
+  private static func field(
+    _ field: UInt8, in frame: UnsafeRawBufferPointer, at offset: inout Int
+  ) throws(SFrameError) -> UInt64 {
+    guard field >= 8 else { return UInt64(field) }
+    let count = Int(field & 7) + 1
+    guard frame.count - offset >= count else { throw .truncated }
+    var value: UInt64 = 0
+    for i in offset..<offset + count { value = value << 8 | UInt64(frame[i]) }
+    guard extraBytes(value) == count else { throw .notMinimal }
+    offset += count
+    return value
+  }
+
+  /// Writes the header at the start of `buffer`, which holds at least `byteCount` bytes; returns `byteCount`.
+  @discardableResult
+  package func write(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    buffer[0] = Self.nibble(keyID) << 4 | Self.nibble(counter)
+    var offset = 1
+    Self.append(keyID, to: buffer, at: &offset)
+    Self.append(counter, to: buffer, at: &offset)
+    return offset
+  }
+
+  private static func append(_ value: UInt64, to buffer: UnsafeMutableRawBufferPointer, at offset: inout Int) {
+    for remaining in (0..<extraBytes(value)).reversed() {
+      buffer[offset] = UInt8(truncatingIfNeeded: value >> UInt64(8 * remaining))
+      offset += 1
+    }
+  }
+
+  private static func nibble(_ value: UInt64) -> UInt8 {
+    value < 8 ? UInt8(value) : 0x8 | UInt8(extraBytes(value) - 1)
+  }
+
+  /// Bytes of a value outside the config byte: 0 below 8, else the fewest that hold it.
+  private static func extraBytes(_ value: UInt64) -> Int {
+    value < 8 ? 0 : (UInt64.bitWidth - value.leadingZeroBitCount + 7) / 8
+  }
+}

@@ -1,0 +1,51 @@
+import SFrame
+import Testing
+
+struct HeaderTests {
+  @Test func everyVectorEncodesAndParses() throws {
+    #expect(Vectors.all.header.count == 289)
+    for vector in Vectors.all.header {
+      let header = SFrameHeader(keyID: vector.kid, counter: vector.ctr)
+      #expect(encoded(header) == bytes(vector.encoded))
+      let parsed = try bytes(vector.encoded).withUnsafeBytes { try SFrameHeader(parsing: $0) }
+      #expect(parsed == header)
+      #expect(parsed.byteCount == vector.encoded.count / 2)
+    }
+  }
+
+  @Test func everyTruncatedVectorIsRefused() {
+    for vector in Vectors.all.header {
+      for count in 0..<vector.encoded.count / 2 {
+        #expect(throws: SFrameError.truncated) { try parse(Array(bytes(vector.encoded).prefix(count))) }
+      }
+    }
+  }
+
+  /// A value below 8 in the long form, and leading zero bytes, in the KID and in the counter.
+  @Test(arguments: [
+    "8007", "8000", "0807", "0800", "900010", "9000ff", "090010", "b0000000ff", "f00000000000000100",
+    "0f0000000000000100",
+  ])
+  func longerEncodingsThanNeededAreRefused(_ hex: String) {
+    #expect(throws: SFrameError.notMinimal) { try parse(bytes(hex)) }
+  }
+
+  @Test func noiseParsesToWhatItEncodesToOrNot() {
+    var random = SeededGenerator(state: 0x5f)
+    for _ in 0..<50_000 {
+      let noise = (0..<Int.random(in: 0...20, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+      guard let header = try? parse(noise) else { continue }
+      #expect(encoded(header) == Array(noise.prefix(header.byteCount)))
+    }
+  }
+
+  private func parse(_ bytes: [UInt8]) throws -> SFrameHeader {
+    try bytes.withUnsafeBytes { try SFrameHeader(parsing: $0) }
+  }
+
+  private func encoded(_ header: SFrameHeader) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: SFrameHeader.maximumByteCount)
+    let count = bytes.withUnsafeMutableBytes { header.write(into: $0) }
+    return Array(bytes.prefix(count))
+  }
+}
