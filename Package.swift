@@ -58,7 +58,8 @@ let package = Package(
     .target(
       name: "ConclaveServer",
       dependencies: [
-        "MediaModel", "Contract", "SDP", "Calls", "Signaling", "MediaPlane", "Forwarding", "LinuxIO", "JSON", "Transport",
+        "MediaModel", "Contract", "SDP", "Calls", "Signaling", "MediaPlane", "Forwarding", "LinuxIO", "JSON",
+        "Transport",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
@@ -123,8 +124,11 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       exclude: ["Vectors"]),
-    .testTarget(name: "ConclaveServerTests",
+    .testTarget(
+      name: "ConclaveServerTests",
       dependencies: ["ConclaveServer", "MediaModel", "Signaling", .product(name: "JWTKit", package: "jwt-kit")]),
+    .testTarget(
+      name: "LoadTestTests", dependencies: ["loadtest", "ConclaveClient", "MediaModel", "RTP", "SDP"]),
     .testTarget(
       name: "ConclaveClientTests",
       dependencies: [

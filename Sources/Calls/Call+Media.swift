@@ -50,6 +50,9 @@ extension Call {
       if track.source.kind == .video, !section.formats.contains(where: { allows($0.codec) }) {
         throw RequestError(.mediaUnsupported, "this call's video codecs are \(rules.codecs.joined(separator: ", "))")
       }
+      if track.source.kind == .audio, !section.formats.contains(where: { $0.codec.lowercased() == "opus" }) {
+        throw RequestError(.mediaUnsupported, "audio is Opus: offer it on this m-line")
+      }
       wanted.append(
         TrackTable.Wanted(mid: track.mid, source: track.source, replaces: track.replace ?? false))
     }

@@ -115,7 +115,9 @@ extension Epochs {
       return change(.due, now: now, out: &out)
     }
     guard (demands[device]?.count ?? 0) < Self.maximumDemands else {
-      throw RequestError(.rateLimited, "this epoch's key was asked for 3 times: the next epoch will bring one")
+      throw RequestError(
+        .rateLimited, "this epoch's key was asked for 3 times: the next epoch will bring one",
+        retryAfterMs: Self.demandPause)
     }
     lacking.insert(device)
     demand(device, now: now, out: &out)

@@ -50,6 +50,8 @@ struct Epochs {
   static let spreadTime = Duration.seconds(2)
   static let hurriedSpreadTime = Duration.seconds(1)
   static let maximumDemands = 3
+  /// What a device that asked too often is told to wait, in milliseconds: a rotation with a leader that fails takes no longer.
+  static let demandPause = 3_000
 
   let digest: ([UInt8]) -> [UInt8]
   let rotationTime: Duration

@@ -6,9 +6,10 @@ extension EventBody {
   /// Kept for a device that is away, or has not acknowledged. A fresh `call.state` begins each connection, so an old one is not.
   var isKept: Bool {
     switch self {
-    case .speakers, .need, .state: false
+    case .speakers, .state: false
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .trackAdded,
-      .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .devicesChanged, .slots:
+      .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .devicesChanged, .slots,
+      .need:
       true
     }
   }

@@ -10,6 +10,7 @@ package struct Configuration: Sendable {
   package var tls: TLS?
   package var media = Media()
   package var auth = Auth()
+  package var limits = Limits()
   package var log = LogLevel.info
   /// Lets the page sign in with just a name, from loopback addresses alone. Set by `serve --demo`.
   package var demo = false
@@ -89,6 +90,7 @@ extension Configuration {
     ] where !(0...65_535).contains(port) {
       throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
     }
+    try limits.validate()
     guard (0...256).contains(media.workers) else {
       throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
     }
@@ -104,7 +106,7 @@ extension Configuration {
 }
 
 extension Configuration: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case state, listen, tls, media, auth, log }
+  private enum CodingKeys: String, CodingKey, CaseIterable { case state, listen, tls, media, auth, limits, log }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
@@ -113,6 +115,7 @@ extension Configuration: Decodable {
     tls = try container.decodeIfPresent(TLS.self, forKey: .tls)
     media = try container.decodeIfPresent(Media.self, forKey: .media) ?? media
     auth = try container.decodeIfPresent(Auth.self, forKey: .auth) ?? auth
+    limits = try container.decodeIfPresent(Limits.self, forKey: .limits) ?? limits
     log = try container.decodeIfPresent(LogLevel.self, forKey: .log) ?? log
   }
 }
@@ -165,7 +168,7 @@ extension Configuration.Auth: Decodable {
 
 extension Decoder {
   /// A container that refuses members `Key` does not list, so that a mistyped option is told and not ignored.
-  fileprivate func strictContainer<Key: CodingKey & CaseIterable>(
+  func strictContainer<Key: CodingKey & CaseIterable>(
     keyedBy type: Key.Type
   ) throws -> KeyedDecodingContainer<Key> {
     let known = Set(type.allCases.map(\.stringValue))

@@ -42,7 +42,7 @@ package final class Running: Sendable {
     group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
     control = ControlPlane(
       calls: Calls(
-        configuration: Calls.Configuration(), digest: { Array(SHA256.hash(data: $0)) },
+        configuration: configuration.calls, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next()
     ) { lateSignaling.value?.deliver($0) }
@@ -122,6 +122,13 @@ private struct BearerAuthenticator: Authenticator {
 }
 
 extension Configuration {
+  fileprivate var calls: Calls.Configuration {
+    var calls = Calls.Configuration()
+    calls.maximumParticipants = limits.participants
+    calls.maximumRinging = limits.ringing
+    return calls
+  }
+
   fileprivate var signaling: SignalingServer.Configuration {
     var signaling = SignalingServer.Configuration()
     signaling.host = listen.address == "::" ? nil : listen.address
@@ -130,6 +137,18 @@ extension Configuration {
     signaling.httpPort = listen.http
     signaling.serverName = "conclave/\(Server.version)"
     signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
+    signaling.maximumConnections = limits.connections
+    signaling.headers = limits.headers
+    signaling.headerLine = limits.headerLine
+    signaling.requestBody = limits.body
+    signaling.keysBody = limits.keysBody
+    signaling.connectTimeout = .seconds(limits.connectSeconds)
+    signaling.subscriptions = limits.subscriptions
+    signaling.transactions = limits.transactions
+    signaling.framesInTransaction = limits.framesInTransaction
+    signaling.requestsPerSecond = limits.requestsPerSecond
+    signaling.requestBurst = limits.requestBurst
+    signaling.outboundBytes = limits.outbound
     signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
     return signaling
   }

@@ -13,7 +13,8 @@ import Testing
 @Test(arguments: [
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
   (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
-  (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"), ("{", "the file"),
+  (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"), (#"{"limits":{"body":0}}"#, "limits.body"),
+  ("{", "the file"),
   (#"{"auth":{"jwksFile":"x","secretFile":"y","issuer":"i","audience":"a"}}"#, "not both"),
 ])
 func aMistakeIsNamed(json: String, words: String) {

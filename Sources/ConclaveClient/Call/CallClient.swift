@@ -1,0 +1,147 @@
+import Contract
+import MediaModel
+package import NIOCore
+import NIOPosix
+
+/// A device's way into calls: it keeps one connection to the server, registers the device's keys, rings and is rung, and agrees on media keys by itself.
+///
+/// Media is the app's: a WebRTC library makes the offers, and its frames go through the call's `cipher`.
+public actor CallClient {
+  /// What happens beside the calls, to be read by one task.
+  public nonisolated let events: AsyncStream<ClientEvent>
+
+  let identity: DeviceIdentity
+  let connection: SignalingConnection
+  let eventSink: AsyncStream<ClientEvent>.Continuation
+  var pins: [Device: [UInt8]]
+  var calls: [CallID: Ongoing] = [:]
+  /// Envelopes whose opening waits for other devices' public keys, by seq.
+  var deliveries: [UInt64: EventDelivery] = [:]
+  /// Joins whose reply is awaited; while there are any, events of unknown calls are kept.
+  var joining = 0
+  var early: [CallID: [EventDelivery]] = [:]
+  var timer: Task<Void, Never>?
+  private var isConnected = false
+  private var isOver = false
+  private var waitingForConnection: [Int: CheckedContinuation<Void, Never>] = [:]
+  private var waiters = 0
+  private var loops: [Task<Void, Never>] = []
+
+  /// A call this device is in.
+  struct Ongoing {
+    var session: CallSession
+    var keys: KeyAgreement
+    let cipher: FrameCipher
+    let updates: AsyncStream<CallUpdate>.Continuation
+  }
+
+  /// A client for the device of `identity`. `pins` are those that `ClientEvent.pinned` brought earlier. `token` is asked for a JWT whenever the client connects.
+  public init(
+    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [],
+    token: @escaping @Sendable () async throws -> String
+  ) {
+    self.init(
+      server: server, identity: identity, pins: pins, group: .singletonMultiThreadedEventLoopGroup, token: token)
+  }
+
+  /// As above, with its connection on event loops of the caller's.
+  package init(
+    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], group: any EventLoopGroup,
+    token: @escaping @Sendable () async throws -> String
+  ) {
+    self.identity = identity
+    self.pins = [:]
+    for pin in pins {
+      guard let user = UserID(pin.user), let device = DeviceID(pin.device) else { continue }
+      self.pins[Device(user: user, device: device)] = pin.fingerprint
+    }
+    connection = SignalingConnection(address: server, device: identity.device, group: group, token: token)
+    (events, eventSink) = AsyncStream.makeStream()
+  }
+
+  /// Connects, and keeps the connection until `close`. Returns when the device's keys are registered; cancelling it ends only the waiting.
+  public func connect() async throws(SignalingError) {
+    if loops.isEmpty {
+      loops = [
+        Task { for await status in connection.statuses { await follow(status) } },
+        Task { for await delivery in connection.events { receive(delivery) } },
+      ]
+      await connection.open()
+    }
+    await waitForConnection()
+    guard isConnected else { throw .disconnected }
+  }
+
+  /// Closes the connection. Calls go on without it for as long as the server lets them; `Call.leave` leaves them.
+  public func close() async {
+    await connection.close()
+    timer?.cancel()
+  }
+
+  private func follow(_ status: SignalingConnection.Status) async {
+    switch status {
+    case .connected:
+      let registration = RegisterDevice(name: nil, keys: identity.registration)
+      guard (try? await connection.request(.registerDevice(registration), reply: Registered.self)) != nil else {
+        return
+      }
+      isConnected = true
+      resumeWaiting()
+      eventSink.yield(.connected)
+    case .disconnected:
+      isConnected = false
+      eventSink.yield(.disconnected)
+    case .ended(let reason):
+      isConnected = false
+      isOver = true
+      resumeWaiting()
+      eventSink.yield(.ended(reason))
+      eventSink.finish()
+      for call in calls.values { call.updates.finish() }
+    }
+  }
+
+  private func waitForConnection() async {
+    guard !isConnected, !isOver else { return }
+    waiters += 1
+    let waiter = waiters
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waitingForConnection[waiter] = $0 }
+    } onCancel: {
+      Task { await stopWaiting(waiter) }
+    }
+  }
+
+  private func stopWaiting(_ waiter: Int) { waitingForConnection.removeValue(forKey: waiter)?.resume() }
+
+  private func resumeWaiting() {
+    for continuation in waitingForConnection.values { continuation.resume() }
+    waitingForConnection = [:]
+  }
+
+  /// A request that may be repeated, because the server takes a repetition for the first (protocol section 4, rule 14): it survives a lost connection.
+  func requestAgain<Reply: Decodable & Sendable>(
+    _ request: Request, reply: Reply.Type
+  ) async throws(SignalingError) -> Reply {
+    for _ in 0..<3 {
+      do {
+        return try await connection.request(request, reply: reply)
+      } catch .disconnected {
+        await waitForConnection()
+      }
+    }
+    throw .disconnected
+  }
+
+  func perform(_ request: Request) async throws(SignalingError) {
+    _ = try await connection.request(request, reply: NoBody.self)
+  }
+
+  static func identifiers(_ users: [String]) throws(SignalingError) -> [UserID] {
+    let ids = users.compactMap { UserID($0) }
+    guard ids.count == users.count else { throw .invalidIdentifier }
+    return ids
+  }
+
+  static var now: Instant { Instant(nanoseconds: NIODeadline.now().uptimeNanoseconds) }
+}

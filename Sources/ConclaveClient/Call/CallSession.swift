@@ -1,0 +1,108 @@
+package import Contract
+package import MediaModel
+
+/// A call as one participant knows it: a value that is made from the reply to a join and brought up to date by the call's events (protocol sections 4 and 6).
+package struct CallSession: Sendable {
+  package private(set) var state: CallState
+  /// This device's own number.
+  package let participant: ParticipantNumber
+  /// The loudest first.
+  package private(set) var speakers: [ParticipantNumber] = []
+  /// What stands in each slot, by mid.
+  package private(set) var slots: [String: Slot] = [:]
+  /// Tracks that no slot can carry, for want of their codec.
+  package private(set) var unsupported: [TrackID] = []
+  /// Slots that the server would fill; more than there are asks for another offer.
+  package private(set) var need: Need?
+  package private(set) var ended: Ended?
+  private var revision: UInt64 = 0
+
+  /// What an event did to the session.
+  package enum Change: Sendable, Hashable {
+    /// Nothing, or nothing of this call's state.
+    case none
+    case members
+    case speakers
+    case slots
+    case need
+    /// The server no longer has this participant: it must rejoin.
+    case lost
+    case ended
+  }
+
+  package init(_ joined: Joined) {
+    state = joined.call
+    participant = joined.participant
+  }
+
+  package mutating func handle(_ event: EventBody) -> Change {
+    switch event {
+    case .state(let whole):
+      state = whole
+      return whole.members.contains { $0.participants.contains { $0.participant == participant } } ? .members : .lost
+    case .member(let change): return replace(change.member)
+    case .trackAdded(let change), .trackUpdated(let change):
+      return changeTracks(of: change.participant) { tracks in
+        tracks.removeAll { $0.track == change.track }
+        tracks.append(TrackState(track: change.track, source: change.source, muted: change.muted))
+        tracks.sort { $0.track < $1.track }
+      }
+    case .trackRemoved(let change):
+      return changeTracks(of: change.participant) { tracks in tracks.removeAll { $0.track == change.track } }
+    case .speakers(let loudest):
+      speakers = loudest.participants
+      return .speakers
+    case .slots(let map): return take(map)
+    case .need(let need):
+      self.need = need
+      return .need
+    case .ended(let ended):
+      self.ended = ended
+      state.state = .ended
+      return .ended
+    case .switchKeys(let change):
+      state.epoch = max(state.epoch, change.epoch)
+      return .none
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .rotate, .envelope, .keyRequest,
+      .devicesChanged:
+      return .none
+    }
+  }
+
+  /// Takes the slot map of a media answer.
+  package mutating func take(_ answer: MediaAnswer) -> Change {
+    take(Slots(rev: answer.rev, receive: answer.receive, unsupported: answer.unsupported))
+  }
+
+  /// A lower revision than one already seen is ignored: replies and events are not in order with each other.
+  private mutating func take(_ map: Slots) -> Change {
+    guard map.rev >= revision else { return .none }
+    revision = map.rev
+    slots = Dictionary(map.receive.map { ($0.mid, $0) }) { _, last in last }
+    unsupported = map.unsupported
+    return .slots
+  }
+
+  private mutating func replace(_ member: MemberState) -> Change {
+    if let index = state.members.firstIndex(where: { $0.user == member.user }) {
+      state.members[index] = member
+    } else {
+      state.members.append(member)
+    }
+    if state.state == .ringing, member.state == .joined, member.user != state.initiator { state.state = .active }
+    return .members
+  }
+
+  private mutating func changeTracks(
+    of participant: ParticipantNumber, _ change: (inout [TrackState]) -> Void
+  ) -> Change {
+    for member in state.members.indices {
+      for index in state.members[member].participants.indices
+      where state.members[member].participants[index].participant == participant {
+        change(&state.members[member].participants[index].tracks)
+        return .members
+      }
+    }
+    return .none
+  }
+}

@@ -1,0 +1,90 @@
+import Contract
+import MediaModel
+
+/// A call as it stood at one moment: what a user interface shows.
+public struct CallSnapshot: Sendable, Hashable {
+  /// Whether the call rings, goes on or is over.
+  public enum Phase: String, Sendable { case ringing, active, ended }
+
+  /// Whether the call was started with video.
+  public enum Media: String, Sendable { case audio, video }
+
+  /// A user of the call.
+  public struct Member: Sendable, Hashable {
+    /// The user's id.
+    public var user: String
+    /// The name to show, if the server knows one.
+    public var name: String?
+    /// `ringing`, `joined`, `left`, `declined`, `missed`, `cancelled` or `disconnected`.
+    public var state: String
+    /// The user's devices that have joined.
+    public var participants: [Participant]
+  }
+
+  /// A device that has joined.
+  public struct Participant: Sendable, Hashable {
+    /// Its number in this call.
+    public var number: UInt32
+    /// The device's id.
+    public var device: String
+    /// Whether its media flows.
+    public var isConnected: Bool
+    /// Whether it has put the call on hold.
+    public var isHeld: Bool
+    /// What it sends.
+    public var tracks: [Track]
+  }
+
+  /// A stream that a participant sends.
+  public struct Track: Sendable, Hashable {
+    /// `participant.n`.
+    public var id: String
+    /// What it shows or lets hear.
+    public var source: MediaSource
+    /// Whether the sender has muted it.
+    public var isMuted: Bool
+  }
+
+  /// The call's id.
+  public var id: String
+  /// Whether it rings, goes on or is over.
+  public var phase: Phase
+  /// Whether it was started with video.
+  public var media: Media
+  /// The user who started it and may end it for all.
+  public var initiator: String
+  /// All users of the call.
+  public var members: [Member]
+  /// Participants who speak, the loudest first.
+  public var speakers: [UInt32]
+
+  init(_ session: CallSession) {
+    id = session.state.id.text
+    phase = Phase(rawValue: session.state.state.rawValue) ?? .active
+    media = Media(rawValue: session.state.media.rawValue) ?? .video
+    initiator = session.state.initiator.text
+    members = session.state.members.map(Member.init)
+    speakers = session.speakers
+  }
+}
+
+extension CallSnapshot.Member {
+  init(_ member: MemberState) {
+    user = member.user.text
+    name = member.name
+    state = member.state.rawValue
+    participants = member.participants.map(CallSnapshot.Participant.init)
+  }
+}
+
+extension CallSnapshot.Participant {
+  init(_ participant: ParticipantState) {
+    number = participant.participant
+    device = participant.device.text
+    isConnected = participant.connected
+    isHeld = participant.held
+    tracks = participant.tracks.map {
+      CallSnapshot.Track(id: $0.track.description, source: MediaSource($0.source), isMuted: $0.muted)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+/// What a call tells its app.
+public enum CallUpdate: Sendable, Hashable {
+  /// Members, tracks or speakers changed; this is how the call stands now.
+  case changed(CallSnapshot)
+  /// What the slots show now, all of them.
+  case slots([ReceivedTrack])
+  /// The server would fill so many slots; an offer with more would get them.
+  case need(audio: Int, video: Int)
+  /// The digits to compare by voice, on all screens the same.
+  case code(String)
+  /// Frames are now encrypted under a new key: video begins with a key frame.
+  case keyChanged(epoch: UInt32)
+  /// The server asked for something that an honest one would not; it was not done.
+  case warning(KeyRefusal)
+  /// The server has given up this participant: `CallClient.rejoin` brings it back, with a new PeerConnection.
+  case lost
+  /// The call is over, for a reason of protocol section 4: `ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled` or `expired`.
+  case ended(reason: String)
+}
+
+/// A track that the server sends in one of the offered slots.
+public struct ReceivedTrack: Sendable, Hashable {
+  /// The slot: the m-line's mid.
+  public var mid: String
+  /// The track: `participant.n`.
+  public var track: String
+  /// Who sends it, says the server; who is heard or seen is told by the frame that opened.
+  public var participant: UInt32
+  /// What it shows or lets hear.
+  public var source: MediaSource
+}
+
+/// An m-line of an offer that sends.
+public struct OfferedTrack: Sendable, Hashable {
+  /// The m-line's mid.
+  public var mid: String
+  /// What it shows or lets hear.
+  public var source: MediaSource
+  /// For a screen: whether to end the screen of another one.
+  public var replacesScreen: Bool
+
+  /// An m-line and what it sends.
+  public init(mid: String, source: MediaSource, replacesScreen: Bool = false) {
+    self.mid = mid
+    self.source = source
+    self.replacesScreen = replacesScreen
+  }
+}
+
+/// The server's answer to an offer.
+public struct AnsweredOffer: Sendable, Hashable {
+  /// The SDP answer.
+  public var sdp: String
+  /// The track, `participant.n`, that each sending m-line became.
+  public var tracks: [String: String]
+  /// What the slots show.
+  public var receive: [ReceivedTrack]
+}

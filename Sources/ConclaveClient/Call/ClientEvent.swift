@@ -1,0 +1,62 @@
+/// What a `CallClient` tells its app, beside what each call tells.
+public enum ClientEvent: Sendable, Hashable {
+  /// The server can be reached; requests work.
+  case connected
+  /// The connection broke and is tried again. Calls go on: media does not need it.
+  case disconnected
+  /// The connection is over for good, for the reason given in the server's words: another connection of the device took its place, or the token was refused.
+  case ended(String)
+  /// Somebody calls.
+  case ring(IncomingCall)
+  /// A ring is over and was not answered here.
+  case ringStopped(call: String, RingEnd)
+  /// A device was seen for the first time. Keep it, and give it to the next `CallClient`: it is how a stranger under its name is noticed.
+  case pinned(PinnedDevice)
+
+  /// Why a ring stopped.
+  public enum RingEnd: Sendable, Hashable {
+    /// Another device of the user took the call.
+    case answeredElsewhere
+    /// Another device of the user declined.
+    case declinedElsewhere
+    /// The caller gave up, or the call ended.
+    case cancelled
+    /// Nobody answered in time.
+    case missed
+  }
+}
+
+/// A call that rings.
+public struct IncomingCall: Sendable, Hashable {
+  /// The call's id.
+  public var id: String
+  /// The user who calls.
+  public var from: String
+  /// Whether it is a call with video.
+  public var media: CallSnapshot.Media
+  /// The users in the call.
+  public var members: [CallSnapshot.Member]
+  /// Whether this user is in another call already.
+  public var isWaiting: Bool
+  /// When the ring ends, in milliseconds since 1970.
+  public var expiresAt: Int64
+  /// What the calling app said of the call, encrypted by the app itself.
+  public var metadata: [UInt8]?
+}
+
+/// A device and the fingerprint under which it was first seen.
+public struct PinnedDevice: Sendable, Hashable {
+  /// The user whose device it is.
+  public var user: String
+  /// The device's id.
+  public var device: String
+  /// The hash over its public keys, 32 bytes.
+  public var fingerprint: [UInt8]
+
+  /// A pin that the app kept.
+  public init(user: String, device: String, fingerprint: [UInt8]) {
+    self.user = user
+    self.device = device
+    self.fingerprint = fingerprint
+  }
+}

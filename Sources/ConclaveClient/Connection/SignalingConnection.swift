@@ -1,0 +1,250 @@
+package import Contract
+import MediaModel
+package import NIOCore
+import NIOPosix
+import NIOSSL
+import STOMP
+
+/// A device's STOMP connection to the server, which comes back by itself: requests with replies, and events to acknowledge (protocol sections 2 and 3).
+package actor SignalingConnection {
+  /// How long a reply may take.
+  static let replyTimeout: Duration = .seconds(20)
+
+  /// How the connection stands.
+  package enum Status: Sendable, Hashable {
+    case connected
+    /// It broke and is tried again.
+    case disconnected
+    /// It is over for good; the words are the server's.
+    case ended(String)
+  }
+
+  package nonisolated let events: AsyncStream<EventDelivery>
+  package nonisolated let statuses: AsyncStream<Status>
+
+  private let address: ServerAddress
+  private let device: String
+  private let token: @Sendable () async throws -> String
+  private let group: any EventLoopGroup
+  private let eventSink: AsyncStream<EventDelivery>.Continuation
+  private let statusSink: AsyncStream<Status>.Continuation
+
+  private var link: Link?
+  private var connections = 0
+  private var nextRequest = 0
+  private var waiting: [String: CheckedContinuation<ByteBuffer, any Error>] = [:]
+  private var lastSeq: UInt64?
+  private var loop: Task<Void, Never>?
+
+  /// An open connection.
+  private struct Link {
+    var channel: any Channel
+    var version: Version
+    var number: Int
+  }
+
+  /// `token` is asked for a JWT at each connect, so that it may be a fresh one.
+  package init(
+    address: ServerAddress, device: String, group: any EventLoopGroup,
+    token: @escaping @Sendable () async throws -> String
+  ) {
+    self.address = address
+    self.device = device
+    self.group = group
+    self.token = token
+    (events, eventSink) = AsyncStream.makeStream()
+    (statuses, statusSink) = AsyncStream.makeStream()
+  }
+
+  /// Connects, and connects again whenever the connection breaks, until `close`.
+  package func open() {
+    guard loop == nil else { return }
+    loop = Task { await run() }
+  }
+
+  /// Says goodbye and ends the streams.
+  package func close() async {
+    loop?.cancel()
+    if let link {
+      try? await link.channel.writeAndFlush(FrameEncoder(version: link.version).encode(.disconnect()))
+      try? await link.channel.close()
+    }
+    finish("closed")
+  }
+
+  /// Sends a request and returns the body of its reply.
+  package func request<Reply: Decodable & Sendable>(
+    _ request: Request, reply: Reply.Type
+  ) async throws(SignalingError) -> Reply {
+    do {
+      let body = try await self.reply(to: request)
+      return try Wire.decode(Reply.self, from: body)
+    } catch let error as SignalingError {
+      throw error
+    } catch {
+      throw .notUnderstood
+    }
+  }
+
+  /// ACKs an event that was handled, or NACKs an envelope that did not open.
+  package func acknowledge(_ delivery: EventDelivery, accepted: Bool) {
+    guard let link, link.number == delivery.connection else { return }
+    write(.acknowledge(delivery.frame, accepted: accepted, version: link.version), link)
+  }
+
+  private func reply(to request: Request) async throws -> ByteBuffer {
+    guard let link else { throw SignalingError.disconnected }
+    nextRequest += 1
+    let id = String(nextRequest)
+    let headers: Headers = ["request-id": id, "content-type": "application/json"]
+    let frame = Frame.send(to: request.destination, headers: headers, body: try Wire.encode(request.body))
+    let timeout = Task {
+      try await Task.sleep(for: Self.replyTimeout)
+      fail(id, .timedOut)
+    }
+    defer { timeout.cancel() }
+    return try await withCheckedThrowingContinuation { continuation in
+      waiting[id] = continuation
+      write(frame, link)
+    }
+  }
+
+  private func fail(_ id: String, _ error: SignalingError) { waiting.removeValue(forKey: id)?.resume(throwing: error) }
+
+  private func write(_ frame: Frame, _ link: Link) {
+    link.channel.writeAndFlush(FrameEncoder(version: link.version).encode(frame), promise: nil)
+  }
+}
+
+// MARK: - Connecting
+
+extension SignalingConnection {
+  /// What ended one connection.
+  private enum Ending { case lost, refused, final(String) }
+
+  private func run() async {
+    var failures = 0
+    while !Task.isCancelled {
+      let before = connections
+      let ending = await serve()
+      link = nil
+      for id in Array(waiting.keys) { fail(id, .disconnected) }
+      if Task.isCancelled { break }
+      if case .final(let reason) = ending { return finish(reason) }
+      failures = connections > before ? 0 : failures + 1
+      if case .refused = ending, failures >= 3 { return finish("authentication failed") }
+      statusSink.yield(.disconnected)
+      // 0.25 s to 8 s, spread so that the devices of a restarted server do not come all at once.
+      let delay = Double(250 << min(failures, 5)) * Double.random(in: 0.5...1)
+      try? await Task.sleep(for: .milliseconds(Int(delay)))
+    }
+  }
+
+  /// One connection from its first byte to its last.
+  private func serve() async -> Ending {
+    let (inputs, sink) = AsyncStream<FrameHandler.Input>.makeStream()
+    guard let token = try? await token(), let channel = try? await connect(sink) else { return .lost }
+    let hello = Frame.connect(
+      host: address.host, passcode: token, device: device, versions: [.v12], heartBeat: FrameHandler.heartBeat)
+    channel.writeAndFlush(FrameEncoder(version: .v12).encode(hello), promise: nil)
+    var ending = Ending.lost
+    for await input in inputs {
+      guard case .frame(let frame) = input else { break }
+      switch frame.command {
+      case .connected: connected(frame, channel)
+      case .message: message(frame)
+      case .error: ending = Self.ending(frame)
+      default: break
+      }
+    }
+    channel.close(promise: nil)
+    return ending
+  }
+
+  private func connect(_ sink: AsyncStream<FrameHandler.Input>.Continuation) async throws -> any Channel {
+    let address = self.address
+    let tls = address.usesTLS ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+    return try await ClientBootstrap(group: group)
+      .channelOption(.socketOption(.tcp_nodelay), value: 1)
+      .connectTimeout(.seconds(10))
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          if let tls {
+            let name = address.host.contains(where: \.isLetter) && !address.host.contains(":") ? address.host : nil
+            try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
+          }
+          try channel.pipeline.syncOperations.addHandler(FrameHandler(inputs: sink))
+        }
+      }
+      .connect(host: address.host, port: address.port).get()
+  }
+
+  private func connected(_ frame: Frame, _ channel: any Channel) {
+    connections += 1
+    let link = Link(
+      channel: channel, version: frame.headers["version"].flatMap(Version.init) ?? .v10, number: connections)
+    self.link = link
+    write(.subscribe(id: "replies", to: "/user/queue/replies"), link)
+    write(.subscribe(id: "events", to: "/user/queue/events", ack: .individual), link)
+    statusSink.yield(.connected)
+  }
+
+  private static func ending(_ error: Frame) -> Ending {
+    let message = error.headers["message"] ?? ""
+    if message.hasPrefix("Bad CONNECT") { return .refused }
+    if message.hasPrefix("replaced by") { return .final(message) }
+    return .lost
+  }
+
+  private func message(_ frame: Frame) {
+    if frame.headers["subscription"] == "replies" {
+      reply(frame)
+    } else {
+      event(frame)
+    }
+  }
+
+  private func reply(_ frame: Frame) {
+    guard let id = frame.headers["request-id"], let continuation = waiting.removeValue(forKey: id) else { return }
+    guard frame.headers["status"] != "ok" else { return continuation.resume(returning: frame.body) }
+    guard let error = try? Wire.decode(Refusal.self, from: frame.body).error else {
+      return continuation.resume(throwing: SignalingError.notUnderstood)
+    }
+    continuation.resume(throwing: SignalingError.refused(code: error.code, message: error.message))
+  }
+
+  /// An error reply, its code any text: a newer server may know more codes.
+  private struct Refusal: Decodable {
+    struct Content: Decodable {
+      var code: String
+      var message: String
+    }
+    var error: Content
+  }
+
+  private func event(_ frame: Frame) {
+    guard let link else { return }
+    let redelivered = frame.headers["redelivered"] == "true"
+    guard let seq = frame.headers["seq"].flatMap(UInt64.init),
+      let name = frame.headers["event"].flatMap(EventName.init),
+      let message = try? Wire.event(name, from: frame.body)
+    else {
+      // Something that a newer server says and this client does not know.
+      return write(.acknowledge(frame, version: link.version), link)
+    }
+    if let lastSeq, seq <= lastSeq, redelivered, name != .keysEnvelope {
+      return write(.acknowledge(frame, version: link.version), link)
+    }
+    let gap = lastSeq.map { seq > $0 + 1 } ?? false
+    lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq
+    eventSink.yield(
+      EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: link.number))
+  }
+
+  private func finish(_ reason: String) {
+    for id in Array(waiting.keys) { fail(id, .disconnected) }
+    statusSink.yield(.ended(reason))
+    statusSink.finish()
+    eventSink.finish()
+  }
+}

@@ -1,0 +1,15 @@
+/// Why a request was not answered as wished.
+public enum SignalingError: Error, Sendable, Hashable {
+  /// There is no connection, or it broke before the reply came. The client connects again by itself; whether the request took effect is not known.
+  case disconnected
+  /// No reply came in time.
+  case timedOut
+  /// The server said no: the code of protocol section 9, and its words.
+  case refused(code: String, message: String)
+  /// The server's answer is not what the protocol says.
+  case notUnderstood
+  /// An argument is not an id of the protocol.
+  case invalidIdentifier
+  /// The call is over, or this device is not in it.
+  case notInCall
+}

@@ -1,0 +1,42 @@
+import Contract
+import Crypto
+import MediaModel
+
+/// A device's public keys. They are the device's own if `fingerprint` is the one it is known by, for that is a hash over them.
+struct DeviceKeys: Sendable {
+  let address: Device
+  let wrap: DeviceKey
+  let sign: DeviceKey
+  let fingerprint: [UInt8]
+
+  /// nil unless there is exactly one key of each use.
+  init?(_ address: Device, keys: [DeviceKey]) {
+    let wraps = keys.filter { $0.use == .wrap }
+    let signs = keys.filter { $0.use == .sign }
+    guard wraps.count == 1, signs.count == 1 else { return nil }
+    self.address = address
+    wrap = wraps[0]
+    sign = signs[0]
+    var transcript = Transcript("conclave-device-v1")
+    transcript.appendPrefixed(address.user.text)
+    transcript.appendPrefixed(address.device.text)
+    for key in [wrap, sign] {
+      transcript.appendPrefixed(key.alg)
+      transcript.appendPrefixed(key.publicKey.bytes)
+    }
+    fingerprint = Array(SHA256.hash(data: transcript.bytes))
+  }
+
+  /// Whether the device signed `message`; false for an algorithm that this client does not know.
+  func signed(_ message: [UInt8], _ signature: [UInt8]) -> Bool {
+    SignAlgorithm(rawValue: sign.alg)?.verifies(signature, of: message, by: sign.publicKey.bytes) ?? false
+  }
+
+  /// Whether `key` is a join key that the device made for the join `joinId`.
+  func signed(_ key: JoinKey, joinId: [UInt8]) -> Bool {
+    signed(
+      JoinCredentials.transcript(
+        fingerprint: fingerprint, joinId: joinId, alg: key.alg, publicKey: key.publicKey.bytes),
+      key.signature.bytes)
+  }
+}

@@ -1,0 +1,47 @@
+extension Configuration {
+  /// What one client, or one call, may take (protocol section 10). Bytes, seconds and counts.
+  package struct Limits: Sendable {
+    package var connections = 20_000
+    package var headers = 64
+    package var headerLine = 8 << 10
+    package var body = 256 << 10
+    package var keysBody = 1 << 20
+    package var connectSeconds = 10
+    package var subscriptions = 64
+    package var transactions = 8
+    package var framesInTransaction = 100
+    package var requestsPerSecond = 50
+    package var requestBurst = 100
+    package var outbound = 4 << 20
+    package var participants = 1_000
+    package var ringing = 100
+
+    fileprivate static let members: [(key: CodingKeys, path: any WritableKeyPath<Limits, Int> & Sendable)] = [
+      (.connections, \.connections), (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
+      (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
+      (.transactions, \.transactions), (.framesInTransaction, \.framesInTransaction),
+      (.requestsPerSecond, \.requestsPerSecond), (.requestBurst, \.requestBurst), (.outbound, \.outbound),
+      (.participants, \.participants), (.ringing, \.ringing),
+    ]
+
+    func validate() throws(ConfigurationError) {
+      for (key, path) in Self.members where !(1...1 << 30).contains(self[keyPath: path]) {
+        throw ConfigurationError("limits.\(key.rawValue): \(self[keyPath: path]) is out of range; take 1 to \(1 << 30)")
+      }
+    }
+  }
+}
+
+extension Configuration.Limits: Decodable {
+  fileprivate enum CodingKeys: String, CodingKey, CaseIterable {
+    case connections, headers, headerLine, body, keysBody, connectSeconds, subscriptions, transactions,
+      framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing
+  }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    for (key, path) in Self.members {
+      if let value = try container.decodeIfPresent(Int.self, forKey: key) { self[keyPath: path] = value }
+    }
+  }
+}

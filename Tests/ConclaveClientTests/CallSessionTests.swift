@@ -1,0 +1,71 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import ConclaveClient
+
+struct CallSessionTests {
+  private func member(_ user: String, _ phase: MemberPhase, participant: ParticipantNumber? = nil) -> MemberState {
+    MemberState(
+      user: UserID(user)!, name: nil, state: phase,
+      participants: participant.map {
+        [
+          ParticipantState(
+            participant: $0, device: DeviceID("d")!, joinId: Base64Bytes([]), connected: true, held: false, tracks: [])
+        ]
+      } ?? [])
+  }
+
+  private func session() -> CallSession {
+    CallSession(
+      Joined(
+        call: CallState(
+          id: CallID("c")!, state: .ringing, media: .video, initiator: UserID("alice")!,
+          startedAt: Timestamp(milliseconds: 0), epoch: 1, policy: Policy(),
+          members: [member("alice", .joined, participant: 1), member("bob", .ringing)], metadata: nil),
+        participant: 1, ice: ICE()))
+  }
+
+  @Test func aMemberWhoAcceptsMakesTheCallActive() {
+    var session = session()
+    #expect(
+      session.handle(.member(MemberChange(member: member("bob", .joined, participant: 2), cause: .accepted)))
+        == .members)
+    #expect(session.state.state == .active)
+    #expect(session.state.members[1].participants.map(\.participant) == [2])
+    #expect(session.handle(.member(MemberChange(member: member("carol", .ringing), cause: .invited))) == .members)
+    #expect(session.state.members.map(\.user.text) == ["alice", "bob", "carol"])
+  }
+
+  @Test func tracksComeChangeAndGo() {
+    var session = session()
+    let track = TrackID(participant: 1, index: 1)
+    _ = session.handle(.trackAdded(TrackChange(TrackState(track: track, source: .camera, muted: false))))
+    _ = session.handle(.trackUpdated(TrackChange(TrackState(track: track, source: .camera, muted: true))))
+    #expect(
+      session.state.members[0].participants[0].tracks == [TrackState(track: track, source: .camera, muted: true)])
+    _ = session.handle(.trackRemoved(TrackChange(TrackState(track: track, source: .camera, muted: true))))
+    #expect(session.state.members[0].participants[0].tracks.isEmpty)
+  }
+
+  @Test func aLowerRevisionOfTheSlotsIsIgnored() {
+    var session = session()
+    let slot = Slot(SlotAssignment(mid: "3", track: TrackID(participant: 2, index: 1), source: .camera))
+    #expect(session.handle(.slots(Slots(rev: 5, receive: [slot], unsupported: []))) == .slots)
+    #expect(session.handle(.slots(Slots(rev: 4, receive: [], unsupported: []))) == .none)
+    #expect(session.slots["3"] == slot)
+  }
+
+  @Test func aStateWithoutThisParticipantMeansRejoin() {
+    var session = session()
+    var state = session.state
+    state.members[0].participants = []
+    #expect(session.handle(.state(state)) == .lost)
+  }
+
+  @Test func theEndIsTold() {
+    var session = session()
+    #expect(session.handle(.ended(Ended(reason: .allLeft, by: nil, seconds: 3))) == .ended)
+    #expect(session.state.state == .ended)
+  }
+}

@@ -1,0 +1,183 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import ConclaveClient
+
+/// Epochs as an honest server runs them: who can read whom, and when.
+struct EpochTests {
+  private func three() -> KeyWorld {
+    var world = KeyWorld()
+    world.start("alice")
+    world.join("bob")
+    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
+    world.join("carol")
+    world.rotate(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
+    return world
+  }
+
+  @Test func everyoneReadsEveryone() throws {
+    let world = three()
+    for from in ["alice", "bob", "carol"] {
+      for to in ["alice", "bob", "carol"] {
+        let (text, opened) = try world.travel("hello", from: from, to: to)
+        #expect(text == "hello")
+        #expect(opened.participant == world.members[from]!.entry.participant)
+        #expect(opened.track == 1)
+      }
+    }
+    #expect(world.members.values.allSatisfy { $0.refusals.isEmpty })
+    #expect(Set(world.members.values.map(\.code)).count == 1)
+  }
+
+  @Test func whoJoinsReadsNothingFromBefore() throws {
+    var world = KeyWorld()
+    world.start("alice")
+    world.join("bob")
+    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
+    let before = try world.seal("secret", from: "alice")
+    world.join("carol")
+    world.rotate(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
+    #expect(throws: FrameCipherError.unknownKey) { try world.open(before, as: "carol") }
+    #expect(try world.open(before, as: "bob").0 == "secret")
+  }
+
+  @Test func aRatchetSendsEnvelopesToTheNewOnly() {
+    var world = KeyWorld()
+    world.start("alice")
+    world.join("bob")
+    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
+    world.join("carol")
+    world.announce(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
+    #expect(world.envelopes.map(\.to.user.text) == ["carol"])
+  }
+
+  @Test func whoLeftReadsNothingAfter() throws {
+    var world = three()
+    let code = world.members["bob"]!.code
+    world.rotate(["bob", "carol"], mode: .fresh, leader: "bob")
+    let frame = try world.seal("gone?", from: "bob")
+    #expect(try world.open(frame, as: "carol").0 == "gone?")
+    #expect(throws: FrameCipherError.self) { try world.open(frame, as: "alice") }
+    #expect(world.members["bob"]!.code != code)
+    #expect(world.members["bob"]!.code == world.members["carol"]!.code)
+  }
+
+  @Test func theKeyBeforeOpensFramesForTenSeconds() throws {
+    var world = three()
+    let first = try world.seal("1", from: "bob")
+    let second = try world.seal("2", from: "bob")
+    world.rotate(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    world.advance(by: .milliseconds(9_999))
+    #expect(try world.open(first, as: "carol").0 == "1")
+    world.advance(by: .milliseconds(1))
+    #expect(throws: FrameCipherError.unknownKey) { try world.open(second, as: "carol") }
+    #expect(try world.travel("3", from: "bob", to: "carol").0 == "3")
+  }
+
+  @Test func framesOfTheNewKeyOpenBeforeTheOwnSwitch() throws {
+    var world = three()
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    world.deliverEnvelopes()
+    world.feed(.switchKeys(epoch: world.epoch), to: "bob")
+    #expect(try world.travel("early", from: "bob", to: "carol").0 == "early")
+    #expect(try world.travel("late", from: "carol", to: "bob").0 == "late")
+  }
+
+  @Test func theFirstAnswerCountsWhenTheLeaderWasChanged() throws {
+    var world = three()
+    let names = ["alice", "bob", "carol"]
+    // Bob is asked second, makes a secret of his own, and is told that he was late.
+    var second = world.rotation(to: names, mode: .fresh, leader: "bob", for: "bob")
+    world.announce(names, mode: .fresh, leader: "alice")
+    let counted = world.envelopes
+    second.epoch = world.epoch
+    let effects = world.members["bob"]!.agreement.handle(.rotate(second), now: world.now, using: &world.generator)
+    #expect(effects.contains { if case .request(.keys) = $0 { true } else { false } })
+    world.feed(.handedOut(epoch: world.epoch, taken: false), to: "bob")
+    world.envelopes = counted
+    world.deliverEnvelopes()
+    world.switchAll()
+    #expect(try world.travel("one key", from: "bob", to: "carol").0 == "one key")
+  }
+
+  @Test func aMissingKeyIsAskedForAndSendsNothingMeanwhile() throws {
+    var world = three()
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    let lost = world.envelopes.first { $0.to.user.text == "carol" }!
+    world.envelopes.removeAll { $0 == lost }
+    world.deliverEnvelopes()
+    world.switchAll()
+    #expect(!world.members["carol"]!.isSending)
+    #expect(throws: FrameCipherError.noKey) { try world.seal("?", from: "carol") }
+    #expect(world.members["carol"]!.keyRequests == 1)
+    world.feed(.keyRequest(KeyRequest(epoch: world.epoch, to: world.entryWithKeys("carol"))), to: "alice")
+    world.deliverEnvelopes()
+    #expect(try world.travel("back", from: "carol", to: "bob").0 == "back")
+    world.advance(by: .seconds(30))
+    #expect(world.members["carol"]!.keyRequests == 1)
+  }
+
+  @Test func aKeyThatNeverComesIsAskedForThreeTimes() {
+    var world = three()
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    world.switchAll()
+    for _ in 0..<20 { world.advance(by: .seconds(2)) }
+    #expect(world.members["carol"]!.keyRequests == 3)
+  }
+
+  @Test func aMissedAnnouncementIsMadeUpFromTheList() throws {
+    var world = three()
+    let names = ["alice", "bob", "carol"]
+    for name in names where name != "carol" {
+      let rotation = world.rotation(to: names, mode: .fresh, leader: "alice", for: name)
+      world.feed(.rotate(rotation), to: name)
+    }
+    world.epoch += 1
+    world.feed(.switchKeys(epoch: world.epoch), to: "carol")
+    #expect(world.members["carol"]!.listRequests == 1)
+    let list = KeyList(
+      epoch: world.epoch, mode: .fresh, list: world.list, listHash: Base64Bytes(try EpochList(world.list).hash))
+    world.feed(.list(list), to: "carol")
+    #expect(world.members["carol"]!.keyRequests == 1)
+    world.deliverEnvelopes()
+    world.switchAll()
+    #expect(try world.travel("again", from: "alice", to: "carol").0 == "again")
+  }
+
+  @Test func aLeaderWithoutTheOldSecretAsksForAFreshEpoch() {
+    var world = three()
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    world.switchAll()
+    world.join("dave")
+    let asked = world.members["carol"]!.keyRequests
+    world.announce(["alice", "bob", "carol", "dave"], mode: .ratchet, leader: "carol")
+    #expect(world.members["carol"]!.keyRequests == asked + 1)
+  }
+
+  @Test func aRejoinedDeviceTakesItsOldPlace() throws {
+    var world = three()
+    let identity = world.members["bob"]!.agreement.identity
+    let join = JoinCredentials(identity, using: &world.generator)
+    var entry = world.members["bob"]!.entry
+    entry.participant = 9
+    entry.joinId = join.joinId
+    entry.joinKey = join.joinKey
+    let old = world.members["bob"]!
+    world.members["bob"] = KeyWorld.Member(
+      agreement: KeyAgreement(identity: identity, call: KeyWorld.call, join: join), entry: entry)
+    for name in ["alice", "carol"] {
+      world.feed(
+        .rotate(world.rotation(to: ["alice", "bob", "carol"], mode: .fresh, leader: "alice", for: name)), to: name)
+    }
+    var whole = world.rotation(to: ["alice", "bob", "carol"], mode: .fresh, leader: "alice", for: "bob")
+    whole.list = ["alice", "bob", "carol"].map { world.members[$0]!.entry }
+    world.feed(.rotate(whole), to: "bob")
+    world.list = whole.list!
+    world.epoch += 1
+    world.deliverEnvelopes()
+    world.switchAll()
+    #expect(try world.travel("new", from: "bob", to: "carol").1.participant == 9)
+    #expect(old.entry.participant == 2)
+  }
+}

@@ -1,0 +1,121 @@
+import NIOCore
+import NIOPosix
+import STOMP
+import Synchronization
+
+/// A STOMP server of one test: it takes every token but "bad", answers requests by `reply`, and shows what it got.
+final class FakeServer: Sendable {
+  struct Received: Sendable {
+    var connection: Int
+    var frame: Frame
+  }
+
+  let port: Int
+  /// All frames, in their order.
+  let frames: AsyncStream<Received>
+  private let channel: any Channel
+  private let open = Mutex<[Int: any Channel]>([:])
+  private let sink: AsyncStream<Received>.Continuation
+
+  /// What the server answers to a SEND: status and JSON body; nil for silence.
+  typealias Reply = @Sendable (_ destination: String, _ body: String) -> (status: String, body: String)?
+
+  init(reply: @escaping Reply = { _, _ in ("ok", "{}") }) async throws {
+    let (frames, sink) = AsyncStream<Received>.makeStream()
+    self.frames = frames
+    self.sink = sink
+    let box = Box()
+    channel = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            Handler(sink: sink, reply: reply) { box.server.withLock { $0 }?.accepted(channel) ?? 0 })
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    port = channel.localAddress?.port ?? 0
+    box.server.withLock { $0 = self }
+  }
+
+  private final class Box: Sendable { let server = Mutex<FakeServer?>(nil) }
+
+  private func accepted(_ channel: any Channel) -> Int {
+    open.withLock {
+      $0[$0.count + 1] = channel
+      return $0.count
+    }
+  }
+
+  /// Sends an event as the server would.
+  func event(
+    _ name: String, seq: Int, body: String, redelivered: Bool = false, on connection: Int
+  ) async throws {
+    var headers: Headers = [
+      "destination": "/user/queue/events", "subscription": "events", "message-id": "\(seq)", "ack": "a\(seq)",
+      "event": name, "seq": "\(seq)", "content-type": "application/json",
+    ]
+    if redelivered { headers.append("redelivered", "true") }
+    try await write(Frame(.message, headers, body: ByteBuffer(string: body)), on: connection)
+  }
+
+  func fail(_ message: String, on connection: Int) async throws {
+    try await write(Frame(.error, ["message": message]), on: connection)
+    try await drop(connection)
+  }
+
+  func drop(_ connection: Int) async throws { try await open.withLock { $0[connection] }?.close() }
+
+  func stop() async throws { try await channel.close() }
+
+  private func write(_ frame: Frame, on connection: Int) async throws {
+    try await open.withLock { $0[connection] }?.writeAndFlush(FrameEncoder(version: .v12).encode(frame))
+  }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+    private var decoder = FrameDecoder(version: .v12, limits: .client)
+    private let sink: AsyncStream<Received>.Continuation
+    private let reply: Reply
+    private let accept: () -> Int
+    private var number = 0
+
+    init(sink: AsyncStream<Received>.Continuation, reply: @escaping Reply, accept: @escaping () -> Int) {
+      self.sink = sink
+      self.reply = reply
+      self.accept = accept
+    }
+
+    func channelActive(context: ChannelHandlerContext) { number = accept() }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      var bytes = unwrapInboundIn(data)
+      decoder.append(&bytes)
+      while let frame = try? decoder.next() {
+        answer(frame, context: context)
+        sink.yield(Received(connection: number, frame: frame))
+      }
+    }
+
+    private func answer(_ frame: Frame, context: ChannelHandlerContext) {
+      switch frame.command {
+      case .connect where frame.headers["passcode"] == "bad":
+        write(Frame(.error, ["message": "Bad CONNECT: authentication failed"]), context)
+        context.close(promise: nil)
+      case .connect: write(Frame(.connected, ["version": "1.2", "heart-beat": "0,0"]), context)
+      case .send:
+        guard let answer = reply(frame.headers["destination"] ?? "", String(buffer: frame.body)) else { return }
+        let headers: Headers = [
+          "destination": "/user/queue/replies", "subscription": "replies", "message-id": "r",
+          "request-id": frame.headers["request-id"] ?? "", "status": answer.status,
+        ]
+        write(Frame(.message, headers, body: ByteBuffer(string: answer.body)), context)
+      default: break
+      }
+    }
+
+    private func write(_ frame: Frame, _ context: ChannelHandlerContext) {
+      context.writeAndFlush(wrapOutboundOut(FrameEncoder(version: .v12).encode(frame)), promise: nil)
+    }
+  }
+}

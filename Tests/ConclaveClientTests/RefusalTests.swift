@@ -1,0 +1,220 @@
+import Contract
+import Crypto
+import MediaModel
+import Testing
+
+@testable import ConclaveClient
+
+/// Protocol section 5, epochs, rule 8, and envelopes that prove no sender: what a dishonest server or member might try.
+struct RefusalTests {
+  private func pair() -> KeyWorld {
+    var world = KeyWorld()
+    world.start("alice")
+    world.join("bob")
+    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
+    return world
+  }
+
+  @Test func aLowerEpoch() {
+    var world = pair()
+    var rotation = world.rotation(to: ["alice", "bob"], mode: .fresh, leader: "alice", for: "bob")
+    rotation.epoch = 1
+    world.feed(.rotate(rotation), to: "bob")
+    #expect(world.members["bob"]!.refusals == [.lowerEpoch])
+    world.feed(.switchKeys(epoch: 1), to: "bob")
+    #expect(world.members["bob"]!.agreement.current == 2)
+  }
+
+  @Test func aRatchetThatDropsADevice() {
+    var world = pair()
+    world.join("carol")
+    world.rotate(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
+    world.announce(["alice", "bob"], mode: .ratchet, leader: "alice")
+    #expect(world.members["alice"]!.refusals == [.ratchetDropsDevice])
+    #expect(world.members["bob"]!.refusals == [.ratchetDropsDevice])
+    #expect(world.envelopes.isEmpty)
+  }
+
+  @Test func aStrangerToDeliverTo() {
+    var world = pair()
+    world.join("eve")
+    var rotation = world.rotation(to: ["alice", "bob"], mode: .fresh, leader: "alice", for: "alice")
+    rotation.deliver?.append(world.entryWithKeys("eve"))
+    world.feed(.rotate(rotation), to: "alice")
+    #expect(world.members["alice"]!.refusals == [.strangerOnDelivery])
+    #expect(world.envelopes.isEmpty)
+  }
+
+  @Test func aStrangerWhoAsksForAKey() {
+    var world = pair()
+    world.join("eve")
+    world.feed(.keyRequest(KeyRequest(epoch: 2, to: world.entryWithKeys("eve"))), to: "alice")
+    // The device's right name with another's join key is a stranger too.
+    var masked = world.entryWithKeys("bob")
+    masked.joinKey = world.members["eve"]!.entry.joinKey
+    world.feed(.keyRequest(KeyRequest(epoch: 2, to: masked)), to: "alice")
+    #expect(world.members["alice"]!.refusals == [.strangerOnDelivery, .strangerOnDelivery])
+    #expect(world.envelopes.isEmpty)
+  }
+
+  @Test func aJoinKeyThatItsDeviceDidNotSign() {
+    var world = pair()
+    world.join("carol")
+    // The server puts a key of its own in the place of Carol's.
+    let own = P256.KeyAgreement.PrivateKey()
+    world.members["carol"]!.entry.joinKey?.publicKey = Base64Bytes(Array(own.publicKey.derRepresentation))
+    world.announce(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
+    #expect(world.members["alice"]!.refusals == [.joinKeyNotSigned])
+    #expect(world.envelopes.isEmpty)
+    #expect(world.members["carol"]!.refusals == [.notOnList])
+  }
+
+  @Test func aDeviceUnderAKnownNameWithOtherKeys() {
+    var world = pair()
+    world.rotate(["alice", "bob"], mode: .fresh, leader: "alice")
+    let ghost = DeviceIdentity(user: "bob", device: "phone")!
+    let join = JoinCredentials(ghost, using: &world.generator)
+    world.directory[1].keys = ghost.registration
+    world.directory[1].fingerprint = Base64Bytes(ghost.fingerprint)
+    world.members["bob"]!.entry.fingerprint = Base64Bytes(ghost.fingerprint)
+    world.members["bob"]!.entry.joinId = join.joinId
+    world.members["bob"]!.entry.joinKey = join.joinKey
+    let rotation = world.rotation(to: ["alice", "bob"], mode: .fresh, leader: "alice", for: "alice")
+    world.feed(.rotate(rotation), to: "alice")
+    #expect(world.members["alice"]!.refusals == [.identityChanged(user: "bob", device: "phone")])
+    #expect(world.envelopes.isEmpty)
+  }
+
+  @Test func aListThatIsNotTheHashedOne() {
+    var world = pair()
+    world.join("carol")
+    var rotation = world.rotation(to: ["alice", "bob", "carol"], mode: .ratchet, leader: "alice", for: "carol")
+    rotation.listHash = Base64Bytes([UInt8](repeating: 0, count: 32))
+    world.feed(.rotate(rotation), to: "carol")
+    #expect(world.members["carol"]!.refusals == [.listHashMismatch])
+    rotation = world.rotation(to: ["alice", "bob", "carol"], mode: .ratchet, leader: "alice", for: "bob")
+    rotation.added = []
+    world.feed(.rotate(rotation), to: "bob")
+    #expect(world.members["bob"]!.listRequests == 1)
+  }
+
+  @Test func aListWithoutThisDevice() {
+    var world = pair()
+    let others = world.rotation(to: ["alice"], mode: .fresh, leader: "alice", for: "alice")
+    world.feed(.rotate(others), to: "bob")
+    #expect(world.members["bob"]!.refusals == [.notOnList])
+  }
+
+  /// A fresh epoch has been announced to Bob, and this is Alice's envelope for him.
+  private func envelope(_ world: inout KeyWorld) -> Envelope {
+    world.announce(["alice", "bob"], mode: .fresh, leader: "alice")
+    return world.envelopes.removeFirst()
+  }
+
+  @Test func anEnvelopeThatIsAltered() {
+    var world = pair()
+    let good = envelope(&world)
+    var all: [Envelope] = []
+    func altered(_ change: (inout Envelope) -> Void) {
+      var copy = good
+      change(&copy)
+      all.append(copy)
+    }
+    altered { $0.signature = nil }
+    altered { $0.signature?.bytes[0] ^= 1 }
+    altered { $0.sigAlg = nil }
+    altered { $0.sigAlg = "PS256" }
+    altered { $0.from = nil }
+    altered { $0.from?.user = UserID("mallory")! }
+    altered { $0.from?.user = UserID("bob")! }
+    altered { $0.to.user = UserID("alice")! }
+    altered { $0.ciphertext.bytes[70] ^= 1 }
+    altered { $0.alg = "RSA-OAEP-256" }
+    altered { $0.epoch = 2 }
+    altered { $0.epoch = 1 }
+    altered { $0.epoch = 9 }
+    world.members["bob"]!.acknowledged = [:]
+    for envelope in all { world.deliver(envelope, to: "bob") }
+    world.switchAll()
+    #expect(throws: FrameCipherError.noKey) { try world.seal("x", from: "bob") }
+    // Only one was acknowledged: a second envelope for an epoch whose secret Bob has changes nothing.
+    #expect(world.members["bob"]!.acknowledged.values.filter { $0 }.count == 1)
+    world.deliver(good, to: "bob")
+    #expect(throws: Never.self) { try world.seal("x", from: "bob") }
+  }
+
+  @Test func anEnvelopeThatTheServerMade() {
+    var world = pair()
+    var forged = envelope(&world)
+    let secret = [UInt8](repeating: 6, count: 32)
+    forged.ciphertext = Base64Bytes(
+      try! WrapAlgorithm.hpke.seal(secret, to: world.members["bob"]!.entry.joinKey!.publicKey.bytes))
+    world.deliver(forged, to: "bob")
+    forged.signature = nil
+    world.deliver(forged, to: "bob")
+    #expect(world.members["bob"]!.refusals == [.envelopeNotAuthentic, .envelopeNotAuthentic])
+  }
+
+  @Test func anEnvelopeOfAMemberWhoIsNotOnTheList() {
+    var world = pair()
+    world.join("eve")
+    let good = envelope(&world)
+    let eve = world.members["eve"]!.agreement.identity
+    let epoch = world.members["bob"]!.agreement.epochs[3]!
+    let forged = Envelope.sealing(
+      SymmetricKey(size: .bits256), for: world.members["bob"]!.entry,
+      keys: world.members["bob"]!.agreement.identity.publicKeys,
+      in: EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.list.hash), from: eve)!
+    world.deliver(forged, to: "bob")
+    #expect(world.members["bob"]!.refusals == [.envelopeNotAuthentic])
+    world.deliver(good, to: "bob")
+    #expect(world.members["bob"]!.agreement.epochs[3]?.secret != nil)
+  }
+
+  @Test(arguments: ["call", "list", "epoch"])
+  func anEnvelopeForAnotherPlace(_ place: String) {
+    var world = pair()
+    _ = envelope(&world)
+    let epoch = world.members["bob"]!.agreement.epochs[3]!
+    var context = EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.list.hash)
+    switch place {
+    case "call": context.call = CallID("other")!
+    case "list": context.listHash[0] ^= 1
+    default: context.epoch = 4
+    }
+    var envelope = Envelope.sealing(
+      SymmetricKey(size: .bits256), for: world.members["bob"]!.entry,
+      keys: world.members["bob"]!.agreement.identity.publicKeys, in: context,
+      from: world.members["alice"]!.agreement.identity)!
+    envelope.epoch = 3
+    world.deliver(envelope, to: "bob")
+    #expect(world.members["bob"]!.refusals == [.envelopeNotAuthentic])
+  }
+
+  @Test func aSecretOfTheWrongSize() {
+    var world = pair()
+    _ = envelope(&world)
+    let epoch = world.members["bob"]!.agreement.epochs[3]!
+    let short = Envelope.sealing(
+      SymmetricKey(size: .bits128), for: world.members["bob"]!.entry,
+      keys: world.members["bob"]!.agreement.identity.publicKeys,
+      in: EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.list.hash),
+      from: world.members["alice"]!.agreement.identity)!
+    world.deliver(short, to: "bob")
+    #expect(world.members["bob"]!.refusals == [.envelopeNotReadable])
+  }
+
+  @Test func theFirstSecretOfAnEpochStays() {
+    var world = pair()
+    let good = envelope(&world)
+    world.deliver(good, to: "bob")
+    let epoch = world.members["bob"]!.agreement.epochs[3]!
+    let second = Envelope.sealing(
+      SymmetricKey(size: .bits256), for: world.members["bob"]!.entry,
+      keys: world.members["bob"]!.agreement.identity.publicKeys,
+      in: EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.list.hash),
+      from: world.members["alice"]!.agreement.identity)!
+    world.deliver(second, to: "bob")
+    #expect(world.members["bob"]!.agreement.epochs[3]!.secret == epoch.secret)
+  }
+}

@@ -1,0 +1,126 @@
+import Contract
+import MediaModel
+import NIOCore
+import NIOPosix
+import STOMP
+import Testing
+
+@testable import ConclaveClient
+
+/// The connection against a server on a real socket, which does what each test wants.
+@Suite(.timeLimit(.minutes(1)))
+struct SignalingConnectionTests {
+  private static let silence = #"{"at":1,"call":"c","participants":[2]}"#
+
+  private func connection(to server: FakeServer, token: String = "good") -> SignalingConnection {
+    SignalingConnection(
+      address: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false), device: "phone",
+      group: .singletonMultiThreadedEventLoopGroup, token: { token })
+  }
+
+  private func connected(to server: FakeServer) async -> SignalingConnection {
+    let connection = connection(to: server)
+    await connection.open()
+    for await status in connection.statuses where status == .connected { break }
+    return connection
+  }
+
+  @Test func connectsWithTokenDeviceAndSubscriptions() async throws {
+    let server = try await FakeServer()
+    let connection = await connected(to: server)
+    var frames: [Frame] = []
+    for await received in server.frames {
+      frames.append(received.frame)
+      if frames.count == 3 { break }
+    }
+    #expect(frames[0].headers["passcode"] == "good")
+    #expect(frames[0].headers["device"] == "phone")
+    #expect(frames[1].headers["destination"] == "/user/queue/replies")
+    #expect(frames[2].headers["destination"] == "/user/queue/events")
+    #expect(frames[2].headers["ack"] == "client-individual")
+    await connection.close()
+  }
+
+  @Test func repliesFindTheirRequests() async throws {
+    let server = try await FakeServer { destination, _ in
+      destination.hasSuffix("end")
+        ? ("error", #"{"error":{"code":"call.not-initiator","message":"only the initiator"}}"#)
+        : ("ok", #"{"calls":[]}"#)
+    }
+    let connection = await connected(to: server)
+    async let list = connection.request(.listCalls, reply: CallList.self)
+    #expect(try await list.calls.isEmpty)
+    await #expect(throws: SignalingError.refused(code: "call.not-initiator", message: "only the initiator")) {
+      _ = try await connection.request(.end(CallID("c")!), reply: NoBody.self)
+    }
+    await #expect(throws: SignalingError.notUnderstood) {
+      _ = try await connection.request(.listCalls, reply: Joined.self)
+    }
+    await connection.close()
+  }
+
+  @Test func eventsAreAcknowledgedOneByOneAndUnknownOnesAtOnce() async throws {
+    let server = try await FakeServer()
+    let connection = await connected(to: server)
+    try await server.event("from.the.future", seq: 1, body: "{}", on: 1)
+    try await server.event("speakers", seq: 2, body: Self.silence, on: 1)
+    var events = connection.events.makeAsyncIterator()
+    let delivery = try #require(await events.next())
+    #expect(delivery.seq == 2)
+    #expect(delivery.message.body == .speakers(Speakers(participants: [2])))
+    await connection.acknowledge(delivery, accepted: false)
+    var answers: [Frame] = []
+    for await received in server.frames where received.frame.command == .ack || received.frame.command == .nack {
+      answers.append(received.frame)
+      if answers.count == 2 { break }
+    }
+    #expect(answers.map(\.command) == [.ack, .nack])
+    #expect(answers.map { $0.headers["id"] } == ["a1", "a2"])
+    await connection.close()
+  }
+
+  @Test func comesBackAfterALostConnectionAndNoticesAGap() async throws {
+    let server = try await FakeServer()
+    let connection = await connected(to: server)
+    try await server.event("speakers", seq: 1, body: Self.silence, on: 1)
+    var events = connection.events.makeAsyncIterator()
+    let first = try #require(await events.next())
+    #expect(!first.followsGap)
+    try await server.drop(1)
+    for await status in connection.statuses where status == .connected { break }
+    // What was handled before is skipped when it comes again.
+    try await server.event("speakers", seq: 1, body: Self.silence, redelivered: true, on: 2)
+    try await server.event("speakers", seq: 5, body: Self.silence, on: 2)
+    let second = try #require(await events.next())
+    #expect(second.seq == 5)
+    #expect(second.followsGap)
+    await connection.close()
+  }
+
+  @Test func aRequestFailsWhenItsConnectionBreaks() async throws {
+    let server = try await FakeServer { _, _ in nil }
+    let connection = await connected(to: server)
+    let waiting = Task { try await connection.request(.listCalls, reply: CallList.self) }
+    for await received in server.frames where received.frame.command == .send { break }
+    try await server.drop(1)
+    await #expect(throws: SignalingError.disconnected) { _ = try await waiting.value }
+    await connection.close()
+  }
+
+  @Test func aReplacedConnectionStaysAway() async throws {
+    let server = try await FakeServer()
+    let connection = await connected(to: server)
+    try await server.fail("replaced by a newer connection", on: 1)
+    var last: SignalingConnection.Status?
+    for await status in connection.statuses { last = status }
+    #expect(last == .ended("replaced by a newer connection"))
+  }
+
+  @Test func aRequestWithoutAConnectionFails() async throws {
+    let server = try await FakeServer()
+    let connection = connection(to: server)
+    await #expect(throws: SignalingError.disconnected) {
+      _ = try await connection.request(.listCalls, reply: CallList.self)
+    }
+  }
+}

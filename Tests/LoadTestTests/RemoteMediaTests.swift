@@ -1,0 +1,97 @@
+import MediaModel
+import SDP
+import Testing
+
+@testable import loadtest
+
+/// The participant's offer as the server reads it, and the server's answer as the participant reads that.
+struct RemoteMediaTests {
+  private func answer(to local: LocalMedia) throws -> (text: String, negotiation: Negotiation, PeerConfiguration) {
+    let fingerprint = CertificateFingerprint(hash: "sha-256", digest: Array(0..<32))
+    let offer = try MediaOffer(parsing: local.offer(fingerprint: fingerprint))
+    #expect(offer.fingerprint == fingerprint)
+    #expect(offer.credentials == local.credentials)
+    var generator = SystemRandomNumberGenerator()
+    var negotiation = Negotiation(using: &generator)
+    let tracks = local.tracks.enumerated().map {
+      NamedTrack(
+        mid: $0.element.mid, track: TrackID(participant: 1, index: UInt8($0.offset + 1)),
+        source: $0.element.isVideo ? .camera : .microphone, muted: false)
+    }
+    let configuration = negotiation.apply(
+      offer, tracks: tracks, codecs: ["VP8"], peer: PeerID(rawValue: 1), call: CallID("c")!, participant: 1,
+      using: &generator)
+    let text = negotiation.answer(
+      fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(100..<132)),
+      candidates: [
+        SocketAddress(ipv4: 0x7f00_0001, port: 4000), SocketAddress(high: 0xfd00 << 48, low: 2, port: 4000),
+        SocketAddress(high: 0xfe80 << 48, low: 2, port: 4000),
+      ])
+    return (text, negotiation, configuration)
+  }
+
+  @Test func offerAndAnswerFitTheServers() throws {
+    let local = LocalMedia(sendsAudio: true, sendsVideo: true, audioSlots: 2, videoSlots: 3)
+    let (text, _, configuration) = try answer(to: local)
+    let remote = try RemoteMedia(answer: text)
+    #expect(remote.credentials == configuration.local)
+    #expect(remote.fingerprint.digest == Array(100..<132))
+    // Without the link-local one, which needs a zone.
+    #expect(
+      remote.candidates == [
+        SocketAddress(ipv4: 0x7f00_0001, port: 4000), SocketAddress(high: 0xfd00 << 48, low: 2, port: 4000),
+      ])
+    #expect(remote.slots.map(\.ssrc) == configuration.slots.map(\.ssrc))
+    #expect(remote.slots.map(\.isVideo) == [false, false, true, true, true])
+    #expect(remote.slots.map { $0.rtxSSRC != nil } == [false, false, true, true, true])
+    #expect(configuration.tracks.map(\.ssrcs) == local.tracks.map { [$0.ssrc] })
+    #expect(configuration.tracks[1].rtx == [local.tracks[1].ssrc: local.tracks[1].rtxSSRC])
+  }
+
+  @Test func aWatcherOffersSlotsAlone() throws {
+    let local = LocalMedia(sendsAudio: false, sendsVideo: false, audioSlots: 1, videoSlots: 0)
+    #expect(try RemoteMedia(answer: answer(to: local).text).slots.count == 1)
+  }
+
+  @Test func alteredAnswersAreReadOrRefused() throws {
+    let seed: UInt64 = 0xa5
+    var random = SeededGenerator(state: seed)
+    let text = try answer(to: LocalMedia(sendsAudio: true, sendsVideo: true, audioSlots: 1, videoSlots: 1)).text
+    for _ in 0..<3_000 {
+      var bytes = Array(text.utf8)
+      for _ in 0...random.next() % 8 {
+        let place = Int(random.next() % UInt64(bytes.count))
+        switch random.next() % 3 {
+        case 0: bytes[place] = UInt8(truncatingIfNeeded: random.next())
+        case 1: bytes.remove(at: place)
+        default: bytes.removeSubrange(place..<min(bytes.count, place + Int(random.next() % 80)))
+        }
+        if bytes.isEmpty { break }
+      }
+      _ = try? RemoteMedia(answer: String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  static let addresses: [(String, SocketAddress?)] = [
+    ("127.0.0.1", SocketAddress(ipv4: 0x7f00_0001, port: 1)), ("::1", SocketAddress(high: 0, low: 1, port: 1)),
+    ("fd00:0:0:0:0:0:0:2", SocketAddress(high: 0xfd00 << 48, low: 2, port: 1)),
+    ("::", SocketAddress(high: 0, low: 0, port: 1)), ("1.2.3", nil), ("1.2.3.400", nil), ("1::2::3", nil),
+    ("1:2:3:4:5:6:7:8:9", nil), ("12345::", nil), ("host.local", nil),
+  ]
+
+  @Test(arguments: addresses) func anAddressIsRead(_ text: String, _ address: SocketAddress?) {
+    #expect(SocketAddress(numeric: text, port: 1) == address)
+  }
+}
+
+/// SplitMix64: a seeded source, so that a failing run can be repeated.
+struct SeededGenerator: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}

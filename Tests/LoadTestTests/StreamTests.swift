@@ -1,0 +1,120 @@
+import ConclaveClient
+import MediaModel
+import RTP
+import Testing
+
+@testable import loadtest
+
+/// A sending stream and a receiving slot with a bad network between them, in virtual time.
+struct StreamTests {
+  private static let start = Instant(nanoseconds: 1_000_000_000)
+
+  /// A cipher that opens what it encrypts.
+  private func cipher() throws -> FrameCipher {
+    let identity = try #require(DeviceIdentity(user: "alice", device: "phone"))
+    var generator = SystemRandomNumberGenerator()
+    var keys = KeyAgreement(
+      identity: identity, call: CallID("c")!, join: JoinCredentials(identity, using: &generator))
+    let cipher = FrameCipher()
+    for effect in keys.start(as: 1, now: Self.start, using: &generator) {
+      switch effect {
+      case .install(let keys): cipher.install(keys)
+      case .send(let epoch): cipher.send(epoch, as: 1)
+      default: break
+      }
+    }
+    return cipher
+  }
+
+  private func stream(video: Bool, _ cipher: FrameCipher) -> SendingStream {
+    let local = LocalMedia(sendsAudio: !video, sendsVideo: video, audioSlots: 0, videoSlots: 0)
+    return SendingStream(
+      track: local.tracks[0], key: TrackKey(participant: 1, track: 1), cipher: cipher, videoKbps: 600, start: Self.start
+    )
+  }
+
+  private func slot(video: Bool) -> ReceivingSlot {
+    ReceivingSlot(RemoteMedia.Slot(mid: "1", isVideo: video, ssrc: 1, rtxSSRC: video ? 2 : nil))
+  }
+
+  private func give(
+    _ packet: UnsafeRawBufferPointer, to slot: ReceivingSlot, _ now: Instant, _ surroundings: ReceivingSlot.Surroundings
+  ) throws {
+    let header = try #require(RTPHeader(parsing: packet))
+    slot.receive(
+      packet.part(header.payloadRange), sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
+  }
+
+  /// Sends frames for a second of virtual time; `network` says at which times each packet arrives: none, one or several.
+  private func run(
+    video: Bool, network: (Int) -> [Duration], answersNacks: Bool = true
+  ) throws -> (sent: Traffic, received: Traffic, tally: Tally) {
+    let cipher = try cipher()
+    let stream = stream(video: video, cipher)
+    let slot = slot(video: video)
+    let surroundings = ReceivingSlot.Surroundings(
+      cipher: cipher, progress: PeerProgress(), statistics: Statistics(), hasGuests: false)
+    var arrivals: [(at: Instant, number: UInt16)] = []
+    var count = 0
+    var now = Self.start
+    for _ in 0..<3_000 {
+      now = now.advanced(by: .milliseconds(1))
+      if now < Self.start.advanced(by: .seconds(1)) { stream.advance(now, isMeasuring: true) }
+      while let packet = stream.takeDue(now) {
+        let number = packet.bytes.uint16(at: 2)
+        arrivals += network(count).map { (now.advanced(by: $0), number) }
+        count += 1
+      }
+      for arrival in arrivals where arrival.at <= now {
+        try give(try #require(stream.ring.packet(arrival.number)).bytes, to: slot, now, surroundings)
+      }
+      arrivals.removeAll { $0.at <= now }
+      for number in slot.handleTimeout(now, surroundings) where answersNacks {
+        arrivals.append((now.advanced(by: .milliseconds(3)), number))
+      }
+    }
+    return (
+      stream.traffic, slot.received[TrackKey(participant: 1, track: 1)] ?? Traffic(), surroundings.statistics.tally
+    )
+  }
+
+  @Test(arguments: [true, false]) func allArrivesInOrder(_ video: Bool) throws {
+    let (sent, received, tally) = try run(video: video) { _ in [.zero] }
+    #expect(sent.frames == (video ? 30 : 50))
+    #expect(received == sent)
+    #expect(tally.decryptFailures == 0)
+    #expect(tally.nacked == 0)
+  }
+
+  @Test func reorderingAndDuplicatesLoseNothing() throws {
+    var random = SeededGenerator(state: 4)
+    // The first packets come in order, for a stream begins with what comes first.
+    let (sent, received, tally) = try run(video: true) { count in
+      count < 10 ? [.zero] : (0...random.next() % 2).map { _ in .milliseconds(random.next() % 12) }
+    }
+    #expect(received == sent)
+    #expect(tally.decryptFailures == 0)
+  }
+
+  @Test func lostPacketsComeAgain() throws {
+    // The very first packets are received, for nobody can miss what they do not know of; so are the last.
+    let (sent, received, tally) = try run(video: true) { $0 > 5 && $0 < 80 && $0 % 4 == 0 ? [] : [.zero] }
+    #expect(received == sent)
+    #expect(tally.nacked > 0)
+    #expect(tally.abandoned == 0)
+  }
+
+  @Test func whatNeverComesIsCountedAndTheRestGoesOn() throws {
+    let (sent, received, tally) = try run(
+      video: true, network: { $0 == 20 ? [] : [.zero] }, answersNacks: false)
+    #expect(tally.abandoned == 1)
+    #expect(received.frames == sent.frames - 1)
+    #expect(tally.decryptFailures == 0)
+  }
+
+  @Test func latencyCountsFromWhenTheLastPacketWasDue() throws {
+    let (_, _, tally) = try run(video: true) { _ in [.milliseconds(7)] }
+    #expect(tally.latency.milliseconds(atShare: 0.5) > 6.9)
+    #expect(tally.latency.milliseconds(atShare: 0.99) < 8.5)
+  }
+}

@@ -1,0 +1,45 @@
+/// Durations in logarithmic buckets of at most 3 % width: small, and cheap to fill and to merge.
+struct LatencyHistogram: Sendable {
+  private var counts = [UInt32](repeating: 0, count: 32 * 40)
+  private(set) var count = 0
+  private(set) var maximum: UInt64 = 0
+
+  mutating func record(nanoseconds: UInt64) {
+    let microseconds = nanoseconds / 1000
+    counts[min(counts.count - 1, Self.bucket(microseconds))] += 1
+    count += 1
+    maximum = max(maximum, nanoseconds)
+  }
+
+  mutating func merge(_ other: LatencyHistogram) {
+    for i in counts.indices { counts[i] += other.counts[i] }
+    count += other.count
+    maximum = max(maximum, other.maximum)
+  }
+
+  /// The upper end of the bucket that holds this share of the values, in milliseconds; 0 without values.
+  func milliseconds(atShare share: Double) -> Double {
+    let wanted = max(1, Int((Double(count) * share).rounded(.up)))
+    var seen = 0
+    for (index, count) in counts.enumerated() where count > 0 {
+      seen += Int(count)
+      if seen >= wanted { return min(Double(Self.upperEnd(index)) / 1000, maximumMilliseconds) }
+    }
+    return 0
+  }
+
+  var maximumMilliseconds: Double { Double(maximum) / 1_000_000 }
+
+  /// Values below 64 have a bucket each; then each power of two has 32.
+  private static func bucket(_ value: UInt64) -> Int {
+    guard value >= 64 else { return Int(value) }
+    let exponent = 63 - value.leadingZeroBitCount - 5
+    return 32 * exponent + Int(value >> UInt64(exponent))
+  }
+
+  private static func upperEnd(_ bucket: Int) -> UInt64 {
+    guard bucket >= 64 else { return UInt64(bucket) + 1 }
+    let exponent = bucket / 32 - 1
+    return (UInt64(bucket % 32 + 32) + 1) << UInt64(exponent)
+  }
+}

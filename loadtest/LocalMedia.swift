@@ -1,0 +1,94 @@
+import ConclaveClient
+import MediaModel
+import Transport
+
+/// One participant's side of its connection, as its offer says it.
+struct LocalMedia: Sendable {
+  enum PayloadType {
+    static let opus: UInt8 = 111
+    static let vp8: UInt8 = 96
+    static let rtx: UInt8 = 97
+  }
+
+  enum ExtensionID {
+    static let mid: UInt8 = 1
+    static let audioLevel: UInt8 = 2
+  }
+
+  /// A sending m-line.
+  struct Track: Sendable {
+    var mid: String
+    var source: MediaSource
+    var ssrc: UInt32
+    var rtxSSRC: UInt32
+    var isVideo: Bool { source == .camera }
+  }
+
+  var credentials: ICECredentials
+  var tracks: [Track]
+  /// Slots to receive in.
+  var audioSlots: Int
+  var videoSlots: Int
+
+  init(sendsAudio: Bool, sendsVideo: Bool, audioSlots: Int, videoSlots: Int) {
+    credentials = ICECredentials(fragment: Self.randomText(8), password: Self.randomText(24))
+    self.audioSlots = audioSlots
+    self.videoSlots = videoSlots
+    tracks = []
+    for source in (sendsAudio ? [MediaSource.microphone] : []) + (sendsVideo ? [.camera] : []) {
+      let ssrc = UInt32.random(in: 1...0x7fff_fffe)
+      tracks.append(Track(mid: "\(tracks.count)", source: source, ssrc: ssrc, rtxSSRC: ssrc ^ 0x8000_0000))
+    }
+  }
+
+  /// Letters and digits of which ICE makes its names (RFC 8839 section 5.4).
+  private static func randomText(_ count: Int) -> String {
+    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+    return String((0..<count).map { _ in letters.randomElement()! })
+  }
+
+  /// The SDP offer: what a browser would say of the same, without what the server does not read.
+  func offer(fingerprint: CertificateFingerprint) -> String {
+    var mids = tracks.map(\.mid)
+    for _ in 0..<audioSlots + videoSlots { mids.append("\(mids.count)") }
+    let digest = fingerprint.digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }
+    var lines = [
+      "v=0", "o=- \(UInt32.random(in: 1...0x7fff_ffff)) 1 IN IP4 127.0.0.1", "s=-", "t=0 0",
+      "a=group:BUNDLE " + mids.joined(separator: " "), "a=msid-semantic: WMS",
+      "a=ice-ufrag:\(credentials.fragment)", "a=ice-pwd:\(credentials.password)", "a=ice-options:trickle",
+      "a=fingerprint:\(fingerprint.hash) " + digest.joined(separator: ":"), "a=setup:actpass",
+    ]
+    for track in tracks {
+      lines += Self.section(mid: track.mid, isVideo: track.isVideo, direction: "sendonly")
+      lines.append("a=msid:- \(track.mid)")
+      if track.isVideo { lines.append("a=ssrc-group:FID \(track.ssrc) \(track.rtxSSRC)") }
+      for ssrc in [track.ssrc] + (track.isVideo ? [track.rtxSSRC] : []) {
+        lines.append("a=ssrc:\(ssrc) cname:loadtest")
+      }
+    }
+    for (index, mid) in mids[tracks.count...].enumerated() {
+      lines += Self.section(mid: mid, isVideo: index >= audioSlots, direction: "recvonly")
+    }
+    return lines.joined(separator: "\r\n") + "\r\n"
+  }
+
+  private static func section(mid: String, isVideo: Bool, direction: String) -> [String] {
+    let head = [
+      "m=" + (isVideo ? "video" : "audio") + " 9 UDP/TLS/RTP/SAVPF "
+        + (isVideo ? "\(PayloadType.vp8) \(PayloadType.rtx)" : "\(PayloadType.opus)"),
+      "c=IN IP4 0.0.0.0", "a=mid:\(mid)", "a=\(direction)", "a=rtcp-mux", "a=rtcp-rsize",
+      "a=extmap:\(ExtensionID.mid) urn:ietf:params:rtp-hdrext:sdes:mid",
+    ]
+    guard isVideo else {
+      return head + [
+        "a=extmap:\(ExtensionID.audioLevel) urn:ietf:params:rtp-hdrext:ssrc-audio-level",
+        "a=rtpmap:\(PayloadType.opus) opus/48000/2", "a=fmtp:\(PayloadType.opus) minptime=10;useinbandfec=1",
+      ]
+    }
+    return head + [
+      "a=rtpmap:\(PayloadType.vp8) VP8/90000", "a=rtcp-fb:\(PayloadType.vp8) nack",
+      "a=rtcp-fb:\(PayloadType.vp8) nack pli", "a=rtpmap:\(PayloadType.rtx) rtx/90000",
+      "a=fmtp:\(PayloadType.rtx) apt=\(PayloadType.vp8)",
+    ]
+  }
+}

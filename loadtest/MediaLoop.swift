@@ -1,0 +1,56 @@
+import LinuxIO
+import MediaModel
+import Synchronization
+
+/// One thread that drives the media of many participants.
+final class MediaLoop: Sendable {
+  enum Command: Sendable {
+    case add(PeerSetup)
+    /// From now on frames count, or no longer.
+    case measure(Bool)
+    /// Asks for the peers' traffic.
+    case report(CheckedContinuation<[PeerTraffic], Never>)
+    case stop
+  }
+
+  private let commands = Mutex<[Command]>([])
+  private let wakeUp: EventFD
+  private let published = Mutex(Tally())
+  private let thread = Mutex<OSThread?>(nil)
+
+  init(number: Int) throws {
+    wakeUp = try EventFD()
+    let started = try OSThread(name: "media-\(number)") { [self] in
+      do {
+        let body = try MediaThread(wakeUp: wakeUp)
+        body.run(
+          takeCommands: {
+            commands.withLock { queue in
+              defer { queue = [] }
+              return queue
+            }
+          }, publish: { tally in published.withLock { $0 = tally } })
+      } catch {
+        fatalError("the media thread cannot run: \(error)")
+      }
+    }
+    thread.withLock { $0 = started }
+  }
+
+  func submit(_ command: Command) {
+    commands.withLock { $0.append(command) }
+    wakeUp.signal()
+  }
+
+  /// What the thread's peers saw, at most a quarter of a second old.
+  var tally: Tally { published.withLock { $0 } }
+
+  func traffic() async -> [PeerTraffic] {
+    await withCheckedContinuation { submit(.report($0)) }
+  }
+
+  func stop() {
+    submit(.stop)
+    thread.withLock { $0 }?.join()
+  }
+}

@@ -1,0 +1,126 @@
+import MediaModel
+import RTP
+import Transport
+
+/// RTP and RTCP, in and out.
+extension MediaPeer {
+  func handle(_ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant) {
+    statistics.tally.bytesReceived += UInt64(datagram.count)
+    switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+    case .rtp: handleRTP(datagram, now: now)
+    case .rtcp: handleRTCP(datagram, now: now)
+    case .stun: handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now)
+    case .dtls: handleDTLS(UnsafeRawBufferPointer(datagram), now: now)
+    case .unknown: statistics.tally.refused += 1
+    }
+  }
+
+  private func handleRTP(_ datagram: UnsafeMutableRawBufferPointer, now: Instant) {
+    guard let inbound, case .packet(let length) = inbound.unprotectRTP(datagram) else {
+      return statistics.tally.refused += 1
+    }
+    let packet = UnsafeRawBufferPointer(rebasing: datagram[..<length])
+    guard let header = RTPHeader(parsing: packet) else { return statistics.tally.refused += 1 }
+    statistics.tally.packetsReceived += 1
+    let payload = packet.part(header.payloadRange)
+    if let slot = slots[header.ssrc] {
+      slot.receive(payload, sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
+    } else if let slot = repairs[header.ssrc] {
+      // The original's number stands before its payload (RFC 4588 section 4); without one the packet is padding.
+      guard payload.count > 2 else { return }
+      statistics.tally.retransmitted += 1
+      slot.receive(
+        payload.part(2..<payload.count), sequence: payload.uint16(at: 0), marker: header.marker, now: now, surroundings)
+    } else {
+      statistics.tally.refused += 1
+    }
+  }
+
+  private func handleRTCP(_ datagram: UnsafeMutableRawBufferPointer, now: Instant) {
+    guard let inbound, case .packet(let length) = inbound.unprotectRTCP(datagram) else {
+      return statistics.tally.refused += 1
+    }
+    var compound = RTCPCompound(UnsafeRawBufferPointer(rebasing: datagram[..<length]))
+    while let packet = compound.next() {
+      switch packet {
+      case .senderReport(let report): slots[report.ssrc]?.note(report, now: now)
+      case .nack(let nack):
+        guard let stream = streams.first(where: { $0.track.ssrc == nack.media }) else { continue }
+        for number in nack.missing { retransmit(number, of: stream) }
+      case .pictureLoss(_, let media): wantKeyFrame(media)
+      case .fullIntraRequest(let request): for entry in request { wantKeyFrame(entry.ssrc) }
+      case .receiverReport, .bye, .other: break
+      }
+    }
+  }
+
+  private func wantKeyFrame(_ ssrc: UInt32) {
+    statistics.tally.keyFrameRequests += 1
+    streams.first { $0.track.ssrc == ssrc }?.wantsKeyFrame = true
+  }
+
+  /// Protects a packet into the output.
+  func send(_ packet: UnsafeRawBufferPointer, headerLength: Int) {
+    guard let outbound, let room = output.room else { return }
+    room.copyMemory(from: packet.part(0..<headerLength))
+    let length = outbound.protectRTP(
+      room, headerLength: headerLength, payload: packet.part(headerLength..<packet.count))
+    guard let length else { return }
+    output.append(length)
+    statistics.tally.packetsSent += 1
+  }
+
+  /// Sends a packet again in the RTX stream: under its SSRC, type and numbers, the original's number before the payload (RFC 4588 section 4).
+  private func retransmit(_ number: UInt16, of stream: SendingStream) {
+    guard stream.track.isVideo, let (packet, headerLength) = stream.ring.packet(number), let outbound,
+      let room = output.room, let header = RTPHeader(parsing: packet)
+    else { return }
+    room.copyMemory(from: packet.part(0..<headerLength))
+    RTPHeader.rewrite(
+      payloadType: LocalMedia.PayloadType.rtx, sequenceNumber: stream.rtxSequence, timestamp: header.timestamp,
+      ssrc: stream.track.rtxSSRC, in: room)
+    room.store(number, at: headerLength)
+    stream.rtxSequence &+= 1
+    let length = outbound.protectRTP(
+      room, headerLength: headerLength, prefixLength: 2, payload: packet.part(headerLength..<packet.count))
+    if let length { output.append(length) }
+  }
+
+  // MARK: - RTCP
+
+  /// Asks the server to send packets again.
+  func ask(for missing: [UInt16], of slot: ReceivingSlot) {
+    sendRTCP { writer in
+      _ = writer.nack(sender: ownSSRC, media: slot.slot.ssrc, missing: missing.span)
+    }
+  }
+
+  /// Sender reports of what is sent, receiver reports of what is received, once a second.
+  func report(_ now: Instant) {
+    nextReport = now.advanced(by: .seconds(1))
+    let ntp = NTPTimestamp(nanoseconds: now.nanoseconds)
+    sendRTCP { writer in
+      for stream in streams {
+        writer.senderReport(
+          ssrc: stream.track.ssrc, ntp: ntp, rtpTimestamp: stream.timestamp, packetCount: stream.packetCount,
+          octetCount: stream.octetCount)
+      }
+      if streams.isEmpty { writer.receiverReport(ssrc: ownSSRC) }
+      writer.sourceDescription(ssrc: ownSSRC, cname: Array("loadtest".utf8).span)
+    }
+    let blocks = slots.values.compactMap { $0.reportBlock(now) }
+    for start in stride(from: 0, to: blocks.count, by: 31) {
+      let part = Array(blocks[start..<min(start + 31, blocks.count)])
+      sendRTCP { writer in writer.receiverReport(ssrc: ownSSRC, reports: part.span) }
+    }
+  }
+
+  private var ownSSRC: UInt32 { streams.first?.track.ssrc ?? 1 }
+
+  private func sendRTCP(_ write: (inout RTCPWriter) -> Void) {
+    guard let outbound, let room = output.room else { return }
+    var writer = RTCPWriter(UnsafeMutableRawBufferPointer(rebasing: room[..<1_400]))
+    write(&writer)
+    if writer.length > 0, let length = outbound.protectRTCP(room, length: writer.length) { output.append(length) }
+  }
+}

@@ -1,0 +1,149 @@
+import ConclaveClient
+import LinuxIO
+import MediaModel
+import RTP
+import Transport
+
+/// What a media thread needs to know of a participant.
+struct PeerSetup: Sendable {
+  /// Over all calls, from 0.
+  var index: Int
+  var call: Int
+  var local: LocalMedia
+  var remote: RemoteMedia
+  var certificate: DTLSCertificate
+  var cipher: FrameCipher
+  /// The tracks that the sending m-lines became, by mid.
+  var tracks: [String: TrackKey]
+  var videoKbps: Int
+  /// Whether frames that do not open may be those of other clients.
+  var hasGuests: Bool
+  var progress: PeerProgress
+}
+
+/// One participant's media: its socket, ICE, DTLS, SRTP, what it sends and what it receives. Lives on one thread.
+final class MediaPeer {
+  let setup: PeerSetup
+  let socket: UDPSocket
+  let statistics: Statistics
+  let checker: ConnectivityChecker
+  let dtls: DTLSSession
+  var path = Path.checking(candidate: 0, tries: 0)
+  var nextCheck: Instant
+  var outbound: SRTPSender?
+  var inbound: SRTPReceiver?
+  let streams: [SendingStream]
+  let slots: [UInt32: ReceivingSlot]
+  /// RTX streams, by their SSRC.
+  let repairs: [UInt32: ReceivingSlot]
+  var nextReport: Instant
+  let output: OutputBuffer
+  private(set) var nextTimeout: Instant
+
+  enum Path {
+    /// The candidates are tried one after the other.
+    case checking(candidate: Int, tries: Int)
+    case found(SocketAddress)
+  }
+
+  struct Failure: Error, CustomStringConvertible { var description: String }
+
+  init(_ setup: PeerSetup, statistics: Statistics, output: OutputBuffer, now: Instant) throws {
+    self.setup = setup
+    self.statistics = statistics
+    self.output = output
+    var options = UDPSocket.Options()
+    options.bufferSize = 2 << 20
+    socket = try UDPSocket(port: 0, options: options)
+    guard
+      let checker = ConnectivityChecker(
+        local: setup.local.credentials, remote: setup.remote.credentials,
+        tieBreaker: UInt64.random(in: 0...UInt64.max))
+    else { throw Failure(description: "the server's ICE credentials are no good") }
+    self.checker = checker
+    dtls = DTLSSession(
+      role: .client, certificate: setup.certificate, remoteFingerprint: setup.remote.fingerprint)
+    // Frames of different participants are spread over their interval, as those of real people are.
+    let phase = Duration.microseconds(setup.index * 7_919 % 20_000)
+    streams = setup.local.tracks.compactMap { track in
+      setup.tracks[track.mid].map {
+        SendingStream(
+          track: track, key: $0, cipher: setup.cipher, videoKbps: setup.videoKbps, start: now.advanced(by: phase))
+      }
+    }
+    let received = setup.remote.slots.map { (ReceivingSlot($0), $0) }
+    slots = Dictionary(received.map { ($1.ssrc, $0) }) { first, _ in first }
+    repairs = Dictionary(received.compactMap { slot, description in description.rtxSSRC.map { ($0, slot) } }) {
+      first, _ in first
+    }
+    nextCheck = now
+    nextReport = now.advanced(by: .seconds(1))
+    nextTimeout = now
+  }
+
+  var surroundings: ReceivingSlot.Surroundings {
+    .init(cipher: setup.cipher, progress: setup.progress, statistics: statistics, hasGuests: setup.hasGuests)
+  }
+
+  /// What this peer has sent and received while the test measured.
+  var traffic: PeerTraffic {
+    var received: [TrackKey: Traffic] = [:]
+    for slot in slots.values {
+      for (key, traffic) in slot.received {
+        received[key, default: Traffic()].frames += traffic.frames
+        received[key, default: Traffic()].packets += traffic.packets
+      }
+    }
+    return PeerTraffic(
+      call: setup.call, sent: Dictionary(streams.map { ($0.key, $0.traffic) }) { first, _ in first }, received: received
+    )
+  }
+
+  /// Takes all that has arrived.
+  func receive(into batch: ReceiveBatch) {
+    repeat {
+      socket.receive(into: batch)
+      let now = MonotonicClock.now()
+      for datagram in batch.datagrams { handle(datagram.bytes, from: datagram.source, now: now) }
+    } while batch.isFull
+    // Frames that just came may have left holes or wait for keys.
+    schedule()
+    flush()
+  }
+
+  /// Sends what is due.
+  func handleTimeout(now: Instant, isMeasuring: Bool) {
+    check(now)
+    keepHandshakeGoing(now)
+    if outbound != nil {
+      for stream in streams {
+        stream.advance(now, isMeasuring: isMeasuring)
+        while let packet = stream.takeDue(now) { send(packet.bytes, headerLength: packet.headerLength) }
+      }
+      for slot in slots.values where slot.nextTimeout.map({ $0 <= now }) ?? false {
+        let missing = slot.handleTimeout(now, surroundings)
+        if !missing.isEmpty { ask(for: missing, of: slot) }
+      }
+      if nextReport <= now { report(now) }
+    }
+    schedule()
+    flush()
+  }
+
+  private func schedule() {
+    var next = nextCheck
+    if let due = dtls.nextTimeout { next = min(next, due) }
+    if outbound != nil {
+      next = min(next, nextReport)
+      for stream in streams { next = min(next, stream.nextTimeout) }
+      for slot in slots.values { if let due = slot.nextTimeout { next = min(next, due) } }
+    }
+    nextTimeout = next
+  }
+
+  func flush() {
+    guard case .found(let address) = path, !output.isEmpty else { return output.removeAll() }
+    statistics.tally.bytesSent += UInt64(output.byteCount)
+    output.send(through: socket, to: address)
+  }
+}

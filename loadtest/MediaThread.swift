@@ -1,0 +1,76 @@
+import LinuxIO
+import MediaModel
+
+/// What runs on a media thread: waits for sockets and times, and lets each peer do its part.
+final class MediaThread {
+  private let wakeUp: EventFD
+  private let epoll: Epoll
+  private let batch = ReceiveBatch(capacity: 32)
+  private let statistics = Statistics()
+  private let output = OutputBuffer()
+  private var peers: [MediaPeer] = []
+  private var isMeasuring = false
+  private var isStopped = false
+  private var nextPublication = Instant(nanoseconds: 0)
+
+  private static let publicationInterval = Duration.milliseconds(250)
+  /// The token of `wakeUp`; a peer's is its place in `peers`.
+  private static let wakeUpToken = UInt64.max
+
+  init(wakeUp: EventFD) throws {
+    self.wakeUp = wakeUp
+    epoll = try Epoll()
+    try epoll.add(wakeUp.descriptor, token: Self.wakeUpToken)
+  }
+
+  /// Returns after `.stop`.
+  func run(takeCommands: () -> [MediaLoop.Command], publish: (Tally) -> Void) {
+    while !isStopped {
+      let now = MonotonicClock.now()
+      var next = nextPublication
+      for peer in peers { next = min(next, peer.nextTimeout) }
+      let ready = epoll.wait(nanoseconds: next > now ? next.nanoseconds - now.nanoseconds : 0)
+      for token in ready {
+        if token == Self.wakeUpToken {
+          wakeUp.drain()
+          for command in takeCommands() { perform(command) }
+        } else {
+          peers[Int(token)].receive(into: batch)
+        }
+      }
+      handleTimeouts(publish)
+    }
+  }
+
+  private func handleTimeouts(_ publish: (Tally) -> Void) {
+    let now = MonotonicClock.now()
+    for peer in peers where peer.nextTimeout <= now { peer.handleTimeout(now: now, isMeasuring: isMeasuring) }
+    guard nextPublication <= now else { return }
+    nextPublication = now.advanced(by: Self.publicationInterval)
+    publish(currentTally)
+  }
+
+  private var currentTally: Tally {
+    var tally = statistics.tally
+    for peer in peers { tally.socketDrops += UInt64(peer.socket.receiveDrops) }
+    return tally
+  }
+
+  private func perform(_ command: MediaLoop.Command) {
+    switch command {
+    case .add(let setup):
+      do {
+        let peer = try MediaPeer(setup, statistics: statistics, output: output, now: MonotonicClock.now())
+        try epoll.add(peer.socket.descriptor, token: UInt64(peers.count))
+        peers.append(peer)
+      } catch {
+        setup.progress.failed("\(error)")
+      }
+    case .measure(let on):
+      isMeasuring = on
+      if on { statistics.measuringSince = MonotonicClock.now() }
+    case .report(let continuation): continuation.resume(returning: peers.map(\.traffic))
+    case .stop: isStopped = true
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import ConclaveClient
+import Foundation
+import LinuxIO
+import MediaModel
+import NIOPosix
+import Synchronization
+import Transport
+
+/// One participant: signs in, starts or accepts the call, offers its media, and notes when it had all it needs.
+final class Participant: Sendable {
+  let index: Int
+  let call: Int
+  let client: CallClient
+  let account: TokenSource.Account
+  let progress = PeerProgress()
+  private let plan: Plan
+  private let isPublisher: Bool
+  private let moments = Mutex(Moments())
+  private let rings: AsyncStream<String>
+  private let ringSink: AsyncStream<String>.Continuation
+
+  /// When joining began, and when the first key was there.
+  struct Moments: Sendable {
+    var began: Instant?
+    var keyed: Instant?
+    var number: UInt32?
+    var tracks: Set<TrackKey> = []
+    var failure: String?
+  }
+
+  init(_ account: TokenSource.Account, index: Int, plan: Plan, group: MultiThreadedEventLoopGroup) throws {
+    guard let identity = DeviceIdentity(user: account.user, device: account.device) else {
+      throw TokenSource.Failure(description: "a token's user or device is no id of the protocol")
+    }
+    self.index = index
+    self.plan = plan
+    self.account = account
+    call = index / plan.participants
+    isPublisher = index % plan.participants < plan.publishers
+    client = CallClient(server: plan.address, identity: identity, group: group, token: { account.token })
+    (rings, ringSink) = AsyncStream.makeStream()
+  }
+
+  /// The tracks that it sends; empty before it has joined.
+  var tracks: Set<TrackKey> { moments.withLock(\.tracks) }
+
+  /// From the first request to the call until media flowed and could be encrypted; nil while that lasts.
+  var joinTime: Duration? {
+    let moments = moments.withLock { $0 }
+    guard let began = moments.began, let keyed = moments.keyed, let connected = progress.state.connectedAt else {
+      return nil
+    }
+    return began.duration(to: max(keyed, connected))
+  }
+
+  var failure: String? { moments.withLock(\.failure) ?? progress.state.failure }
+
+  func fail(_ reason: String) { moments.withLock { $0.failure = $0.failure ?? reason } }
+
+  /// Signs in. Afterwards rings are answered by `joinWhenRung`.
+  func connect() async throws {
+    let events = client.events
+    let sink = ringSink
+    Task {
+      for await event in events { if case .ring(let ring) = event { sink.yield(ring.id) } }
+      sink.finish()
+    }
+    try await client.connect()
+  }
+
+  func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> Call {
+    begin()
+    let call = try await client.start(callees: callees, media: plan.videoKbps == nil ? .audio : .video)
+    try await bringMedia(to: call, on: loop, certificate)
+    return call
+  }
+
+  func joinWhenRung(on loop: MediaLoop, certificate: DTLSCertificate) async throws {
+    for await ring in rings {
+      begin()
+      try await bringMedia(to: try await client.accept(ring), on: loop, certificate)
+      return
+    }
+  }
+
+  private func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
+
+  private func bringMedia(to call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
+    follow(call)
+    let others = plan.publishers - (isPublisher ? 1 : 0) + plan.guests.count
+    let local = LocalMedia(
+      sendsAudio: isPublisher, sendsVideo: isPublisher && plan.videoKbps != nil, audioSlots: others,
+      videoSlots: plan.videoKbps == nil ? 0 : others)
+    let answer = try await call.offer(
+      local.offer(fingerprint: certificate.fingerprint),
+      tracks: local.tracks.map { OfferedTrack(mid: $0.mid, source: $0.source) })
+    var tracks: [String: TrackKey] = [:]
+    for (mid, track) in answer.tracks {
+      if let number = UInt8(track.drop { $0 != "." }.dropFirst()) {
+        tracks[mid] = TrackKey(participant: call.participant, track: number)
+      }
+    }
+    moments.withLock {
+      $0.number = call.participant
+      $0.tracks = Set(tracks.values)
+    }
+    loop.submit(
+      .add(
+        PeerSetup(
+          index: index, call: self.call, local: local, remote: try RemoteMedia(answer: answer.sdp),
+          certificate: certificate, cipher: call.cipher, tracks: tracks, videoKbps: plan.videoKbps ?? 0,
+          hasGuests: !plan.guests.isEmpty,
+          progress: progress)))
+  }
+
+  /// Notes the first key, and what goes wrong.
+  private func follow(_ call: Call) {
+    Task {
+      for await update in call.updates {
+        switch update {
+        case .keyChanged: moments.withLock { $0.keyed = $0.keyed ?? MonotonicClock.now() }
+        case .warning(let refusal): fail("refused in key agreement: \(refusal)")
+        case .lost: fail("the server has given it up")
+        default: break
+        }
+      }
+    }
+  }
+}

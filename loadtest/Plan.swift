@@ -1,0 +1,21 @@
+import ConclaveClient
+
+/// What to do, from the command line.
+struct Plan: Sendable {
+  var address: ServerAddress
+  var calls: Int
+  /// Of each call.
+  var participants: Int
+  /// Of each call: the first so many send.
+  var publishers: Int
+  var duration: Duration
+  var joinTimeout: Duration
+  /// nil without video.
+  var videoKbps: Int?
+  /// Users of other clients that are rung into the call.
+  var guests: [String]
+  var threads: Int
+  var serverProcess: Int32?
+
+  var total: Int { calls * participants }
+}

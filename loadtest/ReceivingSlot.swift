@@ -1,0 +1,206 @@
+import ConclaveClient
+import MediaModel
+import RTP
+
+/// One stream from the server: puts packets in order, asks for missing ones, makes frames of them and opens these.
+final class ReceivingSlot {
+  let slot: RemoteMedia.Slot
+  private(set) var received: [TrackKey: Traffic] = [:]
+  /// Frames that wait for their key: up to 64 for a second (protocol section 5, epochs, rule 5).
+  private var held: [(bytes: [UInt8], arrived: Instant)] = []
+
+  private var unwrapper = SequenceUnwrapper()
+  /// The index of the next packet in order; nil before the first.
+  private var next: UInt64?
+  /// Packets behind a hole.
+  private var waiting: [UInt64: Packet] = [:]
+  private var holes: [Hole] = []
+  private var frame: [UInt8] = []
+  private var isInFrame = false
+  private let plain: UnsafeMutableRawBufferPointer
+
+  /// For receiver reports (RFC 3550 section 6.4.1).
+  private var first: UInt64?
+  private var count: UInt64 = 0
+  private var lastSenderReport: (compact: UInt32, at: Instant)?
+
+  private struct Packet {
+    var payload: [UInt8]
+    var marker: Bool
+  }
+
+  private struct Hole {
+    var index: UInt64
+    let since: Instant
+    var due: Instant
+  }
+
+  private static let holdLimit = 64
+  private static let holdTime = Duration.seconds(1)
+  /// A packet that did not come in this time is lost.
+  private static let patience = Duration.seconds(1)
+  private static let nackInterval = Duration.milliseconds(20)
+  private static let holeLimit = 256
+  private static let largestFrame = 128 << 10
+
+  init(_ slot: RemoteMedia.Slot) {
+    self.slot = slot
+    plain = .allocate(byteCount: Self.largestFrame, alignment: 16)
+  }
+
+  deinit { plain.deallocate() }
+
+  /// What a slot reports to: the call's keys and the thread's numbers.
+  struct Surroundings {
+    var cipher: FrameCipher
+    var progress: PeerProgress
+    var statistics: Statistics
+    var hasGuests: Bool
+
+    /// A frame that no key of the call opens.
+    func refuse() {
+      if hasGuests { statistics.tally.guestFrames += 1 } else { statistics.tally.decryptFailures += 1 }
+    }
+  }
+
+  /// A packet of the stream, its padding excluded; `sequence` and the rest are the original's if it came by RTX.
+  func receive(
+    _ payload: UnsafeRawBufferPointer, sequence: UInt16, marker: Bool, now: Instant, _ surroundings: Surroundings
+  ) {
+    let index = unwrapper.unwrap(sequence)
+    if first == nil { first = index }
+    count += 1
+    let expected = next ?? index
+    if next == nil { next = index }
+    if index == expected {
+      take(payload, marker: marker, now: now, surroundings)
+      next = index + 1
+      if !waiting.isEmpty || !holes.isEmpty { drain(now, surroundings) }
+    } else if index > expected, waiting[index] == nil {
+      waiting[index] = Packet(payload: Array(payload), marker: marker)
+      if holes.isEmpty || index > holes[holes.count - 1].index { noteHoles(before: index, now) }
+      holes.removeAll { $0.index == index }
+    }
+  }
+
+  private func noteHoles(before index: UInt64, _ now: Instant) {
+    let start = max(next ?? index, (holes.last?.index ?? 0) + 1)
+    for missing in start..<index where waiting[missing] == nil && holes.count < Self.holeLimit {
+      holes.append(Hole(index: missing, since: now, due: now.advanced(by: .milliseconds(5))))
+    }
+  }
+
+  private func drain(_ now: Instant, _ surroundings: Surroundings) {
+    while let index = next, let packet = waiting.removeValue(forKey: index) {
+      packet.payload.withUnsafeBytes { take($0, marker: packet.marker, now: now, surroundings) }
+      next = index + 1
+    }
+    if let next { holes.removeAll { $0.index < next } }
+  }
+
+  /// The next packet in order.
+  private func take(
+    _ payload: UnsafeRawBufferPointer, marker: Bool, now: Instant, _ surroundings: Surroundings
+  ) {
+    guard slot.isVideo else { return open(payload, now: now, surroundings, mayHold: true) }
+    guard let descriptor = VP8Descriptor(parsing: payload) else { return }
+    if descriptor.startsFrame {
+      frame.removeAll(keepingCapacity: true)
+      isInFrame = true
+    }
+    guard isInFrame, frame.count + payload.count <= Self.largestFrame else { return }
+    frame.append(contentsOf: payload.part(descriptor.length..<payload.count))
+    guard marker else { return }
+    isInFrame = false
+    frame.withUnsafeBytes { open($0, now: now, surroundings, mayHold: true) }
+  }
+
+  private func open(_ frame: UnsafeRawBufferPointer, now: Instant, _ surroundings: Surroundings, mayHold: Bool) {
+    // VP8's clear bytes: 10 of a key frame, 3 of another (protocol section 5, "Clear bytes").
+    let clear = slot.isVideo ? (frame.first.map { $0 & 1 == 0 } ?? false ? 10 : 3) : 0
+    guard frame.count > clear else { return surroundings.refuse() }
+    do {
+      let opened = try surroundings.cipher.decrypt(
+        frame.part(clear..<frame.count), metadata: frame.part(0..<clear), into: plain)
+      note(opened, now: now, surroundings)
+    } catch .unknownKey where mayHold && held.count < Self.holdLimit {
+      held.append((Array(frame), now))
+    } catch .unknownKey where !surroundings.statistics.wasMeasuring(at: now) {
+      // Sent under an epoch from before this participant joined, whose key it must not have.
+      surroundings.statistics.tally.beforeJoining += 1
+    } catch {
+      surroundings.refuse()
+    }
+  }
+
+  private func note(_ opened: FrameCipher.Opened, now: Instant, _ surroundings: Surroundings) {
+    let key = TrackKey(participant: opened.participant, track: opened.track)
+    guard let content = TestFrame(UnsafeRawBufferPointer(rebasing: plain[..<opened.byteCount])) else {
+      return surroundings.statistics.tally.decryptFailures += 1
+    }
+    if received[key] == nil {
+      received[key] = Traffic()
+      surroundings.progress.heard(key)
+    }
+    guard content.isMeasured else { return }
+    received[key]!.frames += 1
+    received[key]!.packets += UInt64(content.packets)
+    surroundings.statistics.tally.frames += 1
+    surroundings.statistics.tally.latency.record(
+      nanoseconds: now.nanoseconds > content.sentAt ? now.nanoseconds - content.sentAt : 0)
+  }
+
+  // MARK: - Time
+
+  var nextTimeout: Instant? {
+    [holes.lazy.map(\.due).min(), held.isEmpty ? nil : held[0].arrived.advanced(by: .milliseconds(10))]
+      .compactMap { $0 }.min()
+  }
+
+  /// Gives up what is too old, and returns the sequence numbers to ask for again.
+  func handleTimeout(_ now: Instant, _ surroundings: Surroundings) -> [UInt16] {
+    if !held.isEmpty { retryHeld(now, surroundings) }
+    guard !holes.isEmpty else { return [] }
+    if let lost = holes.last(where: { $0.since.duration(to: now) >= Self.patience })?.index {
+      surroundings.statistics.tally.abandoned += UInt64(holes.count { $0.index <= lost })
+      isInFrame = false
+      next = lost + 1
+      drain(now, surroundings)
+    }
+    var missing: [UInt16] = []
+    for i in holes.indices where holes[i].due <= now {
+      missing.append(UInt16(truncatingIfNeeded: holes[i].index))
+      holes[i].due = now.advanced(by: Self.nackInterval)
+    }
+    surroundings.statistics.tally.nacked += UInt64(missing.count)
+    return missing
+  }
+
+  private func retryHeld(_ now: Instant, _ surroundings: Surroundings) {
+    let frames = held
+    held = []
+    for frame in frames {
+      let isLate = frame.arrived.duration(to: now) >= Self.holdTime
+      let before = held.count
+      frame.bytes.withUnsafeBytes { open($0, now: frame.arrived, surroundings, mayHold: !isLate) }
+      if held.count > before { held[before].arrived = frame.arrived }
+    }
+  }
+
+  // MARK: - Reports
+
+  func note(_ report: SenderReport, now: Instant) { lastSenderReport = (report.ntp.compact, now) }
+
+  /// nil before the first packet.
+  func reportBlock(_ now: Instant) -> ReportBlock? {
+    guard let first, let highest = unwrapper.highest else { return nil }
+    let lost = Int64(highest - first + 1) - Int64(count)
+    return ReportBlock(
+      ssrc: slot.ssrc, fractionLost: 0, cumulativeLost: Int32(clamping: lost),
+      highestSequence: UInt32(truncatingIfNeeded: highest), jitter: 0,
+      lastSenderReport: lastSenderReport?.compact ?? 0,
+      delaySinceLastSenderReport: lastSenderReport.map {
+        NTPTimestamp.compact(ofNanoseconds: UInt64(max(0, $0.at.duration(to: now).nanoseconds)))
+      } ?? 0)
+  }
+}

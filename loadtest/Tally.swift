@@ -1,0 +1,65 @@
+/// What the peers of one thread saw.
+struct Tally: Sendable {
+  /// RTP packets of the server's streams, retransmissions included.
+  var packetsReceived: UInt64 = 0
+  var packetsSent: UInt64 = 0
+  var bytesReceived: UInt64 = 0
+  var bytesSent: UInt64 = 0
+  /// Frames that did not open: another key, changed bytes, or delivered twice.
+  var decryptFailures: UInt64 = 0
+  /// Frames of epochs from before the receiver joined.
+  var beforeJoining: UInt64 = 0
+  /// Frames of guests, or what looks like them, where there are some.
+  var guestFrames: UInt64 = 0
+  /// Measured frames that opened.
+  var frames: UInt64 = 0
+  /// Packets that were asked for again, and that came by RTX.
+  var nacked: UInt64 = 0
+  var retransmitted: UInt64 = 0
+  /// Packets given up as lost.
+  var abandoned: UInt64 = 0
+  /// Key frames that the server asked for.
+  var keyFrameRequests: UInt64 = 0
+  /// Packets that SRTP or the parsers refused.
+  var refused: UInt64 = 0
+  /// Datagrams that the kernel lost on this side, for want of buffer.
+  var socketDrops: UInt64 = 0
+  var latency = LatencyHistogram()
+
+  mutating func merge(_ other: Tally) {
+    packetsReceived += other.packetsReceived
+    packetsSent += other.packetsSent
+    bytesReceived += other.bytesReceived
+    bytesSent += other.bytesSent
+    decryptFailures += other.decryptFailures
+    beforeJoining += other.beforeJoining
+    frames += other.frames
+    nacked += other.nacked
+    retransmitted += other.retransmitted
+    abandoned += other.abandoned
+    keyFrameRequests += other.keyFrameRequests
+    refused += other.refused
+    guestFrames += other.guestFrames
+    socketDrops += other.socketDrops
+    latency.merge(other.latency)
+  }
+}
+
+/// Frames of one track while the test measured, and the RTP packets they went in.
+struct Traffic: Sendable, Hashable {
+  var frames: UInt64 = 0
+  var packets: UInt64 = 0
+}
+
+/// A track as all participants of a call name it.
+struct TrackKey: Sendable, Hashable {
+  var participant: UInt32
+  var track: UInt8
+}
+
+/// One peer's part of the result.
+struct PeerTraffic: Sendable {
+  var call: Int
+  var sent: [TrackKey: Traffic]
+  var received: [TrackKey: Traffic]
+}
