@@ -1,0 +1,25 @@
+# What Debian supplies, by purpose. Sourced by the scripts beside it.
+
+build_packages="libssl-dev libsrtp2-dev libnice-dev libjansson-dev pkg-config openssl"
+test_packages="chromium chromium-driver nodejs python3-venv python3-gi python3-gst-1.0 gir1.2-gst-plugins-bad-1.0
+  gstreamer1.0-nice gstreamer1.0-plugins-bad gstreamer1.0-plugins-good gstreamer1.0-plugins-base fonts-dejavu-core"
+
+# One configuration for the server, the load test and all tests, so that each is built once.
+swift_flags="-c release -Xswiftc -enable-testing"
+
+# install PACKAGE...: installs those that are missing.
+install() {
+  local missing=()
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  echo "Installing ${missing[*]}" >&2
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+if ! command -v swift >/dev/null; then
+  echo "No swift on the PATH: install a Swift 6.3 toolchain (swift.org/install) and add its usr/bin to PATH." >&2
+  exit 1
+fi
