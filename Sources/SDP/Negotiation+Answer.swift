@@ -18,8 +18,8 @@ extension Negotiation {
       writer.opening(of: line, at: place)
       writer.transport(of: line, credentials: local, fingerprint: fingerprint)
       writer.media(of: line)
-      // Once, where the bundle's transport is described (RFC 8843 section 7.3.1).
-      if line.offered.mid == group.first { writer.candidates(candidates) }
+      // RFC 8843 section 7.3.1 wants them in the first section of the bundle only, but aiortc reads those of the last; all others ignore repeats.
+      if !line.isRejected { writer.candidates(candidates) }
     }
     return writer.text
   }

@@ -14,6 +14,11 @@ struct AnswerTests {
       a=setup:passive
       a=rtcp-mux
       """
+    let candidates = """
+      a=candidate:1 1 udp 2130706431 192.0.2.2 40000 typ host
+      a=candidate:2 1 udp 2130706175 fd00:0:0:0:0:0:0:2 40000 typ host
+      a=end-of-candidates
+      """
     let lines = peer.answer().split(separator: "\r\n").filter { !$0.hasPrefix("o=") }
     #expect(
       lines.joined(separator: "\n") == """
@@ -29,9 +34,7 @@ struct AnswerTests {
         \(transport)
         a=recvonly
         a=rtpmap:111 opus/48000/2
-        a=candidate:1 1 udp 2130706431 192.0.2.2 40000 typ host
-        a=candidate:2 1 udp 2130706175 fd00:0:0:0:0:0:0:2 40000 typ host
-        a=end-of-candidates
+        \(candidates)
         m=video 40000 UDP/TLS/RTP/SAVPF 96 97
         c=IN IP4 192.0.2.2
         a=mid:cam
@@ -41,6 +44,7 @@ struct AnswerTests {
         a=rtcp-fb:96 nack
         a=rtpmap:97 rtx/90000
         a=fmtp:97 apt=96
+        \(candidates)
         m=video 40000 UDP/TLS/RTP/SAVPF 96
         c=IN IP4 192.0.2.2
         a=mid:slot
@@ -49,6 +53,7 @@ struct AnswerTests {
         a=rtpmap:96 VP8/90000
         a=msid:slot-slot slot-slot
         a=ssrc:\(slot.ssrc) cname:conclave
+        \(candidates)
         """)
   }
 
@@ -79,7 +84,8 @@ struct AnswerTests {
         #expect(extensions.contains(withoutDirection(attribute.value)))
       }
     }
-    #expect(answered.sections.filter { $0.attributes.contains("candidate") }.count == 1)
+    // aiortc reads those of a bundle's last m-line, others those of its first.
+    #expect(answered.sections.allSatisfy { $0.attributes.contains("candidate") == ($0.port != 0) })
   }
 
   @Test func extensionOfferedForOneWayIsAnsweredForItsOtherEnd() throws {
@@ -130,7 +136,7 @@ struct AnswerTests {
     let answer = try SessionDescription(parsing: peer.answer())
     #expect(answer.attributes.first("group")?.value == "BUNDLE cam slot")
     #expect(answer.sections.map(\.port) == [0, 40_000, 40_000])
-    #expect(answer.sections[1].attributes.contains("candidate"))
+    #expect(answer.sections.map { $0.attributes.contains("candidate") } == [false, true, true])
   }
 
   @Test func bundleKeepsTheOffersOrder() throws {
@@ -140,7 +146,6 @@ struct AnswerTests {
     peer.apply(try MediaOffer(parsing: text))
     let answer = try SessionDescription(parsing: peer.answer())
     #expect(answer.attributes.first("group")?.value == "BUNDLE slot cam mic")
-    #expect(answer.sections.map { $0.attributes.contains("candidate") } == [false, false, true])
   }
 
   @Test func addressesAreThoseOfTheCandidates() throws {
