@@ -1,0 +1,186 @@
+"""A headless Chromium that is one person on the web client, driven by what a person sees: names of buttons and fields."""
+
+import os
+import shutil
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from conftest import wait_for
+
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+    "--autoplay-policy=no-user-gesture-required",
+    "--window-size=1280,800",
+]
+
+# Keeps the page's PeerConnections where the test can ask for their statistics, by the track that a tile shows.
+PROBE = """
+(() => {
+  const peers = [];
+  window.RTCPeerConnection = class extends RTCPeerConnection {
+    constructor(...parameters) {
+      super(...parameters);
+      peers.push(this);
+    }
+  };
+  window.conclaveReceived = async () => {
+    const peer = peers.findLast(({ connectionState }) => connectionState !== 'closed');
+    const received = { video: {}, audio: {}, frames: 0, samples: 0, packets: { audio: 0, video: 0 } };
+    if (!peer) return received;
+    const reports = [...(await peer.getStats()).values()].filter(({ type }) => type === 'inbound-rtp');
+    for (const { kind, mid, totalSamplesReceived, concealedSamples, framesDecoded, packetsReceived } of reports) {
+      received.packets[kind] += packetsReceived;
+      if (kind === 'audio') received.audio[mid] = totalSamplesReceived - concealedSamples;
+      if (kind === 'audio') received.samples += totalSamplesReceived;
+      if (kind === 'video') received.frames += framesDecoded;
+    }
+    for (const tile of document.querySelectorAll('.tile[data-track]:not(.own)')) {
+      const track = tile.querySelector('video').srcObject?.getVideoTracks()[0];
+      const report = reports.find(({ trackIdentifier }) => track && trackIdentifier === track.id);
+      const { user, source } = tile.dataset;
+      if (report) received.video[`${user}/${source}`] = [report.mid, report.framesDecoded];
+    }
+    return received;
+  };
+})();
+"""
+
+# Every key that the page hands to its worker becomes another one.
+WRONG_KEY = """
+(() => {
+  let wrong;
+  crypto.subtle.importKey('raw', new Uint8Array(32).fill(1), 'HKDF', false, ['deriveBits']).then((key) => (wrong = key));
+  const post = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (message, ...rest) {
+    return post.call(this, message.type === 'epoch' ? { ...message, secret: wrong } : message, ...rest);
+  };
+})();
+"""
+
+
+class Tab:
+    """One browser with the web client open and somebody signed in."""
+
+    def __init__(self, url, name, scripts=()):
+        options = webdriver.ChromeOptions()
+        options.binary_location = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
+        for flag in FLAGS:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        driver = os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")
+        self.driver = webdriver.Chrome(options=options, service=Service(driver))
+        self.driver.set_script_timeout(10)
+        for script in (PROBE, *scripts):
+            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        self.name = name
+        self.user = name.lower()
+        self.driver.get(url)
+        self.fill("Your name", name)
+        self.press("Sign in")
+        self.sees("#lobby")
+
+    def close(self):
+        self.driver.quit()
+
+    @property
+    def log(self):
+        return "\n".join(f"{self.name}: {entry['message']}" for entry in self.driver.get_log("browser"))
+
+    # What a person does
+
+    def find(self, selector, name, seconds=10):
+        def visible():
+            try:
+                elements = self.driver.find_elements(By.CSS_SELECTOR, selector)
+                return next((e for e in elements if e.is_displayed() and e.accessible_name == name), None)
+            except StaleElementReferenceException:
+                return None
+
+        return wait_for(visible, seconds, f"{self.name} finds “{name}”")
+
+    def press(self, name, seconds=10):
+        self.find("button:enabled", name, seconds).click()
+
+    def fill(self, label, text):
+        field = self.find("input", label)
+        field.clear()
+        field.send_keys(text)
+
+    def call(self, *people):
+        self.fill("People", ",".join(people))
+        self.press("Video call")
+        self.sees("#call")
+
+    def answer(self, name="Accept with video"):
+        self.press(name)
+        self.sees("#call")
+
+    def ring(self, person):
+        """Adds somebody to the running call."""
+        self.press("Add people")
+        self.fill("Add people", person)
+        self.press("Ring them")
+
+    def leave(self):
+        self.press("Leave")
+        self.sees("#lobby")
+
+    def call_code(self):
+        """The 40 digits, or less when there are none yet."""
+        self.press("Call code")
+        code = self.driver.find_element(By.ID, "call-code").text
+        self.press("Close")
+        return "".join(character for character in code if character.isdigit())
+
+    # What a person sees
+
+    def shown(self, selector):
+        """How many elements of a selector are visible."""
+        return self.driver.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility()).length", selector
+        )
+
+    def sees(self, selector, seconds=10):
+        wait_for(lambda: self.shown(selector), seconds, f"{self.name} sees {selector}")
+
+    def loses(self, selector, seconds=10):
+        wait_for(lambda: not self.shown(selector), seconds, f"{self.name} sees {selector} no more")
+
+    def hears(self, words, seconds=10):
+        """A notice that a screen reader says."""
+        notices = lambda: words in self.driver.find_element(By.ID, "notices").text
+        wait_for(notices, seconds, f"{self.name} is told “{words}”")
+
+    def screenshot(self, path):
+        self.driver.save_screenshot(str(path))
+
+    # What arrives
+
+    def received(self):
+        return self.driver.execute_async_script("conclaveReceived().then(arguments[0])")
+
+    def decodes(self, *tracks, voices, seconds=5):
+        """Within `seconds`: video of each of `tracks` ("bob/camera") and sound of so many people, all still rising."""
+        # A slot counts on when it shows another track, and a track may move: what rises is a track within one slot.
+        first, now = {}, {}
+
+        def rises():
+            received = self.received()
+            now.clear()
+            now.update({(track, mid): frames for track, (mid, frames) in received["video"].items()})
+            now.update({("voice", mid): samples // 960 for mid, samples in received["audio"].items()})
+            for key, count in now.items():
+                first.setdefault(key, count)
+            risen = [track for (track, mid), count in now.items() if count > first[track, mid] + 4]
+            return set(tracks) <= set(risen) and risen.count("voice") >= voices
+
+        what = f"{self.name} decodes {', '.join(tracks)} and {voices} voices"
+        wait_for(rises, seconds, lambda: f"{what}; from {first} to {now}")

@@ -1,0 +1,154 @@
+"""A real server for each test session, on free ports, as an operator would run it."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+from client import Client
+
+BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("0.0.0.0", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(condition, seconds, what):
+    """Waits until condition() is true and returns its value; fails with `what` (words, or a function that makes them) after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            pytest.fail(f"not within {seconds} s: {what() if callable(what) else what}")
+        time.sleep(0.02)
+
+
+class Server:
+    """`conclave serve --demo` in a process of its own."""
+
+    def __init__(self, folder: pathlib.Path):
+        self.folder = folder
+        self.stomp_port, self.http_port = free_port(), free_port()
+        self.media_port = free_port(socket.SOCK_DGRAM)
+        self.config = folder / "config.json"
+        self.config.write_text(
+            json.dumps(
+                {
+                    "state": str(folder / "state"),
+                    "listen": {"stomp": self.stomp_port, "http": self.http_port},
+                    "media": {"port": self.media_port, "workers": 1},
+                }
+            )
+        )
+        self.log = open(folder / "server.log", "wb")
+        self.process = subprocess.Popen(
+            [BINARY, "serve", "--demo", "--config", str(self.config)], stdout=self.log, stderr=subprocess.STDOUT
+        )
+        wait_for(self.is_ready, 20, "the server answers /readyz")
+
+    @property
+    def url(self):
+        return f"http://localhost:{self.http_port}"
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    @property
+    def state(self):
+        return self.folder / "state"
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=5) as reply:
+            return reply.read().decode()
+
+    def metric(self, name):
+        """The sum of a metric over its labels."""
+        lines = [line for line in self.get("/metrics").splitlines() if line.startswith(name)]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line[len(name)] in " {")
+
+    def is_ready(self):
+        assert self.process.poll() is None, (self.folder / "server.log").read_text()
+        try:
+            return self.get("/readyz") is not None
+        except OSError:
+            return False
+
+    def token(self, user, device, *more):
+        command = [BINARY, "token", "--config", str(self.config), "--user", user, "--device", device, *more]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        finally:
+            self.process.kill()
+            self.log.close()
+
+
+@pytest.fixture(scope="session")
+def artifacts(tmp_path_factory):
+    """Where reports, logs and screenshots are kept."""
+    folder = os.environ.get("CONCLAVE_ARTIFACTS")
+    return pathlib.Path(folder) if folder else tmp_path_factory.mktemp("artifacts")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory, artifacts):
+    running = Server(tmp_path_factory.mktemp("server"))
+    yield running
+    running.stop()
+    (artifacts / "server.log").write_bytes((running.folder / "server.log").read_bytes())
+    assert running.process.returncode == 0, "the server did not end cleanly on SIGTERM"
+
+
+@pytest.fixture
+def connect(server):
+    """Connects stomp.py clients: connect("alice", "laptop")."""
+    clients = []
+
+    def make(user, device="laptop", version="1.2", register=True):
+        client = Client(server, user, device, version)
+        clients.append(client)
+        if register:
+            client.register()
+        return client
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def url(request):
+    return os.environ.get("CONCLAVE_URL") or request.getfixturevalue("server").url
+
+
+@pytest.fixture
+def person(url, artifacts, request):
+    """Signs somebody in, in a browser of their own: person("Alice")."""
+    from browser import Tab  # which imports this file
+
+    tabs = []
+
+    def sign_in(name, *scripts):
+        tabs.append(Tab(url, name, scripts))
+        return tabs[-1]
+
+    yield sign_in
+    with open(artifacts / f"{request.node.name}.log", "w") as log:
+        for tab in tabs:
+            log.write(tab.log + "\n")
+            tab.screenshot(artifacts / f"{request.node.name}-{tab.user}.png")
+            tab.close()

@@ -1,0 +1,100 @@
+"""The web client in real browsers: three people in one end-to-end encrypted group call."""
+
+
+from browser import WRONG_KEY
+from conftest import wait_for
+
+
+def in_a_call(person, *names):
+    """All of them in one call that the first has started."""
+    tabs = [person(name) for name in names]
+    tabs[0].call(*names[1:])
+    for tab in tabs[1:]:
+        tab.answer()
+    return tabs
+
+
+def everybody_decodes(*tabs, seconds=5):
+    for tab in tabs:
+        others = [other for other in tabs if other is not tab]
+        tab.decodes(*[f"{other.user}/camera" for other in others], voices=len(others), seconds=seconds)
+
+
+def test_three_people_call_share_leave_return_and_end(person, artifacts):
+    alice, bob, carol = tabs = in_a_call(person, "Alice", "Bob", "Carol")
+    everybody_decodes(*tabs)
+    codes = lambda: {tab.call_code() for tab in tabs}
+    same = lambda: len(seen := codes()) == 1 and len(seen.pop()) == 40
+    wait_for(same, 5, "the same call code on all screens")
+    alice.screenshot(artifacts / "call.png")
+
+    carol.press("Share screen")
+    for tab in (alice, bob):
+        tab.decodes("carol/screen", "carol/camera", voices=2)
+    alice.screenshot(artifacts / "screen.png")
+    carol.press("Stop sharing")
+    alice.loses(".tile[data-source=screen]")
+
+    bob.leave()
+    for tab, other in ((alice, "carol"), (carol, "alice")):
+        tab.loses(".tile[data-user=bob]")
+        tab.decodes(f"{other}/camera", voices=1)
+
+    alice.ring("Bob")
+    bob.answer()
+    everybody_decodes(*tabs)
+
+    alice.press("End for all")
+    alice.find("#end-dialog button", "End for all").click()
+    for tab in tabs:
+        tab.sees("#lobby")
+
+
+def test_a_tab_with_a_wrong_key_decodes_nothing(person):
+    alice, bob = person("Alice"), person("Bob")
+    mallory = person("Mallory", WRONG_KEY)
+    alice.call("Bob", "Mallory")
+    bob.answer()
+    mallory.answer()
+    for tab, other in ((alice, "bob"), (bob, "alice")):
+        tab.decodes(f"{other}/camera", voices=1)
+    # Enough has come for a key that fits to have decoded something.
+    enough = lambda: min(mallory.received()["packets"].values()) > 150
+    wait_for(enough, 15, "media reaches the tab with the wrong key")
+    received = mallory.received()
+    assert (received["frames"], received["samples"]) == (0, 0)
+    for tab in (alice, bob):
+        assert "mallory/camera" not in tab.received()["video"]
+
+
+def test_a_reload_comes_back_into_the_call(person):
+    alice, bob = tabs = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(*tabs)
+    bob.driver.refresh()
+    bob.sees("#call")
+    everybody_decodes(*tabs, seconds=8)
+    assert alice.shown(".tile[data-user=bob]") == 1
+
+
+def test_mute_and_camera_are_seen_by_the_other(person):
+    alice, bob = tabs = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(*tabs)
+    bob.press("Mute")
+    alice.sees(".tile[data-user=bob][data-muted=true]")
+    bob.press("Stop camera")
+    alice.sees(".tile[data-user=bob][data-video=off]")
+    bob.press("Unmute")
+    alice.sees(".tile[data-user=bob][data-muted=false]")
+    bob.press("Start camera")
+    everybody_decodes(*tabs)
+
+
+def test_a_decline_and_a_ring_that_is_taken_back(person):
+    alice, bob, carol = person("Alice"), person("Bob"), person("Carol")
+    alice.call("Bob", "Carol")
+    bob.press("Decline")
+    alice.hears("Bob declined")
+    carol.sees("#ring")
+    alice.leave()
+    carol.loses("#ring")
+    carol.hears("Alice stopped ringing")
