@@ -80,7 +80,8 @@ package final class Running: Sendable {
     lines.append("  media        UDP \(mediaPort(of: 0))\(last)")
     if secretIsNew { lines.append("  A new secret for tokens was made: \(secret)") }
     if configuration.auth.jwksFile == nil {
-      lines.append("  Mint a token: conclave token --state \(configuration.state) --user alice --device laptop")
+      let program = CommandLine.arguments[0]
+      lines.append("  Mint a token: \(program) token --state \(configuration.state) --user alice --device laptop")
     }
     if configuration.demo { lines.append("  Demo: from this machine a name is enough to sign in.") }
     return lines.joined(separator: "\n")

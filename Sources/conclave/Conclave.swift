@@ -6,7 +6,7 @@ struct Conclave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
-    subcommands: [Serve.self, Token.self, CheckConfig.self])
+    subcommands: [Serve.self, Token.self, CheckConfig.self, Version.self])
 }
 
 /// Where the configuration comes from; the command line wins over the file.
@@ -65,6 +65,12 @@ struct Token: AsyncParsableCommand {
       configuration: options.load(), user: user, device: device, name: name, service: service, seconds: seconds)
     print(token)
   }
+}
+
+struct Version: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Say which version this is.")
+
+  func run() { print("conclave \(Server.version)") }
 }
 
 struct CheckConfig: AsyncParsableCommand {
