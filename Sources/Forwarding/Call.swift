@@ -9,8 +9,8 @@ final class Call {
   var peers: ContiguousArray<Peer> = []
   var speakers = Speakers()
   var nextSpeakers = Instant(nanoseconds: 0)
-  /// When slots that are held for a moment may change.
-  var heldUntil: Instant?
+  /// When the slots are to be filled anew: after a change, or when those that are held for a moment may change.
+  var allocationDue: Instant?
   /// One of each set of formats that carry each other; its place is the set's key.
   private(set) var formats: [PayloadFormat] = []
   /// Counts allocation passes, to mark what each chose.
@@ -30,7 +30,7 @@ final class Call {
   /// What a timer must see to: stale speakers, held slots.
   var deadline: Instant? {
     let speaking = speakers.current.isEmpty ? nil : nextSpeakers
-    guard let heldUntil, let speaking else { return speaking ?? heldUntil }
-    return min(heldUntil, speaking)
+    guard let allocationDue, let speaking else { return speaking ?? allocationDue }
+    return min(allocationDue, speaking)
   }
 }

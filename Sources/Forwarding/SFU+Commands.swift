@@ -15,7 +15,8 @@ extension SFU {
     peersByFragment[new.local.fragment] = peer
     describeTracks(of: peer, now: now)
     describeSlots(of: peer, now: now)
-    allocateSlots(in: peer.call, now: now, silently: peer)
+    allocateSlots(of: peer, now: now)
+    noteChange(of: peer.call)
     events.append(.configured(peer.id, request: request, peer.slotMap))
   }
 
@@ -36,21 +37,25 @@ extension SFU {
     if call.peers.isEmpty {
       calls[call.id] = nil
     } else {
-      allocateSlots(in: call, now: now)
+      noteChange(of: call)
     }
   }
 
   func mute(_ id: PeerID, _ name: TrackID, _ isMuted: Bool, now: Instant) {
     guard let peer = peersByID[id], let track = peer.upTracks.first(where: { $0.track == name }) else { return }
     setMuted(track, isMuted, now: now)
-    allocateSlots(in: peer.call, now: now)
+    allocateSlotsSoon(in: peer.call, now: now)
   }
 
   func removeTrack(_ id: PeerID, _ name: TrackID, now: Instant) {
     guard let peer = peersByID[id] else { return }
     peer.configuration.tracks.removeAll { $0.track == name }
     describeTracks(of: peer, now: now)
-    allocateSlots(in: peer.call, now: now)
+    noteChange(of: peer.call)
+  }
+
+  private func noteChange(of call: Call) {
+    if !changedCalls.contains(where: { $0 === call }) { changedCalls.append(call) }
   }
 
   private func addPeer(_ configuration: PeerConfiguration, now: Instant) -> Peer {

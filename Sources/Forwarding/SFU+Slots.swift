@@ -1,26 +1,50 @@
 import MediaModel
 
 extension SFU {
-  /// Fills the slots of all peers of a call anew and tells those whose map changed, except `silently`, who is told otherwise.
-  func allocateSlots(in call: Call, now: Instant, silently: Peer? = nil) {
-    let tracks = call.peers.flatMap(\.upTracks)
-    let audio = SlotAllocator.ranked(tracks.filter { $0.kind == .audio })
-    let video = SlotAllocator.ranked(tracks.filter { $0.kind == .video })
-    call.heldUntil = nil
-    for peer in call.peers {
-      let unsupported =
-        allocate(audio, .audio, to: peer, now: now) + allocate(video, .video, to: peer, now: now)
-      let slots = peer.downTracks.compactMap { down in
-        down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
-      }
-      if slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 {
-        peer.slotMap = SlotMap(
-          revision: peer.slotMap.revision + 1, slots: slots, unsupported: unsupported)
-        if peer !== silently { events.append(.slots(peer.id, peer.slotMap)) }
-      }
-      updateNeed(of: peer, audio: audio, video: video, now: now)
+  /// Fills the slots of all peers of a call anew and tells those whose map changed.
+  func allocateSlots(in call: Call, now: Instant) {
+    let (audio, video) = rankedTracks(of: call)
+    call.allocationDue = nil
+    for peer in call.peers where fillSlots(of: peer, audio: audio, video: video, now: now) {
+      events.append(.slots(peer.id, peer.slotMap))
     }
     schedule(call.deadline)
+  }
+
+  /// Fills the slots of one peer anew; its map is told otherwise.
+  func allocateSlots(of peer: Peer, now: Instant) {
+    let (audio, video) = rankedTracks(of: peer.call)
+    _ = fillSlots(of: peer, audio: audio, video: video, now: now)
+    schedule(peer.call.deadline)
+  }
+
+  /// Lets `allocateSlots` run for the whole call soon, so that who toggles something all the time costs no more than who does it once.
+  func allocateSlotsSoon(in call: Call, now: Instant) {
+    let due = now.advanced(by: configuration.allocationDelay)
+    call.allocationDue = min(call.allocationDue ?? due, due)
+    schedule(call.deadline)
+  }
+
+  private func rankedTracks(of call: Call) -> (audio: [UpTrack], video: [UpTrack]) {
+    let tracks = call.peers.flatMap(\.upTracks)
+    return (
+      SlotAllocator.ranked(tracks.filter { $0.kind == .audio }),
+      SlotAllocator.ranked(tracks.filter { $0.kind == .video })
+    )
+  }
+
+  /// Returns whether the peer's map changed.
+  private func fillSlots(of peer: Peer, audio: [UpTrack], video: [UpTrack], now: Instant) -> Bool {
+    let unsupported = allocate(audio, .audio, to: peer, now: now) + allocate(video, .video, to: peer, now: now)
+    updateNeed(of: peer, audio: audio, video: video, now: now)
+    let slots = peer.downTracks.compactMap { down in
+      down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
+    }
+    guard slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 else {
+      return false
+    }
+    peer.slotMap = SlotMap(revision: peer.slotMap.revision + 1, slots: slots, unsupported: unsupported)
+    return true
   }
 
   /// Returns the tracks that no slot carries.
@@ -28,7 +52,7 @@ extension SFU {
     let slots = peer.downTracks.filter { $0.slot.kind == kind }
     guard !slots.isEmpty else { return [] }
     let choice = SlotAllocator.choose(ranked, for: slots, of: peer, now: now)
-    if let until = choice.heldUntil { peer.call.heldUntil = min(peer.call.heldUntil ?? until, until) }
+    if let until = choice.heldUntil { peer.call.allocationDue = min(peer.call.allocationDue ?? until, until) }
     // First all that leave, so that a track is never in two slots of one peer.
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {

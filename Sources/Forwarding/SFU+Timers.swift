@@ -15,7 +15,7 @@ extension SFU {
     }
     for call in calls.values {
       if !call.speakers.current.isEmpty, call.nextSpeakers <= now { updateSpeakers(of: call, now: now) }
-      if let held = call.heldUntil, held <= now { allocateSlots(in: call, now: now) }
+      if let due = call.allocationDue, due <= now { allocateSlots(in: call, now: now) }
       schedule(call.deadline)
     }
   }

@@ -26,6 +26,8 @@ package final class SFU {
   var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
   var calls: [CallID: Call] = [:]
+  /// Calls whose peers or tracks changed by the commands in hand.
+  var changedCalls: [Call] = []
   /// Answers to checks: to addresses that may be nobody's.
   let answers: UnsafeMutablePointer<Lane>
   /// Where RTCP is put together.
@@ -86,16 +88,24 @@ package final class SFU {
     }
   }
 
-  /// Carries out what the control plane wants.
-  package func handle(_ command: MediaCommand, now: Instant, into outbox: Outbox) {
+  /// Carries out what the control plane wants. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
+  package func handle(_ commands: some Sequence<MediaCommand>, now: Instant, into outbox: Outbox) {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }
-    switch command {
-    case .configure(let configuration, let request): configure(configuration, request: request, now: now)
-    case .remove(let id): remove(id, now: now, into: outbox)
-    case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
-    case .removeTrack(let id, let track): removeTrack(id, track, now: now)
+    for command in commands {
+      switch command {
+      case .configure(let configuration, let request): configure(configuration, request: request, now: now)
+      case .remove(let id): remove(id, now: now, into: outbox)
+      case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
+      case .removeTrack(let id, let track): removeTrack(id, track, now: now)
+      }
     }
+    for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now) }
+    changedCalls.removeAll(keepingCapacity: true)
+  }
+
+  package func handle(_ command: MediaCommand, now: Instant, into outbox: Outbox) {
+    handle(CollectionOfOne(command), now: now, into: outbox)
   }
 
   func drop(_ reason: DropReason) { counts.pointee.drop(reason) }

@@ -6,6 +6,8 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var keyFrameInterval: Duration = .milliseconds(500)
   /// How long a hole may be mere reordering before it is asked for.
   package var reorderTolerance: Duration = .milliseconds(10)
+  /// How long a mute waits before it may change who has a slot.
+  package var allocationDelay: Duration = .milliseconds(100)
   /// Packets that an up-track with RTX keeps for retransmission; a power of two.
   package var videoHistory = 512
   package var audioHistory = 64

@@ -93,10 +93,7 @@ final class Worker {
 
   private func carryOutCommands(now: Instant) {
     isStopping = queue.take(into: &commands)
-    for command in commands {
-      sfu.handle(command, now: now, into: outbox)
-      if outbox.isNearlyFull { flush() }
-    }
+    sfu.handle(commands, now: now, into: outbox)
     commands.removeAll(keepingCapacity: true)
     deliverEvents()
     scheduleStatistics(now: now)

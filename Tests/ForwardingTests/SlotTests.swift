@@ -33,6 +33,19 @@ struct SlotTests {
     #expect(try #require(call.slotMap(of: a)).revision > revision)
   }
 
+  @Test func whatComesTogetherFillsTheSlotsOnce() throws {
+    let call = SimulatedCall()
+    let peers = (0..<5).map { _ in call.join() }
+    let revision = try #require(call.slotMap(of: peers[0])).revision
+    let before = call.sfu.events.count
+    call.sfu.handle(peers.dropFirst().map { .remove($0.configuration.peer) }, now: call.now, into: call.outbox)
+    let maps = call.sfu.events.dropFirst(before).compactMap { event in
+      if case .slots(peers[0].configuration.peer, let map) = event { map } else { nil }
+    }
+    #expect(maps.map(\.revision) == [revision + 1])
+    #expect(maps.last?.slots.isEmpty == true)
+  }
+
   @Test func screensComeFirstWhenSlotsAreShort() {
     let call = SimulatedCall()
     let watcher = call.join([], audioSlots: 1, videoSlots: 1)
@@ -86,6 +99,7 @@ struct SlotTests {
     call.join([.camera])
     #expect(sources(call, watcher) == ["2.1"])
     call.mute(a, 0, true)
+    call.run(milliseconds: 200)
     #expect(sources(call, watcher) == ["3.1"])
   }
 
