@@ -35,8 +35,8 @@ package struct Pages: Sendable {
     case ("GET", "/readyz"):
       isReady() ? HTTPResponse(text: "ready\n") : HTTPResponse(status: 503, text: "not every port is open yet\n")
     case ("GET", "/metrics"): HTTPResponse(text: metrics())
-    case ("GET", "/demo") where isDemo && request.isFromLoopback: HTTPResponse(text: "demo\n")
-    case ("POST", "/demo/token") where isDemo && request.isFromLoopback: await demoToken(request)
+    case ("GET", "/demo") where isDemo && request.isForThisMachine: HTTPResponse(text: "demo\n")
+    case ("POST", "/demo/token") where isDemo && request.isForThisMachine: await demoToken(request)
     case ("GET", let path):
       files[path == "/" ? "/index.html" : path] ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
@@ -103,4 +103,13 @@ package struct Pages: Sendable {
     ("cross-origin-opener-policy", "same-origin"), ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
   ]
+}
+
+extension HTTPRequest {
+  /// Whether a person at this very machine asks, by a name of this machine: a foreign name that points here (DNS rebinding) is another site's page.
+  fileprivate var isForThisMachine: Bool {
+    guard isFromLoopback, let host = self[header: "host"] else { return false }
+    let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
+    return ["localhost", "127.0.0.1", "[::1]"].contains(name.lowercased())
+  }
 }

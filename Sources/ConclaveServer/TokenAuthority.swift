@@ -48,7 +48,8 @@ package struct TokenAuthority: Sendable {
     guard let claims = try? await keys.verify(token, as: Payload.self, iteratingKeys: parsed.header.kid == nil) else {
       throw .signature
     }
-    guard claims.exp.value.timeIntervalSince1970 < 9e12 else { throw .malformed }
+    // Seconds (RFC 7519 section 2): a time in milliseconds is a mistake, and larger ones would not fit our own units.
+    guard (0..<9e9).contains(claims.exp.value.timeIntervalSince1970) else { throw .malformed }
     let expiresAt = Timestamp(milliseconds: Int64(claims.exp.value.timeIntervalSince1970 * 1000))
     guard expiresAt > now else { throw .expired }
     guard issuer == nil || claims.iss?.value == issuer,

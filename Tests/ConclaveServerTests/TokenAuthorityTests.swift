@@ -54,6 +54,15 @@ func whatIsNoTokenIsRefused(text: String) async {
   await #expect(throws: TokenAuthority.Refusal.algorithm) { try await tokens.verify(token, now: now) }
 }
 
+@Test(arguments: [1.79e12, -1.0, -1e300, 1e300, 9e12 - 1])
+func aTimeThatIsNoneIsRefused(seconds: Double) async throws {
+  let keys = JWTKeyCollection()
+  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+  let tokens = await TokenAuthority(secret: secret)
+  let token = try await keys.sign(Payload(exp: .init(value: Date(timeIntervalSince1970: seconds))))
+  await #expect(throws: TokenAuthority.Refusal.malformed) { try await tokens.verify(token, now: now) }
+}
+
 @Test(arguments: ["a b", ""])
 func aBadIdIsRefused(id: String) async throws {
   let keys = JWTKeyCollection()
