@@ -36,7 +36,8 @@ struct RemoteMedia: Sendable {
       case "ice-ufrag": fragment = fragment ?? value
       case "ice-pwd": password = password ?? value
       case "fingerprint": digest = digest ?? Self.digest(value)
-      case "candidate": candidates += Self.candidate(value)
+      // Repeated in each section of the bundle.
+      case "candidate": candidates += Self.candidate(value).filter { !candidates.contains($0) }
       case "mid": section.mid = value
       case "sendonly": section.isSending = true
       case "ssrc": section.add(value)
