@@ -10,7 +10,8 @@ extension Call {
   ) throws(RequestError) -> Negotiate {
     let participant = try participant(of: device)
     if let fingerprint = participant.fingerprint, fingerprint != offer.fingerprint {
-      throw RequestError(.mediaSDPInvalid, "a=fingerprint is another one: a new PeerConnection needs a rejoin")
+      throw RequestError(
+        .mediaSDPInvalid, "a=fingerprint is another one: a new PeerConnection needs a rejoin", field: "sdp")
     }
     let wanted = try wanted(tracks, in: offer)
     guard participant.tracks.hasRoom(for: wanted) else {

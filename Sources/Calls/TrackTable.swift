@@ -37,8 +37,7 @@ struct TrackTable {
 
   /// Whether ids are left for all of `wanted`.
   func hasRoom(for wanted: [Wanted]) -> Bool {
-    let new = wanted.filter { want in !tracks.contains { $0.mid == want.mid && $0.source == want.source } }
-    return tracks.count + new.count <= 255
+    tracks.count + wanted.count { kept(for: $0) == nil } <= 255
   }
 
   /// Makes exactly `wanted` live. Needs `hasRoom(for: wanted)`. Returns the tracks that ended and that began, and all names in the order of `wanted`.
@@ -65,8 +64,13 @@ struct TrackTable {
     return (removed, added, names)
   }
 
+  /// The m-line's last track, if it had this source: a source that was another's in between begins anew.
+  private func kept(for want: Wanted) -> Int? {
+    tracks.lastIndex { $0.mid == want.mid }.flatMap { tracks[$0].source == want.source ? $0 : nil }
+  }
+
   private mutating func index(of want: Wanted) -> Int {
-    if let i = tracks.firstIndex(where: { $0.mid == want.mid && $0.source == want.source }) { return i }
+    if let i = kept(for: want) { return i }
     let id = TrackID(participant: participant, index: UInt8(tracks.count + 1))
     tracks.append(Track(id: id, mid: want.mid, source: want.source))
     return tracks.count - 1

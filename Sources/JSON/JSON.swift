@@ -92,6 +92,9 @@ package struct JSONError: Error, Equatable {
     case let error as JSONError: self = error
     case DecodingError.keyNotFound(let key, let context):
       self.init(path: context.codingPath + [key], reason: "is missing")
+    // The standard library's words for an enum's unknown value repeat the value.
+    case DecodingError.dataCorrupted(let context) where context.debugDescription.hasPrefix("Cannot initialize"):
+      self.init(path: context.codingPath, reason: "is none of the values that the protocol names")
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context),
       DecodingError.dataCorrupted(let context):
       self.init(path: context.codingPath, reason: context.debugDescription)

@@ -304,7 +304,7 @@ struct LifeRules {
 extension MediaOffer {
   /// Sending sections by mid, VP8 or Opus, and as many receiving ones.
   static func sending(
-    _ sections: [String: TrackSource], codec: String = "VP8", fingerprint: UInt8 = 1, direction: Direction = .sendonly
+    _ sections: [String: TrackSource], codec: String? = nil, fingerprint: UInt8 = 1, direction: Direction = .sendonly
   ) -> MediaOffer {
     MediaOffer(
       credentials: ICECredentials(fragment: "abcd", password: "secret"),
@@ -314,7 +314,7 @@ extension MediaOffer {
         Section(
           mid: mid, kind: .media(source.kind), direction: direction,
           formats: [
-            PayloadFormat(payloadType: 96, codec: source.kind == .video ? codec : "opus", clockRate: 90_000)
+            PayloadFormat(payloadType: 96, codec: codec ?? (source.kind == .video ? "VP8" : "opus"), clockRate: 90_000)
           ])
       })
   }

@@ -40,6 +40,20 @@ struct MediaRules {
     #expect(try alice.state(call).members[0].participants[0].tracks.isEmpty)
   }
 
+  @Test func anIdIsNeverUsedTwiceWhenTheSourceOfAnMLineChangesToAndFro() throws {
+    let (call, clients) = try joined(["alice", "bob"])
+    for source in [TrackSource.camera, .screen, .camera] {
+      #expect(clients[0].offer(call, .sending(["1": source]), [.init(mid: "1", source: source)]) == nil)
+    }
+    #expect(stage.negotiations.suffix(3).map { $0.tracks.map(\.track.description) } == [["1.1"], ["1.2"], ["1.3"]])
+  }
+
+  @Test func audioIsOpus() throws {
+    let (call, clients) = try joined(["alice", "bob"])
+    let voice = [MediaRequest.Track(mid: "0", source: .microphone)]
+    #expect(clients[0].offer(call, .sending(["0": .microphone], codec: "PCMU"), voice) == .mediaUnsupported)
+  }
+
   @Test func anotherFingerprintNeedsARejoin() throws {
     let (call, clients) = try joined(["alice", "bob"])
     #expect(clients[1].offer(call, .sending([:]), []) == nil)

@@ -40,6 +40,16 @@ func badInputNamesTheMember(text: String, field: String?) {
   #expect(error.map { !"\($0)".contains("secret-token") } == true)
 }
 
+@Test func anUnknownValueOfAnEnumIsNotRepeated() {
+  enum Colour: String, Decodable { case red }
+  struct Paint: Decodable { var colour: Colour }
+  let error = #expect(throws: JSONError.self) {
+    try JSON.decode(Paint.self, from: Array(#"{"colour":"secret"}"#.utf8))
+  }
+  #expect(error?.field == "colour")
+  #expect(error?.reason.contains("secret") == false)
+}
+
 @Test func depthIsLimitedBeforeTheParserRecurses() throws {
   let deep = { (n: Int) in Array((String(repeating: "[", count: n) + String(repeating: "]", count: n)).utf8) }
   #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: deep(100_000)) }
