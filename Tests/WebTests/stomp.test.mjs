@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { load } from './web.mjs';
+import { fakeTimers, load } from './web.mjs';
 
 const { StompConnection, decodeFrame, encodeFrame } = await load('stomp.js');
 
@@ -138,6 +138,22 @@ test('what has to be said first goes before requests that wait', async () => {
   socket.say('MESSAGE', { subscription: 'replies', 'request-id': headers['request-id'], status: 'ok' }, '{}');
   await soon();
   assert.equal(socket.frames.at(-1).headers.destination, '/app/second');
+  stomp.close();
+});
+
+test('what has to be said first and is not answered means a new connection', async (t) => {
+  const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true });
+  stomp.prepare = () => stomp.requestFirst('/app/first');
+  let reason;
+  stomp.addEventListener('closed', ({ detail }) => (reason = detail.reason));
+  stomp.connect();
+  await soon();
+  const tick = fakeTimers(t);
+  Socket.all.at(-1).say('CONNECTED', { 'heart-beat': '0,0' });
+  for (let turn = 0; turn < 5; turn += 1) await undefined;
+  tick(15_000);
+  for (let turn = 0; turn < 10; turn += 1) await undefined;
+  assert.equal(reason, 'lost');
   stomp.close();
 });
 

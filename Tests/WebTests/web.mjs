@@ -21,6 +21,21 @@ process.on('exit', () => rmSync(folder, { recursive: true }));
 
 export const load = (name) => import(pathToFileURL(join(folder, name)));
 
+/** Until the test `t` is over, time-outs run by `tick(ms)` alone, and intervals not at all. */
+export function fakeTimers(t) {
+  const { setTimeout, clearTimeout, setInterval } = globalThis;
+  t.after(() => Object.assign(globalThis, { setTimeout, clearTimeout, setInterval }));
+  const timers = new Map();
+  let [now, next] = [0, 1];
+  globalThis.setTimeout = (action, ms) => (timers.set(next, { action, at: now + ms }), next++);
+  globalThis.clearTimeout = (id) => timers.delete(id) || clearTimeout(id);
+  globalThis.setInterval = () => undefined;
+  return (ms) => {
+    now += ms;
+    for (const [id, { action, at }] of [...timers]) if (at <= now && timers.delete(id)) action();
+  };
+}
+
 /** A vector file; whole numbers beyond 2^53 come as text. */
 export function vectors(name) {
   const text = readFileSync(new URL(`vectors/${name}`, import.meta.url), 'utf8');

@@ -15,7 +15,8 @@ const rings = new RingDialog({ accept, decline, isInCall: () => Boolean(call) })
 let conclave;
 let call;
 let isDemo = false;
-let isSignedIn = false;
+let signIn;
+let signedInAs;
 
 // Views
 
@@ -74,7 +75,8 @@ function refuseSignIn(words) {
   byID(isDemo ? 'name' : 'token').focus();
 }
 
-function connect(signIn) {
+function connect(entered) {
+  signIn = entered;
   const device = session.tabDevice();
   const credentials = async (wasRefused) => {
     if (!signIn.token) return session.demoToken(signIn, device);
@@ -84,7 +86,7 @@ function connect(signIn) {
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
   conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: browserName(), credentials });
   conclave.addEventListener('connection', () => showConnection(conclave.status));
-  conclave.addEventListener('ready', () => signedIn(signIn));
+  conclave.addEventListener('ready', () => signedIn());
   conclave.addEventListener('ring', ({ detail }) => {
     learnNames(detail.members);
     rings.add(detail);
@@ -103,24 +105,51 @@ function showConnection(status) {
   pill.dataset.state = status;
   setText(pill, words[status] ?? '');
   byID('sign-in-button').disabled = status === 'connecting';
-  if (status === 'refused') {
-    session.forgetSignIn();
-    refuseSignIn(conclave.reason || 'Signing in did not work.');
-  } else if (status === 'replaced') {
+  if (status === 'refused') signedOut();
+  else if (status === 'replaced') {
     call?.giveUp();
     show('elsewhere');
   }
 }
 
-async function signedIn(signIn) {
+/** The server does not need the token for a call that runs: it goes on while a fresh one is asked for. */
+function signedOut() {
+  const words = conclave.reason || 'Signing in did not work.';
+  if (call && signIn.token) {
+    setText(byID('fresh-token-error'), words);
+    byID('fresh-token').value = '';
+    if (!byID('fresh-token-dialog').open) byID('fresh-token-dialog').showModal();
+    return;
+  }
+  call?.giveUp();
+  signedInAs = undefined;
+  session.forgetSignIn();
+  byID('token').value = '';
+  refuseSignIn(words);
+}
+
+byID('fresh-token-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const token = byID('fresh-token').value.trim();
+  if (!token) return;
+  signIn.token = token;
+  byID('fresh-token-dialog').close();
+  conclave.connect();
+});
+byID('fresh-token-leave').addEventListener('click', () => byID('fresh-token-dialog').close());
+byID('fresh-token-dialog').addEventListener('cancel', (event) => event.preventDefault());
+byID('fresh-token-dialog').addEventListener('close', () => conclave.status === 'refused' && call?.leave());
+
+async function signedIn() {
   session.saveSignIn(signIn);
   if (signIn.name) learnNames([{ user: conclave.user, name: signIn.name }]);
   setText(byID('account-name'), nameFor(conclave.user));
-  if (isSignedIn) {
+  if (signedInAs === conclave.user) {
     if (!call) showRunning();
     return;
   }
-  isSignedIn = true;
+  call?.giveUp(); // the fresh token is somebody else's
+  signedInAs = conclave.user;
   show('lobby');
   callees.focus();
   await showRunning();
@@ -238,6 +267,7 @@ function enter(entered, camera) {
     const words = wordsForEnd(detail, nameFor, conclave.user);
     if (words) notice(words);
     if (conclave.status === 'ready') showRunning();
+    if (conclave.status === 'refused') signedOut();
   };
   showCall(entered, { connection: conclave, camera, options: fieldOptions(), whenLeft });
   show('call');

@@ -18,7 +18,8 @@ const GONE = ['call.not-found', 'call.ended', 'call.not-joined'];
  * Events: `change`; `speaking`; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
  * `ended` with `{reason, by}`: the call is over here, whatever it is for others.
  *
- * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `identity`, `directory`, `connectionNumber`.
+ * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `status`, `identity`, `directory`,
+ * `connectionNumber`.
  */
 export class Call extends EventTarget {
   state = 'joining';
@@ -155,14 +156,16 @@ export class Call extends EventTarget {
     });
     transport.addEventListener('speaking', () => this.dispatchEvent(new Event('speaking')));
     transport.addEventListener('failures', ({ detail }) => this.#framesFailed(detail.count));
-    transport.addEventListener('lost', () => this.#transport === transport && this.rejoin());
+    // Without the server there is no joining: `connectionReady` sees to it.
+    transport.addEventListener('lost', () => {
+      if (this.#transport === transport && this.#connection.status === 'ready') this.rejoin();
+    });
     return transport;
   }
 
   /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
   async capture({ camera = true } = {}) {
     await Promise.all([this.#open('microphone'), camera && this.#open('camera')]);
-    if (this.hasEnded) this.#local.closeAll();
   }
 
   /** Sends what was captured, and receives. */
@@ -176,6 +179,7 @@ export class Call extends EventTarget {
     } catch (error) {
       this.#notice({ kind: 'no-device', source, error: error.name });
     }
+    if (this.hasEnded) this.#local.closeAll(); // while the browser asked for permission
     this.#changed();
   }
 
@@ -265,6 +269,10 @@ export class Call extends EventTarget {
   /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
   async shareScreen({ replace = false } = {}) {
     await this.#local.openScreen(() => this.stopScreen());
+    if (this.hasEnded) {
+      this.#local.closeAll();
+      return;
+    }
     for (const source of ['screen', 'screen-audio']) {
       const { track } = this.local(source);
       if (track) await this.#transport.send(source, track);

@@ -14,6 +14,8 @@ export { isSupported } from './media.js';
 export { readable } from './identity.js';
 export { RequestError } from './stomp.js';
 
+const HANDLED_KEPT = 2_000; // more events than the server keeps for a device that is away
+
 const ringOver = {
   'call.answered-elsewhere': 'answered-elsewhere',
   'call.declined-elsewhere': 'declined-elsewhere',
@@ -41,6 +43,7 @@ export class Conclave extends EventTarget {
   #events = Promise.resolve();
   #starting = Promise.resolve();
   #lastSeq = 0;
+  #handled = new Set();
   #store;
 
   /** `credentials(wasRefused)` resolves with `{token}`; an error with `isFinal` ends the connecting. */
@@ -191,6 +194,9 @@ export class Conclave extends EventTarget {
     const turn = this.#events.then(() => this.#handle(event)).catch((error) => {
       console.warn(`Conclave: ${event.name} failed: ${error.code ?? error.name}`);
       return event.name !== 'keys.envelope';
+    }).then((isTaken) => {
+      if (isTaken) this.#remember(event.seq);
+      return isTaken;
     });
     this.#events = turn;
     return turn;
@@ -198,9 +204,11 @@ export class Conclave extends EventTarget {
 
   async #handle({ name, seq, redelivered, body }) {
     await this.#opening;
-    if (redelivered && seq <= this.#lastSeq) return true; // handled before its acknowledgement was lost
+    if (redelivered && this.#handled.has(seq)) return true; // its acknowledgement was lost
+    if (!redelivered && seq <= this.#lastSeq) this.#handled.clear(); // the server began anew and counts from 1
     const isJump = this.#lastSeq > 0 && seq > this.#lastSeq + 1;
-    this.#lastSeq = seq;
+    // `call.state`, first on a connection, has a higher number than what is redelivered behind it.
+    this.#lastSeq = redelivered ? Math.max(this.#lastSeq, seq) : seq;
     if (isJump && this.status === 'ready') await this.call?.connectionReady();
     if (name === 'call.ring') this.#rang(body);
     else if (name in ringOver && this.rings.has(body.call)) this.#endRing(body.call, ringOver[name], body);
@@ -208,6 +216,11 @@ export class Conclave extends EventTarget {
     if (this.call && !this.call.id) await this.#starting;
     if (this.call?.id === body.call) return this.call.handle(name, body);
     return name !== 'keys.envelope';
+  }
+
+  #remember(seq) {
+    this.#handled.add(seq);
+    if (this.#handled.size > HANDLED_KEPT) this.#handled.delete(this.#handled.values().next().value);
   }
 
   #rang(body) {

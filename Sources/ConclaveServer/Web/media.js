@@ -5,6 +5,7 @@ import { partsOf } from './frames.js';
 const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
 const MAX_VIDEO_SLOTS = 9;
 const DISCONNECTED_MS = 3_000; // ICE may come back by itself; after this it is restarted
+const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
 const SEEN_MS = 2_500; // two reports of the worker
 const LEVEL_MS = 400;
@@ -48,6 +49,7 @@ export class Media extends EventTarget {
   #isStale = false;
   #hasOffered = false;
   #restartICE = false;
+  #isRestarting = false;
   #restarts = 0;
   #disconnectTimer;
   #levelTimer;
@@ -207,6 +209,7 @@ export class Media extends EventTarget {
       try {
         await this.#exchange();
       } catch (error) {
+        this.#isStale = true; // for `resume`
         this.#restartICE ||= iceRestart;
         if (!this.#isClosed && this.#pc.signalingState === 'have-local-offer') {
           await this.#pc.setLocalDescription({ type: 'rollback' });
@@ -246,21 +249,32 @@ export class Media extends EventTarget {
   }
 
   #restart() {
-    if (this.#isClosed || this.#restartICE) return;
+    if (this.#isClosed || this.#isRestarting) return;
     if (this.#restarts >= RESTARTS) {
       this.dispatchEvent(new Event('lost'));
       return;
     }
     this.#restarts += 1;
     this.#restartICE = true;
-    this.negotiate().catch(() => {}); // without the server: tried again when the connection to it is back
+    this.#isRestarting = true;
+    const ended = () => {
+      this.#isRestarting = false;
+      clearTimeout(this.#disconnectTimer);
+      if (!this.#isClosed) this.#disconnectTimer = setTimeout(() => this.#isDown && this.#restart(), RESTART_RETRY_MS);
+    };
+    this.negotiate().then(ended, ended);
+  }
+
+  get #isDown() {
+    return ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
   }
 
   /** After the connection to the server came back: an offer that got no answer is made again. */
   resume() {
-    const isDown = ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
-    if (isDown) this.#restartICE = true;
-    if (isDown || this.#isStale || this.#restartICE || this.#hasUnanswered) this.negotiate().catch(() => {});
+    if (this.#isDown) {
+      this.#restarts = 0;
+      this.#restart();
+    } else if (this.#isStale || this.#restartICE || this.#hasUnanswered) this.negotiate().catch(() => {});
   }
 
   get #hasUnanswered() {

@@ -95,6 +95,7 @@ export class StompConnection extends EventTarget {
   connect() {
     if (this.#isWanted) return;
     this.#isWanted = true;
+    this.#wasRefused = false;
     this.#open();
   }
 
@@ -112,6 +113,10 @@ export class StompConnection extends EventTarget {
 
   /** Sends a request and brings the reply's body. While there is no connection it waits for one, at most `REQUEST_MS`. */
   request(destination, body = {}) {
+    return this.#ask(destination, body, (entry) => (this.#isReady ? this.#submit(entry) : this.#waiting.push(entry)));
+  }
+
+  #ask(destination, body, pass) {
     return new Promise((resolve, reject) => {
       const id = `r${this.#nextID++}`;
       const timer = setTimeout(() => {
@@ -123,9 +128,7 @@ export class StompConnection extends EventTarget {
         clearTimeout(timer);
         action(value);
       };
-      const entry = { id, destination, text: JSON.stringify(body), resolve: settle(resolve), reject: settle(reject) };
-      if (this.#isReady) this.#submit(entry);
-      else this.#waiting.push(entry);
+      pass({ id, destination, text: JSON.stringify(body), resolve: settle(resolve), reject: settle(reject) });
     });
   }
 
@@ -141,9 +144,7 @@ export class StompConnection extends EventTarget {
 
   /** Like `request`, on the connection that is open now, before others may speak. For `prepare` alone. */
   requestFirst(destination, body) {
-    return new Promise((resolve, reject) => {
-      this.#submit({ id: `r${this.#nextID++}`, destination, text: JSON.stringify(body), resolve, reject });
-    });
+    return this.#ask(destination, body, (entry) => this.#submit(entry));
   }
 
   #submit(entry) {

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fakeTimers, load } from './web.mjs';
+
+const { Conclave } = await load('conclave.js');
+const { Call } = await load('call.js');
+const { encodeFrame } = await load('stomp.js');
+const { Media } = await load('media.js');
+
+const turns = async () => {
+  for (let turn = 0; turn < 50; turn += 1) await undefined;
+};
+
+class Socket {
+  static OPEN = 1;
+  static last;
+
+  constructor() {
+    Socket.last = this;
+  }
+
+  close() {}
+}
+globalThis.WebSocket = Socket;
+
+test('an event that comes again behind `call.state` is handled, and once', async () => {
+  const conclave = new Conclave({ url: 'ws://h/', device: 'd', credentials: async () => ({ token: 't' }) });
+  const rung = [];
+  conclave.addEventListener('ring', ({ detail }) => rung.push(detail.call));
+  conclave.connect();
+  const say = async (event, seq, redelivered, body) => {
+    const headers = { subscription: 'events', event, seq, ack: seq, redelivered };
+    Socket.last.onmessage({ data: encodeFrame('MESSAGE', headers, JSON.stringify(body)) });
+    await turns();
+  };
+  await say('call.state', 9, false, { call: 'other' });
+  await say('call.ring', 5, true, { call: 'c', at: 0, expiresAt: 0 });
+  await say('call.cancelled', 6, true, { call: 'c' });
+  await say('call.ring', 5, true, { call: 'c', at: 0, expiresAt: 0 });
+  assert.deepEqual(rung, ['c']);
+  await say('call.state', 1, false, { call: 'other' });
+  await say('call.ring', 5, true, { call: 'after-restart', at: 0, expiresAt: 0 });
+  await say('call.cancelled', 6, true, { call: 'after-restart' });
+  assert.deepEqual(rung, ['c', 'after-restart']);
+  conclave.close();
+});
+
+function openedTrack() {
+  return { kind: 'video', isStopped: false, addEventListener() {}, stop() { this.isStopped = true; } };
+}
+
+test('what the browser opens after the call has ended is closed at once', async () => {
+  for (const act of [(call) => call.setCamera(true), (call) => call.shareScreen(), (call) => call.capture({ camera: false })]) {
+    const track = openedTrack();
+    const stream = { getTracks: () => [track], getVideoTracks: () => [track], getAudioTracks: () => [] };
+    let allow;
+    const asked = new Promise((resolve) => (allow = () => resolve(stream)));
+    const mediaDevices = { getUserMedia: () => asked, getDisplayMedia: () => asked };
+    Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices }, configurable: true });
+    const call = new Call({ id: 'c', connection: {} });
+    const done = act(call);
+    call.giveUp();
+    allow();
+    await done;
+    assert.equal(track.isStopped, true, String(act));
+  }
+});
+
+class PeerConnection extends EventTarget {
+  static last;
+  connectionState = 'new';
+  iceConnectionState = 'new';
+  signalingState = 'stable';
+  offers = [];
+
+  constructor() {
+    super();
+    PeerConnection.last = this;
+  }
+
+  addTransceiver() {
+    return { receiver: {}, sender: {}, setCodecPreferences() {} };
+  }
+
+  async createOffer(options) {
+    this.offers.push(options);
+    return { type: 'offer', sdp: '' };
+  }
+
+  async setLocalDescription({ type }) {
+    this.localDescription = { sdp: '' };
+    this.signalingState = type === 'rollback' ? 'stable' : 'have-local-offer';
+  }
+
+  async setRemoteDescription() {
+    this.signalingState = 'stable';
+  }
+
+  ice(state) {
+    this.iceConnectionState = state;
+    this.dispatchEvent(new Event('iceconnectionstatechange'));
+  }
+
+  close() {}
+}
+
+function newMedia(t) {
+  const tick = fakeTimers(t);
+  globalThis.RTCPeerConnection = PeerConnection;
+  globalThis.RTCRtpScriptTransform = class {};
+  globalThis.RTCRtpReceiver = { getCapabilities: () => ({ codecs: [] }) };
+  const server = { isAway: false };
+  const request = async () => {
+    if (server.isAway) throw new Error('away');
+    return { sdp: '', tracks: [] };
+  };
+  const worker = { addEventListener() {}, postMessage() {}, terminate() {} };
+  const media = new Media({ worker, request });
+  t.after(() => media.close());
+  return { media, server, tick, pc: PeerConnection.last };
+}
+
+test('an offer for more slots that got no answer is made again with the next connection, and no more after that', async (t) => {
+  const { media, server, pc } = newMedia(t);
+  await media.negotiate();
+  server.isAway = true;
+  assert.equal(media.want({ audio: 2, video: 2 }), true);
+  await assert.rejects(media.negotiate());
+  assert.equal(pc.signalingState, 'stable');
+  server.isAway = false;
+  media.resume();
+  await turns();
+  assert.equal(pc.offers.length, 3);
+  media.resume();
+  await turns();
+  assert.equal(pc.offers.length, 3);
+});
+
+test('an ICE restart that got no answer is tried again, and then the path is lost', async (t) => {
+  const { media, server, tick, pc } = newMedia(t);
+  await media.negotiate();
+  let losses = 0;
+  media.addEventListener('lost', () => (losses += 1));
+  server.isAway = true;
+  pc.ice('failed');
+  for (const restarts of [1, 2, 3]) {
+    await turns();
+    assert.deepEqual([pc.offers.filter(({ iceRestart }) => iceRestart).length, losses], [restarts, 0]);
+    tick(8_000);
+  }
+  assert.equal(losses, 1);
+  server.isAway = false;
+  media.resume();
+  await turns();
+  assert.equal(pc.offers.at(-1).iceRestart, true);
+  pc.ice('connected');
+  tick(60_000);
+  await turns();
+  assert.deepEqual([pc.offers.length, losses], [5, 1]);
+});
