@@ -126,7 +126,10 @@ let package = Package(
       exclude: ["Vectors"]),
     .testTarget(
       name: "ConclaveServerTests",
-      dependencies: ["ConclaveServer", "MediaModel", "Signaling", .product(name: "JWTKit", package: "jwt-kit")]),
+      dependencies: [
+        "ConclaveServer", "MediaModel", "Signaling", .product(name: "JWTKit", package: "jwt-kit"),
+        .product(name: "NIOCore", package: "swift-nio"),
+      ]),
     .testTarget(
       name: "LoadTestTests", dependencies: ["loadtest", "ConclaveClient", "MediaModel", "RTP", "SDP"]),
     .testTarget(

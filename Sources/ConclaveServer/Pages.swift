@@ -7,8 +7,8 @@ package import Signaling
 /// What the HTTP port answers: the web client, health, metrics, and in demo mode a token for just a name.
 package struct Pages: Sendable {
   private let files: [String: HTTPResponse]
-  private let isDemo: Bool
-  private let tokens: TokenAuthority?
+  /// nil without demo mode.
+  private let demo: TokenAuthority?
   private let clock: WallClock
   private let isReady: @Sendable () -> Bool
   private let metrics: @Sendable () -> String
@@ -16,27 +16,31 @@ package struct Pages: Sendable {
   /// How long a demo token is good; the page asks for a fresh one by itself.
   private static let demoTokenLifetime = Duration.seconds(3600)
 
-  /// - Parameter tokens: mints demo tokens; nil without demo mode.
+  /// - Parameter demo: mints tokens for just a name; nil without demo mode.
   package init(
-    tokens: TokenAuthority?, clock: WallClock, isReady: @escaping @Sendable () -> Bool,
+    demo: TokenAuthority?, clock: WallClock, isReady: @escaping @Sendable () -> Bool,
     metrics: @escaping @Sendable () -> String
   ) throws(ConfigurationError) {
     files = try Self.webClient()
-    isDemo = tokens != nil
-    self.tokens = tokens
+    self.demo = demo
     self.clock = clock
     self.isReady = isReady
     self.metrics = metrics
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
-    switch (request.method, request.path) {
+    if let demo, request.isForThisMachine {
+      switch (request.method, request.path) {
+      case ("GET", "/demo"): return HTTPResponse(text: "demo\n")
+      case ("POST", "/demo/token"): return await demoToken(request, mintedBy: demo)
+      default: break
+      }
+    }
+    return switch (request.method, request.path) {
     case ("GET", "/healthz"): HTTPResponse(text: "ok\n")
     case ("GET", "/readyz"):
       isReady() ? HTTPResponse(text: "ready\n") : HTTPResponse(status: 503, text: "not every port is open yet\n")
     case ("GET", "/metrics"): HTTPResponse(text: metrics())
-    case ("GET", "/demo") where isDemo && request.isForThisMachine: HTTPResponse(text: "demo\n")
-    case ("POST", "/demo/token") where isDemo && request.isForThisMachine: await demoToken(request)
     case ("GET", let path):
       files[path == "/" ? "/index.html" : path] ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
@@ -51,19 +55,19 @@ package struct Pages: Sendable {
 
   private struct DemoToken: Encodable { var token: String }
 
-  private func demoToken(_ request: HTTPRequest) async -> HTTPResponse {
+  private func demoToken(_ request: HTTPRequest, mintedBy tokens: TokenAuthority) async -> HTTPResponse {
     // Another site's page can't read our answer, but must not make us act either.
     guard request[header: "content-type"]?.hasPrefix("application/json") == true else {
       return HTTPResponse(status: 415, text: "Send application/json.\n")
     }
     do {
       let signIn = try JSON.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
-      let token = try await tokens?.mint(
+      let token = try await tokens.mint(
         user: signIn.user, device: signIn.device, name: signIn.name,
         expiresAt: clock.now() + Self.demoTokenLifetime)
       return HTTPResponse(
         headers: [("content-type", "application/json"), ("cache-control", "no-store")],
-        body: ByteBuffer(bytes: try JSON.encode(DemoToken(token: token ?? ""))))
+        body: ByteBuffer(bytes: try JSON.encode(DemoToken(token: token))))
     } catch let error as JSONError {
       return HTTPResponse(status: 400, text: "\(error.field ?? "body"): \(error.reason)\n")
     } catch {

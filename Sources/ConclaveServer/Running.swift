@@ -48,7 +48,7 @@ package final class Running: Sendable {
     ) { lateSignaling.value?.deliver($0) }
     lateControl.set(control)
     let pages = try Pages(
-      tokens: configuration.demo ? tokens : nil, clock: clock, isReady: { lateSignaling.value != nil },
+      demo: configuration.demo ? tokens : nil, clock: clock, isReady: { lateSignaling.value != nil },
       metrics: { Metrics.text(media: media.statistics(), signaling: lateSignaling.value?.statistics) })
     do {
       signaling = try await SignalingServer.start(

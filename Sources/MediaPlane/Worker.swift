@@ -91,9 +91,15 @@ final class Worker {
     return first > now ? first.nanoseconds - now.nanoseconds : 0
   }
 
+  /// Each may write to one receiver, and the quarter of the outbox that is left when it is nearly full has room for so many.
+  private static let commandsPerSlice = 256
+
   private func carryOutCommands(now: Instant) {
     isStopping = queue.take(into: &commands)
-    sfu.handle(commands, now: now, into: outbox)
+    for first in stride(from: 0, to: commands.count, by: Self.commandsPerSlice) {
+      sfu.handle(commands[first..<min(first + Self.commandsPerSlice, commands.count)], now: now, into: outbox)
+      if outbox.isNearlyFull { flush() }
+    }
     commands.removeAll(keepingCapacity: true)
     deliverEvents()
     scheduleStatistics(now: now)
