@@ -20,6 +20,8 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
   ],
   targets: [
     // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each.
@@ -56,10 +58,16 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ]),
     .target(
+      name: "Persistence",
+      dependencies: [
+        "MediaModel", "Contract", "Calls", "JSON", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
+    .target(
       name: "ConclaveServer",
       dependencies: [
-        "MediaModel", "Contract", "SDP", "Calls", "Signaling", "MediaPlane", "Forwarding", "LinuxIO", "JSON",
-        "Transport",
+        "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding", "LinuxIO",
+        "JSON", "Transport",
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
@@ -103,6 +111,14 @@ let package = Package(
       name: "TransportTests", dependencies: ["MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(name: "ForwardingTests", dependencies: ["Forwarding", "Transport", "RTP", "CAllocations"]),
     .testTarget(name: "CallsTests", dependencies: ["Calls", "Contract", "MediaModel"]),
+    .testTarget(
+      name: "EncryptedWorldTests",
+      dependencies: [
+        "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", .product(name: "Crypto", package: "swift-crypto"),
+      ]),
+    .testTarget(
+      name: "PersistenceTests",
+      dependencies: ["Persistence", "Calls", "Contract", "MediaModel", .product(name: "GRDB", package: "GRDB.swift")]),
     .testTarget(name: "STOMPTests", dependencies: ["STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(

@@ -7,8 +7,9 @@ extension Calls {
     /// A connection is authenticated. It replaces an older one of the same device.
     case connect(SessionID, Identity)
     case disconnect(SessionID)
-    case subscribe(SessionID, UserQueue, AckMode)
-    case unsubscribe(SessionID, UserQueue)
+    /// Answered by `.admission` unless the channel is one of the client's own two. One subscription a session and channel: a second one is the shell's to refuse.
+    case subscribe(SessionID, Channel, AckMode)
+    case unsubscribe(SessionID, Channel)
     /// ACK or NACK of the event `seq`. With `AckMode.client` it counts for all events before it, too, here: the shell need not spread it.
     case acknowledge(SessionID, seq: UInt64, accepted: Bool)
     /// Every request but `media`, which comes as `offer`.
@@ -17,6 +18,12 @@ extension Calls {
     case offer(SessionID, id: String, CallID, MediaOffer, [MediaRequest.Track])
     /// `.configured` is the shell's own matter and is ignored here.
     case media(MediaEvent)
+    /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.
+    case answer(QuestionID, allowed: Set<UserID>)
+    /// All that is kept of the user goes: `conclave forget`.
+    case forget(UserID)
+    /// The server is about to stop: no new calls.
+    case drain
     /// `nextDeadline` has come.
     case timeout
   }

@@ -26,6 +26,15 @@ extension Calls {
     /// What stands in `ice` for this user; called once a join.
     package var ice: @Sendable (Device) -> ICE = { _ in ICE() }
 
+    /// Roles whose bearers may not start calls or invite (protocol section 7).
+    package var neverStarts: Set<String> = []
+    /// Whom one may ring, watch or list is asked of the app's back end: `Question.authorize`.
+    package var asksBackEnd = false
+    /// How long an answer to it is awaited; then it is no.
+    package var answerTime = Duration.seconds(1)
+    /// `.webhook` is wanted.
+    package var hasWebhooks = false
+
     package init() {}
   }
 }

@@ -15,7 +15,21 @@ extension Calls {
     /// Send ERROR with this `message` and close. The session is forgotten here already.
     case close(SessionID, reason: String)
     case negotiate(SessionID, id: String, Negotiate)
-    /// `.mute`, `.removeTrack` or `.remove`; a peer whose configuration is under way counts too.
+    /// Any but `.configure`; a peer whose configuration is under way counts too.
     case media(MediaCommand)
+    /// The client may have the channel it subscribed to, or gets an ERROR with this text.
+    case admission(SessionID, Channel, refusal: String?)
+    /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`. The session's subscription is still admitted.
+    case publish(SessionID, Channel, messageID: UInt64, EventMessage)
+    /// For webhooks, when the configuration has any: what the service topics carry, in order for a call.
+    case webhook(Channel, EventMessage)
+    /// Somebody outside has to be asked; `.answer` brings what was said.
+    case ask(QuestionID, Question)
+    /// A history request, checked: the shell answers it from the disk.
+    case history(SessionID, id: String, HistoryQuery)
+    /// Goes to disk. All changes of one command are one transaction, made before its other effects.
+    case store(StoreChange)
+    /// A client's measurements, for the metrics: of nobody.
+    case measured(QualityNumbers)
   }
 }

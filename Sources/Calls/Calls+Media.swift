@@ -38,6 +38,7 @@ extension Calls {
       withPeer(peer) { call, user, now, out in
         call.mediaLost(peer, of: user, lastHeard: min(now, now - silence), now: now, out: &out)
       }
+    case .quality: break
     case .speakers(let id, let participants):
       var out = Outputs()
       calls[id]?.speak(participants, out: &out)

@@ -58,6 +58,9 @@ extension Calls {
         try call.handOut(body, from: device, now: now, out: &out)
       }
     case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
+    case .removeDevice, .transfer, .hold, .link, .receive, .message, .stats, .report, .setPresence, .watchPresence,
+      .listHistory, .deleteHistory, .historyTotals:
+      throw RequestError(.requestUnknown, "there is no such request")
     case .listKeys(let id):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
     }

@@ -49,12 +49,13 @@ package struct Calls {
     case .disconnect(let session): disconnect(session)
     case .subscribe(let session, .events, let mode): subscribe(session, mode)
     case .unsubscribe(let session, .events): unsubscribe(session)
-    case .subscribe(_, .replies, _), .unsubscribe(_, .replies): break
+    case .subscribe, .unsubscribe: break
     case .acknowledge(let session, let seq, let accepted): acknowledge(session, seq, accepted: accepted)
     case .request(let session, let id, let request): respond(to: session, id, request)
     case .offer(let session, let id, let call, let offer, let tracks):
       take(offer, tracks, of: call, session: session, id: id)
     case .media(let event): take(event)
+    case .answer, .forget, .drain: break
     case .timeout: break
     }
     // What is due at once, as 15 s that were over already, is not left for later.

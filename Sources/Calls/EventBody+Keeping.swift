@@ -6,10 +6,10 @@ extension EventBody {
   /// Kept for a device that is away, or has not acknowledged. A fresh `call.state` begins each connection, so an old one is not.
   var isKept: Bool {
     switch self {
-    case .speakers, .state: false
+    case .speakers, .state, .quality, .presence, .pushRing, .pushCancel, .report: false
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .trackAdded,
       .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .devicesChanged, .slots,
-      .need:
+      .need, .message:
       true
     }
   }
@@ -18,9 +18,11 @@ extension EventBody {
   var isForParticipants: Bool {
     switch self {
     case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .envelope, .switchKeys, .keyRequest, .slots,
-      .need, .state:
+      .need, .state, .quality, .message:
       true
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .devicesChanged: false
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .devicesChanged,
+      .presence, .pushRing, .pushCancel, .report:
+      false
     }
   }
 
@@ -41,9 +43,13 @@ extension EventBody {
         * ((rotate.list?.count ?? 0) + (rotate.added?.count ?? 0) + (rotate.removed?.count ?? 0)
           + (rotate.deliver?.count ?? 0))
     case .slots(let slots): 256 + 64 * slots.receive.count
+    case .message(let message): 256 + message.body.bytes.count
+    case .pushRing(let push): 256 + 128 * push.devices.count
+    case .report(let report): 256 + report.text.utf8.count
     case .member(let change): 256 + 512 * change.member.participants.count
     case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended, .trackAdded, .trackUpdated,
-      .trackRemoved, .speakers, .switchKeys, .keyRequest, .devicesChanged, .need:
+      .trackRemoved, .speakers, .switchKeys, .keyRequest, .devicesChanged, .need, .quality, .presence,
+      .pushCancel:
       256
     }
   }

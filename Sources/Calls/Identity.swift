@@ -9,11 +9,16 @@ package struct Identity: Hashable, Sendable {
   package var isService: Bool
   /// False when the server had to make up the device's name.
   package var canRegister: Bool
+  /// The token's claim `roles` (protocol section 7).
+  package var roles: [String]
 
-  package init(device: Device, name: String?, isService: Bool = false, canRegister: Bool = true) {
+  package init(
+    device: Device, name: String?, isService: Bool = false, canRegister: Bool = true, roles: [String] = []
+  ) {
     self.device = device
     self.name = name
     self.isService = isService
     self.canRegister = canRegister
+    self.roles = roles
   }
 }

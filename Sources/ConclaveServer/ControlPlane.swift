@@ -86,6 +86,7 @@ actor ControlPlane: SignalingSink {
       guard let worker = placement.worker(of: command.peer) else { return }
       media.submit(command, worker: worker)
       if case .remove(let peer) = command { forget(peer, &deliveries) }
+    case .admission, .publish, .webhook, .ask, .history, .store, .measured: break
     }
   }
 

@@ -60,12 +60,17 @@ package struct MemberState: Codable, Sendable, Hashable {
   package var name: String?
   package var state: MemberPhase
   package var participants: [ParticipantState]
+  /// `true` for who came in by a link; not there for others.
+  package var link: Bool?
 
-  package init(user: UserID, name: String?, state: MemberPhase, participants: [ParticipantState]) {
+  package init(
+    user: UserID, name: String?, state: MemberPhase, participants: [ParticipantState], link: Bool? = nil
+  ) {
     self.user = user
     self.name = name
     self.state = state
     self.participants = participants
+    self.link = link
   }
 }
 

@@ -10,6 +10,12 @@ extension Request {
     switch (path[1], path[2], path.count) {
     case ("devices", "register", 3): self = .registerDevice(try body(RegisterDevice.self))
     case ("devices", "list", 3): self = .listDevices(try body(ListDevices.self))
+    case ("devices", "remove", 3): self = .removeDevice(try body(RemoveDevice.self))
+    case ("presence", "set", 3): self = .setPresence(try body(SetPresence.self))
+    case ("presence", "watch", 3): self = .watchPresence(try body(WatchPresence.self))
+    case ("history", "list", 3): self = .listHistory(try body(ListHistory.self))
+    case ("history", "delete", 3): self = .deleteHistory(try body(DeleteHistory.self))
+    case ("history", "totals", 3): self = .historyTotals(try body(HistoryTotals.self))
     case ("calls", "start", 3): self = .start(try body(StartCall.self))
     case ("calls", "list", 3):
       _ = try body(NoBody.self)
@@ -23,6 +29,13 @@ extension Request {
       case ("cancel", 4): self = .cancel(call, try body(Cancel.self))
       case ("join", 4): self = .join(call, try body(Join.self))
       case ("rejoin", 4): self = .rejoin(call, try body(Join.self))
+      case ("transfer", 4): self = .transfer(call, try body(Join.self))
+      case ("link", 4): self = .link(call, try body(MakeLink.self))
+      case ("hold", 4): self = .hold(call, try body(Hold.self))
+      case ("receive", 4): self = .receive(call, try body(Receive.self))
+      case ("message", 4): self = .message(call, try body(SendMessage.self))
+      case ("stats", 4): self = .stats(call, try body(QualityNumbers.self))
+      case ("report", 4): self = .report(call, try body(ReportAbuse.self))
       case ("leave", 4):
         _ = try body(NoBody.self)
         self = .leave(call)
@@ -52,6 +65,12 @@ extension Request {
     switch self {
     case .registerDevice: "/app/devices/register"
     case .listDevices: "/app/devices/list"
+    case .removeDevice: "/app/devices/remove"
+    case .setPresence: "/app/presence/set"
+    case .watchPresence: "/app/presence/watch"
+    case .listHistory: "/app/history/list"
+    case .deleteHistory: "/app/history/delete"
+    case .historyTotals: "/app/history/totals"
     case .start: "/app/calls/start"
     case .listCalls: "/app/calls/list"
     case .accept(let call, _): "/app/calls/\(call.text)/accept"
@@ -60,6 +79,13 @@ extension Request {
     case .cancel(let call, _): "/app/calls/\(call.text)/cancel"
     case .join(let call, _): "/app/calls/\(call.text)/join"
     case .rejoin(let call, _): "/app/calls/\(call.text)/rejoin"
+    case .transfer(let call, _): "/app/calls/\(call.text)/transfer"
+    case .link(let call, _): "/app/calls/\(call.text)/link"
+    case .hold(let call, _): "/app/calls/\(call.text)/hold"
+    case .receive(let call, _): "/app/calls/\(call.text)/receive"
+    case .message(let call, _): "/app/calls/\(call.text)/message"
+    case .stats(let call, _): "/app/calls/\(call.text)/stats"
+    case .report(let call, _): "/app/calls/\(call.text)/report"
     case .leave(let call): "/app/calls/\(call.text)/leave"
     case .end(let call): "/app/calls/\(call.text)/end"
     case .state(let call): "/app/calls/\(call.text)/state"
@@ -77,7 +103,19 @@ extension Request {
     case .registerDevice(let body): body
     case .listDevices(let body): body
     case .start(let body): body
-    case .accept(_, let body), .join(_, let body), .rejoin(_, let body): body
+    case .accept(_, let body), .join(_, let body), .rejoin(_, let body), .transfer(_, let body): body
+    case .removeDevice(let body): body
+    case .setPresence(let body): body
+    case .watchPresence(let body): body
+    case .listHistory(let body): body
+    case .deleteHistory(let body): body
+    case .historyTotals(let body): body
+    case .link(_, let body): body
+    case .hold(_, let body): body
+    case .receive(_, let body): body
+    case .message(_, let body): body
+    case .stats(_, let body): body
+    case .report(_, let body): body
     case .decline(_, let body): body
     case .invite(_, let body): body
     case .cancel(_, let body): body

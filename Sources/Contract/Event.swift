@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// The name of an event, as in the header `event` (protocol sections 4 to 6).
+/// The name of an event, as in the header `event` (protocol sections 4 to 7 and 11).
 package enum EventName: String, Codable, Sendable, CaseIterable {
   case callRing = "call.ring"
   case callAnsweredElsewhere = "call.answered-elsewhere"
@@ -21,6 +21,10 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case keysDevicesChanged = "keys.devices-changed"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
+  case quality, message, presence
+  case pushRing = "push.ring"
+  case pushCancel = "push.cancel"
+  case report
 }
 
 /// What an event says; the headers `event` and `seq` and the members `at` and `call` are around it (`EventMessage`).
@@ -44,6 +48,12 @@ package enum EventBody: Sendable, Hashable {
   case devicesChanged(DevicesChanged)
   case slots(Slots)
   case need(Need)
+  case quality(Quality)
+  case message(CallMessage)
+  case presence(PresenceState)
+  case pushRing(PushRing)
+  case pushCancel(PushCancel)
+  case report(Report)
 
   package var name: EventName {
     switch self {
@@ -66,6 +76,12 @@ package enum EventBody: Sendable, Hashable {
     case .devicesChanged: .keysDevicesChanged
     case .slots: .mediaSlots
     case .need: .mediaNeed
+    case .quality: .quality
+    case .message: .message
+    case .presence: .presence
+    case .pushRing: .pushRing
+    case .pushCancel: .pushCancel
+    case .report: .report
     }
   }
 
@@ -85,6 +101,12 @@ package enum EventBody: Sendable, Hashable {
     case .devicesChanged(let body): body
     case .slots(let body): body
     case .need(let body): body
+    case .quality(let body): body
+    case .message(let body): body
+    case .presence(let body): body
+    case .pushRing(let body): body
+    case .pushCancel(let body): body
+    case .report(let body): body
     }
   }
 
@@ -111,6 +133,12 @@ package enum EventBody: Sendable, Hashable {
     case .keysDevicesChanged: self = .devicesChanged(try DevicesChanged(from: decoder))
     case .mediaSlots: self = .slots(try Slots(from: decoder))
     case .mediaNeed: self = .need(try Need(from: decoder))
+    case .quality: self = .quality(try Quality(from: decoder))
+    case .message: self = .message(try CallMessage(from: decoder))
+    case .presence: self = .presence(try PresenceState(from: decoder))
+    case .pushRing: self = .pushRing(try PushRing(from: decoder))
+    case .pushCancel: self = .pushCancel(try PushCancel(from: decoder))
+    case .report: self = .report(try Report(from: decoder))
     }
   }
 }
@@ -309,5 +337,76 @@ package struct Need: Codable, Sendable, Hashable {
   package init(audio: Int, video: Int) {
     self.audio = audio
     self.video = video
+  }
+}
+
+/// How well a receiver is served: `level` 0 (bad) to 4, `bitrate` in bit/s.
+package struct Quality: Codable, Sendable, Hashable {
+  package var participant: ParticipantNumber
+  package var level: Int
+  package var bitrate: Int
+  package init(participant: ParticipantNumber, level: Int, bitrate: Int) {
+    self.participant = participant
+    self.level = level
+    self.bitrate = bitrate
+  }
+}
+
+/// An opaque message of a participant to others.
+package struct CallMessage: Codable, Sendable, Hashable {
+  package var from: ParticipantNumber
+  package var body: Base64Bytes
+  package init(from: ParticipantNumber, body: Base64Bytes) {
+    self.from = from
+    self.body = body
+  }
+}
+
+package struct PresenceState: Codable, Sendable, Hashable {
+  package enum State: String, Codable, Sendable {
+    case offline, unavailable, available, ringing
+    case inCall = "in-call"
+  }
+  package var user: UserID
+  package var state: State
+  package init(user: UserID, state: State) {
+    self.user = user
+    self.state = state
+  }
+}
+
+/// For the app's back end: these devices of a callee are not connected and must be woken.
+package struct PushRing: Codable, Sendable, Hashable {
+  package var user: UserID
+  package var devices: [DeviceID]
+  package var from: UserID
+  package var media: CallMedia
+  package var expiresAt: Timestamp
+  package init(user: UserID, devices: [DeviceID], from: UserID, media: CallMedia, expiresAt: Timestamp) {
+    self.user = user
+    self.devices = devices
+    self.from = from
+    self.media = media
+    self.expiresAt = expiresAt
+  }
+}
+
+/// The ring of which `push.ring` told is answered or over.
+package struct PushCancel: Codable, Sendable, Hashable {
+  package var user: UserID
+  package init(user: UserID) { self.user = user }
+}
+
+/// An abuse report; `by` made it.
+package struct Report: Codable, Sendable, Hashable {
+  package var by: UserID
+  package var user: UserID
+  package var participant: ParticipantNumber?
+  package var text: String
+  package init(by: UserID, user: UserID, participant: ParticipantNumber?, text: String) {
+    self.by = by
+    self.user = user
+    self.participant = participant
+    self.text = text
   }
 }

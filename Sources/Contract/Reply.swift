@@ -23,7 +23,7 @@ package enum RingResult: String, Codable, Sendable {
   case alreadyRinging = "already-ringing"
 }
 
-/// Reply of `start` (with `results`), `accept`, `join` and `rejoin`.
+/// Reply of `start` (with `results`), `accept`, `join`, `rejoin` and `transfer`.
 package struct Joined: Codable, Sendable, Hashable {
   package var call: CallState
   package var participant: ParticipantNumber
@@ -91,6 +91,76 @@ package struct Slot: Codable, Sendable, Hashable {
     track = assignment.track
     participant = assignment.track.participant
     source = assignment.source
+  }
+}
+
+/// A signed token that lets anyone who holds it `join` the call.
+package struct Link: Codable, Sendable, Hashable {
+  package var link: String
+  package var expiresAt: Timestamp
+  package init(link: String, expiresAt: Timestamp) {
+    self.link = link
+    self.expiresAt = expiresAt
+  }
+}
+
+extension Link: CustomStringConvertible { package var description: String { "link" } }
+
+/// Reply of `presence/watch`: how the users are now; the event `presence` tells each change.
+package struct PresenceList: Codable, Sendable, Hashable {
+  package var users: [PresenceState]
+  package init(users: [PresenceState]) { self.users = users }
+}
+
+/// One call in a user's history (protocol section 8).
+package struct HistoryEntry: Codable, Sendable, Hashable {
+  package enum Direction: String, Codable, Sendable { case incoming, outgoing }
+  package enum Outcome: String, Codable, Sendable { case answered, missed, declined, cancelled }
+  package struct Member: Codable, Sendable, Hashable {
+    package var user: UserID
+    package var name: String?
+    package init(user: UserID, name: String?) {
+      self.user = user
+      self.name = name
+    }
+  }
+  package var id: CallID
+  package var direction: Direction
+  package var outcome: Outcome
+  package var media: CallMedia
+  package var members: [Member]
+  package var startedAt: Timestamp
+  /// That this user spent in the call.
+  package var seconds: Int
+  package var rejoinable: Bool
+  package init(
+    id: CallID, direction: Direction, outcome: Outcome, media: CallMedia, members: [Member], startedAt: Timestamp,
+    seconds: Int, rejoinable: Bool
+  ) {
+    self.id = id
+    self.direction = direction
+    self.outcome = outcome
+    self.media = media
+    self.members = members
+    self.startedAt = startedAt
+    self.seconds = seconds
+    self.rejoinable = rejoinable
+  }
+}
+
+/// Newest first.
+package struct HistoryList: Codable, Sendable, Hashable {
+  package var calls: [HistoryEntry]
+  package init(calls: [HistoryEntry]) { self.calls = calls }
+}
+
+/// Reply of `history/totals`.
+package struct Totals: Codable, Sendable, Hashable {
+  package var calls: Int
+  package var seconds: Int
+  package init(calls: Int, seconds: Int) {
+    self.calls = calls
+    self.seconds = seconds
   }
 }
 

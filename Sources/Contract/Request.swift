@@ -1,9 +1,10 @@
 package import MediaModel
 
-/// What a client asks for by a SEND to `/app/…` (protocol sections 4 to 6).
+/// What a client asks for by a SEND to `/app/…` (protocol sections 4 to 8).
 package enum Request: Sendable {
   case registerDevice(RegisterDevice)
   case listDevices(ListDevices)
+  case removeDevice(RemoveDevice)
   case start(StartCall)
   case accept(CallID, Join)
   case decline(CallID, Decline)
@@ -11,15 +12,27 @@ package enum Request: Sendable {
   case cancel(CallID, Cancel)
   case join(CallID, Join)
   case rejoin(CallID, Join)
+  case transfer(CallID, Join)
   case leave(CallID)
   case end(CallID)
+  case link(CallID, MakeLink)
+  case hold(CallID, Hold)
   case state(CallID)
   case listCalls
   case media(CallID, MediaRequest)
   case track(CallID, TrackID, ChangeTrack)
+  case receive(CallID, Receive)
+  case message(CallID, SendMessage)
+  case stats(CallID, QualityNumbers)
+  case report(CallID, ReportAbuse)
   case keys(CallID, HandOutKeys)
   case requestKey(CallID, RequestKey)
   case listKeys(CallID)
+  case setPresence(SetPresence)
+  case watchPresence(WatchPresence)
+  case listHistory(ListHistory)
+  case deleteHistory(DeleteHistory)
+  case historyTotals(HistoryTotals)
 }
 
 package struct RegisterDevice: Codable, Sendable {
@@ -36,6 +49,11 @@ package struct ListDevices: Codable, Sendable {
   package init(users: [UserID]) { self.users = users }
 }
 
+package struct RemoveDevice: Codable, Sendable {
+  package var device: DeviceID
+  package init(device: DeviceID) { self.device = device }
+}
+
 package struct StartCall: Codable, Sendable {
   package var callees: [UserID]
   package var media: CallMedia
@@ -44,9 +62,11 @@ package struct StartCall: Codable, Sendable {
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?
   package var envelopes: [Envelope]?
+  /// For a service alone: the user on whose behalf it starts the call (protocol section 11).
+  package var `as`: UserID?
   package init(
     callees: [UserID], media: CallMedia, policy: Policy? = nil, metadata: Base64Bytes? = nil,
-    joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, envelopes: [Envelope]? = nil
+    joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, envelopes: [Envelope]? = nil, as: UserID? = nil
   ) {
     self.callees = callees
     self.media = media
@@ -55,14 +75,18 @@ package struct StartCall: Codable, Sendable {
     self.joinId = joinId
     self.joinKey = joinKey
     self.envelopes = envelopes
+    self.as = `as`
   }
 }
 
-/// The body of `accept`, `join` and `rejoin`.
+/// The body of `accept`, `join`, `rejoin` and `transfer`.
 package struct Join: Codable, Sendable {
+  /// For `join` alone: lets in who is no member.
+  package var link: String?
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?
-  package init(joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil) {
+  package init(link: String? = nil, joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil) {
+    self.link = link
     self.joinId = joinId
     self.joinKey = joinKey
   }
@@ -85,6 +109,21 @@ package struct Invite: Codable, Sendable {
 package struct Cancel: Codable, Sendable {
   package var callees: [UserID]?
   package init(callees: [UserID]? = nil) { self.callees = callees }
+}
+
+package struct MakeLink: Codable, Sendable {
+  /// Seconds, 60 to 86,400; 3,600 without.
+  package var expiresIn: Int?
+  package var revoke: Bool?
+  package init(expiresIn: Int? = nil, revoke: Bool? = nil) {
+    self.expiresIn = expiresIn
+    self.revoke = revoke
+  }
+}
+
+package struct Hold: Codable, Sendable {
+  package var held: Bool
+  package init(held: Bool) { self.held = held }
 }
 
 package struct MediaRequest: Codable, Sendable {
@@ -111,6 +150,70 @@ package struct ChangeTrack: Codable, Sendable {
   package init(muted: Bool) { self.muted = muted }
 }
 
+/// What a participant wants to see; what is left out stays as it was.
+package struct Receive: Codable, Sendable {
+  package struct Video: Codable, Sendable {
+    package var track: TrackID
+    /// In pixels.
+    package var maxHeight: Int?
+    /// Higher ones first.
+    package var priority: Int?
+    package var paused: Bool?
+    package init(track: TrackID, maxHeight: Int? = nil, priority: Int? = nil, paused: Bool? = nil) {
+      self.track = track
+      self.maxHeight = maxHeight
+      self.priority = priority
+      self.paused = paused
+    }
+  }
+  package var lastN: Int?
+  package var videos: [Video]?
+  package init(lastN: Int? = nil, videos: [Video]? = nil) {
+    self.lastN = lastN
+    self.videos = videos
+  }
+}
+
+package struct SendMessage: Codable, Sendable {
+  /// All others without.
+  package var to: [ParticipantNumber]?
+  package var body: Base64Bytes
+  package init(to: [ParticipantNumber]? = nil, body: Base64Bytes) {
+    self.to = to
+    self.body = body
+  }
+}
+
+/// What a client measured, added up without identity. Times in milliseconds, loss as a part of 1.
+package struct QualityNumbers: Codable, Sendable, Hashable {
+  package var rtt: Double?
+  package var loss: Double?
+  package var jitter: Double?
+  package var freezes: Double?
+  package var firstFrameMs: Double?
+  package init(
+    rtt: Double? = nil, loss: Double? = nil, jitter: Double? = nil, freezes: Double? = nil, firstFrameMs: Double? = nil
+  ) {
+    self.rtt = rtt
+    self.loss = loss
+    self.jitter = jitter
+    self.freezes = freezes
+    self.firstFrameMs = firstFrameMs
+  }
+}
+
+/// Names a participant or a user.
+package struct ReportAbuse: Codable, Sendable {
+  package var participant: ParticipantNumber?
+  package var user: UserID?
+  package var text: String
+  package init(participant: ParticipantNumber? = nil, user: UserID? = nil, text: String) {
+    self.participant = participant
+    self.user = user
+    self.text = text
+  }
+}
+
 package struct HandOutKeys: Codable, Sendable {
   package var epoch: UInt32
   package var envelopes: [Envelope]
@@ -123,6 +226,52 @@ package struct HandOutKeys: Codable, Sendable {
 package struct RequestKey: Codable, Sendable {
   package var epoch: UInt32?
   package init(epoch: UInt32? = nil) { self.epoch = epoch }
+}
+
+package struct SetPresence: Codable, Sendable {
+  package enum State: String, Codable, Sendable { case available, unavailable }
+  package var state: State
+  package var role: String?
+  package init(state: State, role: String? = nil) {
+    self.state = state
+    self.role = role
+  }
+}
+
+/// Names users or a role.
+package struct WatchPresence: Codable, Sendable {
+  package var users: [UserID]?
+  package var role: String?
+  package init(users: [UserID]? = nil, role: String? = nil) {
+    self.users = users
+    self.role = role
+  }
+}
+
+package struct ListHistory: Codable, Sendable {
+  /// Only calls that started earlier.
+  package var before: Timestamp?
+  /// 1 to 200.
+  package var limit: Int?
+  package init(before: Timestamp? = nil, limit: Int? = nil) {
+    self.before = before
+    self.limit = limit
+  }
+}
+
+/// Names calls, or all.
+package struct DeleteHistory: Codable, Sendable {
+  package var calls: [CallID]?
+  package var all: Bool?
+  package init(calls: [CallID]? = nil, all: Bool? = nil) {
+    self.calls = calls
+    self.all = all
+  }
+}
+
+package struct HistoryTotals: Codable, Sendable {
+  package var with: UserID
+  package init(with: UserID) { self.with = with }
 }
 
 /// A body of no members: `{}` or an empty SEND.

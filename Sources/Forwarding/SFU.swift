@@ -98,6 +98,7 @@ package final class SFU {
       case .remove(let id): remove(id, now: now, into: outbox)
       case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
+      case .hold, .receive: break
       }
     }
     for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now) }

@@ -77,13 +77,42 @@ package enum MediaCommand: Sendable {
   case mute(PeerID, TrackID, Bool)
   /// The server itself ended this track of the peer (a screen that another replaced): it is received and forwarded no more, until a configuration names it again.
   case removeTrack(PeerID, TrackID)
+  /// While held nothing is forwarded to or from the peer.
+  case hold(PeerID, Bool)
+  /// What the peer wants to see; replaces what it wanted before.
+  case receive(PeerID, Wishes)
 
   /// The peer that it is about.
   package var peer: PeerID {
     switch self {
     case .configure(let configuration, _): configuration.peer
-    case .remove(let peer), .mute(let peer, _, _), .removeTrack(let peer, _): peer
+    case .remove(let peer), .mute(let peer, _, _), .removeTrack(let peer, _), .hold(let peer, _),
+      .receive(let peer, _):
+      peer
     }
+  }
+}
+
+/// What a receiver wants to see (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
+package struct Wishes: Sendable, Hashable {
+  package struct Video: Sendable, Hashable {
+    /// In pixels; nil for no limit.
+    package var maxHeight: Int?
+    /// Higher ones first.
+    package var priority: Int
+    package var isPaused: Bool
+    package init(maxHeight: Int? = nil, priority: Int = 0, isPaused: Bool = false) {
+      self.maxHeight = maxHeight
+      self.priority = priority
+      self.isPaused = isPaused
+    }
+  }
+  /// Videos at most.
+  package var lastN: Int
+  package var videos: [TrackID: Video]
+  package init(lastN: Int = 25, videos: [TrackID: Video] = [:]) {
+    self.lastN = lastN
+    self.videos = videos
   }
 }
 
@@ -126,4 +155,6 @@ package enum MediaEvent: Sendable {
   case need(PeerID, audio: Int, video: Int)
   /// The loudest first; at most every 300 ms a call, and only on change.
   case speakers(CallID, [ParticipantNumber])
+  /// How well the peer is served, 0 to 4, and what is sent to it in bit/s; on each change of the level.
+  case quality(PeerID, level: Int, bitrate: Int)
 }

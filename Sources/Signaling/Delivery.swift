@@ -13,7 +13,7 @@ package enum Delivery: Sendable {
     case .reply(let session, let id, let reply): self = .reply(session, id: id, reply)
     case .event(let session, let event): self = .event(session, event)
     case .close(let session, let reason): self = .close(session, reason: reason)
-    case .negotiate, .media: return nil
+    case .negotiate, .media, .admission, .publish, .webhook, .ask, .history, .store, .measured: return nil
     }
   }
 

@@ -17,7 +17,7 @@ enum Destination {
     }
   }
 
-  static func queue(_ destination: String) -> UserQueue? {
+  static func queue(_ destination: String) -> Channel? {
     switch destination {
     case replies: .replies
     case events: .events

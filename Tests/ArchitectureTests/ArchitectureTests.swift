@@ -16,9 +16,13 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("LinuxIO", ["MediaModel", "CLinux"]),
   ("MediaPlane", ["MediaModel", "Forwarding", "Transport", "LinuxIO"]),
   ("Signaling", ["MediaModel", "Contract", "Calls", "STOMP", "JSON"]),
+  ("Persistence", ["MediaModel", "Contract", "Calls", "JSON"]),
   (
     "ConclaveServer",
-    ["MediaModel", "Contract", "SDP", "Calls", "Signaling", "MediaPlane", "Forwarding", "LinuxIO", "JSON", "Transport"]
+    [
+      "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding", "LinuxIO",
+      "JSON", "Transport",
+    ]
   ),
   ("conclave", ["ConclaveServer", "MediaModel"]),
   ("ConclaveClient", ["MediaModel", "Contract", "STOMP", "SFrame"]),

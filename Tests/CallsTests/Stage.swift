@@ -13,6 +13,8 @@ final class Stage {
   private(set) var inbox: [SessionID: [EventDelivery]] = [:]
   private(set) var closed: [SessionID] = []
   private(set) var media: [MediaCommand] = []
+  /// What is neither for a client's own queues nor for the media plane.
+  private(set) var others: [Calls.Effect] = []
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
   private var lastSession: UInt64 = 0
@@ -50,6 +52,7 @@ final class Stage {
       case .close(let session, _): closed.append(session)
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
+      case .admission, .publish, .webhook, .ask, .history, .store, .measured: others.append(effect)
       }
     }
   }

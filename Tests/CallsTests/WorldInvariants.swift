@@ -36,7 +36,8 @@ struct WorldInvariants {
       return ofUser(session)
     case .media(.connected(let peer)), .media(.disconnected(let peer, _)):
       return calls.peers[peer].map { [$0.call] }
-    case .media: return []
+    case .media, .answer, .drain: return []
+    case .forget: return nil
     }
   }
 
@@ -196,10 +197,12 @@ struct WorldInvariants {
       require(isParticipant && envelope.to == device, "an envelope for a stranger")
       require(
         envelope.epoch == after.epochs[id]?.newest || envelope.epoch == before.epochs[id]?.newest, "an old envelope")
-    case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .switchKeys, .keyRequest, .slots, .need:
+    case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .switchKeys, .keyRequest, .slots, .need,
+      .quality, .message:
       require(isParticipant, "\(event.body.name) for a device that is no participant")
     case .member, .ended, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .devicesChanged:
       require(!states.isEmpty || calls.ended.wasMember(device.user, of: id), "\(event.body.name) for a stranger")
+    case .presence, .pushRing, .pushCancel, .report: require(false, "\(event.body.name) is about no call of a device")
     }
   }
 

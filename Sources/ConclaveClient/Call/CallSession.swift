@@ -64,7 +64,7 @@ package struct CallSession: Sendable {
       state.epoch = max(state.epoch, change.epoch)
       return .none
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .rotate, .envelope, .keyRequest,
-      .devicesChanged:
+      .devicesChanged, .quality, .message, .presence, .pushRing, .pushCancel, .report:
       return .none
     }
   }

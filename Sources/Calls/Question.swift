@@ -1,0 +1,25 @@
+package import MediaModel
+
+/// A question under way; never used twice.
+package struct QuestionID: Hashable, Sendable {
+  package var rawValue: UInt64
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// What the state machine can't decide by itself. The answer names those of `to` for whom it is yes.
+package enum Question: Hashable, Sendable {
+  package enum Action: String, Sendable, Hashable { case ring, watch, devices }
+  /// The app's back end says whom `from` may reach (protocol section 7, `authorize`).
+  case authorize(Action, from: UserID, to: [UserID])
+  /// The disk says with whom `from` has had a call.
+  case acquainted(from: UserID, to: [UserID])
+}
+
+/// What the shell reads from the history of `user` (protocol section 8).
+package enum HistoryQuery: Hashable, Sendable {
+  /// `before` and `limit` are filled in. `rejoinable`: calls of these that the user may rejoin now.
+  case list(UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>)
+  /// nil for all.
+  case delete(UserID, calls: [CallID]?)
+  case totals(UserID, with: UserID)
+}
