@@ -4,10 +4,28 @@ import MediaModel
 /// Requests, and their replies.
 extension Calls {
   mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
-    guard let identity = directory.connection(of: session)?.identity else { return }
+    guard let identity = identity(of: session) else { return }
+    do throws(RequestError) {
+      if !identity.isService {
+        if let query = try historyQuery(request, identity.device) {
+          return effects.append(.history(session, id: id, query))
+        }
+        if try ask(before: request, identity, session, id) { return }
+      }
+    } catch {
+      return effects.append(.reply(session, id: id, .failed(error)))
+    }
+    perform(request, id, on: session, identity, .everybody)
+  }
+
+  /// `reach` is whom the request may reach, when that had to be asked.
+  mutating func perform(
+    _ request: Request, _ id: String, on session: SessionID, _ identity: Identity, _ reach: Reach
+  ) {
     let outcome: Outcome
     do throws(RequestError) {
-      outcome = try perform(request, identity)
+      outcome =
+        try identity.isService ? perform(request, service: identity) : perform(request, identity, reach)
     } catch {
       return effects.append(.reply(session, id: id, .failed(error)))
     }
@@ -16,17 +34,18 @@ extension Calls {
     if let user = outcome.devicesChanged { tellOfDevices(of: user) }
   }
 
-  private mutating func perform(_ request: Request, _ identity: Identity) throws(RequestError) -> Outcome {
-    guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+  private mutating func perform(
+    _ request: Request, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
     let device = identity.device
     switch request {
     case .registerDevice(let body): return try register(body, for: identity)
-    case .listDevices(let body): return try list(body)
-    case .start(let body): return try start(body, identity)
+    case .listDevices(let body): return try list(body, reach)
+    case .start(let body): return try start(body, identity, reach)
     case .accept(let id, let body): return try join(id, body, .accept, identity)
     case .join(let id, let body): return try join(id, body, .join, identity)
     case .rejoin(let id, let body): return try join(id, body, .rejoin, identity)
-    case .invite(let id, let body): return try invite(id, body, device.user)
+    case .invite(let id, let body): return try invite(id, body, identity, reach)
     case .listCalls: return Outcome(CallList(calls: callsToJoin(device)))
     case .media: throw RequestError(.internal, "an offer was not read")
     case .decline(let id, _):
@@ -58,9 +77,11 @@ extension Calls {
         try call.handOut(body, from: device, now: now, out: &out)
       }
     case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
-    case .removeDevice, .transfer, .hold, .link, .receive, .message, .stats, .report, .setPresence, .watchPresence,
-      .listHistory, .deleteHistory, .historyTotals:
+    case .removeDevice, .transfer, .hold, .link, .receive, .message, .stats, .report:
       throw RequestError(.requestUnknown, "there is no such request")
+    case .setPresence(let body): return try setPresence(body, identity)
+    case .watchPresence(let body): return try watchPresence(body, identity, reach)
+    case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
     case .listKeys(let id):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
     }
@@ -96,7 +117,7 @@ extension Calls {
   }
 
   /// What `join` or `rejoin` of this device could succeed in now.
-  private func callsToJoin(_ device: Device) -> [CallState] {
+  func callsToJoin(_ device: Device) -> [CallState] {
     (memberships[device.user] ?? []).compactMap { id in
       guard let call = calls[id], let member = call.member(device.user) else { return nil }
       switch member.phase {

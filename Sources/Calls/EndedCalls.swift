@@ -5,6 +5,8 @@ import MediaModel
 struct EndedCalls {
   private struct Ended {
     var call: CallID
+    /// `call.ended`.
+    var end: EventMessage
     var users: Set<UserID>
     var start: JoinToken
     var reply: Joined
@@ -18,8 +20,8 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ call: CallID, users: Set<UserID>, start: JoinToken, reply: Joined) {
-    let ended = Ended(call: call, users: users, start: start, reply: reply)
+  mutating func add(_ end: EventMessage, of call: CallID, users: Set<UserID>, start: JoinToken, reply: Joined) {
+    let ended = Ended(call: call, end: end, users: users, start: start, reply: reply)
     let place: Int
     if ring.count < capacity {
       place = ring.count
@@ -33,6 +35,21 @@ struct EndedCalls {
     }
     places[call] = place
     starts[start] = place
+  }
+
+  func contains(_ call: CallID) -> Bool { places[call] != nil }
+
+  /// `call.ended`, for who was a member.
+  func end(of call: CallID, for user: UserID) -> EventMessage? {
+    places[call].flatMap { ring[$0].users.contains(user) ? ring[$0].end : nil }
+  }
+
+  /// Nothing is left of the user.
+  mutating func forget(_ user: UserID) {
+    for place in ring.indices where ring[place].users.remove(user) != nil {
+      if ring[place].start.device.user == user { starts[ring[place].start] = nil }
+      ring[place].reply.call.members.removeAll { $0.user == user }
+    }
   }
 
   func wasMember(_ user: UserID, of call: CallID) -> Bool {
