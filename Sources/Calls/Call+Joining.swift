@@ -71,6 +71,7 @@ extension Call {
   private mutating func replace(
     _ old: Participant, by joiner: Joiner, in member: Member, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> ParticipantNumber {
+    if member.arriving?.device == joiner.device { return arrive(joiner, .rejoined, in: member, now: now, out: &out) }
     guard !member.isJoined || old.device == joiner.device else {
       throw RequestError(.callAnsweredElsewhere, "another device of this user is in the call")
     }
@@ -80,7 +81,7 @@ extension Call {
     let tracks = remove(old, out: &out)
     let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
     admit(participant, joiner, now: now, out: &out)
-    for track in tracks { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(participantDevices)) }
+    tellGone(tracks, out: &out)
     announce(user, .rejoined, out: &out)
     epochs.rejoin(joiner.device, seat(participant, joiner), now: now, out: &out)
     settle(now: now, out: &out)
@@ -90,12 +91,13 @@ extension Call {
   private mutating func admit(_ participant: Participant, _ joiner: Joiner, now: Timestamp, out: inout Outputs) {
     let user = joiner.device.user
     setPhase(.joined(participant), of: user, name: joiner.name, out: &out)
+    remember(participant)
     out.add(.peerAdded(joiner.peer, user))
-    if let limit = rules.connectTime { out.set(.connect(user), at: now + limit) }
+    if let limit = rules.connectTime { out.set(.connect(joiner.device), at: now + limit) }
     if case .ringing = phase, user != initiator { phase = .active(since: now) }
   }
 
-  private func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? {
+  func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? {
     joiner.keys.map {
       Seat(
         number: participant.number, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)

@@ -114,7 +114,7 @@ extension Call {
 
   /// Why a member that is not ringing cannot accept or decline.
   func notRinging(_ device: Device) -> RequestError {
-    if let participant = member(device.user)?.participant, participant.device != device {
+    if let member = member(device.user), member.isPresent, member.participant(on: device) == nil {
       return RequestError(.callAnsweredElsewhere, "another device of this user has answered")
     }
     return RequestError(.callNotRinging, "the call does not ring here: join it instead")

@@ -59,6 +59,7 @@ extension Calls {
       switch kind {
       case .accept: number = try call.accept(joiner, now: now, out: &later)
       case .join: number = try call.join(joiner, now: now, out: &later)
+      case .transfer: number = try call.transfer(joiner, now: now, out: &later)
       case .rejoin, .start: number = try call.rejoin(joiner, now: now, out: &later)
       }
       let reply = Joined(call: call.state, participant: number, ice: ice)

@@ -26,6 +26,7 @@ extension Calls {
     case .accept(let id, let body): return try join(id, body, .accept, identity)
     case .join(let id, let body): return try join(id, body, .join, identity)
     case .rejoin(let id, let body): return try join(id, body, .rejoin, identity)
+    case .transfer(let id, let body): return try join(id, body, .transfer, identity)
     case .invite(let id, let body): return try invite(id, body, device.user)
     case .listCalls: return Outcome(CallList(calls: callsToJoin(device)))
     case .media: throw RequestError(.internal, "an offer was not read")
@@ -58,7 +59,7 @@ extension Calls {
         try call.handOut(body, from: device, now: now, out: &out)
       }
     case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
-    case .removeDevice, .transfer, .hold, .link, .receive, .message, .stats, .report, .setPresence, .watchPresence,
+    case .removeDevice, .hold, .link, .receive, .message, .stats, .report, .setPresence, .watchPresence,
       .listHistory, .deleteHistory, .historyTotals:
       throw RequestError(.requestUnknown, "there is no such request")
     case .listKeys(let id):
@@ -100,7 +101,7 @@ extension Calls {
     (memberships[device.user] ?? []).compactMap { id in
       guard let call = calls[id], let member = call.member(device.user) else { return nil }
       switch member.phase {
-      case .joined(let participant): return participant.device == device ? call.state : nil
+      case .joined: return member.participant(on: device) == nil ? nil : call.state
       case .cancelled: return member.hasBeenIn ? call.state : nil
       case .ringing, .disconnected, .left, .declined, .missed: return call.state
       }
