@@ -17,8 +17,11 @@ extension Call {
     return enter(joiner, .accepted, now: now, out: &out)
   }
 
-  /// `join`: without a ring, or beside it.
-  mutating func join(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber {
+  /// `join`: without a ring, or beside it; by a link also who is no member, or none any more.
+  mutating func join(
+    _ joiner: Joiner, byLink: Bool, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> ParticipantNumber {
+    guard !byLink else { return try enterByLink(joiner, now: now, out: &out) }
     guard let member = member(joiner.device.user) else { throw .notFound }
     switch member.phase {
     case .cancelled: throw RequestError(.authForbidden, "the invitation to this call was taken back")
@@ -43,6 +46,20 @@ extension Call {
       try checkRoom()
       return enter(joiner, .rejoined, now: now, out: &out)
     }
+  }
+
+  private mutating func enterByLink(
+    _ joiner: Joiner, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> ParticipantNumber {
+    try checkRoom()
+    guard member(joiner.device.user) != nil || members.count < limits.members else {
+      throw RequestError(.callFull, "the call has \(limits.members) members, those who left counted")
+    }
+    // It was for one alone no longer than this (rule 9).
+    if soleCallee != joiner.device.user { soleCallee = nil }
+    var joiner = joiner
+    joiner.hasLink = true
+    return enter(joiner, .joined, now: now, out: &out)
   }
 
   private func checkRoom() throws(RequestError) {
@@ -91,6 +108,7 @@ extension Call {
   private mutating func admit(_ participant: Participant, _ joiner: Joiner, now: Timestamp, out: inout Outputs) {
     let user = joiner.device.user
     setPhase(.joined(participant), of: user, name: joiner.name, out: &out)
+    if joiner.hasLink { letInByLink(user) }
     remember(participant)
     out.add(.peerAdded(joiner.peer, user))
     if let limit = rules.connectTime { out.set(.connect(joiner.device), at: now + limit) }

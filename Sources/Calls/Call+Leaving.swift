@@ -11,6 +11,12 @@ extension Call {
     go(device, .left, now: now, out: &out)
   }
 
+  /// The device is no device any more.
+  mutating func remove(_ device: Device, now: Timestamp, out: inout Outputs) {
+    epochs.forgetRingEnvelopes { $0 == device }
+    go(device, .left, now: now, out: &out)
+  }
+
   /// `end`, for the initiator alone (rule 7 knows no other).
   mutating func end(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
     guard user == initiator else {
@@ -30,7 +36,7 @@ extension Call {
       guard let participant = try? participant(of: device), case .never = participant.media else { return }
       go(device, .failed, now: now, out: &out)
     case .alone:
-      isAlone = false
+      aloneSince = nil
       end(reasonOfDesertion, by: nil, now: now, out: &out)
     case .expiry: end(.expired, by: nil, now: now, out: &out)
     case .batch, .leader, .spread, .rotate: epochs.handleTimeout(timer, now: now, out: &out)
@@ -90,14 +96,22 @@ extension Call {
     guard !isEnded else { return }
     guard presentCount > 0 else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
     guard presentCount == 1, ringingCount == 0 else {
-      if isAlone { out.cancel(.alone) }
-      isAlone = false
+      if aloneSince != nil { out.cancel(.alone) }
+      aloneSince = nil
       return
     }
-    let patience = rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero)
-    guard patience > .zero else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
-    if !isAlone { out.set(.alone, at: now + patience) }
-    isAlone = true
+    let since = aloneSince ?? now
+    let deadline = desertion(of: since)
+    guard deadline > now else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
+    out.set(.alone, at: deadline)
+    aloneSince = since
+  }
+
+  /// When a call ends whose one member has been alone since then: a link keeps it for an hour, or until the link is over.
+  private func desertion(of since: Timestamp) -> Timestamp {
+    let usual = since + (rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero))
+    guard rules.aloneTime == nil, let links else { return usual }
+    return min(since + .seconds(3_600), max(links.validUntil, usual))
   }
 
   private var reasonOfDesertion: EndReason {

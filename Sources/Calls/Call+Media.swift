@@ -91,7 +91,7 @@ extension Call {
 
   /// Ends another participant's screen, and its sound with its last screen.
   private mutating func end(_ screen: TrackTable.Track, out: inout Outputs) {
-    guard let device = device(of: screen.id.participant) else { return }
+    guard let device = participant(screen.id.participant)?.device else { return }
     let ended = withParticipant(of: device) { participant in
       var ended = [participant.tracks.end(screen.id)]
       if !participant.tracks.live.contains(where: { $0.source == .screen }) {
@@ -138,9 +138,7 @@ extension Call {
 
   /// Who is held or gone meanwhile is left out; then the list may be the last one again.
   mutating func speak(_ loudest: [ParticipantNumber], out: inout Outputs) {
-    let heard = loudest.filter { number in
-      device(of: number).flatMap { try? participant(of: $0) }.map { $0.number == number && !$0.isHeld } ?? false
-    }
+    let heard = loudest.filter { participant($0)?.isHeld == false }
     guard joinedCount > 0, heard != speakers else { return }
     speakers = heard
     out.event(.speakers(Speakers(participants: heard)), to: .devices(participantDevices))

@@ -47,12 +47,7 @@ extension Call {
   mutating func invite(
     _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
-    guard member(user)?.isJoined == true else {
-      throw RequestError(.callNotJoined, "only who has joined the call may add people")
-    }
-    guard rules.invite == .members || user == initiator else {
-      throw RequestError(.callInviteNotAllowed, "only the initiator of this call may add people")
-    }
+    try checkMayInvite(user)
     let results = try ring(callees, by: user, metadata: metadata, isStart: false, now: now, out: &out)
     settle(now: now, out: &out)
     return results

@@ -15,6 +15,8 @@ struct Call {
     var ringing: Int
     var members: Int
     var disconnectTime: Duration
+    /// Videos that one may see at once.
+    var lastN: Int
   }
 
   let id: CallID
@@ -42,8 +44,10 @@ struct Call {
   private(set) var presentCount = 0
   /// As last told.
   var speakers: [ParticipantNumber] = []
-  /// The timer of rule 9 runs.
-  var isAlone = false
+  /// Since when one member has been alone (rule 9); its timer runs.
+  var aloneSince: Timestamp?
+  /// nil while there are none that could be valid.
+  var links: CallLinks?
 
   init(
     id: CallID, media: CallMedia, starter: Joiner, rules: CallRules, limits: Limits, metadata: Base64Bytes?,
@@ -104,6 +108,14 @@ struct Call {
   /// Whose number it is, or was.
   func device(of number: ParticipantNumber) -> Device? {
     numbers[number] ?? members.lazy.flatMap(\.participants).first { $0.number == number }?.device
+  }
+
+  /// The joined participant of this number.
+  func participant(_ number: ParticipantNumber) -> Participant? {
+    guard let device = device(of: number), let participant = member(device.user)?.participant(on: device),
+      participant.number == number, member(device.user)?.isJoined == true
+    else { return nil }
+    return participant
   }
 
   mutating func nextNumber() -> ParticipantNumber {
