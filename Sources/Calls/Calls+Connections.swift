@@ -43,11 +43,15 @@ extension Calls {
     guard let device = directory.disconnect(session) else { return }
     directory[device]?.mailbox.goAway(now: now)
     watch(device)
-    if !directory.isConnected(device.user) {
-      presence.depart(device.user, now: now)
-      presence.touch(device.user)
-    }
+    notePresence(of: device.user)
     setSignaling(of: device, isUp: false)
+  }
+
+  /// A connection of the user ended; perhaps it was the last.
+  mutating func notePresence(of user: UserID) {
+    guard !directory.isConnected(user) else { return }
+    presence.depart(user, now: now)
+    presence.touch(user)
   }
 
   private mutating func setSignaling(of device: Device, isUp: Bool) {
@@ -67,7 +71,7 @@ extension Calls {
     let places = memberships[device.user] ?? []
     if isFirst {
       for id in places {
-        guard let call = calls[id], call.member(device.user)?.participant?.device == device else { continue }
+        guard let call = calls[id], call.member(device.user)?.participant(on: device) != nil else { continue }
         deliver(makeMessage(.state(call.state), of: id), to: device)
       }
     }
@@ -132,6 +136,6 @@ extension Calls {
   }
 
   func isParticipant(_ device: Device) -> Bool {
-    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant?.device == device }
+    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant(on: device) != nil }
   }
 }

@@ -126,9 +126,7 @@ extension Calls {
       if memberships[member.user]?.isEmpty == true { memberships[member.user] = nil }
     }
     if let reply = call.firstReply {
-      ended.add(
-        EventMessage(at: now, call: id, body: .ended(end)), of: id, users: Set(call.members.map(\.user)),
-        start: call.startToken, reply: reply)
+      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply, now: now)
     }
   }
 }

@@ -8,6 +8,9 @@ struct EndedCalls {
     /// `call.ended`.
     var end: EventMessage
     var users: Set<UserID>
+    var numbers: ParticipantNumbers
+    var links: CallLinks?
+    var endedAt: Timestamp
     var start: JoinToken
     var reply: Joined
   }
@@ -20,8 +23,12 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ end: EventMessage, of call: CallID, users: Set<UserID>, start: JoinToken, reply: Joined) {
-    let ended = Ended(call: call, end: end, users: users, start: start, reply: reply)
+  mutating func add(_ call: Call, end: EventMessage, reply: Joined, now: Timestamp) {
+    let start = call.startToken
+    let ended = Ended(
+      call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
+      endedAt: now,
+      start: start, reply: reply)
     let place: Int
     if ring.count < capacity {
       place = ring.count
@@ -33,7 +40,7 @@ struct EndedCalls {
       ring[place] = ended
       oldest = (oldest + 1) % capacity
     }
-    places[call] = place
+    places[call.id] = place
     starts[start] = place
   }
 
@@ -54,6 +61,19 @@ struct EndedCalls {
 
   func wasMember(_ user: UserID, of call: CallID) -> Bool {
     places[call].map { ring[$0].users.contains(user) } ?? false
+  }
+
+  /// When the call ended; nil when it is not known.
+  func end(of call: CallID) -> Timestamp? { places[call].map { ring[$0].endedAt } }
+
+  /// Whose participant number it was.
+  func device(of number: ParticipantNumber, in call: CallID) -> Device? {
+    places[call].flatMap { ring[$0].numbers[number] }
+  }
+
+  /// Whether the link would be valid if the call went on.
+  func isOpen(_ call: CallID, to link: String, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {
+    places[call].flatMap { ring[$0].links }?.isValid(link, for: call, now: now, digest: digest) ?? false
   }
 
   /// The reply to the `start` that made a call which has ended.
