@@ -202,7 +202,7 @@ final class SimulatedWorld {
     case 15: if random.chance(30) { ask(place, .end(call)) }
     case 16: ask(place, .requestKey(call, RequestKey()))
     case 17: mute(place, call)
-    default: offer(place, call)
+    default: if random.chance(30) { mute(place, call) } else { offer(place, call) }
     }
   }
 

@@ -69,17 +69,6 @@ private let requests = [
   )
 }
 
-@Test func aServicesStartHasNoParticipant() throws {
-  let call = CallState(
-    id: CallID(unchecked: "c1"), state: .ringing, media: .audio, initiator: UserID(unchecked: "a"),
-    startedAt: Timestamp(milliseconds: 5), epoch: 1, policy: Policy(), members: [], metadata: nil)
-  let reply = StartedCall(
-    Joined(call: call, participant: 0, ice: ICE(), results: [UserID(unchecked: "a"): .ringing]))
-  let text = String(decoding: try JSON.encode(reply), as: UTF8.self)
-  #expect(text.hasSuffix(#""results":{"a":"ringing"}}"#) && !text.contains("participant\""))
-  #expect(try JSON.decode(StartedCall.self, from: Array(text.utf8)) == reply)
-}
-
 @Test(arguments: ["", "a b", "é", "a/b", String(repeating: "a", count: 129)])
 func idsOutsideTheRuleAreRefused(text: String) {
   #expect(UserID(text) == nil)
