@@ -5,6 +5,8 @@ import MediaModel
 struct EndedCalls {
   private struct Ended {
     var call: CallID
+    /// `call.ended`.
+    var end: EventMessage
     var users: Set<UserID>
     var numbers: ParticipantNumbers
     var links: CallLinks?
@@ -21,10 +23,10 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ call: Call, reply: Joined, now: Timestamp) {
+  mutating func add(_ call: Call, end: EventMessage, reply: Joined) {
     let start = call.startToken
     let ended = Ended(
-      call: call.id, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links, endedAt: now,
+      call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links, endedAt: end.at,
       start: start, reply: reply)
     let place: Int
     if ring.count < capacity {
@@ -39,6 +41,21 @@ struct EndedCalls {
     }
     places[call.id] = place
     starts[start] = place
+  }
+
+  func contains(_ call: CallID) -> Bool { places[call] != nil }
+
+  /// `call.ended`, for who was a member.
+  func end(of call: CallID, for user: UserID) -> EventMessage? {
+    places[call].flatMap { ring[$0].users.contains(user) ? ring[$0].end : nil }
+  }
+
+  /// Nothing is left of the user.
+  mutating func forget(_ user: UserID) {
+    for place in ring.indices where ring[place].users.remove(user) != nil {
+      if ring[place].start.device.user == user { starts[ring[place].start] = nil }
+      ring[place].reply.call.members.removeAll { $0.user == user }
+    }
   }
 
   func wasMember(_ user: UserID, of call: CallID) -> Bool {
