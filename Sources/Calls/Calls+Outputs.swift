@@ -126,7 +126,7 @@ extension Calls {
       if memberships[member.user]?.isEmpty == true { memberships[member.user] = nil }
     }
     if let reply = call.firstReply {
-      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply, now: now)
+      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply)
     }
   }
 }

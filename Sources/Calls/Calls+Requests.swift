@@ -67,6 +67,23 @@ extension Calls {
       return try change(id, device.user) { call, now, out throws(RequestError) in
         try call.end(by: device.user, now: now, out: &out)
       }
+    case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
+    case .hold(let id, let body): return try hold(id, body, device)
+    case .link(let id, let body):
+      try checkRole(identity)
+      return try link(id, body, device.user)
+    case .removeDevice(let body): return try checkRemoval(body, by: device.user)
+    case .report(let id, let body): return try report(id, body, device)
+    case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys: return try performInside(request, device)
+    case .setPresence(let body): return try setPresence(body, identity)
+    case .watchPresence(let body): return try watchPresence(body, identity, reach)
+    case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
+    }
+  }
+
+  /// Requests of participants alone.
+  private mutating func performInside(_ request: Request, _ device: Device) throws(RequestError) -> Outcome {
+    switch request {
     case .track(let id, let track, let body):
       return try change(id, device.user) { call, _, out throws(RequestError) in
         try call.mute(track, body.muted, from: device, out: &out)
@@ -79,14 +96,6 @@ extension Calls {
       return try with(id, device.user) { call, now, out throws(RequestError) in
         try call.handOut(body, from: device, now: now, out: &out)
       }
-    case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
-    case .hold(let id, let body): return try hold(id, body, device)
-    case .link(let id, let body):
-      try checkRole(identity)
-      return try link(id, body, device.user)
-    case .removeDevice(let body): return try checkRemoval(body, by: device.user)
-    case .stats(let id, let body): return try measure(id, body, device)
-    case .report(let id, let body): return try report(id, body, device)
     case .receive(let id, let body):
       return try change(id, device.user) { call, _, out throws(RequestError) in
         try call.receive(body, device: device, out: &out)
@@ -95,11 +104,10 @@ extension Calls {
       return try change(id, device.user) { call, now, out throws(RequestError) in
         try call.message(body, from: device, now: now, out: &out)
       }
-    case .setPresence(let body): return try setPresence(body, identity)
-    case .watchPresence(let body): return try watchPresence(body, identity, reach)
-    case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
+    case .stats(let id, let body): return try measure(id, body, device)
     case .listKeys(let id):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
+    default: throw RequestError(.internal, "not a participant's request")
     }
   }
 

@@ -23,11 +23,11 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ call: Call, end: EventMessage, reply: Joined, now: Timestamp) {
+  mutating func add(_ call: Call, end: EventMessage, reply: Joined) {
     let start = call.startToken
     let ended = Ended(
       call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
-      endedAt: now,
+      endedAt: end.at,
       start: start, reply: reply)
     let place: Int
     if ring.count < capacity {
