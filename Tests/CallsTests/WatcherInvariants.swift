@@ -17,8 +17,9 @@ struct WatcherInvariants {
   mutating func check(
     _ command: Calls.Command, _ effects: [Calls.Effect], _ calls: Calls, _ devices: [SimulatedWorld.SimulatedDevice]
   ) {
-    let there = Dictionary(
+    var there = Dictionary(
       devices.compactMap { device in device.session.map { ($0, device) } }, uniquingKeysWith: { first, _ in first })
+    for case .close(let session, _) in effects { there[session] = nil }
     checkTopics(command, effects, calls, there)
     checkPresence(effects, calls, there)
   }
