@@ -51,11 +51,15 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var extensions: HeaderExtensionIDs
   package var tracks: [UpTrackDescription]
   package var slots: [SlotDescription]
+  /// As the newest `MediaCommand.hold` said.
+  package var isHeld: Bool
+  /// As the newest `MediaCommand.receive` said.
+  package var wishes: Wishes
 
   package init(
     peer: PeerID, call: CallID, participant: ParticipantNumber, local: ICECredentials, remote: ICECredentials,
     fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs, tracks: [UpTrackDescription],
-    slots: [SlotDescription]
+    slots: [SlotDescription], isHeld: Bool = false, wishes: Wishes = Wishes()
   ) {
     self.peer = peer
     self.call = call
@@ -66,6 +70,8 @@ package struct PeerConfiguration: Sendable, Hashable {
     self.extensions = extensions
     self.tracks = tracks
     self.slots = slots
+    self.isHeld = isHeld
+    self.wishes = wishes
   }
 }
 
@@ -77,9 +83,10 @@ package enum MediaCommand: Sendable {
   case mute(PeerID, TrackID, Bool)
   /// The server itself ended this track of the peer (a screen that another replaced): it is received and forwarded no more, until a configuration names it again.
   case removeTrack(PeerID, TrackID)
-  /// While held nothing is forwarded to or from the peer.
+  /// While held nothing is forwarded to or from the peer: its slots are empty, and its tracks are in nobody's. Its path stays. Ignored
+  /// before the peer is configured: the configuration says it too.
   case hold(PeerID, Bool)
-  /// What the peer wants to see; replaces what it wanted before.
+  /// What the peer wants to see; replaces what it wanted before. Ignored before the peer is configured, as `hold`.
   case receive(PeerID, Wishes)
 
   /// The peer that it is about.
@@ -96,10 +103,11 @@ package enum MediaCommand: Sendable {
 /// What a receiver wants to see (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
 package struct Wishes: Sendable, Hashable {
   package struct Video: Sendable, Hashable {
-    /// In pixels; nil for no limit.
+    /// In pixels; nil for no limit. Each track has one layer as yet, so nothing follows from it.
     package var maxHeight: Int?
-    /// Higher ones first.
+    /// Higher ones first, behind screens.
     package var priority: Int
+    /// It takes no slot.
     package var isPaused: Bool
     package init(maxHeight: Int? = nil, priority: Int = 0, isPaused: Bool = false) {
       self.maxHeight = maxHeight
@@ -155,6 +163,6 @@ package enum MediaEvent: Sendable {
   case need(PeerID, audio: Int, video: Int)
   /// The loudest first; at most every 300 ms a call, and only on change.
   case speakers(CallID, [ParticipantNumber])
-  /// How well the peer is served, 0 to 4, and what is sent to it in bit/s; on each change of the level.
+  /// How well the peer is served, 0 to 4, and what is sent to it in bit/s: on a change of the level, at most every 2 s.
   case quality(PeerID, level: Int, bitrate: Int)
 }
