@@ -28,9 +28,8 @@ extension DownTrack {
 
   /// When the report left that a receiver names so.
   private func sentReport(_ compact: UInt32) -> Instant? {
-    for i in sentReports.indices {
-      if let sent = sentReports[i], sent.compact == compact { return sent.at }
-    }
+    if let lastReport, lastReport.compact == compact { return lastReport.at }
+    if let reportBefore, reportBefore.compact == compact { return reportBefore.at }
     return nil
   }
 
@@ -42,8 +41,8 @@ extension DownTrack {
     let elapsed = UInt64(bitPattern: max(0, report.at.duration(to: now).nanoseconds))
     let ntp = NTPTimestamp(nanoseconds: report.ntp.nanoseconds &+ offset &+ elapsed)
     let ticks = now.ticks(source.clockRate) &- report.at.ticks(source.clockRate)
-    sentReports[sentReportCount % sentReports.count] = (ntp.compact, now)
-    sentReportCount += 1
+    reportBefore = lastReport
+    lastReport = (ntp.compact, now)
     return writer.senderReport(
       ssrc: slot.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ stream.pointee.continuity.timestampOffset &+ ticks,
       packetCount: stream.pointee.packetCount, octetCount: stream.pointee.octetCount)

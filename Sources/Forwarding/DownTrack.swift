@@ -13,9 +13,10 @@ final class DownTrack {
   private var extensions: HeaderExtensionIDs
   /// The receiver reported on this SSRC, so it knows what the stream is and needs no MID any more.
   var isKnown = false
-  /// The last sender reports that went out: what a receiver report names, and when each left. One is not enough when the round trip is longer than the time between two.
-  var sentReports = InlineArray<4, (compact: UInt32, at: Instant)?>(repeating: nil)
-  var sentReportCount = 0
+  /// The last sender report that went out, and the one before: what a receiver report names, and when it left. A round trip may be longer than
+  /// the time between two.
+  var lastReport: (compact: UInt32, at: Instant)?
+  var reportBefore: (compact: UInt32, at: Instant)?
   /// What `stream` had counted when it was last asked.
   var measured: (packets: UInt32, octets: UInt32) = (0, 0)
   /// For each key of the call's formats, whether the slot carries it.

@@ -49,16 +49,16 @@ extension SFU {
 
   /// A held peer's tracks give their slots to others and come back with a key frame, as any track that takes a slot.
   func hold(_ id: PeerID, _ isHeld: Bool, now: Instant) {
-    guard let peer = peersByID[id], peer.configuration.isHeld != isHeld else { return }
-    peer.configuration.isHeld = isHeld
+    guard let peer = peersByID[id], peer.isHeld != isHeld else { return }
+    peer.isHeld = isHeld
     for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
     noteChange(of: peer.call)
   }
 
   /// Waits as a mute does: who wishes something else all the time costs no more than who does it once.
   func receive(_ id: PeerID, _ wishes: Wishes, now: Instant) {
-    guard let peer = peersByID[id], peer.configuration.wishes != wishes else { return }
-    peer.configuration.wishes = wishes
+    guard let peer = peersByID[id], peer.wishes != wishes else { return }
+    peer.wishes = wishes
     allocateSlotsSoon(in: peer.call, now: now)
   }
 
@@ -116,7 +116,7 @@ extension SFU {
   }
 
   private func silence(_ track: UpTrack, isMuted: Bool, now: Instant) {
-    guard track.set(isMuted: isMuted, isHeld: track.peer.configuration.isHeld) else { return }
+    guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
     if track.isSilent {
       if track.isMicrophone { track.peer.loudness = Loudness() }
       track.reception.pointee.nacks.reset()

@@ -14,7 +14,6 @@ final class UpTrack {
   unowned let peer: Peer
   private(set) var description: UpTrackDescription
   private(set) var isMuted: Bool
-  private(set) var isHeld: Bool
   /// Nothing of it is forwarded: it is muted, or its peer is held.
   private(set) var isSilent: Bool
   /// The stream's SSRC: announced, or latched by the MID extension.
@@ -46,8 +45,7 @@ final class UpTrack {
     self.description = description
     self.formatKey = formatKey
     isMuted = description.muted
-    isHeld = peer.configuration.isHeld
-    isSilent = isMuted || isHeld
+    isSilent = isMuted || peer.isHeld
     isMicrophone = description.source == .microphone
     ssrc = description.ssrcs.first
     reception = .allocate(capacity: 1)
@@ -63,7 +61,6 @@ final class UpTrack {
   /// Returns whether the track fell silent, or was heard again.
   func set(isMuted: Bool, isHeld: Bool) -> Bool {
     self.isMuted = isMuted
-    self.isHeld = isHeld
     let wasSilent = isSilent
     isSilent = isMuted || isHeld
     return isSilent != wasSilent

@@ -51,15 +51,11 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var extensions: HeaderExtensionIDs
   package var tracks: [UpTrackDescription]
   package var slots: [SlotDescription]
-  /// As the newest `MediaCommand.hold` said.
-  package var isHeld: Bool
-  /// As the newest `MediaCommand.receive` said.
-  package var wishes: Wishes
 
   package init(
     peer: PeerID, call: CallID, participant: ParticipantNumber, local: ICECredentials, remote: ICECredentials,
     fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs, tracks: [UpTrackDescription],
-    slots: [SlotDescription], isHeld: Bool = false, wishes: Wishes = Wishes()
+    slots: [SlotDescription]
   ) {
     self.peer = peer
     self.call = call
@@ -70,8 +66,6 @@ package struct PeerConfiguration: Sendable, Hashable {
     self.extensions = extensions
     self.tracks = tracks
     self.slots = slots
-    self.isHeld = isHeld
-    self.wishes = wishes
   }
 }
 
@@ -84,9 +78,9 @@ package enum MediaCommand: Sendable {
   /// The server itself ended this track of the peer (a screen that another replaced): it is received and forwarded no more, until a configuration names it again.
   case removeTrack(PeerID, TrackID)
   /// While held nothing is forwarded to or from the peer: its slots are empty, and its tracks are in nobody's. Its path stays. Ignored
-  /// before the peer is configured: the configuration says it too.
+  /// before the peer is configured; later configurations leave it as it is.
   case hold(PeerID, Bool)
-  /// What the peer wants to see; replaces what it wanted before. Ignored before the peer is configured, as `hold`.
+  /// What the peer wants to see; replaces what it wanted before. Ignored and kept as `hold`.
   case receive(PeerID, Wishes)
 
   /// The peer that it is about.

@@ -6,7 +6,6 @@ import Testing
 
 struct HoldTests {
   private func hold(_ peer: TestPeer, _ isHeld: Bool, in call: SimulatedCall) {
-    peer.configuration.isHeld = isHeld
     call.command(.hold(peer.configuration.peer, isHeld))
   }
 
@@ -91,19 +90,19 @@ struct HoldTests {
     #expect(call.speakers.last == [])
   }
 
-  @Test func aConfigurationSaysWhoIsHeldAndACommandBeforeItIsIgnored() {
+  @Test func aCommandBeforeTheConfigurationIsIgnoredAndALaterConfigurationChangesNothing() {
     let call = SimulatedCall()
     call.command(.hold(PeerID(rawValue: 2), true))
     call.command(.receive(PeerID(rawValue: 2), Wishes(lastN: 0)))
     let a = call.join()
     let b = call.join()
     #expect(call.assignment(of: b).count == 2)
-    b.configuration.isHeld = true
+    hold(b, true, in: call)
+    b.configuration.tracks.append(TestPeer.trackDescription(2, 2, .screen))
     call.configure(b)
     #expect(call.assignment(of: a).isEmpty && call.assignment(of: b).isEmpty)
-    b.configuration.isHeld = false
-    call.configure(b)
-    #expect(call.assignment(of: a).count == 2 && call.assignment(of: b).count == 2)
+    hold(b, false, in: call)
+    #expect(call.assignment(of: a).count == 3 && call.assignment(of: b).count == 2)
   }
 
   @Test func aMutedTrackStaysMutedAfterAHold() throws {

@@ -9,7 +9,6 @@ struct WishTests {
   }
 
   private func wish(_ wishes: Wishes, of peer: TestPeer, in call: SimulatedCall) {
-    peer.configuration.wishes = wishes
     call.command(.receive(peer.configuration.peer, wishes))
     call.run(milliseconds: 150)
   }
