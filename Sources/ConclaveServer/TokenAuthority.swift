@@ -99,25 +99,6 @@ package struct TokenAuthority: Sendable {
     }
   }
 
-  /// The claim `roles`: names, or a single one. In another form it is another issuer's matter, and nobody is kept out for it.
-  private struct Roles: Codable {
-    var names: [String]
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      if let name = try? container.decode(String.self) {
-        names = [name]
-      } else {
-        names = (try? container.decode([String].self)) ?? []
-      }
-    }
-
-    func encode(to encoder: any Encoder) throws {
-      var container = encoder.singleValueContainer()
-      try container.encode(names)
-    }
-  }
-
   private struct Payload: JWTPayload {
     var sub: SubjectClaim
     var exp: ExpirationClaim
