@@ -12,7 +12,7 @@ struct CrowdMeasurement {
   init(at broker: Broker, _ plan: SignalingPlan) throws {
     let before = broker.usage
     let swarm = try Swarm(broker)
-    connectTime = try swarm.connect(plan.connections, within: plan.joinTimeout)
+    connectTime = try swarm.connect(plan.connections, atOnce: .max, within: plan.joinTimeout)
     try swarm.subscribe(to: plan.destination, excluding: 0, within: plan.joinTimeout)
     broker.settle()
     bytesAConnection = before.flatMap { before in

@@ -26,11 +26,17 @@ final class StompConnection {
     flush()
   }
 
+  /// Writes what waits, as far as there is room.
   func flush() {
     guard !outgoing.isEmpty else { return }
     let count = outgoing.withUnsafeBytes { socket.send($0) }
     if count == outgoing.count { outgoing.removeAll(keepingCapacity: true) } else { outgoing.removeFirst(count) }
     if phase == .connecting, count > 0 { phase = .greeting }
+  }
+
+  /// To be called before anything is written: sending would take the error away.
+  func checkConnecting() throws(Failure) {
+    if phase == .connecting, let error = socket.connectError { throw .notConnected(error) }
   }
 
   /// Takes all that the socket holds.
@@ -39,8 +45,7 @@ final class StompConnection {
       switch socket.receive(into: buffer) {
       case .nothing: return
       case .end:
-        if phase == .connecting, let error = socket.connectError { throw .notConnected(error) }
-        // A socket that is not connected yet has nothing to read either.
+        // A socket that is not connected yet says so too.
         if phase == .connecting { return }
         throw .ended
       case .bytes(let count):

@@ -29,9 +29,9 @@ final class Swarm {
 
   deinit { buffer.deallocate() }
 
-  /// Opens all connections at once.
+  /// Opens connections, at most so many `atOnce` that are not CONNECTED yet.
   /// - Returns: time until the last was CONNECTED.
-  func connect(_ count: Int, within limit: Duration) throws -> Duration {
+  func connect(_ count: Int, atOnce: Int, within limit: Duration) throws -> Duration {
     let start = MonotonicClock.now()
     var hints = addrinfo()
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
@@ -91,9 +91,10 @@ final class Swarm {
 
   private func handle(_ number: Int) {
     let connection = connections[number]
-    connection.flush()
     let now = MonotonicClock.now()
     do throws(StompConnection.Failure) {
+      try connection.checkConnecting()
+      connection.flush()
       try connection.read(into: buffer) { take($0, from: connection, now) }
     } catch {
       failure = failure ?? words(error, number)
