@@ -117,7 +117,12 @@ final class Swarm {
       subscribed += 1
     default:
       let message = Self.header("message", of: frame) ?? String(decoding: frame.prefix(200), as: UTF8.self)
-      failure = failure ?? Failure(description: "the server at \(broker.address.port) refused: \(message)")
+      failure =
+        failure
+        ?? Failure(
+          description:
+            "the server at \(broker.address.port) refused: \(message); Conclave needs \"destinations\": [\"/topic/\"] and tokens of its secret, another broker LOGIN:PASSCODE@ in its URL"
+        )
     }
   }
 
