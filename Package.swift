@@ -101,7 +101,8 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      path: "loadtest"),
+      path: "loadtest",
+      exclude: ["compare-rabbitmq"]),
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
