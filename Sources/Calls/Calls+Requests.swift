@@ -107,7 +107,7 @@ extension Calls {
     case .stats(let id, let body): return try measure(id, body, device)
     case .listKeys(let id):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
-    default: throw RequestError(.internal, "not a participant's request")
+    default: throw RequestError(.requestUnknown, "there is no such request")
     }
   }
 

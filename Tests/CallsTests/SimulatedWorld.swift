@@ -173,9 +173,9 @@ final class SimulatedWorld {
   }
 
   private func mediaEvent() {
-    guard
-      let (peer, place) = calls.peers.sorted(by: { $0.key.rawValue < $1.key.rawValue }).randomElement(using: &random)
-    else { return }
+    let peers = calls.peers.sorted { $0.key.rawValue < $1.key.rawValue }
+    // The last one often: that is who waits for media.
+    guard let (peer, place) = random.chance(30) ? peers.last : peers.randomElement(using: &random) else { return }
     switch random.below(10) {
     case 0..<5: handle(.media(.connected(peer)), nil)
     case 5..<7: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
@@ -206,14 +206,23 @@ final class SimulatedWorld {
     case 14: ask(place, .leave(call))
     case 15: if random.chance(30) { ask(place, .end(call)) }
     case 16: ask(place, .requestKey(call, RequestKey()))
-    case 17, 18: mute(place, call)
-    case 19, 20: ask(place, .transfer(call, join))
+    case 17...19: mute(place, joined(place) ?? call)
+    case 20: ask(place, .transfer(call, join))
     case 21: ask(place, .hold(call, Hold(held: random.chance(40))))
     case 22: ask(place, .link(call, MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20))))
     case 23: joinByLink(place, join)
     case 24...26: seldomRequest(place, call)
-    default: offer(place, call)
+    default: offer(place, joined(place) ?? call)
     }
+  }
+
+  /// A call that the device is in.
+  private func joined(_ place: Int) -> CallID? {
+    let device = devices[place].device
+    let inside = (calls.memberships[device.user] ?? []).filter {
+      (try? calls.calls[$0]?.participant(of: device)) != nil
+    }
+    return inside.randomElement(using: &random)
   }
 
   private func joinByLink(_ place: Int, _ join: Join) {

@@ -23,6 +23,6 @@ struct SimulatedWorldTests {
     ]
     let seldom = EventName.allCases.filter { counts[$0, default: 0] == 0 && !elsewhere.contains($0) }
     #expect(seldom.isEmpty)
-    #expect(MemberCause.allCases.filter { causes[$0, default: 0] < 20 }.isEmpty)
+    #expect(MemberCause.allCases.filter { causes[$0, default: 0] < 5 }.isEmpty)
   }
 }

@@ -186,6 +186,16 @@ struct Client {
     try get(.rejoin(call, Join(joinId: join.map(joinId))))
   }
 
+  @discardableResult
+  func transfer(_ call: CallID, join: UInt8? = nil) throws -> Joined {
+    try get(.transfer(call, Join(joinId: join.map(joinId))))
+  }
+
+  /// The numbers of a user's participants, as this client sees them.
+  func participants(of user: String, in call: CallID) throws -> [ParticipantNumber] {
+    try #require(try state(call).members.first { $0.user.text == user }).participants.map(\.participant)
+  }
+
   /// The refusal; nil when the client may read the topic.
   func subscribe(_ channel: Channel) -> String? {
     stage.handle(.subscribe(session, channel, .auto))
@@ -209,16 +219,6 @@ struct Client {
 
   func set(_ state: SetPresence.State, role: String? = nil) -> RequestError.Code? {
     code(.setPresence(SetPresence(state: state, role: role)))
-  }
-
-  @discardableResult
-  func transfer(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.transfer(call, Join(joinId: join.map(joinId))))
-  }
-
-  /// The numbers of a user's participants, as this client sees them.
-  func participants(of user: String, in call: CallID) throws -> [ParticipantNumber] {
-    try #require(try state(call).members.first { $0.user.text == user }).participants.map(\.participant)
   }
 
   func state(_ call: CallID) throws -> CallState { try get(.state(call)) }

@@ -68,7 +68,7 @@ struct WorldInvariants {
     last = after
     let changed = (touched ?? Array(calls.calls.keys)).filter { calls.calls[$0] != nil }
     require(calls.nextDeadline.map { $0 > now } ?? true, "a timer that is due was left")
-    checkMembers(changed, before, calls)
+    checkMembers(changed, command, before, calls)
     checkEpochs(changed, before, after, calls)
     checkEnd(command, before, after, effects, calls)
     for case .event(let session, let delivery) in effects {
@@ -84,7 +84,9 @@ struct WorldInvariants {
 
   // MARK: members and rings
 
-  private mutating func checkMembers(_ changed: [CallID], _ before: Snapshot, _ calls: Calls) {
+  private mutating func checkMembers(
+    _ changed: [CallID], _ command: Calls.Command, _ before: Snapshot, _ calls: Calls
+  ) {
     for id in changed {
       guard let call = calls.calls[id] else { continue }
       var ringing = 0
@@ -94,7 +96,8 @@ struct WorldInvariants {
         require(
           (min(most, 1)...most).contains(state.participants.count), "\(state.state) has other participants")
         require(Set(state.participants.map(\.device)).count == state.participants.count, "a device is there twice")
-        checkHolds(member, calls)
+        // Nothing else can hold or begin one.
+        if case .request = command { checkHolds(member, calls) }
         ringing += state.state == .ringing ? 1 : 0
         let old = before.members[id]?[member.user]
         if old?.state == .ringing {
