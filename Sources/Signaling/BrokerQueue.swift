@@ -24,7 +24,8 @@ struct BrokerQueue {
   }
 
   private let limits: Broker.Limits
-  /// Numbers rise.
+  /// Given out in vain; before all that wait. In both numbers rise.
+  private var returned: [Entry] = []
   private var waiting = CircularBuffer<Entry>()
   private var consumers: [Consumer] = []
   private var waitingBytes = 0
@@ -36,7 +37,7 @@ struct BrokerQueue {
 
   var bytes: Int { waitingBytes + givenBytes }
 
-  var isEmpty: Bool { waiting.isEmpty && consumers.isEmpty }
+  var isEmpty: Bool { waiting.isEmpty && returned.isEmpty && consumers.isEmpty }
 
   mutating func add(_ subscriber: Broker.Subscriber) { consumers.append(Consumer(subscriber: subscriber)) }
 
@@ -45,7 +46,7 @@ struct BrokerQueue {
     guard let index = consumers.firstIndex(where: { $0.subscriber == subscriber }) else { return }
     let consumer = consumers.remove(at: index)
     givenBytes -= consumer.bytes
-    for entry in consumer.given.values { putBack(entry, &output) }
+    putBack(Array(consumer.given.values), &output)
   }
 
   mutating func append(_ entry: Entry) {
@@ -63,31 +64,30 @@ struct BrokerQueue {
     givenBytes -= entry.size
     guard !accepted else { return }
     entry.refusedBy = subscriber
-    putBack(entry, &output)
+    putBack([entry], &output)
   }
 
   /// Takes out the next message that can be given to somebody.
   mutating func next(now: UInt64, _ output: inout Broker.Output) -> (Entry, Broker.Subscriber)? {
     expire(now: now, &output)
-    var index = waiting.startIndex
-    while index < waiting.endIndex {
-      let consumer: Int
-      switch choose(without: waiting[index].refusedBy) {
-      case .consumer(let chosen): consumer = chosen
-      case .onlyRefuser:
-        index = waiting.index(after: index)
-        continue
+    for index in returned.indices {
+      switch choose(without: returned[index].refusedBy) {
+      case .consumer(let chosen): return give(returned.remove(at: index), to: chosen)
+      case .onlyRefuser: continue
       case .nobody: return nil
       }
-      let entry = index == waiting.startIndex ? waiting.removeFirst() : waiting.remove(at: index)
-      waitingBytes -= entry.size
-      givenBytes += entry.size
-      consumers[consumer].given[entry.number] = entry
-      consumers[consumer].bytes += entry.size
-      turn = consumer + 1
-      return (entry, consumers[consumer].subscriber)
     }
-    return nil
+    guard !waiting.isEmpty, case .consumer(let chosen) = choose(without: nil) else { return nil }
+    return give(waiting.removeFirst(), to: chosen)
+  }
+
+  private mutating func give(_ entry: Entry, to consumer: Int) -> (Entry, Broker.Subscriber) {
+    waitingBytes -= entry.size
+    givenBytes += entry.size
+    consumers[consumer].given[entry.number] = entry
+    consumers[consumer].bytes += entry.size
+    turn = consumer + 1
+    return (entry, consumers[consumer].subscriber)
   }
 
   private enum Choice {
@@ -116,26 +116,31 @@ struct BrokerQueue {
   }
 
   mutating func expire(now: UInt64, _ output: inout Broker.Output) {
-    while let first = waiting.first, first.expiresAt <= now { dropFirst(.queueExpired, &output) }
+    while let first = returned.first ?? waiting.first, first.expiresAt <= now { dropFirst(.queueExpired, &output) }
   }
 
   /// Throws away the oldest beyond the limits: of what an app says about itself the newest counts.
   mutating func trim(_ output: inout Broker.Output) {
-    while waiting.count > limits.queueMessages || waitingBytes > limits.queueBytes { dropFirst(.queueFull, &output) }
+    while returned.count + waiting.count > limits.queueMessages || waitingBytes > limits.queueBytes {
+      dropFirst(.queueFull, &output)
+    }
   }
 
   private mutating func dropFirst(_ reason: SignalingStatistics.Drop, _ output: inout Broker.Output) {
-    waitingBytes -= waiting.removeFirst().size
+    waitingBytes -= (returned.isEmpty ? waiting.removeFirst() : returned.removeFirst()).size
     output.drop(reason)
   }
 
-  private mutating func putBack(_ entry: Entry, _ output: inout Broker.Output) {
-    var entry = entry
-    entry.attempts += 1
-    guard entry.attempts < limits.attempts else { return output.drop(.queueRefused) }
-    var index = waiting.startIndex
-    while index < waiting.endIndex, waiting[index].number < entry.number { index = waiting.index(after: index) }
-    waiting.insert(entry, at: index)
-    waitingBytes += entry.size
+  private mutating func putBack(_ entries: [Entry], _ output: inout Broker.Output) {
+    for var entry in entries {
+      entry.attempts += 1
+      guard entry.attempts < limits.attempts else {
+        output.drop(.queueRefused)
+        continue
+      }
+      returned.append(entry)
+      waitingBytes += entry.size
+    }
+    returned.sort { $0.number < $1.number }
   }
 }

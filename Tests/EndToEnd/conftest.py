@@ -36,7 +36,7 @@ def wait_for(condition, seconds, what):
 class Server:
     """`conclave serve --demo` in a process of its own."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, **more):
         self.folder = folder
         self.stomp_port, self.http_port = free_port(), free_port()
         self.media_port = free_port(socket.SOCK_DGRAM)
@@ -47,6 +47,7 @@ class Server:
                     "state": str(folder / "state"),
                     "listen": {"stomp": self.stomp_port, "http": self.http_port},
                     "media": {"port": self.media_port, "workers": 1},
+                    **more,
                 }
             )
         )
@@ -111,6 +112,14 @@ def server(tmp_path_factory, artifacts):
     running.stop()
     (artifacts / "server.log").write_bytes((running.folder / "server.log").read_bytes())
     assert running.process.returncode == 0, "the server did not end cleanly on SIGTERM"
+
+
+@pytest.fixture(scope="session")
+def app_server(tmp_path_factory):
+    """A server whose configuration opens destinations for an app's own messages."""
+    running = Server(tmp_path_factory.mktemp("app-server"), destinations=["/topic/", "/queue/", "/exchange/"])
+    yield running
+    running.stop()
 
 
 @pytest.fixture
