@@ -168,14 +168,17 @@ package struct Session: Sendable {
     _ message: inout SharedMessage, to key: UInt64, token: UInt64 = 0, redelivered: Bool = false,
     into output: inout ByteBuffer
   ) -> Delivered {
-    guard case .connected(var conversation) = state else { return .unknown }
-    // The only copy, or each change would copy what it holds.
-    state = .closed
     do {
-      let delivered = try conversation.deliver(
-        &message, to: key, token: token, redelivered: redelivered, into: &output)
-      state = .connected(conversation)
-      return delivered
+      switch exchange(&state, with: .closed) {
+      case .connected(var conversation):
+        let delivered = try conversation.deliver(
+          &message, to: key, token: token, redelivered: redelivered, into: &output)
+        state = .connected(conversation)
+        return delivered
+      case let other:
+        state = other
+        return .unknown
+      }
     } catch {
       return .ended(end(error, receipt: nil))
     }

@@ -1,4 +1,4 @@
-"""stomper (1.0 and 1.1), which only makes and reads frames, over a plain socket."""
+"""stomper (1.1), which only makes and reads frames, over a plain socket."""
 
 import socket
 import sys
@@ -26,22 +26,20 @@ def send(text):
     connection.sendall(text.encode())
 
 
-send(stomper.connect(user, token))
+send(stomper.connect(user, token, "localhost"))
 assert receive().cmd == "CONNECTED"
-send(stomper.subscribe("/topic/stomper", ack="auto"))
+send(stomper.subscribe("/topic/stomper", "t"))
 send(stomper.begin("tx"))
-frame = stomper.Frame()
-frame.unpack(stomper.send("/topic/stomper", "in a transaction", transactionid="tx"))
-send(frame.pack())
+send(stomper.send("/topic/stomper", "in a transaction", transactionid="tx"))
 send(stomper.commit("tx"))
 message = receive()
-assert (message.cmd, message.body.rstrip("\n\0")) == ("MESSAGE", "in a transaction"), message.body
-send(stomper.subscribe("/queue/stomper", ack="client"))
+assert (message.cmd, message.body) == ("MESSAGE", "in a transaction"), message.body
+send(stomper.subscribe("/queue/stomper", "q", ack="client"))
 send(stomper.send("/queue/stomper", "job"))
 job = receive()
-assert job.body.rstrip("\n\0") == "job"
-send(stomper.ack(job.headers["message-id"]))
-send(stomper.unsubscribe("/topic/stomper"))
-send(stomper.disconnect())
-assert connection.recv(1) == b"", "no ERROR came"
+assert job.body == "job", job.body
+send(stomper.ack(job.headers["message-id"], "q"))
+send(stomper.unsubscribe("t"))
+send(stomper.disconnect("bye"))
+assert receive().headers["receipt-id"] == "bye"
 print("ok")
