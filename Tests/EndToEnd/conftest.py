@@ -116,6 +116,14 @@ def server(tmp_path_factory, artifacts):
     assert running.process.returncode == 0, "the server did not end cleanly on SIGTERM"
 
 
+@pytest.fixture(scope="session")
+def app_server(tmp_path_factory):
+    """A server whose configuration opens destinations for an app's own messages."""
+    running = Server(tmp_path_factory.mktemp("app-server"), destinations=["/topic/", "/queue/", "/exchange/"])
+    yield running
+    running.stop()
+
+
 @pytest.fixture
 def connect(server):
     """Connects stomp.py clients: connect("alice", "laptop")."""
