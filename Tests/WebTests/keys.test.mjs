@@ -3,8 +3,10 @@ import { test } from 'node:test';
 import { hex, load } from './web.mjs';
 
 const { fromBase64, toBase64, sha256, concat, lp, utf8, u32 } = await load('bytes.js');
-const { Directory, Identity, fingerprintOf, isSignedBy } = await load('identity.js');
-const { KeyAgreement, callCodeOf, envelopeBytes, listBytes, listHashOf, ratchet } = await load('keys.js');
+const { Directory } = await load('directory.js');
+const { Identity, fingerprintOf, isSignedBy } = await load('identity.js');
+const { KeyAgreement } = await load('keys.js');
+const { callCodeOf, envelopeBytes, listBytes, listHashOf, ratchet } = await load('transcript.js');
 const { MemoryStore } = await load('store.js');
 const { wrap } = await load('wrap.js');
 

@@ -1,51 +1,12 @@
-// The keys of one call: lists, epochs, envelopes, the leader's duties and the call code (protocol section 5).
+// The keys of one call: lists, epochs, the leader's duties (protocol section 5).
 
-import { concat, equal, fromBase64, lp, random, sha256, toBase64, u32, utf8 } from './bytes.js';
-import { isOwn, isSignedBy, sameDevice } from './identity.js';
-import { canWrap, hpkeOpen, wrap } from './wrap.js';
+import { equal, fromBase64, random } from './bytes.js';
+import { Refusal, openEnvelope, ownEntry, sealEnvelope } from './envelopes.js';
+import { isOwn, sameDevice } from './identity.js';
+import { SECRET_BYTES, callCodeOf, listHashOf, ratchet } from './transcript.js';
+import { canWrap } from './wrap.js';
 
-const SECRET_BYTES = 32;
 const ANSWERS_PER_DEVICE = 3; // epoch rule 6
-
-const byUserThenDevice = (a, b) =>
-  a.user < b.user ? -1 : a.user > b.user ? 1 : a.device < b.device ? -1 : a.device > b.device ? 1 : 0;
-
-/** The list as bytes: fingerprint ‖ joinId ‖ SHA-256(join key SPKI) of each device, sorted by user, then device. */
-export async function listBytes(list) {
-  const rows = [...list].sort(byUserThenDevice).map(async ({ fingerprint, joinId, joinKey }) =>
-    concat(
-      fromBase64(fingerprint),
-      joinId ? fromBase64(joinId) : new Uint8Array(16),
-      joinKey ? await sha256(fromBase64(joinKey.publicKey)) : new Uint8Array(32),
-    ),
-  );
-  return concat(...(await Promise.all(rows)));
-}
-
-export const listHashOf = async (list) => sha256(await listBytes(list));
-
-/** The 40 digits that are the same on all honest screens. */
-export async function callCodeOf(call, list) {
-  const digest = await sha256(concat(utf8('conclave-code-v1'), lp(call), await listBytes(list)));
-  const number = digest.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
-  return (number % 10n ** 40n).toString().padStart(40, '0');
-}
-
-/** The secret of the next epoch, for everybody who has this one's. */
-export async function ratchet(secret) {
-  const source = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
-  const parameters = { name: 'HKDF', hash: 'SHA-512', salt: new Uint8Array(0), info: utf8('SFrame 1.0 Ratchet') };
-  return new Uint8Array(await crypto.subtle.deriveBits(parameters, source, SECRET_BYTES * 8));
-}
-
-/** What an envelope's signature covers. */
-export async function envelopeBytes({ call, epoch, from, to, alg, ciphertext, listHash }) {
-  const names = [from.user, from.device, to.user, to.device, alg].map(lp);
-  return concat(utf8('conclave-envelope-v1'), lp(call), u32(epoch), ...names, await sha256(ciphertext), listHash);
-}
-
-/** Why something the server sent is not taken; a reason in words for the console. */
-class Refusal extends Error {}
 
 /**
  * The key agreement of one join of one call. `request(path, body)` sends to `/app/calls/{id}/…`; `post(message)` goes to the
@@ -64,6 +25,8 @@ export class KeyAgreement extends EventTarget {
   #sending = 0;
   #answers = new Map();
   #warned = new Set();
+  #seats = new Map();
+  #isSilent = false;
   #turn = Promise.resolve();
 
   constructor({ call, identity, directory, join, request, post }) {
@@ -86,7 +49,13 @@ export class KeyAgreement extends EventTarget {
   }
 
   get canSend() {
-    return this.#sending > 0 && this.#sending === this.#current;
+    return this.#sending > 0 && this.#sending === this.#current && !this.#isSilent;
+  }
+
+  /** Each device of the list in use: `{user, device, fingerprint, problem?, isVerified}`. */
+  get devices() {
+    const record = this.#epochs.get(this.#current);
+    return (record?.list ?? []).map((entry) => ({ ...entry, ...record.facts.get(nameOf(entry)) }));
   }
 
   code() {
@@ -98,13 +67,45 @@ export class KeyAgreement extends EventTarget {
     this.#post({ type: 'self', participant });
   }
 
-  /** Who starts a call makes epoch 1, and is alone on its list. */
-  async begin() {
-    const { user, device, fingerprint } = this.#identity;
-    const entry = { user, device, participant: this.participant, fingerprint: toBase64(fingerprint), ...this.#join.wire };
-    const record = await this.#admit({ epoch: 1, mode: 'fresh', list: [entry], listHash: await listHashOf([entry]) });
-    await this.#setSecret(record, random(SECRET_BYTES));
+  /** Who starts a call makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
+  begin(ring) {
+    return this.#inTurn(() => this.#begin(ring));
+  }
+
+  async #begin(ring) {
+    const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
+    const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list) });
+    await this.#setSecret(record, ring?.secret ?? random(SECRET_BYTES));
     await this.#switchTo(1);
+  }
+
+  /** Who accepts a ring that brought a list and an envelope has epoch 1 at once. What is wrong with them is no harm: epoch 2 comes. */
+  beginRung(ring) {
+    return this.#inTurn(() => this.#beginRung(ring));
+  }
+
+  async #beginRung({ list, envelope }) {
+    if (!list || !envelope || this.#newest > 0) return;
+    try {
+      if (envelope.epoch !== 1) throw new Refusal('a ring envelope that is not of epoch 1');
+      const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list), isRing: true });
+      // `start` did not know the call's id: its fresh joinId, which is on the list, binds the envelope to this call.
+      const facts = { identity: this.#identity, call: '', listHash: record.listHash, pair: this.#identity.wrap };
+      await this.#setSecret(record, await openEnvelope(envelope, { ...facts, keysOf: (from) => keysOf(record, from) }));
+      await this.#switchTo(1);
+    } catch (error) {
+      this.#epochs.delete(1);
+      this.#newest = 0;
+      this.#refuse(error);
+    }
+  }
+
+  /** Who of epoch 1's list has joined as which participant: `seats` maps `user/device` to it. Devices that only rang have none there. */
+  seated(seats) {
+    this.#seats = seats;
+    const record = this.#epochs.get(this.#current);
+    if (!record?.secret || record.list.every(({ participant }) => participant > 0)) return undefined;
+    return this.#inTurn(() => this.#install(record));
   }
 
   /** `keys.rotate`. */
@@ -134,7 +135,25 @@ export class KeyAgreement extends EventTarget {
 
   /** The user takes a device's changed key. */
   trust(user, device) {
-    return this.#inTurn(() => this.#trust(user, device));
+    this.#warned.delete(`${user}/${device}/changed-key`);
+    return this.#inTurn(async () => {
+      await this.#directory.trust(user, device);
+      await this.#reconsider();
+    });
+  }
+
+  /** The user has compared the call code with everybody: their devices are verified. */
+  verify() {
+    return this.#inTurn(async () => {
+      const entries = this.list.filter((entry) => !sameDevice(entry, this.#identity));
+      await this.#directory.verify(entries);
+      await this.#reconsider();
+    });
+  }
+
+  /** The directory judges otherwise now: `verifiedOnly` was switched, or a device's keys changed. */
+  reconsider() {
+    return this.#inTurn(() => this.#reconsider());
   }
 
   /** The call is over, or joined anew: nothing of it stays in the page. */
@@ -166,7 +185,10 @@ export class KeyAgreement extends EventTarget {
       if (!this.#epochs.has(event.epoch)) await this.#resync();
       const record = this.#epochs.get(event.epoch);
       if (!record) throw new Refusal('an envelope of an epoch without a list');
-      if (!record.secret) await this.#setSecret(record, await this.#open(record, event));
+      if (!record.secret) {
+        const facts = { identity: this.#identity, call: this.call, listHash: record.listHash, pair: this.#join.pair };
+        await this.#setSecret(record, await openEnvelope(event, { ...facts, keysOf: (from) => keysOf(record, from) }));
+      }
       return true;
     } catch (error) {
       this.#refuse(error);
@@ -181,6 +203,7 @@ export class KeyAgreement extends EventTarget {
     if (!record) return;
     this.#current = epoch;
     this.#forgetBefore(epoch);
+    this.#setSilence();
     if (record.secret) this.#send(epoch);
     else await this.#request('keys/request', { epoch });
     this.dispatchEvent(new Event('change'));
@@ -213,14 +236,13 @@ export class KeyAgreement extends EventTarget {
     if (!record.secret) await this.#request('keys/request', { epoch: newest.epoch });
   }
 
-  async #trust(user, device) {
-    await this.#directory.trust(user, device);
-    this.#warned.delete(`${user}/${device}`);
+  async #reconsider() {
+    for (const record of this.#epochs.values()) await this.#examine(record);
     const record = this.#epochs.get(this.#newest);
     if (!record) return;
-    await this.#examine(record);
     if (record.secret) await this.#install(record);
     else await this.#request('keys/request', { epoch: record.epoch });
+    this.#setSilence();
     this.dispatchEvent(new Event('change'));
   }
 
@@ -232,7 +254,12 @@ export class KeyAgreement extends EventTarget {
         return this.#epochs.get(event.epoch);
       }
       const listHash = await listHashOf(list);
-      if (!equal(listHash, fromBase64(event.listHash))) throw new Refusal('a list that is not what its hash says');
+      if (!equal(listHash, fromBase64(event.listHash))) {
+        if (event.list) throw new Refusal('a list that is not what its hash says');
+        // The changes do not fit the list before, as when the server dropped ring envelopes: the whole list does.
+        await this.#resync();
+        return this.#epochs.get(event.epoch);
+      }
       const before = this.#epochs.get(event.epoch - 1);
       if (event.mode === 'ratchet' && before && !before.list.every((old) => holds(list, old))) {
         throw new Refusal('a ratchet for a list that somebody is no longer on');
@@ -254,28 +281,40 @@ export class KeyAgreement extends EventTarget {
 
   async #admit(record) {
     const own = record.list.find((entry) => sameDevice(entry, this.#identity));
-    if (!own || !isOwn(own, this.#identity) || own.joinId !== this.#join.wire.joinId) {
-      throw new Refusal('a list that this join is not on');
-    }
+    const isThisJoin = record.isRing ? !own?.joinKey : own?.joinId === this.#join.wire.joinId;
+    if (!own || !isOwn(own, this.#identity) || !isThisJoin) throw new Refusal('a list that this join is not on');
     await this.#examine(record);
     this.#epochs.set(record.epoch, record);
     this.#newest = Math.max(this.#newest, record.epoch);
     return record;
   }
 
-  /** Finds each entry's keys; `record.keys` maps `user/device` to them for those that are to be trusted. */
+  /** Finds each entry's keys: `record.keys` has those that are to be trusted, `record.facts` what people should know, by `user/device`. */
   async #examine(record) {
     const others = record.list.filter((entry) => !sameDevice(entry, this.#identity));
     record.keys = new Map();
-    for (const { entry, keys, problem } of await this.#directory.examine(others)) {
-      const name = `${entry.user}/${entry.device}`;
+    record.facts = new Map();
+    for (const { entry, keys, problem, isNew, isVerified } of await this.#directory.examine(others)) {
+      const name = nameOf(entry);
+      record.facts.set(name, { problem, isVerified });
       if (keys) record.keys.set(name, keys);
-      else if (!this.#warned.has(name)) {
-        this.#warned.add(name);
-        const { user, device, fingerprint } = entry;
-        this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
-      }
+      if (isNew) this.#warn(entry, 'new-device');
+      if (problem && !this.#warned.has(`${name}/${problem}`)) this.#warn(entry, problem);
     }
+  }
+
+  #warn({ user, device, fingerprint }, problem) {
+    this.#warned.add(`${user}/${device}/${problem}`);
+    this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
+  }
+
+  /** With `verifiedOnly` nothing is sent while somebody is on the list who is not verified: another may give them the key. */
+  #setSilence() {
+    const record = this.#epochs.get(this.#current);
+    const isSilent = this.#directory.verifiedOnly && [...(record?.facts.values() ?? [])].some(({ problem }) => problem);
+    if (isSilent === this.#isSilent) return;
+    this.#isSilent = isSilent;
+    this.#post({ type: 'silence', isSilent });
   }
 
   async #setSecret(record, secret) {
@@ -287,12 +326,14 @@ export class KeyAgreement extends EventTarget {
 
   /** The worker gets a key that only derives, and the senders whose keys are trusted. */
   async #install({ epoch, listHash, secret, list, keys }) {
+    const isOwnEntry = (entry) => sameDevice(entry, this.#identity);
+    const seatOf = (entry) => (isOwnEntry(entry) ? this.participant : entry.participant || this.#seats.get(nameOf(entry)));
     const senders = list
-      .filter((entry) => sameDevice(entry, this.#identity) || keys.has(`${entry.user}/${entry.device}`))
-      .map(({ participant, fingerprint, joinId }) => ({
-        participant,
-        fingerprint: fromBase64(fingerprint),
-        joinId: joinId ? fromBase64(joinId) : new Uint8Array(16),
+      .filter((entry) => (isOwnEntry(entry) || keys.has(nameOf(entry))) && seatOf(entry))
+      .map((entry) => ({
+        participant: seatOf(entry),
+        fingerprint: fromBase64(entry.fingerprint),
+        joinId: entry.joinId ? fromBase64(entry.joinId) : new Uint8Array(16),
       }));
     const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
     this.#post({ type: 'epoch', epoch, call: this.call, listHash, secret: key, senders });
@@ -326,37 +367,16 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** Envelopes for the trusted ones of `entries`; throws when one is not on the list. */
-  async #envelopes(record, secret, entries) {
-    const own = { user: this.#identity.user, device: this.#identity.device };
+  async #envelopes({ epoch, list, listHash, keys: trusted }, secret, entries) {
     const sealed = entries.map(async (asked) => {
-      const entry = record.list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
+      const entry = list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
       if (!entry) throw new Refusal('a key is asked for somebody who is not on the list');
-      const keys = record.keys.get(`${entry.user}/${entry.device}`);
+      const keys = trusted.get(nameOf(entry));
       const target = entry.joinKey ?? keys?.find((key) => key.use === 'wrap');
       if (!keys || !canWrap(target.alg)) return undefined;
-      const ciphertext = await wrap(target.alg, fromBase64(target.publicKey), secret);
-      const { epoch, listHash } = record;
-      const to = { user: entry.user, device: entry.device };
-      const facts = { call: this.call, epoch, from: own, to, alg: target.alg, ciphertext, listHash };
-      const { sigAlg, signature } = await this.#identity.sign(await envelopeBytes(facts));
-      const wire = { epoch, to, alg: target.alg, ciphertext: toBase64(ciphertext) };
-      return { ...wire, sigAlg, signature: toBase64(signature) };
+      return sealEnvelope({ identity: this.#identity, call: this.call, epoch, listHash, entry, target, secret });
     });
     return (await Promise.all(sealed)).filter(Boolean);
-  }
-
-  async #open(record, { epoch, to, from, alg, sigAlg, signature, ...event }) {
-    if (!sameDevice(to, this.#identity)) throw new Refusal('an envelope for somebody else');
-    if (!signature || !from) throw new Refusal('an envelope that nobody signed');
-    const keys = record.keys.get(`${from.user}/${from.device}`);
-    if (!keys) throw new Refusal('an envelope from a device that is not on the list, or not trusted');
-    const ciphertext = fromBase64(event.ciphertext ?? event.encryptedAESKey);
-    const facts = { call: this.call, epoch, from, to, alg, ciphertext, listHash: record.listHash };
-    if (!(await isSignedBy(keys, sigAlg, fromBase64(signature), await envelopeBytes(facts)))) {
-      throw new Refusal('an envelope with a wrong signature');
-    }
-    if (alg !== this.#join.wire.joinKey.alg) throw new Refusal('an envelope of another algorithm');
-    return hpkeOpen(this.#join.pair, ciphertext);
   }
 
   #refuse(error) {
@@ -365,4 +385,6 @@ export class KeyAgreement extends EventTarget {
   }
 }
 
+const nameOf = ({ user, device }) => `${user}/${device}`;
+const keysOf = (record, from) => record.keys.get(nameOf(from));
 const holds = (list, old) => list.some((entry) => entry.fingerprint === old.fingerprint);
