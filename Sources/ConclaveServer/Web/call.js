@@ -56,6 +56,10 @@ export class Call extends CallRequests {
     return this.#connection.identity.user;
   }
 
+  get device() {
+    return this.#connection.identity.device;
+  }
+
   get state() {
     return this.hasEnded ? 'ended' : this.facts.state;
   }
