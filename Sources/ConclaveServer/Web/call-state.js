@@ -47,11 +47,11 @@ export class CallState {
     return ['joined', 'left', 'disconnected'].includes(this.members.get(this.#user)?.state);
   }
 
-  /** `user/device` of everybody who is in the call, with the participant's number. */
+  /** `user/device` of everybody who is in the call, with `{participant, joinId}`. */
   get seats() {
     const seats = new Map();
     for (const { user, participants } of this.members.values()) {
-      for (const { device, participant } of participants) seats.set(`${user}/${device}`, participant);
+      for (const { device, participant, joinId } of participants) seats.set(`${user}/${device}`, { participant, joinId });
     }
     return seats;
   }

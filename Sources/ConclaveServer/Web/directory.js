@@ -5,7 +5,7 @@ import { fingerprintOf, isSignedBy, joinBytes, sameDevice } from './identity.js'
 
 /**
  * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for.
- * With `verifiedOnly` a device that the user has not verified is a problem like a changed key.
+ * With `verifiedOnly` a device that the user has not verified is a problem too: it is heard, and gets no keys.
  */
 export class Directory {
   verifiedOnly = false;
@@ -21,7 +21,7 @@ export class Directory {
   }
 
   /**
-   * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`. `isNew` says that it is a device
+   * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
    * seen for the first time of a user of whom another one is known, `isVerified` that the user has verified it.
    */
   async examine(entries) {
@@ -82,9 +82,9 @@ export class Directory {
 
   /** The users among those of `entries` of whom a device is pinned. */
   async #met(entries) {
-    const met = new Set();
+    const met = new Set([this.#owner]);
     for (const user of new Set(entries.map((entry) => entry.user))) {
-      if (await this.#store.has('pins', `${this.#owner}>${user}/`)) met.add(user);
+      if (await this.#store.has('pins', this.#name({ user, device: '' }))) met.add(user);
     }
     return met;
   }
@@ -98,8 +98,8 @@ export class Directory {
     const isNew = !pin && isMet;
     if (!pin) await this.#store.put('pins', this.#name(entry), offered);
     const isVerified = Boolean(pin?.isVerified);
-    if (this.verifiedOnly && !isVerified) return { entry, problem: 'unverified', isNew, isVerified };
-    return { entry, keys, isNew, isVerified };
+    const problem = this.verifiedOnly && !isVerified ? 'unverified' : undefined;
+    return { entry, keys, problem, isNew, isVerified };
   }
 }
 

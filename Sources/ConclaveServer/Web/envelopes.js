@@ -5,6 +5,8 @@ import { isSignedBy, sameDevice } from './identity.js';
 import { SECRET_BYTES, envelopeBytes, listHashOf } from './transcript.js';
 import { HPKE, canWrap, hpkeOpen, wrap } from './wrap.js';
 
+const MAXIMUM_RUNG = 300; // a request's body has 256 KiB, an envelope some 600 bytes
+
 /** Why something the server sent is not taken; a reason in words for the console. */
 export class Refusal extends Error {}
 
@@ -50,10 +52,11 @@ export const ownEntry = ({ user, device, fingerprint }, join, participant) => ({
 export async function ringEpoch({ identity, directory, join, callees }) {
   const secret = random(SECRET_BYTES);
   const rung = [];
-  for (const { entry, keys } of await directory.devicesOf(callees)) {
+  for (const { entry, keys, problem } of await directory.devicesOf(callees)) {
     const target = keys?.find((key) => key.use === 'wrap');
-    if (target && canWrap(target.alg)) rung.push({ entry, target });
+    if (target && !problem && canWrap(target.alg)) rung.push({ entry, target });
   }
+  if (rung.length > MAXIMUM_RUNG) rung.length = 0;
   const list = [ownEntry(identity, join, 1), ...rung.map(({ entry }) => entry)];
   const listHash = await listHashOf(list);
   const seal = ({ entry, target }) => sealEnvelope({ identity, call: '', epoch: 1, listHash, entry, target, secret });

@@ -69,14 +69,12 @@ export class KeyAgreement extends EventTarget {
 
   /** Who starts a call makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
   begin(ring) {
-    return this.#inTurn(() => this.#begin(ring));
-  }
-
-  async #begin(ring) {
-    const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
-    const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list) });
-    await this.#setSecret(record, ring?.secret ?? random(SECRET_BYTES));
-    await this.#switchTo(1);
+    return this.#inTurn(async () => {
+      const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
+      const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list) });
+      await this.#setSecret(record, ring?.secret ?? random(SECRET_BYTES));
+      await this.#switchTo(1);
+    });
   }
 
   /** Who accepts a ring that brought a list and an envelope has epoch 1 at once. What is wrong with them is no harm: epoch 2 comes. */
@@ -84,11 +82,15 @@ export class KeyAgreement extends EventTarget {
     return this.#inTurn(() => this.#beginRung(ring));
   }
 
-  async #beginRung({ list, envelope }) {
+  async #beginRung({ from, list, envelope }) {
     if (!list || !envelope || this.#newest > 0) return;
     try {
-      if (envelope.epoch !== 1) throw new Refusal('a ring envelope that is not of epoch 1');
+      // The caller is the one that has joined; a callee on the list has no key to hand out.
+      const joined = list.filter(({ joinId }) => joinId);
+      const isCallers = joined.length === 1 && joined[0].user === from && sameDevice(joined[0], envelope.from);
+      if (envelope.epoch !== 1 || !isCallers) throw new Refusal('a ring envelope that is not the caller’s, or not of epoch 1');
       const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list), isRing: true });
+      if (record.facts.get(nameOf(joined[0]))?.problem) throw new Refusal('a ring envelope from a device that is not trusted');
       // `start` did not know the call's id: its fresh joinId, which is on the list, binds the envelope to this call.
       const facts = { identity: this.#identity, call: '', listHash: record.listHash, pair: this.#identity.wrap };
       await this.#setSecret(record, await openEnvelope(envelope, { ...facts, keysOf: (from) => keysOf(record, from) }));
@@ -100,7 +102,10 @@ export class KeyAgreement extends EventTarget {
     }
   }
 
-  /** Who of epoch 1's list has joined as which participant: `seats` maps `user/device` to it. Devices that only rang have none there. */
+  /**
+   * Who has joined as which participant and with which joinId: `seats` maps `user/device` to it. A device that only rang has neither on
+   * epoch 1's list. Its sender key takes the joinId that it joined with: with none, a second ring could make it seal twice under one key.
+   */
   seated(seats) {
     this.#seats = seats;
     const record = this.#epochs.get(this.#current);
@@ -226,7 +231,7 @@ export class KeyAgreement extends EventTarget {
 
   async #resync() {
     const newest = await this.#request('keys/list', {});
-    if (newest.epoch < this.#newest) return;
+    if (!newest.list || newest.epoch < this.#newest) return;
     const record = this.#epochs.get(newest.epoch) ?? (await this.#announce(newest));
     if (!record) return;
     const before = this.#epochs.get(newest.epoch - 1);
@@ -289,7 +294,7 @@ export class KeyAgreement extends EventTarget {
     return record;
   }
 
-  /** Finds each entry's keys: `record.keys` has those that are to be trusted, `record.facts` what people should know, by `user/device`. */
+  /** Finds each entry's keys: `record.keys` has those of who is heard, `record.facts` what people should know, by `user/device`. */
   async #examine(record) {
     const others = record.list.filter((entry) => !sameDevice(entry, this.#identity));
     record.keys = new Map();
@@ -326,14 +331,19 @@ export class KeyAgreement extends EventTarget {
 
   /** The worker gets a key that only derives, and the senders whose keys are trusted. */
   async #install({ epoch, listHash, secret, list, keys }) {
-    const isOwnEntry = (entry) => sameDevice(entry, this.#identity);
-    const seatOf = (entry) => (isOwnEntry(entry) ? this.participant : entry.participant || this.#seats.get(nameOf(entry)));
+    const own = { participant: this.participant, joinId: this.#join.wire.joinId };
+    const seatOf = (entry) => {
+      if (sameDevice(entry, this.#identity)) return own;
+      if (!keys.has(nameOf(entry))) return undefined;
+      return entry.participant ? entry : this.#seats.get(nameOf(entry));
+    };
     const senders = list
-      .filter((entry) => (isOwnEntry(entry) || keys.has(nameOf(entry))) && seatOf(entry))
-      .map((entry) => ({
-        participant: seatOf(entry),
+      .map((entry) => ({ entry, seat: seatOf(entry) }))
+      .filter(({ seat }) => seat)
+      .map(({ entry, seat: { participant, joinId } }) => ({
+        participant,
         fingerprint: fromBase64(entry.fingerprint),
-        joinId: entry.joinId ? fromBase64(entry.joinId) : new Uint8Array(16),
+        joinId: joinId ? fromBase64(joinId) : new Uint8Array(16),
       }));
     const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
     this.#post({ type: 'epoch', epoch, call: this.call, listHash, secret: key, senders });
@@ -367,13 +377,13 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** Envelopes for the trusted ones of `entries`; throws when one is not on the list. */
-  async #envelopes({ epoch, list, listHash, keys: trusted }, secret, entries) {
+  async #envelopes({ epoch, list, listHash, keys: known, facts }, secret, entries) {
     const sealed = entries.map(async (asked) => {
       const entry = list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
       if (!entry) throw new Refusal('a key is asked for somebody who is not on the list');
-      const keys = trusted.get(nameOf(entry));
+      const keys = known.get(nameOf(entry));
       const target = entry.joinKey ?? keys?.find((key) => key.use === 'wrap');
-      if (!keys || !canWrap(target.alg)) return undefined;
+      if (!keys || facts.get(nameOf(entry)).problem || !canWrap(target.alg)) return undefined;
       return sealEnvelope({ identity: this.#identity, call: this.call, epoch, listHash, entry, target, secret });
     });
     return (await Promise.all(sealed)).filter(Boolean);
