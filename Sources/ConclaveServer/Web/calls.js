@@ -99,8 +99,9 @@ export class Calls extends EventTarget {
   async #ownMember({ call, participants }) {
     const isThere = participants.length > 0;
     if (isThere === this.elsewhere.has(call)) return;
-    if (!isThere) this.elsewhere.delete(call);
-    else this.elsewhere.set(call, this.#facts(await this.#connection.request(`calls/${call}/state`)));
+    const state = isThere && (await this.#connection.request(`calls/${call}/state`).catch(() => undefined)); // it may be over by now
+    if (state) this.elsewhere.set(call, this.#facts(state));
+    else this.elsewhere.delete(call);
     this.#changed();
   }
 

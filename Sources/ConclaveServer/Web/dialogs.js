@@ -21,8 +21,16 @@ export function rowButton(label, about, action, className = 'secondary') {
   return button;
 }
 
-/** As `replaceChildren`, without losing the keyboard's place: it goes to `fallback` when the focused row is gone. */
+const shown = new WeakMap();
+
+/**
+ * As `replaceChildren`, where something differs: a button must not go while it is pressed. The keyboard keeps its place, or goes to
+ * `fallback` when its row is gone.
+ */
 export function replaceRows(list, rows, fallback) {
+  const look = rows.map(({ outerHTML }) => outerHTML).join('');
+  if (shown.get(list) === look) return;
+  shown.set(list, look);
   const focused = list.contains(document.activeElement) ? document.activeElement.ariaLabel : undefined;
   list.replaceChildren(...rows);
   if (!focused) return;
