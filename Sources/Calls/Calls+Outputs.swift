@@ -22,14 +22,17 @@ extension Calls {
     case .envelopesSuperseded(let devices, let epoch):
       for device in devices { directory[device]?.mailbox.dropEnvelopes(of: call, olderThan: epoch) }
     case .participantGone(let device): directory[device]?.mailbox.dropParticipantEvents(of: call)
+    case .made: tellOfNewCall(call)
     case .memberAdded(let user): memberships[user, default: []].append(call)
+    case .memberMoved(let user): follow(user, in: call)
+    case .pushOver(let user): pushCancel(of: user, call)
     case .peerAdded(let peer, let user): peers[peer] = (call, user)
     case .peerGone(let peer):
       if peers.removeValue(forKey: peer) != nil { effects.append(.media(.remove(peer))) }
     case .media(let command): effects.append(.media(command))
     case .setTimer(let timer, let due): timers.set(timer, of: call, at: due)
     case .cancelTimer(let timer): timers.cancel(timer, of: call)
-    case .ended: forget(call)
+    case .ended(let ended): forget(call, ended)
     }
   }
 
@@ -69,6 +72,7 @@ extension Calls {
         if wasRung, device.device != actor { deliver(message, to: device) }
       }
     }
+    publish(message, of: call)
   }
 
   private mutating func ring(_ users: [UserID], _ id: CallID) {
@@ -85,6 +89,8 @@ extension Calls {
         deliver(message, to: device)
       }
     }
+    publishRing(of: users, call, members)
+    push(to: users, of: id)
   }
 
   /// Writes to the device's subscription; keeps the event when there is none.
@@ -109,16 +115,18 @@ extension Calls {
 
   // MARK: the end
 
-  private mutating func forget(_ id: CallID) {
+  private mutating func forget(_ id: CallID, _ end: Ended) {
     guard let call = calls.removeValue(forKey: id) else { return }
     timers.cancelAll(of: id)
     starts[call.startToken] = nil
+    topics.remove(.call(id))
     for member in call.members {
+      presence.touch(member.user)
       memberships[member.user]?.removeAll { $0 == id }
       if memberships[member.user]?.isEmpty == true { memberships[member.user] = nil }
     }
     if let reply = call.firstReply {
-      ended.add(id, users: Set(call.members.map(\.user)), start: call.startToken, reply: reply)
+      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply)
     }
   }
 }
