@@ -114,6 +114,11 @@ function showConnection(status) {
   else if (status === 'replaced') {
     endAll();
     show('elsewhere');
+  } else if (status === 'removed') {
+    session.forgetSignIn();
+    endAll();
+    signedInAs = undefined;
+    refuseSignIn('Another device of yours has removed this one. Sign in to use it again.');
   }
 }
 

@@ -32,6 +32,11 @@ export class CallState {
     return [...this.members.values()].filter(({ user }) => user !== this.#user);
   }
 
+  /** How this user stands in it: `ringing`, `joined`, … */
+  get phase() {
+    return this.members.get(this.#user)?.state;
+  }
+
   /** The participants of this user. */
   get own() {
     return this.members.get(this.#user)?.participants ?? [];
@@ -42,9 +47,9 @@ export class CallState {
     return this.own.some(({ device }) => device === this.#device) ? undefined : this.own[0]?.device;
   }
 
-  /** Whether nobody was in the call and now this user may come back: for a list of running calls. */
+  /** Whether this user was in the call, so that coming back is a `rejoin`. */
   get wasIn() {
-    return ['joined', 'left', 'disconnected'].includes(this.members.get(this.#user)?.state);
+    return ['joined', 'left', 'disconnected'].includes(this.phase);
   }
 
   /** `user/device` of everybody who is in the call, with `{participant, joinId}`. */

@@ -183,11 +183,11 @@ export class Call extends CallRequests {
         await this.join('rejoin');
         if (this.isHeld) await this.request('hold', { held: true });
         await this.#sending.sendAll();
-        return undefined;
+        return this.#insist();
       } catch (error) {
         if (['call.not-found', 'call.ended', 'auth.forbidden'].includes(error.code)) break;
         if (error.code === 'call.answered-elsewhere') return this.#over({ reason: 'elsewhere' });
-        if (['refused', 'replaced', 'closed'].includes(this.#connection.status)) break;
+        if (['refused', 'replaced', 'removed', 'closed'].includes(this.#connection.status)) break;
         if (!AWAY.includes(error.code)) refused += 1;
         await new Promise((resolve) => setTimeout(resolve, REJOIN_RETRY_MS));
       }
@@ -332,6 +332,7 @@ export class Call extends CallRequests {
     this.#joinedOn = this.#connection.connectionNumber;
     if (this.facts.elsewhere) this.#over({ reason: 'elsewhere' });
     else if (!this.facts.participant(this.participant)?.connected) this.rejoin();
+    else this.#insist();
   }
 
   #memberChanged(body) {
@@ -343,9 +344,16 @@ export class Call extends CallRequests {
 
   /** This user's other device has taken the call, or this one was removed; a loss is another matter, and means coming back. */
   #ownMemberChanged({ cause }) {
-    if (!this.participant || this.#joining || this.facts.participant(this.participant)) return undefined;
+    if (!this.participant || this.#joining) return undefined;
+    if (this.facts.participant(this.participant)) return this.#insist();
     if (cause === 'disconnected' || cause === 'failed') return void this.rejoin();
     return this.#over({ reason: this.facts.elsewhere ? 'elsewhere' : 'removed' });
+  }
+
+  /** A call that comes back on hold makes the server hold the one that is talked in; the user did not ask for that. */
+  #insist() {
+    const isHeldThere = this.facts.participant(this.participant)?.held;
+    if (isHeldThere && !this.isHeld && !this.hasEnded) this.request('hold', { held: false }).catch(() => {});
   }
 
   #setTrack(track) {

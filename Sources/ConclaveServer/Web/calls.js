@@ -35,7 +35,7 @@ export class Calls extends EventTarget {
     const call = new Call({ id, connection: this.#connection });
     this.#calls.add(call);
     this.current = call;
-    call.addEventListener('ended', () => this.#ended(call));
+    call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));
     this.#changed();
     const joined = call.join(kind, body, ring);
     // Events of the call may come before its id is known here: they wait.
@@ -81,28 +81,32 @@ export class Calls extends EventTarget {
     return name !== 'keys.envelope';
   }
 
-  /** Takes the server's list of calls that this user may join: those that run elsewhere are kept, the others brought back. */
-  sort(states) {
-    const open = [];
-    this.elsewhere.clear();
-    for (const state of states) {
-      const facts = this.#facts(state);
-      if (this.find(state.id)) continue;
-      if (facts.elsewhere) this.elsewhere.set(state.id, facts);
-      else if (facts.members.get(this.#connection.user)?.state !== 'ringing') open.push(facts);
-    }
+  /** Takes the server's list of calls that this user may join: those that are not here already, nor on another device, are brought back. */
+  async sort(states) {
+    const listed = states.map((state) => this.#facts(state)).filter(({ id }) => !this.find(id));
+    // The list has no calls that are joined on another device: those heard of before are asked for.
+    const known = [...this.elsewhere.keys()].filter((id) => !listed.some((facts) => facts.id === id));
+    const others = await Promise.all(known.map((id) => this.#ask(id)));
+    const all = [...listed, ...others.filter(Boolean)];
+    this.elsewhere = new Map(all.filter(({ elsewhere }) => elsewhere).map((facts) => [facts.id, facts]));
     this.#changed();
-    return open;
+    return listed.filter(({ id, phase }) => !this.elsewhere.has(id) && phase !== 'ringing');
   }
 
   /** This user is in a call that this device is not in. */
   async #ownMember({ call, participants }) {
     const isThere = participants.length > 0;
     if (isThere === this.elsewhere.has(call)) return;
-    const state = isThere && (await this.#connection.request(`calls/${call}/state`).catch(() => undefined)); // it may be over by now
-    if (state) this.elsewhere.set(call, this.#facts(state));
+    const facts = isThere && (await this.#ask(call));
+    if (facts) this.elsewhere.set(call, facts);
     else this.elsewhere.delete(call);
     this.#changed();
+  }
+
+  /** A call's facts; none when it is over. */
+  async #ask(id) {
+    const state = await this.#connection.request(`calls/${id}/state`).catch(() => undefined);
+    return state && state.state !== 'ended' ? this.#facts(state) : undefined;
   }
 
   #facts(state) {
@@ -117,8 +121,9 @@ export class Calls extends EventTarget {
     await call?.hold(true).catch(() => {});
   }
 
-  #ended(call) {
+  #ended(call, { reason }) {
     this.#calls.delete(call);
+    if (reason === 'elsewhere' && call.facts.elsewhere) this.elsewhere.set(call.id, call.facts);
     if (this.current === call) this.current = undefined;
     this.#changed();
   }

@@ -24,7 +24,7 @@ export { RequestError } from './stomp.js';
  * with `{problem, user, device}`. A call's own events are on the call.
  */
 export class Conclave extends EventTarget {
-  /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` or `closed`. */
+  /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
   status = 'closed';
   reason = '';
   identity;

@@ -7,6 +7,7 @@ import { MessageSealer } from './messages.js';
 import { QualityMeter } from './quality.js';
 
 const STATS_MS = 10_000;
+const FIRST_FRAME_MS = 60_000;
 const LOST_ANSWERS = 3;
 
 /** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`. */
@@ -111,7 +112,9 @@ export class Seat extends EventTarget {
 
   async #tellQuality(meter) {
     if (this.transport.connection !== 'connected' || this.#connection.status !== 'ready') return;
-    const numbers = meter.numbers(await this.transport.statistics(), this.transport.firstFrameMs);
+    // Of somebody who came much later it would say nothing of the path.
+    const firstFrameMs = this.transport.firstFrameMs <= FIRST_FRAME_MS ? this.transport.firstFrameMs : undefined;
+    const numbers = meter.numbers(await this.transport.statistics(), firstFrameMs);
     await this.#request('stats', numbers).catch(() => {}); // nobody waits for it
   }
 

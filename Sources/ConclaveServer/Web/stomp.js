@@ -59,7 +59,7 @@ export class RequestError extends Error {
  * One device's connection to the server.
  *
  * `credentials(refused)` brings `{token, device}`; `refused` says that the last token was not taken.
- * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused` or `replaced` (it does not).
+ * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused`, `replaced` or `removed` (it does not).
  * While `isUrgent()`, as in a call, it tries again within `URGENT_MS`.
  * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged. `prepare()`, if set, runs first on each connection.
  */
@@ -240,6 +240,7 @@ export class StompConnection extends EventTarget {
 
   #error(socket, message) {
     if (message === 'replaced by a newer connection') this.#finish('replaced');
+    else if (message === 'this device was removed') this.#finish('removed');
     else if (message.startsWith('Bad CONNECT') && this.#wasRefused) this.#finish('refused', 'The token was not accepted.');
     else {
       this.#wasRefused = message.startsWith('Bad CONNECT') || message === 'token expired';
