@@ -142,8 +142,8 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts):
-        tabs.append(Tab(url, name, scripts))
+    def sign_in(name, *scripts, **options):
+        tabs.append(Tab(url, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in

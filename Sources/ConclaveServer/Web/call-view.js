@@ -10,6 +10,7 @@ import * as session from './session.js';
 import { Stage } from './stage.js';
 
 const SAVED_EVERY_S = 5;
+const FAILURES_TOLD_EVERY_MS = 10_000;
 const qualities = ['very bad', 'bad', 'fair', 'good', 'very good'];
 
 const stage = new Stage({ root: byID('stage'), grid: byID('grid'), screens: byID('screens'), sound: byID('sound') });
@@ -18,6 +19,7 @@ let conclave;
 let call;
 let fieldOptions;
 let timer;
+let failuresToldAt = -Infinity;
 
 /** Shows `entered` until another is shown or it is over. `options` is what `chosenIDs` wants. */
 export function showCall(entered, { connection, options }) {
@@ -43,13 +45,19 @@ export function hideCall() {
   stage.clear();
 }
 
+function tellFailures() {
+  if (performance.now() - failuresToldAt < FAILURES_TOLD_EVERY_MS) return;
+  failuresToldAt = performance.now();
+  notice('Some sound or pictures could not be decrypted');
+}
+
 /** A call that is held and shown again has its listeners already. */
 function listen(entered) {
   known.add(entered);
   const on = (name, action) => entered.addEventListener(name, ({ detail }) => entered === call && action(detail));
   on('change', () => render(entered));
   on('speaking', () => stage.showSpeaking(entered.speaking));
-  on('failures', () => notice('Some sound or pictures could not be decrypted'));
+  on('failures', () => tellFailures());
   on('warning', (detail) => warnOfKey(detail, nameFor, () => entered.trust(detail.user, detail.device)));
   entered.addEventListener('notice', ({ detail }) => {
     const words = wordsFor(detail);

@@ -8,16 +8,15 @@ import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
 import { tilesOf } from './tiles.js';
 
-const FAILURES_SHOWN_EVERY_MS = 10_000;
 const REJOIN_RETRY_MS = 1_000;
 const REJOINS = 5; // refused in a row, before the call is given up; a server that is away does not count
 
-/** Codes that say that the call, or this part in it, is over. */
-const GONE = ['call.not-found', 'call.ended', 'call.not-joined'];
+const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
+const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
 const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
 
 /**
- * Events: `change`; `speaking`; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
+ * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
  * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, whatever it is
  * for others.
  *
@@ -38,7 +37,6 @@ export class Call extends CallRequests {
   #wasConnected = false;
   #joinedOn = 0;
   #joining;
-  #failuresShownAt = -Infinity;
 
   constructor({ id, connection }) {
     const { user, device } = connection.identity ?? {};
@@ -138,7 +136,7 @@ export class Call extends CallRequests {
       this.#changed();
     });
     on('speaking', () => this.dispatchEvent(new Event('speaking')));
-    on('failures', ({ count }) => this.#framesFailed(count));
+    on('failures', (detail) => this.#keys?.canSend && this.dispatchEvent(new CustomEvent('failures', { detail })));
     // Without the server there is no joining: `connectionReady` sees to it.
     on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
     on('keys', () => this.#keysChanged(seat));
@@ -187,7 +185,7 @@ export class Call extends CallRequests {
       } catch (error) {
         if (['call.not-found', 'call.ended', 'auth.forbidden'].includes(error.code)) break;
         if (error.code === 'call.answered-elsewhere') return this.#over({ reason: 'elsewhere' });
-        if (['refused', 'replaced', 'removed', 'closed'].includes(this.#connection.status)) break;
+        if (CLOSED.includes(this.#connection.status)) break;
         if (!AWAY.includes(error.code)) refused += 1;
         await new Promise((resolve) => setTimeout(resolve, REJOIN_RETRY_MS));
       }
@@ -375,13 +373,6 @@ export class Call extends CallRequests {
     if (seat !== this.#seat) return;
     this.code = code;
     this.#changed();
-  }
-
-  #framesFailed(count) {
-    const now = performance.now();
-    if (now - this.#failuresShownAt < FAILURES_SHOWN_EVERY_MS || !this.#keys?.canSend) return;
-    this.#failuresShownAt = now;
-    this.dispatchEvent(new CustomEvent('failures', { detail: { count } }));
   }
 
   #over(detail) {

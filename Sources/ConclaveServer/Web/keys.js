@@ -1,16 +1,15 @@
 // The keys of one call: lists, epochs, the leader's duties (protocol section 5).
 
 import { equal, fromBase64, random } from './bytes.js';
-import { Refusal, openEnvelope, ownEntry, sealEnvelope } from './envelopes.js';
+import { Refusal, ownEntry } from './envelopes.js';
+import { Epoch } from './epoch.js';
 import { isOwn, sameDevice } from './identity.js';
 import { SECRET_BYTES, callCodeOf, listHashOf, ratchet } from './transcript.js';
-import { canWrap } from './wrap.js';
 
 const ANSWERS_PER_DEVICE = 3; // epoch rule 6
 
 /**
- * The key agreement of one join of one call. `request(path, body)` sends to `/app/calls/{id}/…`; `post(message)` goes to the
- * worker. What is asked of it is done one after the other.
+ * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. All is done in turn.
  * Events: `change` (the list in use), `warning` with `{problem, user, device, fingerprint}`.
  */
 export class KeyAgreement extends EventTarget {
@@ -24,6 +23,7 @@ export class KeyAgreement extends EventTarget {
   #current = 0;
   #sending = 0;
   #answers = new Map();
+  #unanswered = new Map();
   #warned = new Set();
   #seats = new Map();
   #isSilent = false;
@@ -54,8 +54,7 @@ export class KeyAgreement extends EventTarget {
 
   /** Each device of the list in use: `{user, device, fingerprint, problem?, isVerified}`. */
   get devices() {
-    const record = this.#epochs.get(this.#current);
-    return (record?.list ?? []).map((entry) => ({ ...entry, ...record.facts.get(nameOf(entry)) }));
+    return this.#epochs.get(this.#current)?.devices ?? [];
   }
 
   code() {
@@ -90,10 +89,8 @@ export class KeyAgreement extends EventTarget {
       const isCallers = joined.length === 1 && joined[0].user === from && sameDevice(joined[0], envelope.from);
       if (envelope.epoch !== 1 || !isCallers) throw new Refusal('a ring envelope that is not the caller’s, or not of epoch 1');
       const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list), isRing: true });
-      if (record.facts.get(nameOf(joined[0]))?.problem) throw new Refusal('a ring envelope from a device that is not trusted');
       // `start` did not know the call's id: its fresh joinId, which is on the list, binds the envelope to this call.
-      const facts = { identity: this.#identity, call: '', listHash: record.listHash, pair: this.#identity.wrap };
-      await this.#setSecret(record, await openEnvelope(envelope, { ...facts, keysOf: (from) => keysOf(record, from) }));
+      await this.#setSecret(record, await record.open(envelope, { call: '', pair: this.#identity.wrap }));
       await this.#switchTo(1);
     } catch (error) {
       this.#epochs.delete(1);
@@ -102,10 +99,7 @@ export class KeyAgreement extends EventTarget {
     }
   }
 
-  /**
-   * Who has joined as which participant and with which joinId: `seats` maps `user/device` to it. A device that only rang has neither on
-   * epoch 1's list. Its sender key takes the joinId that it joined with: with none, a second ring could make it seal twice under one key.
-   */
+  /** Who has joined as which participant and with which joinId: `seats` maps `user/device` to it. */
   seated(seats) {
     this.#seats = seats;
     const record = this.#epochs.get(this.#current);
@@ -163,7 +157,7 @@ export class KeyAgreement extends EventTarget {
 
   /** The call is over, or joined anew: nothing of it stays in the page. */
   close() {
-    for (const record of this.#epochs.values()) record.secret?.fill(0);
+    for (const record of this.#epochs.values()) record.forget();
     this.#epochs.clear();
   }
 
@@ -191,8 +185,7 @@ export class KeyAgreement extends EventTarget {
       const record = this.#epochs.get(event.epoch);
       if (!record) throw new Refusal('an envelope of an epoch without a list');
       if (!record.secret) {
-        const facts = { identity: this.#identity, call: this.call, listHash: record.listHash, pair: this.#join.pair };
-        await this.#setSecret(record, await openEnvelope(event, { ...facts, keysOf: (from) => keysOf(record, from) }));
+        await this.#setSecret(record, await record.open(event, { call: this.call, pair: this.#join.pair }));
       }
       return true;
     } catch (error) {
@@ -222,8 +215,10 @@ export class KeyAgreement extends EventTarget {
     if (answers >= ANSWERS_PER_DEVICE) return;
     this.#answers.set(name, answers + 1);
     try {
-      const envelopes = await this.#envelopes(record, record.secret, [to]);
-      if (envelopes.length > 0) await this.#request('keys', { epoch, envelopes });
+      const envelopes = await record.envelopes(this.call, record.secret, [to]);
+      // Who is not trusted yet asks once: the user may come to trust it.
+      if (envelopes.length === 0) this.#unanswered.set(name, { epoch, to });
+      else await this.#request('keys', { epoch, envelopes });
     } catch (error) {
       this.#refuse(error);
     }
@@ -247,6 +242,9 @@ export class KeyAgreement extends EventTarget {
     if (!record) return;
     if (record.secret) await this.#install(record);
     else await this.#request('keys/request', { epoch: record.epoch });
+    const unanswered = [...this.#unanswered.values()];
+    this.#unanswered.clear();
+    for (const event of unanswered) await this.#requested(event);
     this.#setSilence();
     this.dispatchEvent(new Event('change'));
   }
@@ -284,7 +282,8 @@ export class KeyAgreement extends EventTarget {
     return [...before.list.filter((entry) => !gone.some((other) => sameDevice(other, entry))), ...added];
   }
 
-  async #admit(record) {
+  async #admit(description) {
+    const record = new Epoch({ ...description, identity: this.#identity });
     const own = record.list.find((entry) => sameDevice(entry, this.#identity));
     const isThisJoin = record.isRing ? !own?.joinKey : own?.joinId === this.#join.wire.joinId;
     if (!own || !isOwn(own, this.#identity) || !isThisJoin) throw new Refusal('a list that this join is not on');
@@ -294,29 +293,20 @@ export class KeyAgreement extends EventTarget {
     return record;
   }
 
-  /** Finds each entry's keys: `record.keys` has those of who is heard, `record.facts` what people should know, by `user/device`. */
+  /** Each problem is told once, a new device whenever it is one. */
   async #examine(record) {
-    const others = record.list.filter((entry) => !sameDevice(entry, this.#identity));
-    record.keys = new Map();
-    record.facts = new Map();
-    for (const { entry, keys, problem, isNew, isVerified } of await this.#directory.examine(others)) {
-      const name = nameOf(entry);
-      record.facts.set(name, { problem, isVerified });
-      if (keys) record.keys.set(name, keys);
-      if (isNew) this.#warn(entry, 'new-device');
-      if (problem && !this.#warned.has(`${name}/${problem}`)) this.#warn(entry, problem);
+    for (const { entry, problem } of await record.examine(this.#directory)) {
+      const { user, device, fingerprint } = entry;
+      const name = `${user}/${device}/${problem}`;
+      if (this.#warned.has(name)) continue;
+      this.#warned.add(name);
+      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
     }
-  }
-
-  #warn({ user, device, fingerprint }, problem) {
-    this.#warned.add(`${user}/${device}/${problem}`);
-    this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
   }
 
   /** With `verifiedOnly` nothing is sent while somebody is on the list who is not verified: another may give them the key. */
   #setSilence() {
-    const record = this.#epochs.get(this.#current);
-    const isSilent = this.#directory.verifiedOnly && [...(record?.facts.values() ?? [])].some(({ problem }) => problem);
+    const isSilent = this.#directory.verifiedOnly && Boolean(this.#epochs.get(this.#current)?.hasProblem);
     if (isSilent === this.#isSilent) return;
     this.#isSilent = isSilent;
     this.#post({ type: 'silence', isSilent });
@@ -330,21 +320,9 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** The worker gets a key that only derives, and the senders whose keys are trusted. */
-  async #install({ epoch, listHash, secret, list, keys }) {
-    const own = { participant: this.participant, joinId: this.#join.wire.joinId };
-    const seatOf = (entry) => {
-      if (sameDevice(entry, this.#identity)) return own;
-      if (!keys.has(nameOf(entry))) return undefined;
-      return entry.participant ? entry : this.#seats.get(nameOf(entry));
-    };
-    const senders = list
-      .map((entry) => ({ entry, seat: seatOf(entry) }))
-      .filter(({ seat }) => seat)
-      .map(({ entry, seat: { participant, joinId } }) => ({
-        participant,
-        fingerprint: fromBase64(entry.fingerprint),
-        joinId: joinId ? fromBase64(joinId) : new Uint8Array(16),
-      }));
+  async #install(record) {
+    const { epoch, listHash, secret } = record;
+    const senders = record.senders({ participant: this.participant, joinId: this.#join.wire.joinId }, this.#seats);
     const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
     this.#post({ type: 'epoch', epoch, call: this.call, listHash, secret: key, senders });
   }
@@ -358,7 +336,7 @@ export class KeyAgreement extends EventTarget {
   #forgetBefore(epoch) {
     for (const [number, record] of this.#epochs) {
       if (number >= epoch) continue;
-      record.secret?.fill(0);
+      record.forget();
       this.#epochs.delete(number);
     }
   }
@@ -368,25 +346,12 @@ export class KeyAgreement extends EventTarget {
       const { epoch, mode } = record;
       if (!record.secret && mode === 'ratchet') return void (await this.#request('keys/request', { epoch }));
       const secret = record.secret ?? random(SECRET_BYTES);
-      const envelopes = await this.#envelopes(record, secret, deliver);
+      const envelopes = await record.envelopes(this.call, secret, deliver);
       await this.#request('keys', { epoch, envelopes });
       if (!record.secret) await this.#setSecret(record, secret);
     } catch (error) {
       this.#refuse(error);
     }
-  }
-
-  /** Envelopes for the trusted ones of `entries`; throws when one is not on the list. */
-  async #envelopes({ epoch, list, listHash, keys: known, facts }, secret, entries) {
-    const sealed = entries.map(async (asked) => {
-      const entry = list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
-      if (!entry) throw new Refusal('a key is asked for somebody who is not on the list');
-      const keys = known.get(nameOf(entry));
-      const target = entry.joinKey ?? keys?.find((key) => key.use === 'wrap');
-      if (!keys || facts.get(nameOf(entry)).problem || !canWrap(target.alg)) return undefined;
-      return sealEnvelope({ identity: this.#identity, call: this.call, epoch, listHash, entry, target, secret });
-    });
-    return (await Promise.all(sealed)).filter(Boolean);
   }
 
   #refuse(error) {
@@ -395,6 +360,4 @@ export class KeyAgreement extends EventTarget {
   }
 }
 
-const nameOf = ({ user, device }) => `${user}/${device}`;
-const keysOf = (record, from) => record.keys.get(nameOf(from));
 const holds = (list, old) => list.some((entry) => entry.fingerprint === old.fingerprint);
