@@ -73,9 +73,9 @@ extension Calls {
     case .removeDevice(let body): return try checkRemoval(body, by: device.user)
     case .report(let id, let body): return try report(id, body, device)
     case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys: return try performInside(request, device)
-    case .setPresence, .watchPresence,
-      .listHistory, .deleteHistory, .historyTotals:
-      throw RequestError(.requestUnknown, "there is no such request")
+    case .setPresence(let body): return try setPresence(body, identity)
+    case .watchPresence(let body): return try watchPresence(body, identity, reach)
+    case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
     }
   }
 
@@ -102,12 +102,10 @@ extension Calls {
       return try change(id, device.user) { call, now, out throws(RequestError) in
         try call.message(body, from: device, now: now, out: &out)
       }
-    case .setPresence(let body): return try setPresence(body, identity)
-    case .watchPresence(let body): return try watchPresence(body, identity, reach)
-    case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
     case .stats(let id, let body): return try measure(id, body, device)
     case .listKeys(let id):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
+    default: throw RequestError(.requestUnknown, "there is no such request")
     }
   }
 
