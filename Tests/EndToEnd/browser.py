@@ -83,6 +83,7 @@ class Tab:
         self.driver.set_script_timeout(10)
         for script in (PROBE, *scripts):
             self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        self.is_closed = False
         self.name = name
         self.user = name.lower()
         self.driver.get(url)
@@ -91,6 +92,7 @@ class Tab:
         self.sees(view)
 
     def close(self):
+        self.is_closed = True
         self.driver.quit()
 
     @property

@@ -148,7 +148,7 @@ def person(url, artifacts, request):
 
     yield sign_in
     with open(artifacts / f"{request.node.name}.log", "w") as log:
-        for tab in tabs:
+        for tab in (tab for tab in tabs if not tab.is_closed):
             log.write(tab.log + "\n")
             tab.screenshot(artifacts / f"{request.node.name}-{tab.user}.png")
             tab.close()

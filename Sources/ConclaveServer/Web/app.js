@@ -89,7 +89,7 @@ async function connect(entered) {
   conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: browserName(), credentials });
   conclave.addEventListener('connection', () => showConnection(conclave.status));
   conclave.addEventListener('ready', () => signedIn());
-  conclave.addEventListener('warning', ({ detail }) => warnOfKey(detail, nameFor, undefined));
+  conclave.addEventListener('warning', ({ detail }) => warnOfKey(detail, nameFor, () => conclave.trust(detail.user, detail.device)));
   conclave.addEventListener('presence', showAvailability);
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
   lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });

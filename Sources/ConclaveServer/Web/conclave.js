@@ -160,6 +160,12 @@ export class Conclave extends EventTarget {
     this.#calls.reconsiderKeys();
   }
 
+  /** The user takes a device's changed key, in all calls. */
+  async trust(user, device) {
+    await this.directory.trust(user, device);
+    this.#calls.reconsiderKeys();
+  }
+
   /** This user's devices, as the server lists them: `{device, name, fingerprint, registeredAt}`. */
   async devices() {
     const { devices } = await this.request('devices/list', { users: [this.user] });

@@ -40,7 +40,7 @@ export function clearWarnings(matches = () => true) {
 }
 
 /**
- * What the user should know of a device's keys. `trust` is what a button for a changed key does; without it, it is told and no more.
+ * What the user should know of a device's keys. `trust` is what the button for a changed key does.
  */
 export function warnOfKey({ problem, user, device }, nameFor, trust) {
   const name = nameFor(user);
@@ -53,7 +53,7 @@ export function warnOfKey({ problem, user, device }, nameFor, trust) {
     return warn(key, `${name}’s device ${device} could not be verified. It gets no keys, and is neither heard nor seen.`);
   }
   const words = `The security key of ${name}’s device ${device} has changed. Until you trust it, it neither hears nor sees you. Ask ${name} first.`;
-  return warn(key, words, trust && { label: 'Trust the new key', run: trust });
+  return warn(key, words, { label: 'Trust the new key', run: trust });
 }
 
 const causes = {
