@@ -130,7 +130,7 @@ function tick({ startedAt }) {
 
 /** For a reload, or a browser that is started again. */
 function save() {
-  session.saveCall(call.device, { id: call.id, camera: call.local('camera').isOn });
+  session.saveCall(call.device, { id: call.id, camera: call.wantsCamera });
 }
 
 // Buttons

@@ -29,6 +29,8 @@ export class Call extends CallRequests {
   code = '';
   /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
   quality;
+  /** Whether the camera is to be on, when it can be. */
+  wantsCamera = false;
   /** On hold by this user's wish. */
   isHeld = false;
   #connection;
@@ -145,6 +147,7 @@ export class Call extends CallRequests {
 
   /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
   async capture({ camera = true } = {}) {
+    this.wantsCamera = camera;
     await this.#sending.capture({ camera });
   }
 
@@ -200,6 +203,7 @@ export class Call extends CallRequests {
   }
 
   setCamera(isOn) {
+    this.wantsCamera = isOn;
     return this.#sending.setCamera(isOn);
   }
 
