@@ -5,9 +5,18 @@ import { byID, element, icon } from './dom.js';
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
 
+/** Where notices are seen and said: in the dialog that is open, for the page behind it is neither. */
+function placeNotices() {
+  const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
+  const list = byID('notices');
+  if (list.parentElement !== host) host.append(list);
+  return list;
+}
+addEventListener('close', placeNotices, true);
+
 /** A line at the top that goes by itself; a screen reader says it. */
 export function notice(text) {
-  const list = byID('notices');
+  const list = placeNotices();
   const line = element('p', { className: 'notice', textContent: text });
   list.append(line);
   while (list.childElementCount > NOTICES) list.firstElementChild.remove();
