@@ -153,13 +153,13 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts):
-        tabs.append(Tab(url, name, scripts))
+    def sign_in(name, *scripts, **options):
+        tabs.append(Tab(url, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in
     with open(artifacts / f"{request.node.name}.log", "w") as log:
-        for tab in tabs:
+        for tab in (tab for tab in tabs if not tab.is_closed):
             log.write(tab.log + "\n")
             tab.screenshot(artifacts / f"{request.node.name}-{tab.user}.png")
             tab.close()
