@@ -87,7 +87,7 @@ actor ControlPlane: SignalingSink {
 
   private func perform(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
     switch effect {
-    case .reply, .event, .close:
+    case .reply, .event, .close, .admission, .publish:
       if let delivery = Delivery(effect) { deliveries.append(delivery) }
     case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session: session, id: id)
     case .media(let command):
@@ -98,7 +98,7 @@ actor ControlPlane: SignalingSink {
     case .ask(let question, .authorize(let action, let from, let to)):
       ask(question, action, from: from, to: to)
     case .measured(let numbers): measurements.add(numbers)
-    case .admission, .publish, .ask, .history, .store: break
+    case .ask, .history, .store: break
     }
   }
 
