@@ -25,7 +25,7 @@ final class SimDevice {
   var delay: ClosedRange<Int>
   /// How long it takes to answer what the keys ask for; nil: it never does.
   var response: Int?
-  private var directory = Directory()
+  private var directory = KnownKeys()
   private var pending: [String: (Calls.Reply) -> Void] = [:]
   private var lastRequest = 0
   private var lastUp: Int64 = 0
@@ -85,7 +85,7 @@ final class SimDevice {
     if let stay { world.setMedia(false, of: self, in: stay.call) }
     stay?.isOver = true
     rings = [:]
-    directory = Directory()
+    directory = KnownKeys()
   }
 
   private func jitter() -> Int64 { Int64(delay.lowerBound + world.random.below(delay.count)) }
@@ -102,7 +102,7 @@ final class SimDevice {
 
   // MARK: requests
 
-  func ask<Body>(_ request: Request, then: @escaping (Body) -> Void, orElse: @escaping () -> Void = {}) {
+  func ask<Body>(_ request: Request, orElse: @escaping () -> Void = {}, then: @escaping (Body) -> Void) {
     guard let session else { return orElse() }
     lastRequest += 1
     let id = "\(lastRequest)"
@@ -116,8 +116,6 @@ final class SimDevice {
     }
     sendUp(session) { [unowned self] in world.serve(.request(session, id: id, request)) }
   }
-
-  private func ask<Body>(_ request: Request, then: @escaping (Body) -> Void) { ask(request, then: then, orElse: {}) }
 
   func receive(_ reply: Calls.Reply, to id: String) { pending.removeValue(forKey: id)?(reply) }
 
@@ -268,15 +266,15 @@ final class SimDevice {
   private func run(_ request: Request, of stay: Stay) {
     switch request {
     case .listDevices:
-      ask(request, then: { [unowned self] (reply: Devices) in feed(.directory(reply.devices), to: stay) }) {
-        [unowned self] in feed(.directory([]), to: stay)
+      ask(request, orElse: { [unowned self] in feed(.directory([]), to: stay) }) { [unowned self] (reply: Devices) in
+        feed(.directory(reply.devices), to: stay)
       }
     case .listKeys: ask(request) { [unowned self] (list: KeyList) in feed(.list(list), to: stay) }
     case .keys(_, let handedOut):
       guard let response else { return }
       world.at(Int64(response)) { [unowned self] in
-        ask(request, then: { (_: KeysDelivered) in self.feed(.handedOut(epoch: handedOut.epoch, taken: true), to: stay) }) {
-          self.feed(.handedOut(epoch: handedOut.epoch, taken: false), to: stay)
+        ask(request, orElse: { self.feed(.handedOut(epoch: handedOut.epoch, taken: false), to: stay) }) {
+          (_: KeysDelivered) in self.feed(.handedOut(epoch: handedOut.epoch, taken: true), to: stay)
         }
       }
     default: ask(request) { (_: NoBody) in }
@@ -308,8 +306,8 @@ final class SimDevice {
   private func carryOut(_ action: Recovery.Action, of stay: Stay) {
     switch action {
     case .askState:
-      ask(.state(stay.call), then: { [unowned self] (state: CallState) in apply(.state(state), to: stay) }) {
-        stay.isOver = true
+      ask(.state(stay.call), orElse: { stay.isOver = true }) { [unowned self] (state: CallState) in
+        apply(.state(state), to: stay)
       }
     case .restartMedia: world.at(200) { [unowned self] in world.setMedia(true, of: self, in: stay.call) }
     case .giveUp: stay.isOver = true
@@ -319,12 +317,10 @@ final class SimDevice {
         identity: identity, call: stay.call, join: join, pins: pins, trust: trust, directory: directory)
       ask(
         .rejoin(stay.call, join.body),
-        then: { [unowned self] (joined: Joined) in
-          stay.cipher.stopSending()
-          open(joined, keys, continuing: stay)
-        }
-      ) { [unowned self] in
-        recover(stay, .rejoinFailed(code: lastError?.code.rawValue))
+        orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
+      ) { [unowned self] (joined: Joined) in
+        stay.cipher.stopSending()
+        open(joined, keys, continuing: stay)
       }
     }
   }

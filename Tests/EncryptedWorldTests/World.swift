@@ -3,6 +3,7 @@ import Crypto
 import MediaModel
 
 @testable import Calls
+@testable import ConclaveClient
 
 /// Devices with real keys and real SFrame, and the real `Calls` value as their server, in virtual time. Signaling has a delay with jitter for each device, in
 /// order; media is quick. What a test asks of it is checked at each frame: see `Audit`.

@@ -20,9 +20,10 @@ extension CallClient {
     }
     return try await entering { () throws(SignalingError) in
       let joined: Joined
-      do {
+      do throws(SignalingError) {
         joined = try await self.requestAgain(request(envelopes), reply: Joined.self)
-      } catch .refused(let code, _) where !envelopes.isEmpty && code.hasPrefix("keys.") {
+      } catch {
+        guard case .refused(let code, _) = error, !envelopes.isEmpty, code.hasPrefix("keys.") else { throw error }
         // A device has gone or changed since the list was made: it is rung without a key.
         keys.ringAlone()
         joined = try await self.requestAgain(request([]), reply: Joined.self)

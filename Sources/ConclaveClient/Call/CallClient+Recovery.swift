@@ -23,15 +23,15 @@ extension CallClient {
   }
 
   /// Asks how the call stands; one that this device is no member of any more is over.
-  func askState(of id: CallID) {
-    Task {
-      do {
-        apply(.state(try await connection.request(.state(id), reply: CallState.self)), to: id)
-      } catch .refused(let code, _) where code == "call.not-found" || code == "call.ended" {
-        if calls[id] != nil { end(id, reason: code) }
-      } catch {
-        // Without a connection nothing is lost: the next one begins with the state.
-      }
+  func askState(of id: CallID) { Task { await takeState(of: id) } }
+
+  private func takeState(of id: CallID) async {
+    do throws(SignalingError) {
+      apply(.state(try await connection.request(.state(id), reply: CallState.self)), to: id)
+    } catch {
+      // Without a connection nothing is lost: the next one begins with the state.
+      guard case .refused(let code, _) = error, code == "call.not-found" || code == "call.ended" else { return }
+      if calls[id] != nil { end(id, reason: code) }
     }
   }
 

@@ -16,7 +16,7 @@ public actor CallClient {
   let trust: KeyTrust
   var pins: Pins
   /// Public keys of other devices, learnt for any call.
-  var directory = Directory()
+  var directory = KnownKeys()
   var calls: [CallID: Ongoing] = [:]
   /// Rings that brought a key, until they are answered or over.
   var rings: [CallID: Ring] = [:]

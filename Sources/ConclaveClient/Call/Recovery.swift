@@ -98,7 +98,7 @@ package struct Recovery: Sendable {
     guard let nextTimeout, nextTimeout <= now else { return nil }
     switch phase {
     case .asking:
-      phase = .asking(until: now.advanced(by: 4 * Self.stateTime))
+      phase = .asking(until: now.advanced(by: Self.stateTime * 4))
       return .askState
     case .restarting, .pausing: return rejoin()
     case .steady, .unreachable, .rejoining, .over: return nil

@@ -1,4 +1,4 @@
-import Contract
+package import Contract
 import Crypto
 package import MediaModel
 
@@ -26,7 +26,7 @@ package struct KeyAgreement: Sendable {
   /// What is known of other devices: the caller's, which other calls share, before each input.
   package var pins: Pins
   /// Public keys by the fingerprint that proves them.
-  package internal(set) var directory: Directory
+  package internal(set) var directory: KnownKeys
   /// Fingerprints that `devices/list` was asked for since the last announcement; what it did not bring is asked for again at the next.
   var lookedUp: Set<[UInt8]> = []
   /// Join keys whose signature has been checked, by their bytes.
@@ -73,7 +73,7 @@ package struct KeyAgreement: Sendable {
   /// `pins` are those that the app kept from earlier calls; `directory` may hold public keys that were learnt before. Who starts a call knows no id yet.
   package init(
     identity: DeviceIdentity, call: CallID?, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
-    directory: Directory = Directory()
+    directory: KnownKeys = KnownKeys()
   ) {
     self.identity = identity
     self.call = call ?? Self.unnamed

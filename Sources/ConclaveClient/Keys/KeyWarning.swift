@@ -1,4 +1,5 @@
 import Contract
+import MediaModel
 
 /// Which devices get keys.
 public enum KeyTrust: Sendable, Hashable {

@@ -1,7 +1,7 @@
 package import Contract
 
 /// Public keys of devices, filed under the hash over them, so that no lie about them helps.
-package struct Directory: Sendable {
+package struct KnownKeys: Sendable {
   private var keys: [[UInt8]: DeviceKeys] = [:]
 
   package init() {}
