@@ -116,6 +116,7 @@ extension Call {
       }
     }
     phase = .ended
+    endReason = reason
     out.event(.ended(Ended(reason: reason, by: user, seconds: seconds)), to: .users(members.map(\.user)))
     out.add(.ended)
   }

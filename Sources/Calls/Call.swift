@@ -32,14 +32,19 @@ struct Call {
   var joins = JoinMemory()
   /// To `start`.
   var firstReply: Joined?
+  /// Why it ended.
+  var endReason: EndReason?
+  var journal = CallJournal()
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]
-  private var lastNumber: ParticipantNumber = 0
+  private(set) var lastNumber: ParticipantNumber = 0
   private(set) var ringingCount = 0
   private(set) var joinedCount = 0
   private(set) var presentCount = 0
   /// The timer of rule 9 runs.
   var isAlone = false
+  /// When it is over.
+  var aloneUntil: Timestamp?
 
   init(
     id: CallID, media: CallMedia, starter: Joiner, rules: CallRules, limits: Limits, metadata: Base64Bytes?,
@@ -59,12 +64,52 @@ struct Call {
   var isEnded: Bool { if case .ended = phase { true } else { false } }
   var isActive: Bool { if case .active = phase { true } else { false } }
 
+  /// As it was stored.
+  init(
+    restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
+    members: [Member]
+  ) {
+    id = stored.id
+    media = stored.media
+    initiator = stored.initiator
+    startedAt = stored.startedAt
+    self.rules = rules
+    self.limits = limits
+    metadata = stored.metadata
+    startToken = JoinToken(device: stored.starter, joinId: stored.joinId)
+    soleCallee = progress.soleCallee
+    if let since = progress.activeSince { phase = .active(since: since) }
+    self.epochs = epochs
+    firstReply = stored.reply
+    lastNumber = progress.lastNumber
+    aloneUntil = progress.aloneUntil
+    isAlone = progress.aloneUntil != nil
+    self.members = members
+    for (place, member) in members.enumerated() {
+      places[member.user] = place
+      count(member, 1)
+    }
+  }
+
   // MARK: members
 
   func member(_ user: UserID) -> Member? { places[user].map { members[$0] } }
 
+  func place(of user: UserID) -> Int? { places[user] }
+
+  /// A user who is forgotten. Must not be present or ringing.
+  mutating func removeMember(_ user: UserID) {
+    guard let place = places.removeValue(forKey: user) else { return }
+    count(members[place], -1)
+    members.remove(at: place)
+    for (place, member) in members.enumerated().dropFirst(place) { places[member.user] = place }
+    // Their places are others now.
+    journal.touched.formUnion(members[place...].map(\.user))
+  }
+
   /// Adds a member, or gives it a new phase; the only place where either happens, so that the counts are right.
   mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
+    journal.touched.insert(user)
     if let place = places[user] {
       count(members[place], -1)
       members[place].phase = phase
@@ -93,6 +138,7 @@ struct Call {
   /// Changes a joined participant in place; nil when the user has none.
   mutating func withParticipant<Result>(of user: UserID, _ change: (inout Participant) -> Result) -> Result? {
     guard let place = places[user], case .joined(var participant) = members[place].phase else { return nil }
+    journal.touched.insert(user)
     // The copy in the member would make every change of the tracks copy them.
     members[place].phase = .left
     defer { members[place].phase = .joined(participant) }

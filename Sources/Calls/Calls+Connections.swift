@@ -4,6 +4,7 @@ import MediaModel
 /// Connections, subscriptions and acknowledgements (protocol sections 2 and 3).
 extension Calls {
   mutating func connect(_ session: SessionID, _ identity: Identity) {
+    noteName(identity)
     if let old = directory.connect(session, identity) {
       effects.append(.close(old, reason: "replaced by a newer connection"))
       directory[identity.device]?.mailbox.goAway(now: now)
@@ -44,6 +45,7 @@ extension Calls {
     let limits = mailboxLimits
     let missed =
       directory[device]?.mailbox.comeBack(isNewConnection: isFirst, mode: mode, limits: limits, now: now) ?? []
+    if directory[device]?.mailbox.isStored == true { journal.mailboxes.insert(device) }
     for delivery in missed { emit(delivery, to: device, session, mode) }
     if isFirst {
       let rung = Set(missed.filter { $0.message.body.isRing }.compactMap(\.message.call))
@@ -91,7 +93,7 @@ extension Calls {
       if directory[device]?.mailbox.isEmpty == false {
         stillAway.insert(device)
       } else if !isNeeded {
-        directory.forget(device)
+        forget(device)
       } else if record.entry == nil {
         stillAway.insert(device)
       }

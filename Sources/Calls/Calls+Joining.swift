@@ -82,7 +82,7 @@ extension Calls {
 
   // MARK: checks
 
-  private var callLimits: Call.Limits {
+  var callLimits: Call.Limits {
     Call.Limits(
       participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
       members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime)

@@ -22,6 +22,7 @@ package struct Calls {
   var away: Set<Device> = []
   var nextSweep: Timestamp?
   var effects: [Effect] = []
+  var journal = Journal()
   /// Envelopes and rings that were just written to a subscription with `auto`: they count as acknowledged.
   var written: [(device: Device, event: EventMessage)] = []
   var now = Timestamp(milliseconds: 0)
@@ -55,13 +56,15 @@ package struct Calls {
     case .offer(let session, let id, let call, let offer, let tracks):
       take(offer, tracks, of: call, session: session, id: id)
     case .media(let event): take(event)
-    case .answer, .forget, .drain: break
+    case .forget(let user): forget(user)
+    case .answer, .drain: break
     case .timeout: break
     }
     // What is due at once, as 15 s that were over already, is not left for later.
     runTimers()
+    let changes = takeChanges()
     defer { effects = [] }
-    return effects
+    return changes.isEmpty ? effects : changes.map(Effect.store) + effects
   }
 
   /// When `.timeout` has to be handled next; nil while nothing runs.

@@ -35,6 +35,10 @@ struct EndedCalls {
     starts[start] = place
   }
 
+  mutating func forget(_ user: UserID) {
+    for place in ring.indices { ring[place].users.remove(user) }
+  }
+
   func wasMember(_ user: UserID, of call: CallID) -> Bool {
     places[call].map { ring[$0].users.contains(user) } ?? false
   }
