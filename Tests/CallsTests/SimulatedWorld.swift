@@ -203,7 +203,7 @@ final class SimulatedWorld {
     }
     devices[place].joins &+= 1
     let join = Join(joinId: joinId(devices[place].joins))
-    switch random.below(20) {
+    switch random.below(21) {
     case 0...5: ask(place, .accept(call, join))
     case 6: ask(place, .decline(call, Decline()))
     case 7, 8: ask(place, .invite(call, Invite(callees: someUsers())))
@@ -213,7 +213,7 @@ final class SimulatedWorld {
     case 14: ask(place, .leave(call))
     case 15: if random.chance(30) { ask(place, .end(call)) }
     case 16: ask(place, .requestKey(call, RequestKey()))
-    case 17: mute(place, call)
+    case 17, 18: mute(place, call)
     default: offer(place, call)
     }
   }
