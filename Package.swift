@@ -104,7 +104,7 @@ let package = Package(
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
-    .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"]),
+    .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"], exclude: ["Golden"]),
     .testTarget(name: "RTPTests", dependencies: ["RTP"], exclude: ["Vectors"]),
     .testTarget(name: "SDPTests", dependencies: ["SDP"], exclude: ["Vectors"]),
     .testTarget(

@@ -7,21 +7,29 @@ extension Call {
   func resume(now: Timestamp, out: inout Outputs) {
     out.set(.expiry, at: startedAt + rules.lifetime)
     out.set(.rotate, at: epochs.rotateAt ?? now + rules.rotationTime)
-    if let aloneUntil { out.set(.alone, at: aloneUntil) }
+    if let aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
     if epochs.pending != nil { out.set(.batch, at: now + Epochs.batchTime) }
     for member in members {
       let user = member.user
       switch member.phase {
       case .ringing(let ringing): out.set(.ring(user), at: ringing.expiresAt)
-      case .joined(let participant):
-        out.add(.peerAdded(participant.peer, user))
-        out.set(.disconnect(user), at: now + limits.disconnectTime)
-        if let limit = rules.connectTime { out.set(.connect(user), at: now + limit) }
+      case .joined: for participant in member.participants { resume(participant, of: member, now: now, out: &out) }
       case .disconnected(let participant):
         let since = participant.goneSince.map { $0 + limits.disconnectTime } ?? now
         out.set(.away(user), at: since + rules.awayTime)
       case .left, .declined, .missed, .cancelled: break
       }
+    }
+  }
+
+  private func resume(_ participant: Participant, of member: Member, now: Timestamp, out: inout Outputs) {
+    let device = participant.device
+    out.add(.peerAdded(participant.peer, member.user))
+    out.set(.disconnect(device), at: now + limits.disconnectTime)
+    if participant.number == member.arriving?.number {
+      out.set(.connect(device), at: now + min(Self.transferTime, rules.connectTime ?? Self.transferTime))
+    } else if let limit = rules.connectTime {
+      out.set(.connect(device), at: now + limit)
     }
   }
 
@@ -31,7 +39,10 @@ extension Call {
     journal.epoch = epochs.newest.number
     journal.ringEnvelopes = Set(epochs.ringEnvelopes.keys)
     journal.staying = Set(members.filter(\.isJoined).map(\.user))
-    for member in members { journal.members[member.user] = stored(member) }
+    for member in members {
+      journal.members[member.user] = stored(member)
+      journal.numbers.formUnion(member.participants.map(\.number))
+    }
   }
 }
 
@@ -41,6 +52,10 @@ extension StoredMember {
     guard let phase = phase(of: call, limits: limits, now: now, peer: peer) else { return nil }
     var member = Member(user: user, name: name, phase: phase)
     member.hasBeenIn = hasBeenIn
+    member.cameByLink = cameByLink
+    if member.isJoined, participants.count > 1 {
+      member.arriving = Participant(restoring: participants[1], of: user, peer: peer(), goneSince: now)
+    }
     return member
   }
 
@@ -76,6 +91,7 @@ extension Participant {
     self.peer = peer
     joinedAt = stored.joinedAt
     signaling = .gone(since: goneSince)
+    isHeld = stored.isHeld
     tracks = TrackTable(
       participant: stored.number,
       restoring: stored.tracks.map {

@@ -47,12 +47,7 @@ extension Call {
   mutating func invite(
     _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
-    guard member(user)?.isJoined == true else {
-      throw RequestError(.callNotJoined, "only who has joined the call may add people")
-    }
-    guard rules.invite == .members || user == initiator else {
-      throw RequestError(.callInviteNotAllowed, "only the initiator of this call may add people")
-    }
+    try checkMayInvite(user)
     let results = try ring(callees, by: user, metadata: metadata, isStart: false, now: now, out: &out)
     settle(now: now, out: &out)
     return results
@@ -114,7 +109,7 @@ extension Call {
 
   /// Why a member that is not ringing cannot accept or decline.
   func notRinging(_ device: Device) -> RequestError {
-    if let participant = member(device.user)?.participant, participant.device != device {
+    if let member = member(device.user), member.isPresent, member.participant(on: device) == nil {
       return RequestError(.callAnsweredElsewhere, "another device of this user has answered")
     }
     return RequestError(.callNotRinging, "the call does not ring here: join it instead")

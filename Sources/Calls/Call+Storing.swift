@@ -37,6 +37,9 @@ extension Call {
       changes.append(.member(id, record))
       journal.members[user] = record
     }
+    for participant in member.participants where journal.numbers.insert(participant.number).inserted {
+      changes.append(.number(id, participant.number, participant.device))
+    }
     let part = HistoryFact.part(
       id, user, name: member.name, user == initiator ? .outgoing : .incoming, outcome(of: member))
     if part != journal.parts[user] {
@@ -89,8 +92,9 @@ extension Call {
     var activeSince: Timestamp?
     if case .active(let since) = phase { activeSince = since }
     return StoredProgress(
-      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneUntil: aloneUntil,
-      rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled, distributor: epochs.distributor)
+      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneSince: aloneSince,
+      links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
+      distributor: epochs.distributor)
   }
 
   func stored(_ member: Member) -> StoredMember {
@@ -106,7 +110,8 @@ extension Call {
     }
     return StoredMember(
       user: member.user, name: member.name, place: place(of: member.user) ?? 0, phase: member.state.state,
-      hasBeenIn: member.hasBeenIn, ringing: ringing, participants: member.participant.map { [stored($0)] } ?? [],
+      hasBeenIn: member.hasBeenIn, cameByLink: member.cameByLink, ringing: ringing,
+      participants: member.participants.map(stored),
       disconnectedAt: disconnectedAt)
   }
 
@@ -116,6 +121,7 @@ extension Call {
       number: participant.number, device: participant.device.device, joinId: participant.joinId,
       joinedAt: participant.joinedAt,
       cameBy: joins.kind(of: JoinToken(device: participant.device, joinId: participant.joinId))?.rawValue,
+      isHeld: participant.isHeld,
       tracks: participant.tracks.tracks.map {
         StoredParticipant.Track(
           index: $0.id.index, mid: $0.mid, source: $0.source, muted: $0.muted, liveSince: $0.liveSince)

@@ -15,6 +15,8 @@ struct Call {
     var ringing: Int
     var members: Int
     var disconnectTime: Duration
+    /// Videos that one may see at once.
+    var lastN: Int
   }
 
   let id: CallID
@@ -38,13 +40,17 @@ struct Call {
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]
   private(set) var lastNumber: ParticipantNumber = 0
+  /// Who had which number.
+  private(set) var numbers = ParticipantNumbers()
   private(set) var ringingCount = 0
   private(set) var joinedCount = 0
   private(set) var presentCount = 0
-  /// The timer of rule 9 runs.
-  var isAlone = false
-  /// When it is over.
-  var aloneUntil: Timestamp?
+  /// As last told.
+  var speakers: [ParticipantNumber] = []
+  /// Since when one member has been alone (rule 9); its timer runs.
+  var aloneSince: Timestamp?
+  /// nil while there are none that could be valid.
+  var links: CallLinks?
 
   init(
     id: CallID, media: CallMedia, starter: Joiner, rules: CallRules, limits: Limits, metadata: Base64Bytes?,
@@ -67,7 +73,7 @@ struct Call {
   /// As it was stored.
   init(
     restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
-    members: [Member]
+    members: [Member], numbers known: [ParticipantNumber: Device]
   ) {
     id = stored.id
     media = stored.media
@@ -82,8 +88,9 @@ struct Call {
     self.epochs = epochs
     firstReply = stored.reply
     lastNumber = progress.lastNumber
-    aloneUntil = progress.aloneUntil
-    isAlone = progress.aloneUntil != nil
+    aloneSince = progress.aloneSince
+    links = progress.links.map(CallLinks.init)
+    numbers = ParticipantNumbers(known)
     self.members = members
     for (place, member) in members.enumerated() {
       places[member.user] = place
@@ -130,15 +137,48 @@ struct Call {
     if member.isPresent { presentCount += n }
   }
 
+  /// A transfer begins, or is over. Of a joined member.
+  mutating func setArriving(_ participant: Participant?, of user: UserID) {
+    journal.touched.insert(user)
+    if let place = places[user] { members[place].arriving = participant }
+  }
+
+  mutating func letInByLink(_ user: UserID) {
+    journal.touched.insert(user)
+    if let place = places[user] { members[place].cameByLink = true }
+  }
+
+  /// To be called for each new participant.
+  mutating func remember(_ participant: Participant) { numbers.add(participant.number, participant.device) }
+
+  /// Whose number it is, or was.
+  func device(of number: ParticipantNumber) -> Device? {
+    numbers[number] ?? members.lazy.flatMap(\.participants).first { $0.number == number }?.device
+  }
+
+  /// The joined participant of this number.
+  func participant(_ number: ParticipantNumber) -> Participant? {
+    guard let device = device(of: number), let participant = member(device.user)?.participant(on: device),
+      participant.number == number, member(device.user)?.isJoined == true
+    else { return nil }
+    return participant
+  }
+
   mutating func nextNumber() -> ParticipantNumber {
     lastNumber += 1
     return lastNumber
   }
 
-  /// Changes a joined participant in place; nil when the user has none.
-  mutating func withParticipant<Result>(of user: UserID, _ change: (inout Participant) -> Result) -> Result? {
-    guard let place = places[user], case .joined(var participant) = members[place].phase else { return nil }
-    journal.touched.insert(user)
+  /// Changes a joined participant in place; nil when the device is none.
+  mutating func withParticipant<Result>(of device: Device, _ change: (inout Participant) -> Result) -> Result? {
+    guard let place = places[device.user], case .joined(var participant) = members[place].phase else { return nil }
+    journal.touched.insert(device.user)
+    if var arriving = members[place].arriving, arriving.device == device {
+      members[place].arriving = nil
+      defer { members[place].arriving = arriving }
+      return change(&arriving)
+    }
+    guard participant.device == device else { return nil }
     // The copy in the member would make every change of the tracks copy them.
     members[place].phase = .left
     defer { members[place].phase = .joined(participant) }
@@ -147,7 +187,7 @@ struct Call {
 
   /// The joined participant that this device is.
   func participant(of device: Device) throws(RequestError) -> Participant {
-    guard case .joined(let participant)? = member(device.user)?.phase, participant.device == device else {
+    guard let member = member(device.user), member.isJoined, let participant = member.participant(on: device) else {
       throw RequestError(.callNotJoined, "this device is not in the call: join or rejoin it")
     }
     return participant
@@ -159,7 +199,14 @@ struct Call {
   var listeners: [UserID] { members.filter(\.isListening).map(\.user) }
 
   var participantDevices: [Device] {
-    members.compactMap { if case .joined(let participant) = $0.phase { participant.device } else { nil } }
+    var devices: [Device] = []
+    devices.reserveCapacity(joinedCount)
+    for member in members {
+      guard case .joined(let participant) = member.phase else { continue }
+      devices.append(participant.device)
+      if let arriving = member.arriving { devices.append(arriving.device) }
+    }
+    return devices
   }
 
   func announce(_ user: UserID, _ cause: MemberCause, out: inout Outputs) {

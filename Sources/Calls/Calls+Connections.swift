@@ -38,7 +38,7 @@ extension Calls {
     let places = memberships[device.user] ?? []
     if isFirst {
       for id in places {
-        guard let call = calls[id], call.member(device.user)?.participant?.device == device else { continue }
+        guard let call = calls[id], call.member(device.user)?.participant(on: device) != nil else { continue }
         deliver(makeMessage(.state(call.state), of: id), to: device)
       }
     }
@@ -103,6 +103,6 @@ extension Calls {
   }
 
   func isParticipant(_ device: Device) -> Bool {
-    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant?.device == device }
+    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant(on: device) != nil }
   }
 }

@@ -33,10 +33,10 @@ extension Call {
     if member.isRinging {
       cancelRings(of: [user], by: nil, out: &out)
       settle(now: now, out: &out)
-    } else if let participant = member.participant {
-      // It is there, so it can leave.
-      try? leave(participant.device, now: now, out: &out)
+      return
     }
+    // A transfer ends with its last.
+    while let participant = self.member(user)?.participants.last { go(participant.device, .left, now: now, out: &out) }
   }
 
   fileprivate mutating func forget(_ user: UserID) {

@@ -39,26 +39,30 @@ extension Calls {
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
-    return Outcome(reply, id, out)
+    var outcome = Outcome(reply, id, out)
+    outcome.speaker = identity.device
+    return outcome
   }
 
   mutating func join(
     _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ identity: Identity
   ) throws(RequestError) -> Outcome {
     let device = identity.device
-    try checkMembership(device.user, of: id)
+    let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
+    if !hasLink { try checkMembership(device.user, of: id) }
     let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
       return Outcome(reply)
     }
     if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: device.user) }
     let ice = configuration.ice(device)
-    return try with(id, device.user) { call, now, out throws(RequestError) in
+    var outcome = try run(id) { call, now, out throws(RequestError) in
       var later = Outputs()
       let number: ParticipantNumber
       switch kind {
       case .accept: number = try call.accept(joiner, now: now, out: &later)
-      case .join: number = try call.join(joiner, now: now, out: &later)
+      case .join: number = try call.join(joiner, byLink: hasLink, now: now, out: &later)
+      case .transfer: number = try call.transfer(joiner, now: now, out: &later)
       case .rejoin, .start: number = try call.rejoin(joiner, now: now, out: &later)
       }
       let reply = Joined(call: call.state, participant: number, ice: ice)
@@ -68,6 +72,8 @@ extension Calls {
       out.append(later)
       return reply
     }
+    outcome.speaker = device
+    return outcome
   }
 
   mutating func invite(_ id: CallID, _ request: Invite, _ user: UserID) throws(RequestError) -> Outcome {
@@ -85,7 +91,7 @@ extension Calls {
   var callLimits: Call.Limits {
     Call.Limits(
       participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
-      members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime)
+      members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime, lastN: configuration.lastN)
   }
 
   private mutating func joiner(

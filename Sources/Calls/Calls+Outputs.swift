@@ -138,7 +138,7 @@ extension Calls {
       if memberships[member.user]?.isEmpty == true { memberships[member.user] = nil }
     }
     if let reply = call.firstReply {
-      ended.add(id, users: Set(call.members.map(\.user)), start: call.startToken, reply: reply)
+      ended.add(call, reply: reply, now: now)
     }
   }
 }

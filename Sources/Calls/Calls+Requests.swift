@@ -12,8 +12,10 @@ extension Calls {
       return effects.append(.reply(session, id: id, .failed(error)))
     }
     effects.append(.reply(session, id: id, .ok(outcome.reply)))
+    if let call = outcome.call, let speaker = outcome.speaker { holdOthers(of: speaker, but: call) }
     if let call = outcome.call { carryOut(outcome.outputs, of: call) }
     if let user = outcome.devicesChanged { tellOfDevices(of: user) }
+    if let device = outcome.removed { remove(device) }
   }
 
   private mutating func perform(_ request: Request, _ identity: Identity) throws(RequestError) -> Outcome {
@@ -26,6 +28,7 @@ extension Calls {
     case .accept(let id, let body): return try join(id, body, .accept, identity)
     case .join(let id, let body): return try join(id, body, .join, identity)
     case .rejoin(let id, let body): return try join(id, body, .rejoin, identity)
+    case .transfer(let id, let body): return try join(id, body, .transfer, identity)
     case .invite(let id, let body): return try invite(id, body, device.user)
     case .listCalls: return Outcome(CallList(calls: callsToJoin(device)))
     case .media: throw RequestError(.internal, "an offer was not read")
@@ -58,7 +61,20 @@ extension Calls {
         try call.handOut(body, from: device, now: now, out: &out)
       }
     case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
-    case .removeDevice, .transfer, .hold, .link, .receive, .message, .stats, .report, .setPresence, .watchPresence,
+    case .hold(let id, let body): return try hold(id, body, device)
+    case .link(let id, let body): return try link(id, body, device.user)
+    case .removeDevice(let body): return try checkRemoval(body, by: device.user)
+    case .stats(let id, let body): return try measure(id, body, device)
+    case .report(let id, let body): return try report(id, body, device)
+    case .receive(let id, let body):
+      return try change(id, device.user) { call, _, out throws(RequestError) in
+        try call.receive(body, device: device, out: &out)
+      }
+    case .message(let id, let body):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.message(body, from: device, now: now, out: &out)
+      }
+    case .setPresence, .watchPresence,
       .listHistory, .deleteHistory, .historyTotals:
       throw RequestError(.requestUnknown, "there is no such request")
     case .listKeys(let id):
@@ -67,11 +83,18 @@ extension Calls {
   }
 
   /// Runs a transition of a call that the user is a member of; its result is the reply.
-  mutating func with<Body: Encodable & Sendable>(
+  mutating func with(
     _ id: CallID, _ user: UserID,
-    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Body
+    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
   ) throws(RequestError) -> Outcome {
     try checkMembership(user, of: id)
+    return try run(id, transition)
+  }
+
+  /// The same, whoever asks.
+  mutating func run(
+    _ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
+  ) throws(RequestError) -> Outcome {
     var out = Outputs()
     // In place: a copy of the call would be a copy of all its members.
     guard let body = try calls[id].mutate({ call throws(RequestError) in try transition(&call, now, &out) }) else {
@@ -100,7 +123,7 @@ extension Calls {
     (memberships[device.user] ?? []).compactMap { id in
       guard let call = calls[id], let member = call.member(device.user) else { return nil }
       switch member.phase {
-      case .joined(let participant): return participant.device == device ? call.state : nil
+      case .joined: return member.participant(on: device) == nil ? nil : call.state
       case .cancelled: return member.hasBeenIn ? call.state : nil
       case .ringing, .disconnected, .left, .declined, .missed: return call.state
       }

@@ -22,10 +22,10 @@ extension Calls {
       directory.restore(device, userName: nil, entry: nil, mailbox, now: now)
       watch(device)
     }
-    for end in stored.ended { restore(end) }
+    for end in stored.ended { restore(end, numbers: stored.numbers[end.call] ?? [:]) }
     let unopened = Self.unopened(stored.mailboxes)
     for call in stored.calls.sorted(by: { ($0.call.startedAt, $0.call.id) < ($1.call.startedAt, $1.call.id) }) {
-      restore(call, unopened: unopened[call.call.id] ?? [])
+      restore(call, numbers: stored.numbers[call.call.id] ?? [:], unopened: unopened[call.call.id] ?? [])
     }
     journal = Journal()
   }
@@ -39,14 +39,15 @@ extension Calls {
     return unopened
   }
 
-  private mutating func restore(_ end: StoredEnd) {
+  private mutating func restore(_ end: StoredEnd, numbers: [ParticipantNumber: Device]) {
     guard var reply = end.reply else { return }
     reply.ice = configuration.ice(end.starter)
-    let token = JoinToken(device: end.starter, joinId: end.joinId)
-    ended.add(end.call, users: Set(end.users), start: token, reply: reply)
+    ended.restore(end, numbers: numbers, reply: reply)
   }
 
-  private mutating func restore(_ stored: Stored.Call, unopened: Set<Device>) {
+  private mutating func restore(
+    _ stored: Stored.Call, numbers: [ParticipantNumber: Device], unopened: Set<Device>
+  ) {
     guard let rules = try? CallRules(stored.call.policy, defaultCodecs: configuration.defaultCodecs) else { return }
     let id = stored.call.id
     let limits = callLimits
@@ -70,7 +71,8 @@ extension Calls {
       restoring: stored.epoch, stored.progress, seats: seats, ringEnvelopes: stored.ringEnvelopes, unopened: unopened,
       keys: { directory[$0]?.entry }, rotationTime: rules.rotationTime, digest: digest, now: now)
     var call = Call(
-      restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members)
+      restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
+      numbers: numbers)
     call.firstReply?.ice = configuration.ice(stored.call.starter)
     remember(stored.members, &call)
     call.countAsStored()

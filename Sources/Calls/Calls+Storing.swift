@@ -45,13 +45,9 @@ extension Calls {
 
   // MARK: what a command touched
 
-  /// Of the timers these two are not known by what they belong to.
+  /// Of the timers this one is not known by what it belongs to.
   mutating func note(_ timer: CallTimer, _ due: Timestamp?, of call: CallID) {
-    switch timer {
-    case .alone: calls[call]?.aloneUntil = due
-    case .rotate: calls[call]?.epochs.rotateAt = due
-    default: break
-    }
+    if case .rotate = timer { calls[call]?.epochs.rotateAt = due }
   }
 
   /// A user with keys has another name now.
@@ -77,6 +73,6 @@ extension Calls {
       .ended(
         StoredEnd(
           call: call.id, endedAt: now, users: call.members.map(\.user), starter: call.startToken.device,
-          joinId: call.startToken.joinId, reply: reply)))
+          joinId: call.startToken.joinId, reply: reply, links: call.links?.stored)))
   }
 }

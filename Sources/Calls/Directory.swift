@@ -11,6 +11,8 @@ struct Directory {
     var events: AckMode?
     /// It had its first subscription: later ones repeat nothing.
     var isGreeted = false
+    /// Of abuse.
+    var reports = Allowance(rate: 1, burst: 50)
   }
 
   struct DeviceRecord {

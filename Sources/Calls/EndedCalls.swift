@@ -6,6 +6,9 @@ struct EndedCalls {
   private struct Ended {
     var call: CallID
     var users: Set<UserID>
+    var numbers: ParticipantNumbers
+    var links: CallLinks?
+    var endedAt: Timestamp
     var start: JoinToken
     var reply: Joined
   }
@@ -18,8 +21,24 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ call: CallID, users: Set<UserID>, start: JoinToken, reply: Joined) {
-    let ended = Ended(call: call, users: users, start: start, reply: reply)
+  mutating func add(_ call: Call, reply: Joined, now: Timestamp) {
+    let start = call.startToken
+    add(
+      Ended(
+        call: call.id, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links, endedAt: now,
+        start: start, reply: reply))
+  }
+
+  /// One of before a restart.
+  mutating func restore(_ stored: StoredEnd, numbers: [ParticipantNumber: Device], reply: Joined) {
+    add(
+      Ended(
+        call: stored.call, users: Set(stored.users), numbers: ParticipantNumbers(numbers),
+        links: stored.links.map(CallLinks.init), endedAt: stored.endedAt,
+        start: JoinToken(device: stored.starter, joinId: stored.joinId), reply: reply))
+  }
+
+  private mutating func add(_ ended: Ended) {
     let place: Int
     if ring.count < capacity {
       place = ring.count
@@ -31,8 +50,8 @@ struct EndedCalls {
       ring[place] = ended
       oldest = (oldest + 1) % capacity
     }
-    places[call] = place
-    starts[start] = place
+    places[ended.call] = place
+    starts[ended.start] = place
   }
 
   mutating func forget(_ user: UserID) {
@@ -41,6 +60,19 @@ struct EndedCalls {
 
   func wasMember(_ user: UserID, of call: CallID) -> Bool {
     places[call].map { ring[$0].users.contains(user) } ?? false
+  }
+
+  /// When the call ended; nil when it is not known.
+  func end(of call: CallID) -> Timestamp? { places[call].map { ring[$0].endedAt } }
+
+  /// Whose participant number it was.
+  func device(of number: ParticipantNumber, in call: CallID) -> Device? {
+    places[call].flatMap { ring[$0].numbers[number] }
+  }
+
+  /// Whether the link would be valid if the call went on.
+  func isOpen(_ call: CallID, to link: String, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {
+    places[call].flatMap { ring[$0].links }?.isValid(link, for: call, now: now, digest: digest) ?? false
   }
 
   /// The reply to the `start` that made a call which has ended.

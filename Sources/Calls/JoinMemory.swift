@@ -3,7 +3,7 @@ import MediaModel
 
 /// The first reply of each join of a call, for those who repeat it (rule 14). Of many, the oldest keep all but the call's state, which is then made anew.
 struct JoinMemory {
-  enum Kind: String { case start, accept, join, rejoin }
+  enum Kind: String { case start, accept, join, rejoin, transfer }
 
   private struct Kept {
     var kind: Kind

@@ -25,6 +25,8 @@ struct CallJournal {
   var epoch: UInt32 = 0
   var ringEnvelopes: Set<Device> = []
   var members: [UserID: StoredMember] = [:]
+  /// Participants whose numbers are stored.
+  var numbers: Set<ParticipantNumber> = []
   /// As history has them.
   var parts: [UserID: HistoryFact] = [:]
   /// Whose stay has begun and not ended.

@@ -12,6 +12,8 @@ package enum StoreChange: Hashable, Sendable {
   case member(CallID, StoredMember)
   /// A forgotten user is no member any more.
   case memberGone(CallID, UserID)
+  /// Is never used for another, also after the call's end.
+  case number(CallID, ParticipantNumber, Device)
   case ringEnvelope(CallID, Envelope)
   /// Acknowledged, superseded, or the ring is over.
   case ringEnvelopeOver(CallID, Device)

@@ -29,6 +29,8 @@ package struct Stored: Hashable, Sendable {
   package var mailboxes: [Device: StoredMailbox] = [:]
   /// The call that ended first comes first.
   package var ended: [StoredEnd] = []
+  /// Whose participant numbers are, or were.
+  package var numbers: [CallID: [ParticipantNumber: Device]] = [:]
 
   package init(boots: UInt32 = 0) { self.boots = boots }
 }
@@ -68,6 +70,7 @@ package struct StoredEnd: Hashable, Sendable, Codable {
   package var joinId: Base64Bytes
   /// To `start`; without `ice`.
   package var reply: Joined?
+  package var links: StoredLinks?
 }
 
 extension StoredDevice: CustomStringConvertible { package var description: String { "device" } }

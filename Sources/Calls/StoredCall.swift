@@ -22,7 +22,8 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var activeSince: Timestamp?
   package var lastNumber: ParticipantNumber
   package var soleCallee: UserID?
-  package var aloneUntil: Timestamp?
+  package var aloneSince: Timestamp?
+  package var links: StoredLinks?
   package var rotateAt: Timestamp?
   /// The epoch last switched to.
   package var epoch: UInt32
@@ -30,6 +31,12 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var isSettled: Bool
   /// Who handed out the newest epoch's key.
   package var distributor: Device?
+}
+
+/// What the links to a call are checked with.
+package struct StoredLinks: Hashable, Sendable, Codable {
+  package var key: Base64Bytes
+  package var validUntil: Timestamp
 }
 
 /// The newest epoch as it was announced.
@@ -55,7 +62,9 @@ package struct StoredMember: Hashable, Sendable, Codable {
   package var place: Int
   package var phase: MemberPhase
   package var hasBeenIn: Bool
+  package var cameByLink: Bool
   package var ringing: Ringing?
+  /// Two while a transfer is under way: the one that it comes from is the first.
   package var participants: [StoredParticipant]
   /// Of a disconnected one: from when `awaySeconds` count.
   package var disconnectedAt: Timestamp?
@@ -76,6 +85,7 @@ package struct StoredParticipant: Hashable, Sendable, Codable {
   package var joinedAt: Timestamp
   /// The request it came by; nil when it sent no joinId, so that it can't be repeated.
   package var cameBy: String?
+  package var isHeld: Bool
   package var tracks: [Track]
   package var joinKey: JoinKey?
   /// That the device had when it joined (rule 15).

@@ -189,7 +189,7 @@ package struct KeyList: Codable, Sendable, Hashable {
 
 /// Why a request failed: the code of protocol section 9, and words that tell the reader what to do next.
 package struct RequestError: Error, Codable, Sendable, Hashable {
-  package enum Code: String, Codable, Sendable {
+  package enum Code: String, Codable, Sendable, CaseIterable {
     case requestInvalid = "request.invalid"
     case requestUnknown = "request.unknown"
     case requestTooLarge = "request.too-large"

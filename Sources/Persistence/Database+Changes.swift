@@ -24,6 +24,9 @@ extension Database {
     case .member(let id, let member):
       try run("INSERT OR REPLACE INTO member VALUES (?, ?, ?)", [id.text, member.user.text, try blob(member)])
     case .memberGone(let id, let user): try run("DELETE FROM member WHERE call = ? AND user = ?", [id.text, user.text])
+    case .number(let id, let number, let device):
+      try run(
+        "INSERT OR IGNORE INTO number VALUES (?, ?, ?, ?)", [id.text, number, device.user.text, device.device.text])
     case .ringEnvelope(let id, let envelope):
       let to = envelope.to
       try run(

@@ -25,6 +25,11 @@ enum Schema {
       call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, user TEXT NOT NULL, device TEXT NOT NULL,
       record BLOB NOT NULL, PRIMARY KEY (call, user, device));
 
+    CREATE TABLE number (
+      call TEXT NOT NULL, number INTEGER NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL,
+      PRIMARY KEY (call, number)) WITHOUT ROWID;
+    CREATE INDEX numberByUser ON number (user);
+
     CREATE TABLE device (
       user TEXT NOT NULL, device TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (user, device));
     CREATE TABLE mailbox (

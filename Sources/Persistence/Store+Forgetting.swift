@@ -36,7 +36,7 @@ extension Database {
   /// A running call's membership is its server's to end.
   func forget(_ user: UserID) throws {
     let name = user.text
-    for table in ["device", "mailbox"] { try run("DELETE FROM \(table) WHERE user = ?", [name]) }
+    for table in ["device", "mailbox", "number"] { try run("DELETE FROM \(table) WHERE user = ?", [name]) }
     let theirs = "call IN (SELECT call FROM endedUser WHERE user = ?)"
     try run(
       "DELETE FROM ended WHERE \(theirs) AND json_extract(CAST(record AS TEXT), '$.starter.user') = ?", [name, name])

@@ -20,6 +20,10 @@ extension Store {
         stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
       }
       stored.ended = try db.ended(since: now - Store.endedTime)
+      for row in try Row.fetchAll(db, sql: "SELECT user, device, call, number FROM number") {
+        guard let call = CallID(row["call"] as String) else { continue }
+        stored.numbers[call, default: [:]][row["number"]] = try device(row)
+      }
       return stored
     }
   }

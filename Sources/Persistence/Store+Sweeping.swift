@@ -5,18 +5,17 @@ package import MediaModel
 extension Store {
   /// Rows that one step may write, roughly: so long a call has to wait.
   private static let stepRows = 500
+  private static let stepEnded = 20
 
   /// One step of clearing what was kept long enough; time spent together goes into the totals. Returns whether there is more to do.
   package func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
     let forgetEndedBefore = (now - Store.endedTime).milliseconds
     let forgetBefore = (now - .seconds(86_400 * historyDays)).milliseconds
     return try transaction { db in
-      try db.run(
-        """
-        DELETE FROM ended WHERE call IN
-          (SELECT call FROM ended WHERE endedAt <= ? ORDER BY endedAt LIMIT \(Self.stepRows))
-        """, [forgetEndedBefore])
-      if db.changesCount == Self.stepRows { return true }
+      let ended = "SELECT call FROM ended WHERE endedAt <= ? ORDER BY endedAt LIMIT \(Self.stepEnded)"
+      try db.run("DELETE FROM number WHERE call IN (\(ended))", [forgetEndedBefore])
+      try db.run("DELETE FROM ended WHERE call IN (\(ended))", [forgetEndedBefore])
+      if db.changesCount == Self.stepEnded { return true }
       var rows = 0
       while rows < Self.stepRows {
         guard let call = try db.callToForget(before: forgetBefore) else { return false }

@@ -50,6 +50,7 @@ struct Disk {
       calls[id]?.members.removeAll { $0.user == member.user }
       calls[id]?.members.append(member)
     case .memberGone(let id, let user): calls[id]?.members.removeAll { $0.user == user }
+    case .number(let id, let number, let device): stored.numbers[id, default: [:]][number] = device
     case .ringEnvelope(let id, let envelope): calls[id]?.ringEnvelopes.append(envelope)
     case .ringEnvelopeOver(let id, let device): calls[id]?.ringEnvelopes.removeAll { $0.to == device }
     case .ended(let end):
@@ -95,7 +96,7 @@ extension Calls {
   var storable: Set<StoreChange> {
     Set(everything).filter {
       switch $0 {
-      case .reset, .history: false
+      case .reset, .history, .number: false
       default: true
       }
     }

@@ -295,8 +295,8 @@ struct RestartRules {
       try client.accept(call)
       most = max(most, stage.disk.writes - before)
     }
-    // Member, progress, mailbox, and of history two parts and a stay.
-    #expect(most <= 6)
+    // Member, number, progress, mailbox, and of history two parts and a stay.
+    #expect(most <= 7)
     let before = stage.disk.writes
     stage.handle(.media(.speakers(call, [1])))
     try clients[3].connectMedia(call)

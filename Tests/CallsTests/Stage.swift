@@ -180,6 +180,16 @@ struct Client {
     try get(.rejoin(call, Join(joinId: join.map(joinId))))
   }
 
+  @discardableResult
+  func transfer(_ call: CallID, join: UInt8? = nil) throws -> Joined {
+    try get(.transfer(call, Join(joinId: join.map(joinId))))
+  }
+
+  /// The numbers of a user's participants, as this client sees them.
+  func participants(of user: String, in call: CallID) throws -> [ParticipantNumber] {
+    try #require(try state(call).members.first { $0.user.text == user }).participants.map(\.participant)
+  }
+
   func state(_ call: CallID) throws -> CallState { try get(.state(call)) }
 
   func phase(of user: String, in call: CallID) throws -> MemberPhase? {
@@ -208,9 +218,9 @@ struct Client {
     try get(.keys(call, HandOutKeys(epoch: epoch, envelopes: others.map { envelope(for: $0, epoch: epoch) })))
   }
 
-  /// The peer that the server made for this device's place in a call; the last one made for the user.
+  /// The peer that the server made for this device's place in a call.
   func peer(in call: CallID) throws -> PeerID {
-    try #require(stage.calls.calls[call]?.member(user)?.participant?.peer)
+    try #require(stage.calls.calls[call]?.member(user)?.participant(on: device)?.peer)
   }
 
   func connectMedia(_ call: CallID) throws { stage.handle(.media(.connected(try peer(in: call)))) }
