@@ -25,6 +25,26 @@ extension Call {
     end(.endedByInitiator, by: user, now: now, out: &out)
   }
 
+  /// A service may end any call (protocol section 11).
+  mutating func endByService(now: Timestamp, out: inout Outputs) {
+    end(.endedByInitiator, by: nil, now: now, out: &out)
+  }
+
+  /// The user is forgotten: its part in the call is over.
+  mutating func dismiss(_ user: UserID, now: Timestamp, out: inout Outputs) {
+    switch member(user)?.phase {
+    case .joined, .disconnected:
+      // The arriving one of a transfer first, so that the other does not hand over to it.
+      for participant in member(user)?.participants.reversed() ?? [] {
+        go(participant.device, .left, now: now, out: &out)
+      }
+    case .ringing:
+      cancelRings(of: [user], by: nil, out: &out)
+      settle(now: now, out: &out)
+    case .left, .declined, .missed, .cancelled, nil: break
+    }
+  }
+
   mutating func handleTimeout(_ timer: CallTimer, now: Timestamp, out: inout Outputs) {
     switch timer {
     case .ring(let user): ringTimedOut(user, now: now, out: &out)
@@ -94,7 +114,7 @@ extension Call {
   /// Whether anybody is there still (rule 9). To be called at the end of each transition that moves a member.
   mutating func settle(now: Timestamp, out: inout Outputs) {
     guard !isEnded else { return }
-    guard presentCount > 0 else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
+    guard presentCount > 0 || canBegin else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
     guard presentCount == 1, ringingCount == 0 else {
       if aloneSince != nil { out.cancel(.alone) }
       aloneSince = nil
@@ -109,14 +129,24 @@ extension Call {
 
   /// When a call ends whose one member has been alone since then: a link keeps it for an hour, or until the link is over.
   func desertion(of since: Timestamp) -> Timestamp {
-    let usual = since + (rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero))
+    let usual = since + patience
     guard rules.aloneTime == nil, let links else { return usual }
     return min(since + .seconds(3_600), max(links.validUntil, usual))
   }
 
+  private var patience: Duration { rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero) }
+
+  /// Nobody has come yet to a call that a service started, and one who does would not end it by being alone.
+  private var canBegin: Bool {
+    guard awaitsFirst else { return false }
+    let isRefused = members.contains { if case .declined = $0.phase { true } else { false } }
+    return ringingCount > 1 || patience > .zero || !isRefused
+  }
+
   private var reasonOfDesertion: EndReason {
     guard case .ringing = phase else { return .allLeft }
-    let callees = members.filter { $0.user != initiator }
+    // The initiator of a call that a service started was rung, too.
+    let callees = members.filter { $0.user != initiator || !$0.hasBeenIn }
     func any(_ matches: (Member.Phase) -> Bool) -> Bool { callees.contains { matches($0.phase) } }
     if !callees.isEmpty, !any({ if case .declined = $0 { false } else { true } }) { return .declined }
     return any({ if case .missed = $0 { true } else { false } }) ? .noAnswer : .cancelled
@@ -125,6 +155,7 @@ extension Call {
   private mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     var seconds = 0
     if case .active(let since) = phase { seconds = Int((now.milliseconds - since.milliseconds) / 1_000) }
+    phase = .ended
     for member in members {
       switch member.phase {
       case .ringing:
@@ -136,9 +167,8 @@ extension Call {
       case .left, .declined, .missed, .cancelled: break
       }
     }
-    phase = .ended
-    endReason = reason
-    out.event(.ended(Ended(reason: reason, by: user, seconds: seconds)), to: .users(members.map(\.user)))
-    out.add(.ended)
+    let ended = Ended(reason: reason, by: user, seconds: seconds)
+    out.event(.ended(ended), to: .users(members.map(\.user)))
+    out.add(.ended(ended))
   }
 }

@@ -6,7 +6,7 @@ extension Call {
   /// The timers of what was under way. Those that ran out meanwhile are due at once.
   func resume(now: Timestamp, out: inout Outputs) {
     out.set(.expiry, at: startedAt + rules.lifetime)
-    out.set(.rotate, at: epochs.rotateAt ?? now + rules.rotationTime)
+    if let rotateAt = epochs.rotateAt { out.set(.rotate, at: rotateAt) }
     if let aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
     if epochs.pending != nil { out.set(.batch, at: now + Epochs.batchTime) }
     for member in members {
@@ -65,7 +65,8 @@ extension StoredMember {
       return ringing.map {
         .ringing(
           Member.Ringing(
-            by: $0.by, expiresAt: $0.expiresAt, waiting: $0.waiting, metadata: $0.metadata ?? call.metadata))
+            by: $0.by, expiresAt: $0.expiresAt, waiting: $0.waiting, metadata: $0.metadata ?? call.metadata,
+            isPushed: $0.isPushed))
       }
     case .joined:
       return participants.first.map { .joined(Participant(restoring: $0, of: user, peer: peer(), goneSince: now)) }

@@ -14,7 +14,7 @@ extension Call {
     for callee in callees {
       let result = self.result(for: callee)
       results[callee.user] = result
-      if result == .ringing || result == .offline { rung.append(callee) }
+      if result == .ringing || (result == .offline && callee.isReachable) { rung.append(callee) }
     }
     let newcomers = rung.count { member($0.user) == nil }
     guard ringingCount + rung.count <= limits.ringing, members.count + newcomers <= limits.members else {
@@ -26,7 +26,7 @@ extension Call {
         by: user, expiresAt: expiresAt, waiting: callee.isBusy, metadata: metadata ?? self.metadata)
       setPhase(.ringing(ringing), of: callee.user, name: callee.name, out: &out)
       out.set(.ring(callee.user), at: expiresAt)
-      if let sole = soleCallee, sole != callee.user { soleCallee = nil }
+      if let sole = soleCallee, sole != callee.user, callee.user != initiator { soleCallee = nil }
     }
     out.add(.ring(rung.map(\.user)))
     if !isStart { for callee in rung { announce(callee.user, .invited, out: &out) } }
@@ -38,7 +38,9 @@ extension Call {
       if member.isPresent { return .alreadyJoined }
       if member.isRinging { return .alreadyRinging }
     }
+    guard callee.isReachable else { return .offline }
     guard callee.hasKeys else { return .noKeys }
+    if callee.isUnavailable { return .unavailable }
     if callee.isBusy, rules.whenBusy == .reject { return .busy }
     return callee.isConnected ? .ringing : .offline
   }
@@ -101,6 +103,7 @@ extension Call {
   mutating func endRing(
     of user: UserID, _ phase: Member.Phase, event: EventBody, actor: DeviceID?, out: inout Outputs
   ) {
+    if case .ringing(let ringing)? = member(user)?.phase, ringing.isPushed { out.add(.pushOver(user)) }
     setPhase(phase, of: user, out: &out)
     out.cancel(.ring(user))
     epochs.forgetRingEnvelopes { $0.user == user }

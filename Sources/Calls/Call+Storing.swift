@@ -101,7 +101,7 @@ extension Call {
     var ringing: StoredMember.Ringing?
     if case .ringing(let ring) = member.phase {
       ringing = StoredMember.Ringing(
-        by: ring.by, expiresAt: ring.expiresAt, waiting: ring.waiting,
+        by: ring.by, expiresAt: ring.expiresAt, waiting: ring.waiting, isPushed: ring.isPushed,
         metadata: ring.metadata == metadata ? nil : ring.metadata)
     }
     var disconnectedAt: Timestamp?

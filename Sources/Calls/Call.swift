@@ -53,12 +53,12 @@ struct Call {
   var links: CallLinks?
 
   init(
-    id: CallID, media: CallMedia, starter: Joiner, rules: CallRules, limits: Limits, metadata: Base64Bytes?,
-    epochs: Epochs, now: Timestamp
+    id: CallID, media: CallMedia, starter: Joiner, initiator: UserID? = nil, rules: CallRules, limits: Limits,
+    metadata: Base64Bytes?, epochs: Epochs, now: Timestamp
   ) {
     self.id = id
     self.media = media
-    initiator = starter.device.user
+    self.initiator = initiator ?? starter.device.user
     startedAt = now
     self.rules = rules
     self.limits = limits
@@ -128,6 +128,7 @@ struct Call {
       count(members[members.count - 1], 1)
       out.add(.memberAdded(user))
     }
+    if !isEnded { out.add(.memberMoved(user)) }
     if case .joined = phase, let place = places[user] { members[place].hasBeenIn = true }
   }
 
@@ -162,6 +163,18 @@ struct Call {
       participant.number == number, member(device.user)?.isJoined == true
     else { return nil }
     return participant
+  }
+
+  /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
+  var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
+
+  /// Called from `carryOut` of the ring: somebody was told to wake these devices.
+  mutating func push(_ user: UserID, devices: [DeviceID]) -> PushRing? {
+    guard let place = places[user], case .ringing(var ringing) = members[place].phase else { return nil }
+    ringing.isPushed = true
+    journal.touched.insert(user)
+    members[place].phase = .ringing(ringing)
+    return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
   }
 
   mutating func nextNumber() -> ParticipantNumber {
@@ -225,7 +238,7 @@ struct Call {
       case .ended: .ended
       }
     return CallState(
-      id: id, state: shown, media: media, initiator: initiator, startedAt: startedAt, epoch: epochs.current,
+      id: id, state: shown, media: media, initiator: initiator, startedAt: startedAt, epoch: max(1, epochs.current),
       policy: rules.shown, members: members.map(\.state), metadata: metadata)
   }
 

@@ -3,10 +3,22 @@ import MediaModel
 
 /// Connections, subscriptions and acknowledgements (protocol sections 2 and 3).
 extension Calls {
+  func identity(of session: SessionID) -> Identity? {
+    directory.connection(of: session)?.identity ?? services.identity(of: session)
+  }
+
   mutating func connect(_ session: SessionID, _ identity: Identity) {
+    if identity.isService {
+      if let old = services.connect(session, identity) { replace(old) }
+      return
+    }
     noteName(identity)
+    if !directory.isConnected(identity.device.user) {
+      presence.arrive(identity.device.user, hasRole: !identity.roles.isEmpty, now: now)
+      presence.touch(identity.device.user)
+    }
     if let old = directory.connect(session, identity) {
-      effects.append(.close(old, reason: "replaced by a newer connection"))
+      replace(old)
       directory[identity.device]?.mailbox.goAway(now: now)
       setSignaling(of: identity.device, isUp: false)
     }
@@ -14,10 +26,28 @@ extension Calls {
     watch(identity.device)
   }
 
+  private mutating func replace(_ old: SessionID) {
+    effects.append(.close(old, reason: "replaced by a newer connection"))
+    drop(old)
+  }
+
+  /// What went with the connection.
+  mutating func drop(_ session: SessionID) {
+    topics.remove(session)
+    presence.unwatch(session)
+    questions.drop(session)
+  }
+
   mutating func disconnect(_ session: SessionID) {
+    drop(session)
+    services.disconnect(session)
     guard let device = directory.disconnect(session) else { return }
     directory[device]?.mailbox.goAway(now: now)
     watch(device)
+    if !directory.isConnected(device.user) {
+      presence.depart(device.user, now: now)
+      presence.touch(device.user)
+    }
     setSignaling(of: device, isUp: false)
   }
 
@@ -99,7 +129,8 @@ extension Calls {
       }
     }
     away = stillAway
-    nextSweep = away.isEmpty ? nil : now + configuration.eventLifetime
+    let isAwaited = presence.clear(now: now)
+    nextSweep = away.isEmpty && !isAwaited ? nil : now + configuration.eventLifetime
   }
 
   func isParticipant(_ device: Device) -> Bool {

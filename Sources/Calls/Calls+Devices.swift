@@ -24,13 +24,17 @@ extension Calls {
     return outcome
   }
 
-  mutating func list(_ request: ListDevices) throws(RequestError) -> Outcome {
+  func checkList(_ request: ListDevices) throws(RequestError) {
     guard request.users.count <= configuration.maximumParticipants else {
       throw RequestError(
         .requestTooLarge, "at most \(configuration.maximumParticipants) users at once", field: "users")
     }
+  }
+
+  func list(_ request: ListDevices, _ reach: Reach) throws(RequestError) -> Outcome {
+    try checkList(request)
     var seen: Set<UserID> = []
-    let users = request.users.filter { seen.insert($0).inserted }
+    let users = request.users.filter { seen.insert($0).inserted && reach.includes($0) }
     return Outcome(Devices(devices: users.flatMap(directory.entries)))
   }
 

@@ -3,20 +3,23 @@ import MediaModel
 
 /// `start`, `accept`, `join`, `rejoin` and `invite`.
 extension Calls {
-  mutating func start(_ request: StartCall, _ identity: Identity) throws(RequestError) -> Outcome {
+  mutating func start(
+    _ request: StartCall, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
+    guard request.as == nil else {
+      throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
+    }
     let user = identity.device.user
     let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
     if let reply = firstReply(toStart: joiner.token) { return Outcome(reply) }
-    let rules = try CallRules(request.policy ?? Policy(), defaultCodecs: configuration.defaultCodecs)
-    try checkMetadata(request.metadata)
-    guard calls.count < configuration.maximumCalls else {
-      throw RequestError(.serverBusy, "the server has as many calls as it may")
-    }
+    try checkMayStart(identity)
+    let rules = try checkStart(request)
     try checkRoom(for: user)
-    let callees = try callees(request.callees.filter { $0 != user }, for: nil)
-    let ringable = Set(callees.filter { $0.hasKeys && !($0.isBusy && rules.whenBusy == .reject) }.map(\.user))
+    let callees = try callees(request.callees.filter { $0 != user }, for: nil, reach)
+    let ringable = Set(callees.filter { $0.isRingable(rules.whenBusy) }.map(\.user))
     let envelopes = try ringEnvelopes(request.envelopes ?? [], callees: callees, ringable: ringable, from: joiner)
     var out = Outputs()
+    out.add(.made)
     let id = makeCallID()
     let epochs = Epochs(
       initiator: joiner.keys.map {
@@ -76,10 +79,14 @@ extension Calls {
     return outcome
   }
 
-  mutating func invite(_ id: CallID, _ request: Invite, _ user: UserID) throws(RequestError) -> Outcome {
+  mutating func invite(
+    _ id: CallID, _ request: Invite, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
+    let user = identity.device.user
     try checkMembership(user, of: id)
+    try checkRole(identity)
     try checkMetadata(request.metadata)
-    let callees = try callees(request.callees, for: id)
+    let callees = try callees(request.callees, for: id, reach)
     return try with(id, user) { call, now, out throws(RequestError) in
       InviteResults(
         results: try call.invite(callees, by: user, metadata: request.metadata, now: now, out: &out))
@@ -88,13 +95,29 @@ extension Calls {
 
   // MARK: checks
 
+  func checkMayStart(_ identity: Identity) throws(RequestError) {
+    guard !isDraining else {
+      throw RequestError(.serverDraining, "the server is about to stop: start the call again in a moment")
+    }
+    try checkRole(identity)
+  }
+
+  func checkStart(_ request: StartCall) throws(RequestError) -> CallRules {
+    let rules = try CallRules(request.policy ?? Policy(), defaultCodecs: configuration.defaultCodecs)
+    try checkMetadata(request.metadata)
+    guard calls.count < configuration.maximumCalls else {
+      throw RequestError(.serverBusy, "the server has as many calls as it may")
+    }
+    return rules
+  }
+
   var callLimits: Call.Limits {
     Call.Limits(
       participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
       members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime, lastN: configuration.lastN)
   }
 
-  private mutating func joiner(
+  mutating func joiner(
     _ identity: Identity, joinId: Base64Bytes?, joinKey: JoinKey?
   ) throws(RequestError) -> Joiner {
     guard joinId == nil || joinId?.bytes.count == 16 else {
@@ -126,16 +149,21 @@ extension Calls {
     }
   }
 
-  private func callees(_ users: [UserID], for call: CallID?) throws(RequestError) -> [Callee] {
+  func callees(_ users: [UserID], for call: CallID?, _ reach: Reach) throws(RequestError) -> [Callee] {
     var seen: Set<UserID> = []
     let users = users.filter { seen.insert($0).inserted }
-    guard users.count <= configuration.maximumMembers else {
-      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
-    }
+    try checkCount(users)
     return users.map { user in
       Callee(
         user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user),
-        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call))
+        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call),
+        isUnavailable: presence.isUnavailable(user, now: now), isReachable: reach.includes(user))
+    }
+  }
+
+  func checkCount(_ callees: [UserID]) throws(RequestError) {
+    guard callees.count <= configuration.maximumMembers else {
+      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
     }
   }
 
@@ -184,7 +212,7 @@ extension Calls {
   }
 
   /// The first reply of a `start` that is repeated (rule 14).
-  private func firstReply(toStart token: JoinToken) -> Joined? {
+  func firstReply(toStart token: JoinToken) -> Joined? {
     if let id = starts[token], let reply = calls[id]?.firstReply { return reply }
     return ended.reply(to: token)
   }

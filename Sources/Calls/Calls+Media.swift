@@ -6,7 +6,7 @@ extension Calls {
   mutating func take(
     _ offer: MediaOffer, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID, id request: String
   ) {
-    guard let identity = directory.connection(of: session)?.identity else { return }
+    guard let identity = identity(of: session) else { return }
     var negotiate: Negotiate?
     do throws(RequestError) {
       guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }

@@ -28,7 +28,10 @@ extension Calls {
     case .participantGone(let device):
       directory[device]?.mailbox.dropParticipantEvents(of: call)
       journal.mailboxes.insert(device)
+    case .made: tellOfNewCall(call)
     case .memberAdded(let user): memberships[user, default: []].append(call)
+    case .memberMoved(let user): follow(user, in: call)
+    case .pushOver(let user): pushCancel(of: user, call)
     case .peerAdded(let peer, let user): peers[peer] = (call, user)
     case .peerGone(let peer):
       if peers.removeValue(forKey: peer) != nil { effects.append(.media(.remove(peer))) }
@@ -39,7 +42,7 @@ extension Calls {
     case .cancelTimer(let timer):
       timers.cancel(timer, of: call)
       note(timer, nil, of: call)
-    case .ended: forget(call)
+    case .ended(let ended): forget(call, ended)
     }
   }
 
@@ -85,6 +88,7 @@ extension Calls {
         if wasRung, device.device != actor { deliver(message, to: device) }
       }
     }
+    publish(message, of: call)
   }
 
   private mutating func ring(_ users: [UserID], _ id: CallID) {
@@ -101,6 +105,8 @@ extension Calls {
         deliver(message, to: device)
       }
     }
+    publishRing(of: users, call, members)
+    push(to: users, of: id)
   }
 
   /// Writes to the device's subscription; keeps the event when there is none.
@@ -128,17 +134,19 @@ extension Calls {
 
   // MARK: the end
 
-  private mutating func forget(_ id: CallID) {
+  private mutating func forget(_ id: CallID, _ end: Ended) {
     guard var call = calls.removeValue(forKey: id) else { return }
-    close(&call)
+    close(&call, end)
     timers.cancelAll(of: id)
     starts[call.startToken] = nil
+    topics.remove(.call(id))
     for member in call.members {
+      presence.touch(member.user)
       memberships[member.user]?.removeAll { $0 == id }
       if memberships[member.user]?.isEmpty == true { memberships[member.user] = nil }
     }
     if let reply = call.firstReply {
-      ended.add(call, reply: reply, now: now)
+      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply)
     }
   }
 }

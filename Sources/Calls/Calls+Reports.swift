@@ -17,7 +17,7 @@ extension Calls {
     let reported = try reported(by: request, in: id)
     try countReport(of: device)
     let report = Report(by: device.user, user: reported, participant: request.participant, text: request.text)
-    tellService(.serviceReports, EventMessage(at: now, call: id, body: .report(report)))
+    tellService(.serviceReports, makeMessage(.report(report), of: id))
     return Outcome(NoBody())
   }
 

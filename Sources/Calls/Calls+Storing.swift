@@ -64,7 +64,8 @@ extension Calls {
   }
 
   /// The call has ended: all that stays is that it was.
-  mutating func close(_ call: inout Call) {
+  mutating func close(_ call: inout Call, _ end: Ended) {
+    call.endReason = end.reason
     call.takeChanges(now: now, into: &journal.changes)
     journal.changes.append(.history(.ended(call.id, at: now)))
     var reply = call.firstReply
@@ -72,7 +73,7 @@ extension Calls {
     journal.changes.append(
       .ended(
         StoredEnd(
-          call: call.id, endedAt: now, users: call.members.map(\.user), starter: call.startToken.device,
+          call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
           joinId: call.startToken.joinId, reply: reply, links: call.links?.stored)))
   }
 }

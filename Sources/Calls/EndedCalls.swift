@@ -5,6 +5,8 @@ import MediaModel
 struct EndedCalls {
   private struct Ended {
     var call: CallID
+    /// `call.ended`.
+    var end: EventMessage
     var users: Set<UserID>
     var numbers: ParticipantNumbers
     var links: CallLinks?
@@ -21,11 +23,12 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ call: Call, reply: Joined, now: Timestamp) {
+  mutating func add(_ call: Call, end: EventMessage, reply: Joined) {
     let start = call.startToken
     add(
       Ended(
-        call: call.id, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links, endedAt: now,
+        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
+        endedAt: end.at,
         start: start, reply: reply))
   }
 
@@ -33,7 +36,8 @@ struct EndedCalls {
   mutating func restore(_ stored: StoredEnd, numbers: [ParticipantNumber: Device], reply: Joined) {
     add(
       Ended(
-        call: stored.call, users: Set(stored.users), numbers: ParticipantNumbers(numbers),
+        call: stored.call, end: EventMessage(at: stored.endedAt, call: stored.call, body: .ended(stored.end)),
+        users: Set(stored.users), numbers: ParticipantNumbers(numbers),
         links: stored.links.map(CallLinks.init), endedAt: stored.endedAt,
         start: JoinToken(device: stored.starter, joinId: stored.joinId), reply: reply))
   }
@@ -54,8 +58,19 @@ struct EndedCalls {
     starts[ended.start] = place
   }
 
+  func contains(_ call: CallID) -> Bool { places[call] != nil }
+
+  /// `call.ended`, for who was a member.
+  func end(of call: CallID, for user: UserID) -> EventMessage? {
+    places[call].flatMap { ring[$0].users.contains(user) ? ring[$0].end : nil }
+  }
+
+  /// Nothing is left of the user.
   mutating func forget(_ user: UserID) {
-    for place in ring.indices { ring[place].users.remove(user) }
+    for place in ring.indices where ring[place].users.remove(user) != nil {
+      if ring[place].start.device.user == user { starts[ring[place].start] = nil }
+      ring[place].reply.call.members.removeAll { $0.user == user }
+    }
   }
 
   func wasMember(_ user: UserID, of call: CallID) -> Bool {

@@ -96,15 +96,25 @@ struct Epochs {
     out.set(.rotate, at: now + rotationTime)
   }
 
+  /// Of a call that nobody is in yet: the first device that joins makes epoch 1 (protocol section 11).
+  init(rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8]) {
+    self.digest = digest
+    self.rotationTime = rotationTime
+    current = 0
+    newest = Epoch(number: 0, mode: .fresh, entries: [], hadRingEnvelopes: false, digest: digest)
+  }
+
   /// `keys/list`.
   var list: KeyList {
-    KeyList(epoch: newest.number, mode: newest.mode, list: newest.list, listHash: newest.listHash)
+    KeyList(epoch: max(1, newest.number), mode: newest.mode, list: newest.list, listHash: newest.listHash)
   }
 
   // MARK: what happens to devices
 
   mutating func join(_ seat: Seat, now: Timestamp, out: inout Outputs) {
     seats[seat.device] = seat
+    // Epoch 1 waits for nobody else.
+    if newest.number == 0, pending == nil { pending = Pending(since: now - Self.batchTime) }
     change(.joined, now: now, out: &out)
   }
 

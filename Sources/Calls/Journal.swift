@@ -22,7 +22,7 @@ struct CallJournal {
   var touched: Set<UserID> = []
   var isStored = false
   var progress: StoredProgress?
-  var epoch: UInt32 = 0
+  var epoch: UInt32?
   var ringEnvelopes: Set<Device> = []
   var members: [UserID: StoredMember] = [:]
   /// Participants whose numbers are stored.

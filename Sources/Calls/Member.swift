@@ -18,6 +18,8 @@ struct Member {
     /// The user was in a call, or ringing, already (rule 6).
     var waiting: Bool
     var metadata: Base64Bytes?
+    /// `push.ring` told the app's back end of it.
+    var isPushed = false
   }
 
   let user: UserID

@@ -65,6 +65,7 @@ package struct StoredMailbox: Hashable, Sendable, Codable {
 package struct StoredEnd: Hashable, Sendable, Codable {
   package var call: CallID
   package var endedAt: Timestamp
+  package var end: Ended
   package var users: [UserID]
   package var starter: Device
   package var joinId: Base64Bytes

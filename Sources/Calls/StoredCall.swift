@@ -52,6 +52,7 @@ package struct StoredMember: Hashable, Sendable, Codable {
     package var by: UserID
     package var expiresAt: Timestamp
     package var waiting: Bool
+    package var isPushed: Bool
     /// nil: the call's.
     package var metadata: Base64Bytes?
   }

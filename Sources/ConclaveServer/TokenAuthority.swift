@@ -63,7 +63,8 @@ package struct TokenAuthority: Sendable {
     }
     return Claims(
       user: user, name: claims.name, device: device,
-      isService: claims.scope?.split(separator: " ").contains("service") == true, expiresAt: expiresAt)
+      isService: claims.scope?.split(separator: " ").contains("service") == true,
+      roles: claims.roles?.names ?? [], expiresAt: expiresAt)
   }
 
   /// A token for `user`, valid until `expiresAt`. Only with a shared secret.
@@ -77,12 +78,32 @@ package struct TokenAuthority: Sendable {
         scope: service ? "service" : nil))
   }
 
+  /// The claim `roles`: names, or a single one. In another form it is another issuer's matter, and nobody is kept out for it.
+  private struct Roles: Codable {
+    var names: [String]
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let name = try? container.decode(String.self) {
+        names = [name]
+      } else {
+        names = (try? container.decode([String].self)) ?? []
+      }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(names)
+    }
+  }
+
   private struct Payload: JWTPayload {
     var sub: SubjectClaim
     var exp: ExpirationClaim
     var name: String?
     var device: String?
     var scope: String?
+    var roles: Roles?
     var iss: IssuerClaim?
     var aud: AudienceClaim?
 

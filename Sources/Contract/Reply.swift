@@ -37,6 +37,16 @@ package struct Joined: Codable, Sendable, Hashable {
   }
 }
 
+/// Reply of a service's `start`: it is no participant.
+package struct StartedCall: Codable, Sendable, Hashable {
+  package var call: CallState
+  package var results: [UserID: RingResult]
+  package init(_ joined: Joined) {
+    call = joined.call
+    results = joined.results ?? [:]
+  }
+}
+
 package struct InviteResults: Codable, Sendable, Hashable {
   package var results: [UserID: RingResult]
   package init(results: [UserID: RingResult]) { self.results = results }

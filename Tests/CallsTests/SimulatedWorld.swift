@@ -37,6 +37,8 @@ final class SimulatedWorld {
   private var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
+  /// All links that were ever made.
+  private var links: [(call: CallID, link: String)] = []
   private var log: [(at: Timestamp, place: Int?, command: Calls.Command)] = []
 
   init(seed: UInt64) {
@@ -186,10 +188,13 @@ final class SimulatedWorld {
     guard
       let (peer, place) = calls.peers.sorted(by: { $0.key.rawValue < $1.key.rawValue }).randomElement(using: &random)
     else { return }
-    switch random.below(4) {
-    case 0, 1: handle(.media(.connected(peer)), nil)
-    case 2: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
-    default: handle(.media(.speakers(place.call, [1])), nil)
+    switch random.below(10) {
+    case 0..<5: handle(.media(.connected(peer)), nil)
+    case 5..<7: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
+    case 7: handle(.media(.quality(peer, level: random.below(5), bitrate: 1)), nil)
+    default:
+      let loudest = (1...6).filter { _ in random.chance(50) }.map { ParticipantNumber($0) }
+      handle(.media(.speakers(place.call, loudest)), nil)
     }
   }
 
@@ -203,7 +208,7 @@ final class SimulatedWorld {
     }
     devices[place].joins &+= 1
     let join = Join(joinId: joinId(devices[place].joins))
-    switch random.below(21) {
+    switch random.below(28) {
     case 0...5: ask(place, .accept(call, join))
     case 6: ask(place, .decline(call, Decline()))
     case 7, 8: ask(place, .invite(call, Invite(callees: someUsers())))
@@ -214,7 +219,34 @@ final class SimulatedWorld {
     case 15: if random.chance(30) { ask(place, .end(call)) }
     case 16: ask(place, .requestKey(call, RequestKey()))
     case 17, 18: mute(place, call)
+    case 19, 20: ask(place, .transfer(call, join))
+    case 21: ask(place, .hold(call, Hold(held: random.chance(40))))
+    case 22: ask(place, .link(call, MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20))))
+    case 23: joinByLink(place, join)
+    case 24...26: seldomRequest(place, call)
     default: offer(place, call)
+    }
+  }
+
+  private func joinByLink(_ place: Int, _ join: Join) {
+    guard let (call, link) = links.randomElement(using: &random) else { return }
+    var join = join
+    join.link = link
+    ask(place, .join(call, join))
+  }
+
+  private func seldomRequest(_ place: Int, _ call: CallID) {
+    let number = ParticipantNumber(1 + random.below(6))
+    let track = TrackID(participant: number, index: 1)
+    switch random.below(9) {
+    case 0: ask(place, .stats(call, QualityNumbers(rtt: 1)))
+    case 1: ask(place, .report(call, ReportAbuse(participant: number, text: "x")))
+    case 2:
+      let device = devices[random.below(devices.count)].device.device
+      if random.chance(30) { ask(place, .removeDevice(RemoveDevice(device: device))) }
+    case 3, 4: ask(place, .receive(call, Receive(lastN: random.below(5), videos: [.init(track: track, paused: true)])))
+    default:
+      ask(place, .message(call, SendMessage(to: random.chance(50) ? [number] : nil, body: Base64Bytes([1]))))
     }
   }
 
@@ -255,7 +287,7 @@ final class SimulatedWorld {
   private func mute(_ place: Int, _ call: CallID) {
     let members = calls.calls[call]?.members ?? []
     let tracks = members.filter { $0.user == devices[place].device.user || random.chance(10) }
-      .flatMap { $0.participant?.tracks.live ?? [] }
+      .flatMap { $0.participants.flatMap(\.tracks.live) }
     guard let track = tracks.randomElement(using: &random) else { return offer(place, call) }
     ask(place, .track(call, track.id, ChangeTrack(muted: !track.muted)))
   }
@@ -268,7 +300,7 @@ final class SimulatedWorld {
   private func ask(_ place: Int, _ request: Request) {
     guard let session = devices[place].session else { return }
     switch request {
-    case .accept(let call, _), .join(let call, _), .rejoin(let call, _):
+    case .accept(let call, _), .join(let call, _), .rejoin(let call, _), .transfer(let call, _):
       devices[place].lastJoin = (call, request)
     default: break
     }
@@ -310,7 +342,25 @@ final class SimulatedWorld {
     disk.write(effects)
     if random.chance(3) { invariants.checkDisk(disk.contents, calls) }
     invariants.check(command, effects, calls, now: now, devices)
-    for case .event(let session, let delivery) in effects { react(to: delivery, on: session) }
+    for effect in effects {
+      switch effect {
+      case .event(let session, let delivery): react(to: delivery, on: session)
+      case .close(let session, _): lose(session)
+      case .reply(_, _, .ok(let body)): if let link = body as? Link { keep(link, of: command) }
+      default: break
+      }
+    }
+  }
+
+  /// The server closes a connection; one that was replaced is not its device's any more.
+  private func lose(_ session: SessionID) {
+    guard let place = devices.firstIndex(where: { $0.session == session }) else { return }
+    devices[place].session = nil
+    devices[place].isSubscribed = false
+  }
+
+  private func keep(_ link: Link, of command: Calls.Command) {
+    if case .request(_, _, .link(let call, _)) = command { links.append((call, link.link)) }
   }
 
   private func react(to delivery: EventDelivery, on session: SessionID) {
