@@ -100,7 +100,7 @@ extension Call {
     admit(participant, joiner, now: now, out: &out)
     tellGone(tracks, out: &out)
     announce(user, .rejoined, out: &out)
-    epochs.rejoin(joiner.device, seat(participant, joiner), now: now, out: &out)
+    epochs.replace(old.device, by: seat(participant, joiner), now: now, out: &out)
     settle(now: now, out: &out)
     return participant.number
   }

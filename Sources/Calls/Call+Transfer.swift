@@ -34,13 +34,7 @@ extension Call {
     out.set(.connect(joiner.device), at: now + min(Self.transferTime, rules.connectTime ?? Self.transferTime))
     tellGone(tracks, out: &out)
     announce(member.user, cause, out: &out)
-    if let former, former.device != joiner.device { epochs.leave(former.device, now: now, out: &out) }
-    let seat = seat(participant, joiner)
-    if former?.device == joiner.device {
-      epochs.rejoin(joiner.device, seat, now: now, out: &out)
-    } else if let seat {
-      epochs.join(seat, now: now, out: &out)
-    }
+    epochs.replace(former?.device ?? joiner.device, by: seat(participant, joiner), now: now, out: &out)
     return participant.number
   }
 

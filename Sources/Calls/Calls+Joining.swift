@@ -96,10 +96,14 @@ extension Calls {
   // MARK: checks
 
   func checkMayStart(_ identity: Identity) throws(RequestError) {
+    try checkServes()
+    try checkRole(identity)
+  }
+
+  func checkServes() throws(RequestError) {
     guard !isDraining else {
       throw RequestError(.serverDraining, "the server is about to stop: start the call again in a moment")
     }
-    try checkRole(identity)
   }
 
   func checkStart(_ request: StartCall) throws(RequestError) -> CallRules {

@@ -22,8 +22,13 @@ extension Calls {
     }
     let hadKeys = directory[device]?.entry != nil
     if let session = directory[device]?.connection?.session {
+      drop(session)
       _ = directory.disconnect(session)
       effects.append(.close(session, reason: "this device was removed"))
+      if !directory.isConnected(device.user) {
+        presence.depart(device.user, now: now)
+        presence.touch(device.user)
+      }
     }
     forget(device)
     if hadKeys { tellOfDevices(of: device.user) }

@@ -38,6 +38,7 @@ extension Calls {
     var starter = try joiner(identity, joinId: request.joinId, joinKey: nil)
     starter.keys = nil
     if let reply = firstReply(toStart: starter.token) { return Outcome(StartedCall(reply)) }
+    try checkServes()
     let rules = try checkStart(request)
     guard directory.hasKeys(user) else {
       throw RequestError(.userNotFound, "no device of this user is known here, so nobody can be rung", field: "as")
@@ -78,6 +79,10 @@ extension Calls {
   mutating func tellService(_ channel: Channel, _ message: Message) {
     write(message, to: channel)
     if configuration.hasWebhooks { effects.append(.webhook(channel, message.event)) }
+  }
+
+  mutating func tellService(_ channel: Channel, _ event: EventMessage) {
+    tellService(channel, Message(id: Message.unshared, event: event))
   }
 
   /// `push.ring`: for devices of these callees that have to be woken.

@@ -118,14 +118,14 @@ struct Epochs {
     change(.joined, now: now, out: &out)
   }
 
-  /// A device comes back with a new joinId; `seat` is nil when it has no keys any more.
-  mutating func rejoin(_ device: Device, _ seat: Seat?, now: Timestamp, out: inout Outputs) {
-    guard seats[device] != nil else {
+  /// A device comes back with a new joinId, or another one takes its place; `seat` is nil when that has no keys. In one step, so that no epoch begins between.
+  mutating func replace(_ device: Device, by seat: Seat?, now: Timestamp, out: inout Outputs) {
+    guard seats.removeValue(forKey: device) != nil else {
       if let seat { join(seat, now: now, out: &out) }
       return
     }
-    seats[device] = seat
-    vacate(device, seat == nil ? .went : .joined, now: now, out: &out)
+    if let seat { seats[seat.device] = seat }
+    vacate(device, seat?.device == device ? .joined : .went, now: now, out: &out)
   }
 
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) {

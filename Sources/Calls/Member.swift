@@ -43,7 +43,10 @@ struct Member {
   /// All of them: two while a transfer is under way.
   var participants: [Participant] { [participant, arriving].compactMap { $0 } }
 
-  func participant(on device: Device) -> Participant? { participants.first { $0.device == device } }
+  func participant(on device: Device) -> Participant? {
+    if let participant, participant.device == device { return participant }
+    return arriving?.device == device ? arriving : nil
+  }
 
   var isJoined: Bool { if case .joined = phase { true } else { false } }
   var isRinging: Bool { if case .ringing = phase { true } else { false } }

@@ -13,6 +13,8 @@ actor ControlPlane: SignalingSink {
   private let announced: AnnouncedAddresses
   private let fingerprint: CertificateFingerprint
   private let clock: WallClock
+  private let backEnd: BackEnd?
+  private let measurements: Measurements
   private let deliver: @Sendable ([Delivery]) -> Void
   private let loop: any EventLoop
   private let executor: any SerialExecutor
@@ -37,13 +39,16 @@ actor ControlPlane: SignalingSink {
   /// - Parameter deliver: takes what goes to clients, in order; called on `loop`, must not block.
   init(
     calls: sending Calls, media: MediaPlane, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
-    clock: WallClock, loop: any EventLoop, deliver: @escaping @Sendable ([Delivery]) -> Void
+    clock: WallClock, loop: any EventLoop, backEnd: BackEnd?, measurements: Measurements,
+    deliver: @escaping @Sendable ([Delivery]) -> Void
   ) {
     self.calls = calls
     self.media = media
     self.announced = announced
     self.fingerprint = fingerprint
     self.clock = clock
+    self.backEnd = backEnd
+    self.measurements = measurements
     self.deliver = deliver
     self.loop = loop
     executor = loop.executor
@@ -54,6 +59,9 @@ actor ControlPlane: SignalingSink {
   nonisolated func submit(_ command: Calls.Command) {
     loop.execute { self.assumeIsolated { $0.handle(command) } }
   }
+
+  /// Calls that run, and devices in them.
+  var counts: (calls: Int, participants: Int) { calls.counts }
 
   private func handle(_ command: Calls.Command) {
     switch command {
@@ -86,8 +94,17 @@ actor ControlPlane: SignalingSink {
       guard let worker = placement.worker(of: command.peer) else { return }
       media.submit(command, worker: worker)
       if case .remove(let peer) = command { forget(peer, &deliveries) }
-    case .admission, .publish, .webhook, .ask, .history, .store, .measured: break
+    case .webhook(_, let event): backEnd?.webhooks?.send(event)
+    case .ask(let question, .authorize(let action, let from, let to)):
+      ask(question, action, from: from, to: to)
+    case .measured(let numbers): measurements.add(numbers)
+    case .admission, .publish, .ask, .history, .store: break
     }
+  }
+
+  private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID]) {
+    guard let backEnd else { return submit(.answer(question, allowed: [])) }
+    backEnd.ask(action, from: from, to: to) { self.submit(.answer(question, allowed: $0)) }
   }
 
   private func negotiate(_ negotiate: Negotiate, session: SessionID, id: String) {

@@ -11,7 +11,7 @@ package struct Pages: Sendable {
   private let demo: TokenAuthority?
   private let clock: WallClock
   private let isReady: @Sendable () -> Bool
-  private let metrics: @Sendable () -> String
+  private let metrics: @Sendable () async -> String
 
   /// How long a demo token is good; the page asks for a fresh one by itself.
   private static let demoTokenLifetime = Duration.seconds(3600)
@@ -19,7 +19,7 @@ package struct Pages: Sendable {
   /// - Parameter demo: mints tokens for just a name; nil without demo mode.
   package init(
     demo: TokenAuthority?, clock: WallClock, isReady: @escaping @Sendable () -> Bool,
-    metrics: @escaping @Sendable () -> String
+    metrics: @escaping @Sendable () async -> String
   ) throws(ConfigurationError) {
     files = try Self.webClient()
     self.demo = demo
@@ -39,8 +39,10 @@ package struct Pages: Sendable {
     return switch (request.method, request.path) {
     case ("GET", "/healthz"): HTTPResponse(text: "ok\n")
     case ("GET", "/readyz"):
-      isReady() ? HTTPResponse(text: "ready\n") : HTTPResponse(status: 503, text: "not every port is open yet\n")
-    case ("GET", "/metrics"): HTTPResponse(text: metrics())
+      isReady()
+        ? HTTPResponse(text: "ready\n")
+        : HTTPResponse(status: 503, text: "not every port is open yet, or the server is about to end\n")
+    case ("GET", "/metrics"): HTTPResponse(text: await metrics())
     case ("GET", let path):
       files[path == "/" ? "/index.html" : path] ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")

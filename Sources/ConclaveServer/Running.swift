@@ -18,6 +18,8 @@ package final class Running: Sendable {
   private let media: MediaPlane
   private let control: ControlPlane
   private let signaling: SignalingServer
+  private let backEnd: BackEnd?
+  private let isDraining = Late<Bool>()
 
   /// The ports that are really bound.
   package var stompPort: Int { signaling.stompPort }
@@ -31,6 +33,7 @@ package final class Running: Sendable {
     let clock = WallClock()
     let tokens: TokenAuthority
     (tokens, secretIsNew) = try await Self.tokens(configuration)
+    let turn = try configuration.turn.map(TURNCredentials.init)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
     // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
@@ -40,21 +43,37 @@ package final class Running: Sendable {
       lateControl.value?.submit(.media($0))
     }
     group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
+    var rules = configuration.calls
+    if let turn { rules.ice = { turn.ice(for: $0.user, now: clock.now()) } }
+    let measurements = Measurements()
+    do {
+      backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
+    } catch {
+      media.stop()
+      throw error
+    }
     control = ControlPlane(
       calls: Calls(
-        configuration: configuration.calls, digest: { Array(SHA256.hash(data: $0)) },
+        configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }),
-      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next()
+      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
+      backEnd: backEnd, measurements: measurements
     ) { lateSignaling.value?.deliver($0) }
     lateControl.set(control)
     let pages = try Pages(
-      demo: configuration.demo ? tokens : nil, clock: clock, isReady: { lateSignaling.value != nil },
-      metrics: { Metrics.text(media: media.statistics(), signaling: lateSignaling.value?.statistics) })
+      demo: configuration.demo ? tokens : nil, clock: clock,
+      isReady: { [isDraining] in lateSignaling.value != nil && isDraining.value == nil },
+      metrics: { [control, backEnd] in
+        Metrics.text(
+          media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
+          backEnd: backEnd, measured: measurements.values)
+      })
     do {
       signaling = try await SignalingServer.start(
         configuration.signaling, group: group, authenticator: BearerAuthenticator(tokens: tokens, clock: clock),
         sink: control, logger: logger, clock: { clock.now() }, pages: { await pages.respond(to: $0) })
     } catch {
+      await backEnd?.stop()
       media.stop()
       throw ConfigurationError("a port cannot be opened: \(error); is another server running? listen.* sets the ports")
     }
@@ -62,9 +81,20 @@ package final class Running: Sendable {
     lateSignaling.set(signaling)
   }
 
+  /// Takes no new calls, and waits until none is left, at most `seconds`.
+  package func drain(seconds: Int) async {
+    isDraining.set(true)
+    control.submit(.drain)
+    let end = ContinuousClock.now + .seconds(seconds)
+    while ContinuousClock.now < end, await control.counts.calls > 0 {
+      try? await Task.sleep(for: .milliseconds(200))
+    }
+  }
+
   /// Tells clients, closes the ports and ends the threads.
   package func stop() async {
     await signaling.stop()
+    await backEnd?.stop()
     media.stop()
     try? await group.shutdownGracefully()
   }
@@ -127,6 +157,9 @@ extension Configuration {
     var calls = Calls.Configuration()
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing
+    calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
+    calls.asksBackEnd = authorize != nil
+    calls.hasWebhooks = webhooks != nil
     return calls
   }
 

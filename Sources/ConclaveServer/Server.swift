@@ -14,7 +14,7 @@ package struct Server: Sendable {
     self.configuration = configuration
   }
 
-  /// Runs until SIGINT or SIGTERM.
+  /// Runs until SIGINT, or until SIGTERM and the end of the calls.
   /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
   package func run() async throws {
     var logger = Logger(label: "conclave") { StreamLogHandler.standardError(label: $0) }
@@ -23,17 +23,38 @@ package struct Server: Sendable {
     let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
     let running = try await Running(configuration, logger: logger)
     FileHandle.standardOutput.write(Data((running.greeting + "\n").utf8))
-    for await signal in signals {
-      logger.notice("ending", metadata: ["signal": "\(signal)"])
-      break
-    }
+    await waitForEnd(signals, running, logger)
     await running.stop()
+  }
+
+  private enum Step { case signal(UnixSignal), drained }
+
+  /// SIGTERM drains first; SIGINT, and any second signal, ends at once.
+  private func waitForEnd(_ signals: UnixSignalsSequence, _ running: Running, _ logger: Logger) async {
+    let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
+    let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
+    defer { watch.cancel() }
+    var drain: Task<Void, Never>?
+    defer { drain?.cancel() }
+    for await step in steps {
+      if case .signal(.sigterm) = step, drain == nil, configuration.drain > 0 {
+        logger.notice("draining", metadata: ["signal": "SIGTERM", "seconds": "\(configuration.drain)"])
+        drain = Task {
+          await running.drain(seconds: configuration.drain)
+          continuation.yield(.drained)
+        }
+        continue
+      }
+      if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
+      return
+    }
   }
 
   /// A token by the server's secret, good for `seconds`.
   /// - Throws: `ConfigurationError` for a bad id or time, or when there is no secret to sign with.
   package static func mintToken(
-    configuration: Configuration, user: String, device: String?, name: String?, service: Bool, seconds: Int
+    configuration: Configuration, user: String, device: String?, name: String?, roles: [String], scope: String?,
+    seconds: Int
   ) async throws -> String {
     let rule = "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -"
     guard let user = UserID(user) else { throw ConfigurationError("--user: \(rule)") }
@@ -45,6 +66,7 @@ package struct Server: Sendable {
     }
     let secret = try StateFolder(configuration.state).secret(file: configuration.auth.secretFile).secret
     return try await TokenAuthority(secret: secret).mint(
-      user: user, device: deviceID, name: name, service: service, expiresAt: WallClock().now() + .seconds(seconds))
+      user: user, device: deviceID, name: name, roles: roles, scope: scope,
+      expiresAt: WallClock().now() + .seconds(seconds))
   }
 }

@@ -69,18 +69,20 @@ package struct TokenAuthority: Sendable {
 
   /// A token for `user`, valid until `expiresAt`. Only with a shared secret.
   package func mint(
-    user: UserID, device: DeviceID?, name: String?, service: Bool = false, expiresAt: Timestamp
+    user: UserID, device: DeviceID?, name: String?, roles: [String] = [], scope: String? = nil, expiresAt: Timestamp
   ) async throws -> String {
     let expiry = Date(timeIntervalSince1970: Double(expiresAt.milliseconds) / 1000)
     return try await keys.sign(
       Payload(
         sub: .init(value: user.text), exp: .init(value: expiry), name: name, device: device?.text,
-        scope: service ? "service" : nil))
+        scope: scope, roles: roles.isEmpty ? nil : Roles(names: roles)))
   }
 
   /// The claim `roles`: names, or a single one. In another form it is another issuer's matter, and nobody is kept out for it.
   private struct Roles: Codable {
     var names: [String]
+
+    init(names: [String]) { self.names = names }
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()

@@ -12,7 +12,9 @@ package struct Claims: Sendable {
   package var roles: [String]
   package var expiresAt: Timestamp
 
-  package init(user: UserID, name: String?, device: DeviceID?, isService: Bool, roles: [String] = [], expiresAt: Timestamp) {
+  package init(
+    user: UserID, name: String?, device: DeviceID?, isService: Bool, roles: [String] = [], expiresAt: Timestamp
+  ) {
     self.user = user
     self.name = name
     self.device = device

@@ -57,12 +57,19 @@ struct Token: AsyncParsableCommand {
   @Option(help: "Valid for so many seconds.")
   var seconds = 86_400
 
-  @Flag(help: "For the app's back end (scope \"service\").")
+  @Option(help: "The roles that the user has, separated by commas.")
+  var roles: String?
+
+  @Option(help: "What the token is for, separated by blanks: \"service\" is the app's back end.")
+  var scope: String?
+
+  @Flag(help: "The same as --scope service.")
   var service = false
 
   func run() async throws {
     let token = try await Server.mintToken(
-      configuration: options.load(), user: user, device: device, name: name, service: service, seconds: seconds)
+      configuration: options.load(), user: user, device: device, name: name,
+      roles: roles?.split(separator: ",").map(String.init) ?? [], scope: service ? "service" : scope, seconds: seconds)
     print(token)
   }
 }

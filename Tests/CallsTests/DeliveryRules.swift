@@ -158,7 +158,7 @@ struct DeliveryRules {
         Identity(
           device: Device(user: UserID(unchecked: "s"), device: DeviceID(unchecked: "s")), name: nil, isService: true)))
     let reply = stage.request(SessionID(rawValue: 99)) {
-      .request(SessionID(rawValue: 99), id: $0, .leave(CallID(unchecked: "c")))
+      .request(SessionID(rawValue: 99), id: $0, .setPresence(SetPresence(state: .available)))
     }
     guard case .failed(let error)? = reply else { return #expect(Bool(false)) }
     #expect(error.code == .authForbidden)

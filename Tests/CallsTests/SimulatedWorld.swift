@@ -34,6 +34,7 @@ final class SimulatedWorld {
   var invariants = WorldInvariants()
   private(set) var disk = Disk()
   private var ids: SplitMix
+  var watchers = WatcherInvariants()
   private var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
@@ -64,11 +65,13 @@ final class SimulatedWorld {
   func run(steps: Int) -> String? {
     for _ in 0..<steps {
       step()
-      if let failure = invariants.failure { return describe(failure) }
+      if let failure { return describe(failure) }
     }
     heal()
-    return invariants.failure.map(describe)
+    return failure.map(describe)
   }
+
+  private var failure: String? { invariants.failure ?? watchers.failure }
 
   private func describe(_ failure: String) -> String {
     let lines = log.suffix(40).map { entry in
@@ -99,6 +102,8 @@ final class SimulatedWorld {
       configuration: Calls.Configuration(), digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
       restoring: disk.read(), now: now)
     invariants.checkRestored(calls, from: before)
+    // Watches went with their connections.
+    if watchers.failure == nil { watchers = WatcherInvariants() }
     handle(.timeout, nil)
   }
 
@@ -117,6 +122,7 @@ final class SimulatedWorld {
     case 6..<10: connect(place)
     case 10..<12: toggleSubscription(place)
     case 12..<20: mediaEvent()
+    case 24..<28: watch(place)
     case 20..<24: if let last = devices[place].lastJoin { ask(place, last.request) }
     default: randomRequest(place)
     }
@@ -184,10 +190,23 @@ final class SimulatedWorld {
         ? .subscribe(session, .events, devices[place].mode) : .unsubscribe(session, .events), place)
   }
 
+  private func watch(_ place: Int) {
+    guard let session = devices[place].session else { return }
+    let calls = calls.memberships[devices[place].device.user] ?? []
+    switch random.below(4) {
+    case 0: ask(place, .watchPresence(WatchPresence(users: someUsers())))
+    case 1: ask(place, .setPresence(SetPresence(state: random.chance(70) ? .available : .unavailable)))
+    default:
+      guard let call = calls.randomElement(using: &random) else { return }
+      handle(
+        random.chance(80) ? .subscribe(session, .call(call), .auto) : .unsubscribe(session, .call(call)), place)
+    }
+  }
+
   private func mediaEvent() {
-    guard
-      let (peer, place) = calls.peers.sorted(by: { $0.key.rawValue < $1.key.rawValue }).randomElement(using: &random)
-    else { return }
+    let peers = calls.peers.sorted { $0.key.rawValue < $1.key.rawValue }
+    // The last one often: that is who waits for media.
+    guard let (peer, place) = random.chance(30) ? peers.last : peers.randomElement(using: &random) else { return }
     switch random.below(10) {
     case 0..<5: handle(.media(.connected(peer)), nil)
     case 5..<7: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
@@ -218,14 +237,23 @@ final class SimulatedWorld {
     case 14: ask(place, .leave(call))
     case 15: if random.chance(30) { ask(place, .end(call)) }
     case 16: ask(place, .requestKey(call, RequestKey()))
-    case 17, 18: mute(place, call)
-    case 19, 20: ask(place, .transfer(call, join))
+    case 17...19: mute(place, joined(place) ?? call)
+    case 20: ask(place, .transfer(call, join))
     case 21: ask(place, .hold(call, Hold(held: random.chance(40))))
     case 22: ask(place, .link(call, MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20))))
     case 23: joinByLink(place, join)
     case 24...26: seldomRequest(place, call)
-    default: offer(place, call)
+    default: offer(place, joined(place) ?? call)
     }
+  }
+
+  /// A call that the device is in.
+  private func joined(_ place: Int) -> CallID? {
+    let device = devices[place].device
+    let inside = (calls.memberships[device.user] ?? []).filter {
+      (try? calls.calls[$0]?.participant(of: device)) != nil
+    }
+    return inside.randomElement(using: &random)
   }
 
   private func joinByLink(_ place: Int, _ join: Join) {
@@ -316,7 +344,7 @@ final class SimulatedWorld {
       let plan = agenda.indices.min { agenda[$0].due < agenda[$1].due }
       let planned = plan.map { agenda[$0].due } ?? end + .seconds(1)
       let deadline = calls.nextDeadline ?? end + .seconds(1)
-      guard min(planned, deadline) <= end, invariants.failure == nil else { break }
+      guard min(planned, deadline) <= end, failure == nil else { break }
       now = max(now, min(planned, deadline))
       if deadline <= planned {
         handle(.timeout, nil)
@@ -342,11 +370,13 @@ final class SimulatedWorld {
     disk.write(effects)
     if random.chance(3) { invariants.checkDisk(disk.contents, calls) }
     invariants.check(command, effects, calls, now: now, devices)
+    watchers.check(command, effects, calls, devices)
     for effect in effects {
       switch effect {
       case .event(let session, let delivery): react(to: delivery, on: session)
       case .close(let session, _): lose(session)
       case .reply(_, _, .ok(let body)): if let link = body as? Link { keep(link, of: command) }
+      case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
       default: break
       }
     }

@@ -83,16 +83,37 @@ final class Stage {
   }
 
   /// A connection of a device, subscribed to its events; registers keys first unless told not to.
-  func connect(_ user: String, _ device: String = "phone", keys: Bool = true, mode: AckMode = .auto) -> Client {
+  func connect(
+    _ user: String, _ device: String = "phone", keys: Bool = true, mode: AckMode = .auto, roles: [String] = []
+  ) -> Client {
     lastSession += 1
     let client = Client(
       stage: self, session: SessionID(rawValue: lastSession),
       device: Device(user: UserID(unchecked: user), device: DeviceID(unchecked: device)))
-    handle(.connect(client.session, Identity(device: client.device, name: user)))
+    handle(.connect(client.session, Identity(device: client.device, name: user, roles: roles)))
     if keys { _ = client.ask(.registerDevice(RegisterDevice(name: nil, keys: client.keys))) }
     handle(.subscribe(client.session, .replies, .auto))
     handle(.subscribe(client.session, .events, mode))
     return client
+  }
+
+  /// The app's back end.
+  func connectService(_ name: String = "backend") -> Client {
+    lastSession += 1
+    let client = Client(
+      stage: self, session: SessionID(rawValue: lastSession),
+      device: Device(user: UserID(unchecked: name), device: DeviceID(unchecked: "host")))
+    handle(
+      .connect(client.session, Identity(device: client.device, name: nil, isService: true, canRegister: false)))
+    return client
+  }
+
+  /// The reply to a request whose id the test has made.
+  func reply(_ id: String) -> Reply? { replies.removeValue(forKey: id) }
+
+  func takeOthers() -> [Calls.Effect] {
+    defer { others = [] }
+    return others
   }
 
   func request(_ session: SessionID, _ make: (String) -> Calls.Command) -> Reply? {
@@ -190,6 +211,31 @@ struct Client {
     try #require(try state(call).members.first { $0.user.text == user }).participants.map(\.participant)
   }
 
+  /// The refusal; nil when the client may read the topic.
+  func subscribe(_ channel: Channel) -> String? {
+    stage.handle(.subscribe(session, channel, .auto))
+    let admissions: [String?] = stage.others.compactMap {
+      if case .admission(session, channel, let refusal) = $0 { .some(refusal) } else { nil }
+    }
+    return admissions.last ?? "no admission"
+  }
+
+  /// What came by topics since all was taken last.
+  func published(_ channel: Channel) -> [EventBody] {
+    stage.others.compactMap {
+      if case .publish(session, channel, _, let event) = $0 { event.body } else { nil }
+    }
+  }
+
+  func watch(_ users: String...) throws -> [String: PresenceState.State] {
+    let list: PresenceList = try get(.watchPresence(WatchPresence(users: users.map { UserID(unchecked: $0) })))
+    return Dictionary(uniqueKeysWithValues: list.users.map { ($0.user.text, $0.state) })
+  }
+
+  func set(_ state: SetPresence.State, role: String? = nil) -> RequestError.Code? {
+    code(.setPresence(SetPresence(state: state, role: role)))
+  }
+
   func state(_ call: CallID) throws -> CallState { try get(.state(call)) }
 
   func phase(of user: String, in call: CallID) throws -> MemberPhase? {
@@ -238,6 +284,9 @@ extension [EventBody] {
   var envelopes: [Envelope] { compactMap { if case .envelope(let envelope) = $0 { envelope } else { nil } } }
   var switches: [UInt32] { compactMap { if case .switchKeys(let keys) = $0 { keys.epoch } else { nil } } }
   var keyRequests: [KeyRequest] { compactMap { if case .keyRequest(let request) = $0 { request } else { nil } } }
+  var presences: [String] {
+    compactMap { if case .presence(let state) = $0 { "\(state.user.text) \(state.state.rawValue)" } else { nil } }
+  }
   var ended: Ended? { compactMap { if case .ended(let ended) = $0 { ended } else { nil } }.first }
   func contains(_ name: EventName) -> Bool { contains { $0.name == name } }
 }

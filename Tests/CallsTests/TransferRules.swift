@@ -104,6 +104,20 @@ struct TransferRules {
     #expect(try alice.participants(of: "bob", in: call) == [4])
   }
 
+  @Test func anEpochThatBeginsWithItHasTheThirdOnItsList() throws {
+    let second = stage.connect("bob", "second", mode: .individual)
+    try second.transfer(call, join: 3)
+    stage.advance(.milliseconds(100))
+    _ = try alice.handOut(call, 2, to: [phone, second])
+    try phone.rejoin(call, join: 4)
+    stage.advance(.milliseconds(150))
+    // Only the second had not opened its envelope: the switch, and what waits for it, come at once.
+    try tablet.transfer(call, join: 5)
+    let list: KeyList = try tablet.get(.listKeys(call))
+    #expect(list.epoch == 3 && list.list.map(\.device.text) == ["phone", "phone", "tablet"])
+    #expect(tablet.names().contains(.keysRotate))
+  }
+
   @Test func theNewDeviceMayRejoinWhileItArrives() throws {
     try tablet.transfer(call)
     stage.advance(.seconds(15))

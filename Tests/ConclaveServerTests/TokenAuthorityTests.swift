@@ -32,6 +32,16 @@ private struct Payload: JWTPayload {
   await #expect(throws: TokenAuthority.Refusal.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
 }
 
+@Test func aTokenNamesRolesAndScope() async throws {
+  let tokens = await TokenAuthority(secret: secret)
+  let user = try #require(UserID("alice"))
+  let token = try await tokens.mint(
+    user: user, device: nil, name: nil, roles: ["nurse", "interpreter"], scope: "read service",
+    expiresAt: now + .seconds(5))
+  let claims = try await tokens.verify(token, now: now)
+  #expect(claims.roles == ["nurse", "interpreter"] && claims.isService)
+}
+
 @Test func anotherSecretsTokenIsRefused() async throws {
   let user = try #require(UserID("alice"))
   let token = try await TokenAuthority(secret: secret + "!").mint(

@@ -34,9 +34,9 @@ def wait_for(condition, seconds, what):
 
 
 class Server:
-    """`conclave serve --demo` in a process of its own."""
+    """`conclave serve --demo` in a process of its own; `more` are members of its configuration."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, **more):
         self.folder = folder
         self.stomp_port, self.http_port = free_port(), free_port()
         self.media_port = free_port(socket.SOCK_DGRAM)
@@ -47,6 +47,9 @@ class Server:
                     "state": str(folder / "state"),
                     "listen": {"stomp": self.stomp_port, "http": self.http_port},
                     "media": {"port": self.media_port, "workers": 1},
+                    # A test that left a call running does not make the end wait.
+                    "drain": 0,
+                    **more,
                 }
             )
         )
