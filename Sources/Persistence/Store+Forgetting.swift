@@ -38,8 +38,9 @@ extension Database {
     let name = user.text
     for table in ["device", "mailbox", "number"] { try run("DELETE FROM \(table) WHERE user = ?", [name]) }
     let theirs = "call IN (SELECT call FROM endedUser WHERE user = ?)"
-    try run(
-      "DELETE FROM ended WHERE \(theirs) AND json_extract(CAST(record AS TEXT), '$.starter.user') = ?", [name, name])
+    let started = "FROM ended WHERE \(theirs) AND json_extract(CAST(record AS TEXT), '$.starter.user') = ?"
+    try run("DELETE FROM number WHERE call IN (SELECT call \(started))", [name, name])
+    try run("DELETE \(started)", [name, name])
     // Replies hold the members' names.
     try run("UPDATE ended SET record = json_remove(CAST(record AS TEXT), '$.reply') WHERE \(theirs)", [name])
     try run("DELETE FROM endedUser WHERE user = ?", [name])

@@ -8,6 +8,8 @@ package import MediaModel
 extension Store {
   /// Ended calls are remembered for so long (protocol section 6, `report`).
   static let endedTime = Duration.seconds(86_400)
+  /// Of very many only the last.
+  fileprivate static let maximumEnded = 4_096
 
   /// What the last run left; counts this start. Calls that ended too long ago are not among it.
   package func load(now: Timestamp) throws(StoreError) -> Stored {
@@ -20,9 +22,8 @@ extension Store {
         stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
       }
       stored.ended = try db.ended(since: now - Store.endedTime)
-      for row in try Row.fetchAll(db, sql: "SELECT user, device, call, number FROM number") {
-        guard let call = CallID(row["call"] as String) else { continue }
-        stored.numbers[call, default: [:]][row["number"]] = try device(row)
+      for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
+        stored.numbers[call] = try db.numbers(of: call)
       }
       return stored
     }
@@ -59,8 +60,12 @@ extension Database {
 
   fileprivate func ended(since time: Timestamp) throws -> [StoredEnd] {
     let ends = try records(
-      StoredEnd.self, "SELECT record FROM ended WHERE endedAt > \(time.milliseconds) ORDER BY endedAt, call")
-    return try ends.map { end in
+      StoredEnd.self,
+      """
+      SELECT record FROM ended WHERE endedAt > \(time.milliseconds)
+      ORDER BY endedAt DESC, call LIMIT \(Store.maximumEnded)
+      """)
+    return try ends.reversed().map { end in
       var end = end
       end.users = try String.fetchAll(
         self, sql: "SELECT user FROM endedUser WHERE call = ?", arguments: [end.call.text]
@@ -68,6 +73,17 @@ extension Database {
       .compactMap { UserID($0) }
       return end
     }
+  }
+}
+
+extension Database {
+  fileprivate func numbers(of call: CallID) throws -> [ParticipantNumber: Device] {
+    var numbers: [ParticipantNumber: Device] = [:]
+    let sql = "SELECT user, device, number FROM number WHERE call = ?"
+    for row in try Row.fetchAll(cachedStatement(sql: sql), arguments: [call.text]) {
+      numbers[row["number"]] = try device(row)
+    }
+    return numbers
   }
 }
 
