@@ -32,17 +32,12 @@ extension Call {
 
   /// The user is forgotten: its part in the call is over.
   mutating func dismiss(_ user: UserID, now: Timestamp, out: inout Outputs) {
-    switch member(user)?.phase {
-    case .joined, .disconnected:
-      // The arriving one of a transfer first, so that the other does not hand over to it.
-      for participant in member(user)?.participants.reversed() ?? [] {
-        go(participant.device, .left, now: now, out: &out)
-      }
-    case .ringing:
-      cancelRings(of: [user], by: nil, out: &out)
-      settle(now: now, out: &out)
-    case .left, .declined, .missed, .cancelled, nil: break
-    }
+    guard let member = member(user) else { return }
+    // Of a transfer that is under way the first takes only itself away.
+    for participant in member.participants { go(participant.device, .left, now: now, out: &out) }
+    guard member.isRinging else { return }
+    cancelRings(of: [user], by: nil, out: &out)
+    settle(now: now, out: &out)
   }
 
   mutating func handleTimeout(_ timer: CallTimer, now: Timestamp, out: inout Outputs) {

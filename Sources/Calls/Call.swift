@@ -138,6 +138,18 @@ struct Call {
     if member.isPresent { presentCount += n }
   }
 
+  /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
+  var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
+
+  /// Called from `carryOut` of the ring: somebody was told to wake these devices.
+  mutating func push(_ user: UserID, devices: [DeviceID]) -> PushRing? {
+    guard let place = places[user], case .ringing(var ringing) = members[place].phase else { return nil }
+    ringing.isPushed = true
+    journal.touched.insert(user)
+    members[place].phase = .ringing(ringing)
+    return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
+  }
+
   /// A transfer begins, or is over. Of a joined member.
   mutating func setArriving(_ participant: Participant?, of user: UserID) {
     journal.touched.insert(user)
@@ -163,18 +175,6 @@ struct Call {
       participant.number == number, member(device.user)?.isJoined == true
     else { return nil }
     return participant
-  }
-
-  /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
-  var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
-
-  /// Called from `carryOut` of the ring: somebody was told to wake these devices.
-  mutating func push(_ user: UserID, devices: [DeviceID]) -> PushRing? {
-    guard let place = places[user], case .ringing(var ringing) = members[place].phase else { return nil }
-    ringing.isPushed = true
-    journal.touched.insert(user)
-    members[place].phase = .ringing(ringing)
-    return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
   }
 
   mutating func nextNumber() -> ParticipantNumber {

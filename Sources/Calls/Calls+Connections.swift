@@ -44,11 +44,15 @@ extension Calls {
     guard let device = directory.disconnect(session) else { return }
     directory[device]?.mailbox.goAway(now: now)
     watch(device)
-    if !directory.isConnected(device.user) {
-      presence.depart(device.user, now: now)
-      presence.touch(device.user)
-    }
+    notePresence(of: device.user)
     setSignaling(of: device, isUp: false)
+  }
+
+  /// A connection of the user ended; perhaps it was the last.
+  mutating func notePresence(of user: UserID) {
+    guard !directory.isConnected(user) else { return }
+    presence.depart(user, now: now)
+    presence.touch(user)
   }
 
   private mutating func setSignaling(of device: Device, isUp: Bool) {

@@ -25,7 +25,8 @@ extension Calls {
       initiator: joiner.keys.map {
         Seat(number: 1, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)
       },
-      ringing: envelopes.compactMap { ringEntry(of: $0.to) }, envelopes: envelopes,
+      // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
+      ringing: (request.envelopes ?? []).compactMap { ringEntry(of: $0.to) }, envelopes: envelopes,
       rotationTime: rules.rotationTime, digest: digest, now: now, out: &out)
     var call = Call(
       id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,

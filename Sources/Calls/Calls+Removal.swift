@@ -24,6 +24,7 @@ extension Calls {
     if let session = directory[device]?.connection?.session {
       drop(session)
       _ = directory.disconnect(session)
+      notePresence(of: device.user)
       effects.append(.close(session, reason: "this device was removed"))
       if !directory.isConnected(device.user) {
         presence.depart(device.user, now: now)

@@ -69,7 +69,9 @@ extension Calls {
       }
     case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
     case .hold(let id, let body): return try hold(id, body, device)
-    case .link(let id, let body): return try link(id, body, device.user)
+    case .link(let id, let body):
+      try checkRole(identity)
+      return try link(id, body, device.user)
     case .removeDevice(let body): return try checkRemoval(body, by: device.user)
     case .report(let id, let body): return try report(id, body, device)
     case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys: return try performInside(request, device)

@@ -81,10 +81,6 @@ extension Calls {
     if configuration.hasWebhooks { effects.append(.webhook(channel, message.event)) }
   }
 
-  mutating func tellService(_ channel: Channel, _ event: EventMessage) {
-    tellService(channel, Message(id: Message.unshared, event: event))
-  }
-
   /// `push.ring`: for devices of these callees that have to be woken.
   mutating func push(to users: [UserID], of id: CallID) {
     guard isHeard(.servicePush) else { return }

@@ -108,7 +108,7 @@ actor ControlPlane: SignalingSink {
 
   private func perform(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
     switch effect {
-    case .reply, .event, .close:
+    case .reply, .event, .close, .admission, .publish:
       if let delivery = Delivery(effect) { deliveries.append(delivery) }
     case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session: session, id: id)
     case .media(let command):
@@ -126,7 +126,6 @@ actor ControlPlane: SignalingSink {
         self.loop.execute { self.assumeIsolated { $0.deliver([.reply(session, id: id, reply)]) } }
       }
     case .store: break
-    case .admission, .publish: break
     }
   }
 

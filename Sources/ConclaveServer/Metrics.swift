@@ -68,6 +68,8 @@ extension Metrics.Page {
     counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
     counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)
     counter("conclave_signaling_requests_total", "Requests handled.", signaling.requests)
+    counter("conclave_signaling_messages_total", "An app's own messages taken.", signaling.messages)
+    counter("conclave_signaling_deliveries_total", "An app's own messages written.", signaling.deliveries)
     counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
     counter(
       "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",

@@ -196,6 +196,7 @@ extension Configuration {
     signaling.serverName = "conclave/\(Server.version)"
     signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
     signaling.maximumConnections = limits.connections
+    signaling.destinations = destinations
     signaling.headers = limits.headers
     signaling.headerLine = limits.headerLine
     signaling.requestBody = limits.body

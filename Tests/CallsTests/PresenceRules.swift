@@ -207,5 +207,6 @@ struct PresenceRules {
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
     #expect(bob.code(.invite(call, Invite(callees: [UserID(unchecked: "dave")]))) == .roleNotAllowed)
+    #expect(bob.code(.link(call, MakeLink())) == .roleNotAllowed)
   }
 }

@@ -13,6 +13,7 @@ struct KeyWorld {
     var cipher = FrameCipher()
     var entry: ListEntry
     var refusals: [KeyRefusal] = []
+    var warnings: [KeyWarning] = []
     var code: String?
     var acknowledged: [UInt64: Bool] = [:]
     /// `keys/request`s and `keys/list`s that it sent.
@@ -52,7 +53,7 @@ struct KeyWorld {
     join(name)
     list = [members[name]!.entry]
     epoch = 1
-    perform(members[name]!.agreement.start(as: 1, now: now, using: &generator), of: name)
+    perform(members[name]!.agreement.start(Self.call, as: 1, now: now, using: &generator), of: name)
   }
 
   /// What `keys.rotate` says to `name` when the next list is that of `names`.
@@ -131,6 +132,7 @@ struct KeyWorld {
         members[name]!.isSending = false
       case .retire(let epoch): members[name]!.cipher.retire(epoch)
       case .pin: break
+      case .warn(let warning): members[name]!.warnings.append(warning)
       case .code(let code): members[name]!.code = code
       case .refused(let refusal): members[name]!.refusals.append(refusal)
       }
@@ -157,23 +159,11 @@ struct KeyWorld {
   }
 
   func seal(_ text: String, from name: String, track: UInt8 = 1) throws -> [UInt8] {
-    var output = [UInt8](repeating: 0, count: text.utf8.count + FrameCipher.maximumOverhead)
-    let count = try output.withUnsafeMutableBytes { output in
-      try Array(text.utf8).withUnsafeBytes {
-        try members[name]!.cipher.encrypt(
-          $0, track: track, metadata: UnsafeRawBufferPointer(start: nil, count: 0), into: output)
-      }
-    }
-    return Array(output.prefix(count))
+    try members[name]!.cipher.seal(Array(text.utf8), track: track)
   }
 
   func open(_ frame: [UInt8], as name: String) throws -> (String, FrameCipher.Opened) {
-    var output = [UInt8](repeating: 0, count: frame.count)
-    let opened = try output.withUnsafeMutableBytes { output in
-      try frame.withUnsafeBytes {
-        try members[name]!.cipher.decrypt($0, metadata: UnsafeRawBufferPointer(start: nil, count: 0), into: output)
-      }
-    }
-    return (String(decoding: output.prefix(opened.byteCount), as: UTF8.self), opened)
+    let (bytes, opened) = try members[name]!.cipher.open(frame)
+    return (String(decoding: bytes, as: UTF8.self), opened)
   }
 }

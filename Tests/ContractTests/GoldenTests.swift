@@ -30,7 +30,8 @@ struct GoldenTests {
 
   private func checkReplies(note: (Any) -> Void) throws {
     let types: [String: any Codable.Type] = [
-      "joined": Joined.self, "results": InviteResults.self, "registered": Registered.self, "devices": Devices.self,
+      "joined": Joined.self, "started": StartedCall.self, "results": InviteResults.self,
+      "registered": Registered.self, "devices": Devices.self,
       "state": CallState.self, "calls": CallList.self, "link": Link.self, "media": MediaAnswer.self,
       "keys": KeysDelivered.self, "keyList": KeyList.self, "presence": PresenceList.self, "history": HistoryList.self,
       "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,

@@ -1,1 +1,165 @@
-import Testing
+import Contract
+import Crypto
+import MediaModel
+
+@testable import Calls
+@testable import ConclaveClient
+
+/// Devices with real keys and real SFrame, and the real `Calls` value as their server, in virtual time. Signaling has a delay with jitter for each device, in
+/// order; media is quick. What a test asks of it is checked at each frame: see `Audit`.
+final class World {
+  /// Milliseconds of virtual time.
+  private(set) var now: Int64 = 0
+  var random: SplitMix
+  var calls: Calls
+  var devices: [SimDevice] = []
+  let audit = Audit()
+  /// What a lying server makes of an event for a device; nil: it keeps it back.
+  var lie: ((EventMessage, Device) -> EventMessage?)?
+  /// What a lying server makes of a request before it heeds it.
+  var alter: ((Request, Device) -> Request)?
+  /// Media of a frame takes so long.
+  var mediaDelay = 20...60
+
+  private var agenda = Agenda()
+  private var sessions: [SessionID: SimDevice] = [:]
+  private var lastSession: UInt64 = 0
+  private var timeoutAt: Int64 = .max
+  private static let frameInterval: Int64 = 40
+  private static let beginning: Int64 = 1_790_000_000_000
+
+  init(seed: UInt64) {
+    random = SplitMix(state: seed)
+    var ids = SplitMix(state: ~seed)
+    calls = Calls(configuration: Calls.Configuration(), digest: { Array(SHA256.hash(data: $0)) }) { ids.next() }
+    tickMedia()
+  }
+
+  var timestamp: Timestamp { Timestamp(milliseconds: Self.beginning + now) }
+  var instant: Instant { Instant(nanoseconds: UInt64(now + 1_000) * 1_000_000) }
+
+  /// Adds a device, connected and registered once the world has run a little.
+  @discardableResult
+  func add(_ user: String, _ device: String = "phone", delay: ClosedRange<Int> = 10...50, response: Int? = 20) -> SimDevice {
+    let device = SimDevice(user, device, in: self, delay: delay, response: response)
+    devices.append(device)
+    device.connect()
+    return device
+  }
+
+  func device(_ address: Device) -> SimDevice? { devices.first { $0.address == address } }
+
+  // MARK: time
+
+  func at(_ delay: Int64, _ action: @escaping () -> Void) { agenda.add(at: now + max(0, delay), action) }
+
+  func run(_ milliseconds: Int64) {
+    let end = now + milliseconds
+    while let next = agenda.nextTime, next <= end {
+      now = max(now, next)
+      agenda.popFirst()()
+    }
+    now = end
+  }
+
+  /// Runs until it holds; returns the milliseconds it took, nil after `limit`.
+  func run(until condition: () -> Bool, limit: Int64) -> Int64? {
+    let start = now
+    while !condition() {
+      guard now - start < limit else { return nil }
+      run(10)
+    }
+    return now - start
+  }
+
+  // MARK: the server
+
+  func newSession(for device: SimDevice) -> SessionID {
+    lastSession += 1
+    let session = SessionID(rawValue: lastSession)
+    sessions[session] = device
+    return session
+  }
+
+  func serve(_ command: Calls.Command) {
+    var command = command
+    if case .request(let session, let id, let request) = command, let alter, let device = sessions[session] {
+      command = .request(session, id: id, alter(request, device.address))
+    }
+    for effect in calls.handle(command, now: timestamp) {
+      switch effect {
+      case .reply(let session, let id, let reply): sessions[session]?.sendDown(session) { $0.receive(reply, to: id) }
+      case .event(let session, let delivery): deliver(delivery, session)
+      case .close(let session, _): sessions[session]?.lose(session)
+      default: break
+      }
+    }
+    for (id, call) in calls.calls { audit.note(call.epochs.newest.list, epoch: call.epochs.newest.number, of: id) }
+    watchTheClock()
+  }
+
+  private func deliver(_ delivery: EventDelivery, _ session: SessionID) {
+    guard let device = sessions[session] else { return }
+    guard let lie else { return device.sendDown(session) { $0.receive(delivery.message, delivery.seq) } }
+    guard let message = lie(delivery.message, device.address) else { return }
+    device.sendDown(session) { $0.receive(message, delivery.seq) }
+  }
+
+  private func watchTheClock() {
+    guard let next = calls.nextDeadline?.milliseconds, next - Self.beginning < timeoutAt else { return }
+    let due = max(next - Self.beginning, now)
+    timeoutAt = due
+    agenda.add(at: due) { [unowned self] in
+      guard timeoutAt == due else { return }
+      timeoutAt = .max
+      serve(.timeout)
+    }
+  }
+
+  /// The media of a device that has joined flows, or does not.
+  func setMedia(_ isUp: Bool, of device: SimDevice, in call: CallID) {
+    guard let participant = calls.calls[call]?.member(device.address.user)?.participant,
+      participant.device == device.address
+    else { return }
+    serve(.media(isUp ? .connected(participant.peer) : .disconnected(participant.peer, silence: .zero)))
+  }
+
+  // MARK: media
+
+  private func tickMedia() {
+    at(Self.frameInterval) { [unowned self] in
+      for stay in devices.compactMap(\.stay) { if let frame = stay.makeFrame(audit) { forward(frame, from: stay) } }
+      tickMedia()
+    }
+  }
+
+  /// Everybody gets every frame of the call, and may try what keys it has: also who has left.
+  private func forward(_ frame: Sent, from sender: Stay) {
+    audit.sent(frame)
+    for device in devices where device !== sender.device {
+      for stay in device.stays where stay.call == frame.call {
+        let delay = mediaDelay.lowerBound + random.below(mediaDelay.count)
+        at(Int64(delay)) { [unowned self] in stay.open(frame, audit) }
+      }
+    }
+  }
+
+  // MARK: questions
+
+  /// The devices that have joined, as the server sees it.
+  func joined(_ call: CallID) -> [SimDevice] {
+    (calls.calls[call]?.members ?? []).compactMap { member in
+      member.isJoined ? member.participant.flatMap { device($0.device) } : nil
+    }
+  }
+
+  /// Whether all who have joined send under the newest key, and show the same code.
+  func hasConverged(_ call: CallID) -> Bool {
+    guard let epochs = calls.calls[call]?.epochs, epochs.current == epochs.newest.number, epochs.pending == nil else {
+      return false
+    }
+    let stays = joined(call).map(\.stay)
+    return Set(stays.map { $0?.keys.code }).count <= 1
+      && stays.allSatisfy { $0?.call == call && $0?.cipher.sendingEpoch == epochs.current }
+  }
+}

@@ -124,6 +124,14 @@ def server(tmp_path_factory, artifacts):
     assert running.process.returncode == 0, "the server did not end cleanly on SIGTERM"
 
 
+@pytest.fixture(scope="session")
+def app_server(tmp_path_factory):
+    """A server whose configuration opens destinations for an app's own messages."""
+    running = Server(tmp_path_factory.mktemp("app-server"), destinations=["/topic/", "/queue/", "/exchange/"])
+    yield running
+    running.stop()
+
+
 @pytest.fixture
 def connect(server):
     """Connects stomp.py clients: connect("alice", "laptop")."""
@@ -153,13 +161,13 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts):
-        tabs.append(Tab(url, name, scripts))
+    def sign_in(name, *scripts, **options):
+        tabs.append(Tab(url, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in
     with open(artifacts / f"{request.node.name}.log", "w") as log:
-        for tab in tabs:
+        for tab in (tab for tab in tabs if not tab.is_closed):
             log.write(tab.log + "\n")
             tab.screenshot(artifacts / f"{request.node.name}-{tab.user}.png")
             tab.close()

@@ -120,7 +120,8 @@ final class Participant: Sendable {
         switch update {
         case .keyChanged: moments.withLock { $0.keyed = $0.keyed ?? MonotonicClock.now() }
         case .warning(let refusal): fail("refused in key agreement: \(refusal)")
-        case .lost: fail("the server has given it up")
+        case .keyWarning(let warning): fail("warned of a key: \(warning.problem)")
+        case .rejoining: fail("the server has given it up")
         default: break
         }
       }

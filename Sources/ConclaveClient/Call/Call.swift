@@ -5,10 +5,6 @@ import MediaModel
 public final class Call: Sendable {
   /// The call's id.
   public let id: String
-  /// This device's number in the call.
-  public let participant: UInt32
-  /// TURN servers for the PeerConnection.
-  public let iceServers: [ICEServer]
   /// Encrypts and decrypts the call's frames.
   public let cipher: FrameCipher
   /// What happens in the call, to be read by one task.
@@ -25,19 +21,23 @@ public final class Call: Sendable {
   }
 
   let callID: CallID
-  private let client: CallClient
+  let client: CallClient
+  private let seat: Seat
 
-  init(_ joined: Joined, cipher: FrameCipher, updates: AsyncStream<CallUpdate>, client: CallClient) {
-    callID = joined.call.id
-    id = joined.call.id.text
-    participant = joined.participant
-    iceServers = joined.ice.servers.map {
-      ICEServer(urls: $0.urls, username: $0.username, credential: $0.credential)
-    }
+  init(_ id: CallID, seat: Seat, cipher: FrameCipher, updates: AsyncStream<CallUpdate>, client: CallClient) {
+    callID = id
+    self.id = id.text
+    self.seat = seat
     self.cipher = cipher
     self.updates = updates
     self.client = client
   }
+
+  /// This device's number in the call; another one after each `CallUpdate.rejoined`.
+  public var participant: UInt32 { seat.now.participant }
+
+  /// TURN servers for the PeerConnection.
+  public var iceServers: [ICEServer] { seat.now.iceServers }
 
   /// How the call stands now; nil when it is over for this device.
   public var snapshot: CallSnapshot? { get async { await client.snapshot(callID) } }
@@ -45,25 +45,13 @@ public final class Call: Sendable {
   /// The 40 digits to compare by voice; nil before the first key.
   public var code: String? { get async { await client.code(callID) } }
 
-  /// Sends an SDP offer, the first or a later one, and returns the answer.
-  public func offer(_ sdp: String, tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
-    try await client.offer(callID, sdp, tracks)
-  }
+  /// Every device that may hold the key in use, as the call code counts them: show them all.
+  public var devices: [PinnedDevice] { get async { await client.listed(callID) } }
 
-  /// Mutes or unmutes one of this device's tracks: the server tells all, and forwards nothing of a muted one.
-  public func setMuted(_ muted: Bool, track: String) async throws(SignalingError) {
-    guard let track = TrackID(track) else { throw .invalidIdentifier }
-    try await client.perform(.track(callID, track, ChangeTrack(muted: muted)))
-  }
-
-  /// Rings more users; returns what became of each: `ringing`, `offline`, `busy`, `no-keys` and so on.
-  public func invite(_ users: [String]) async throws(SignalingError) -> [String: String] {
-    try await client.invite(callID, users)
-  }
-
-  /// Stops the ringing of these users, or of all.
-  public func cancel(_ users: [String]? = nil) async throws(SignalingError) {
-    try await client.perform(.cancel(callID, Cancel(callees: try users.map(CallClient.identifiers))))
+  /// Takes the keys that a device has now for its own, after a person has looked at them.
+  public func trust(_ warning: KeyWarning) async {
+    await client.trust(
+      PinnedDevice(user: warning.user, device: warning.device, fingerprint: warning.fingerprint, isVerified: true))
   }
 
   /// Leaves; the call goes on for the others. The keys are forgotten even when the server cannot be told.

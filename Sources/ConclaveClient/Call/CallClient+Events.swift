@@ -5,24 +5,29 @@ import MediaModel
 extension CallClient {
   /// At most so many events are kept for a call whose join is still being answered.
   private static let earlyLimit = 256
+  /// Rings whose key is kept.
+  private static let maximumRings = 32
 
   func receive(_ delivery: EventDelivery) {
-    guard let id = delivery.message.call else { return acknowledge(delivery) }
+    if delivery.followsGap { for id in calls.keys { catchUp(id) } }
+    guard let id = delivery.message.call else {
+      if case .presence(let state) = delivery.message.body { eventSink.yield(.presence(Presence(state))) }
+      return acknowledge(delivery)
+    }
     announceRing(delivery.message.body, of: id)
     route(delivery, to: id)
   }
 
   /// Hands an event to its call.
   func route(_ delivery: EventDelivery, to id: CallID) {
-    guard calls[id] != nil else {
-      if joining > 0, early[id, default: []].count < Self.earlyLimit {
+    guard let call = calls[id], !call.recovery.isRejoining else {
+      if joining > 0 || calls[id] != nil, early[id, default: []].count < Self.earlyLimit {
         early[id, default: []].append(delivery)
       } else {
         acknowledge(delivery)
       }
       return
     }
-    if delivery.followsGap { catchUp(id) }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
@@ -34,26 +39,33 @@ extension CallClient {
 
   /// No join is awaited any more: what was kept belongs to calls that this device is not in.
   func dropEarly() {
-    for deliveries in early.values { for delivery in deliveries { acknowledge(delivery) } }
-    early = [:]
+    for (id, deliveries) in early where calls[id]?.recovery.isRejoining != true {
+      for delivery in deliveries { acknowledge(delivery) }
+      early[id] = nil
+    }
   }
 
-  private func acknowledge(_ delivery: EventDelivery, accepted: Bool = true) {
+  func acknowledge(_ delivery: EventDelivery, accepted: Bool = true) {
     Task { await connection.acknowledge(delivery, accepted: accepted) }
   }
 
   /// Asks for what lost events would have said.
   private func catchUp(_ id: CallID) {
     run(.listKeys(id), of: id)
-    Task {
-      guard let state = try? await connection.request(.state(id), reply: CallState.self) else { return }
-      apply(.state(state), to: id)
-    }
+    askState(of: id)
   }
 
   private func announceRing(_ body: EventBody, of id: CallID) {
     switch body {
+    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended: rings[id] = nil
+    default: break
+    }
+    switch body {
     case .ring(let ring):
+      if ring.envelope != nil, rings.count < Self.maximumRings {
+        rings[id] = ring
+        Task { await learnDevices(of: ring) }
+      }
       eventSink.yield(
         .ring(
           IncomingCall(
@@ -69,30 +81,44 @@ extension CallClient {
     }
   }
 
-  private func apply(_ body: EventBody, to id: CallID) {
+  func apply(_ body: EventBody, to id: CallID) {
     guard let change = calls[id]?.session.handle(body), let call = calls[id] else { return }
     switch change {
-    case .none: break
-    case .members, .speakers: call.updates.yield(.changed(CallSnapshot(call.session)))
+    case .none, .lost: break
+    case .members, .speakers: call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
     case .slots:
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
     case .need: call.updates.yield(.need(audio: call.session.need?.audio ?? 0, video: call.session.need?.video ?? 0))
-    case .lost: call.updates.yield(.lost)
-    case .ended:
-      call.updates.yield(.ended(reason: call.session.ended?.reason.rawValue ?? ""))
-      return forget(id)
+    case .gone(let cause): return end(id, reason: cause.rawValue)
+    case .ended: return end(id, reason: call.session.ended?.reason.rawValue ?? "")
     }
     switch body {
     case .rotate(let rotation): feed(.rotate(rotation), to: id)
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: id)
     case .keyRequest(let request): feed(.keyRequest(request), to: id)
-    case .state(let state) where change != .lost: feed(.state(epoch: state.epoch), to: id)
+    case .state(let state):
+      feed(.seated(state.seats), to: id)
+      if change != .lost { feed(.state(epoch: state.epoch), to: id) }
+      recover(id, .state(call.session.seat))
+    case .member(let change):
+      feed(.seated(change.member.seats), to: id)
+      if call.session.isOwn(change.member) { recover(id, .seat(call.session.seat)) }
+    case .devicesChanged(let change): examineDevices(of: change.user, id)
+    case .message(let message): receive(message: message.body.bytes, of: id)
+    case .quality(let quality): call.updates.yield(.quality(level: quality.level, bitrate: quality.bitrate))
     default: break
     }
   }
 
-  private func feed(_ input: KeyInput, to id: CallID) {
+  /// The call is over for this device.
+  func end(_ id: CallID, reason: String) {
+    calls[id]?.updates.yield(.ended(reason: reason))
+    forget(id)
+  }
+
+  func feed(_ input: KeyInput, to id: CallID) {
     var generator = SystemRandomNumberGenerator()
+    calls[id]?.keys.pins = pins
     guard let effects = calls[id]?.keys.handle(input, now: Self.now, using: &generator) else { return }
     perform(effects, of: id)
   }
@@ -104,16 +130,16 @@ extension CallClient {
       case .request(let request): run(request, of: id)
       case .acknowledge(let seq, let opened):
         if let delivery = deliveries.removeValue(forKey: seq) { acknowledge(delivery, accepted: opened) }
-      case .install(let keys): call.cipher.install(keys)
+      case .install(let keys):
+        call.cipher.install(keys)
+        openWaiting(of: id)
       case .send(let epoch):
         call.cipher.send(epoch, as: call.session.participant)
         call.updates.yield(.keyChanged(epoch: epoch))
       case .stopSending: call.cipher.stopSending()
       case .retire(let epoch): call.cipher.retire(epoch)
-      case .pin(let device, let fingerprint):
-        pins[device] = fingerprint
-        eventSink.yield(
-          .pinned(PinnedDevice(user: device.user.text, device: device.device.text, fingerprint: fingerprint)))
+      case .pin: note(effect)
+      case .warn(let warning): call.updates.yield(.keyWarning(warning))
       case .code(let digits): call.updates.yield(.code(digits))
       case .refused(let refusal): call.updates.yield(.warning(refusal))
       }
@@ -127,6 +153,7 @@ extension CallClient {
       switch request {
       case .listDevices:
         let reply = try? await requestAgain(request, reply: Devices.self)
+        directory.learn(reply?.devices ?? [])
         feed(.directory(reply?.devices ?? []), to: id)
       case .listKeys:
         if let list = try? await requestAgain(request, reply: KeyList.self) { feed(.list(list), to: id) }
@@ -149,10 +176,11 @@ extension CallClient {
     }
   }
 
-  /// Wakes up when the next key agreement has something to forget or to ask again.
-  private func scheduleTimer() {
+  /// Wakes up when a call has something to forget, to ask again or to try again.
+  func scheduleTimer() {
     timer?.cancel()
-    guard let due = calls.values.compactMap(\.keys.nextTimeout).min() else { return }
+    let dues = calls.values.flatMap { [$0.keys.nextTimeout, $0.recovery.nextTimeout, $0.leftovers?.due] }
+    guard let due = dues.compactMap({ $0 }).min() else { return }
     timer = Task {
       try? await Task.sleep(for: max(.zero, Self.now.duration(to: due)))
       if !Task.isCancelled { timeout() }
@@ -163,6 +191,8 @@ extension CallClient {
     timer = nil
     for id in calls.keys {
       if let effects = calls[id]?.keys.handleTimeout(now: Self.now) { perform(effects, of: id) }
+      if let action = calls[id]?.recovery.handleTimeout(now: Self.now) { carryOut(action, of: id) }
+      forgetLeftovers(of: id)
     }
     scheduleTimer()
   }

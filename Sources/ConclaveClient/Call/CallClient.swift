@@ -13,16 +13,21 @@ public actor CallClient {
   let identity: DeviceIdentity
   let connection: SignalingConnection
   let eventSink: AsyncStream<ClientEvent>.Continuation
-  var pins: [Device: [UInt8]]
+  let trust: KeyTrust
+  var pins: Pins
+  /// Public keys of other devices, learnt for any call.
+  var directory = KnownKeys()
   var calls: [CallID: Ongoing] = [:]
+  /// Rings that brought a key, until they are answered or over.
+  var rings: [CallID: Ring] = [:]
   /// Envelopes whose opening waits for other devices' public keys, by seq.
   var deliveries: [UInt64: EventDelivery] = [:]
   /// Joins whose reply is awaited; while there are any, events of unknown calls are kept.
   var joining = 0
   var early: [CallID: [EventDelivery]] = [:]
   var timer: Task<Void, Never>?
-  private var isConnected = false
-  private var isOver = false
+  private(set) var isConnected = false
+  private(set) var isOver = false
   private var waitingForConnection: [Int: CheckedContinuation<Void, Never>] = [:]
   private var waiters = 0
   private var loops: [Task<Void, Never>] = []
@@ -31,30 +36,36 @@ public actor CallClient {
   struct Ongoing {
     var session: CallSession
     var keys: KeyAgreement
+    var recovery = Recovery()
+    /// Messages whose key has not arrived.
+    var messages = WaitingFrames<[UInt8]>()
+    /// Epochs of the participant that was, and when they are forgotten.
+    var leftovers: (epochs: [UInt32], due: Instant)?
+    let seat: Seat
     let cipher: FrameCipher
     let updates: AsyncStream<CallUpdate>.Continuation
   }
 
-  /// A client for the device of `identity`. `pins` are those that `ClientEvent.pinned` brought earlier. `token` is asked for a JWT whenever the client connects.
+  /// A client for the device of `identity`. `pins` are those that `ClientEvent.pinned` brought earlier, the last one of a device. `token` is asked for a JWT
+  /// whenever the client connects.
   public init(
-    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [],
+    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], trust: KeyTrust = .firstUse,
     token: @escaping @Sendable () async throws -> String
   ) {
     self.init(
-      server: server, identity: identity, pins: pins, group: .singletonMultiThreadedEventLoopGroup, token: token)
+      server: server, identity: identity, pins: pins, trust: trust, group: .singletonMultiThreadedEventLoopGroup,
+      token: token)
   }
 
   /// As above, with its connection on event loops of the caller's.
   package init(
-    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], group: any EventLoopGroup,
+    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], trust: KeyTrust = .firstUse,
+    group: any EventLoopGroup,
     token: @escaping @Sendable () async throws -> String
   ) {
     self.identity = identity
-    self.pins = [:]
-    for pin in pins {
-      guard let user = UserID(pin.user), let device = DeviceID(pin.device) else { continue }
-      self.pins[Device(user: user, device: device)] = pin.fingerprint
-    }
+    self.trust = trust
+    self.pins = Pins(pins)
     connection = SignalingConnection(address: server, device: identity.device, group: group, token: token)
     (events, eventSink) = AsyncStream.makeStream()
   }
@@ -88,9 +99,11 @@ public actor CallClient {
       isConnected = true
       resumeWaiting()
       eventSink.yield(.connected)
+      for id in calls.keys { recover(id, .signalingBack) }
     case .disconnected:
       isConnected = false
       eventSink.yield(.disconnected)
+      for id in calls.keys { recover(id, .signalingLost) }
     case .ended(let reason):
       isConnected = false
       isOver = true
@@ -101,7 +114,7 @@ public actor CallClient {
     }
   }
 
-  private func waitForConnection() async {
+  func waitForConnection() async {
     guard !isConnected, !isOver else { return }
     waiters += 1
     let waiter = waiters

@@ -16,6 +16,8 @@ package struct CallSession: Sendable {
   package private(set) var need: Need?
   package private(set) var ended: Ended?
   private var revision: UInt64 = 0
+  /// Whose device it is.
+  private let user: UserID?
 
   /// What an event did to the session.
   package enum Change: Sendable, Hashable {
@@ -27,20 +29,39 @@ package struct CallSession: Sendable {
     case need
     /// The server no longer has this participant: it must rejoin.
     case lost
+    /// This participant has gone for good: moved to another device, or its device was removed.
+    case gone(MemberCause)
     case ended
   }
 
   package init(_ joined: Joined) {
     state = joined.call
     participant = joined.participant
+    let participant = joined.participant
+    user = joined.call.members.first { $0.participants.contains { $0.participant == participant } }?.user
   }
+
+  /// What the server says of this participant.
+  package var seat: Recovery.Seat {
+    let own = state.members.flatMap(\.participants).first { $0.participant == participant }
+    return own.map { $0.connected ? .connected : .silent } ?? .absent
+  }
+
+  /// Whether an event of this user's member may be about this participant.
+  package func isOwn(_ member: MemberState) -> Bool { member.user == user }
 
   package mutating func handle(_ event: EventBody) -> Change {
     switch event {
     case .state(let whole):
       state = whole
-      return whole.members.contains { $0.participants.contains { $0.participant == participant } } ? .members : .lost
-    case .member(let change): return replace(change.member)
+      return seat == .absent ? .lost : .members
+    case .member(let change):
+      let result = replace(change.member)
+      guard isOwn(change.member), seat == .absent else { return result }
+      switch change.cause {
+      case .transferred, .left, .failed: return .gone(change.cause)
+      default: return .lost
+      }
     case .trackAdded(let change), .trackUpdated(let change):
       return changeTracks(of: change.participant) { tracks in
         tracks.removeAll { $0.track == change.track }

@@ -19,6 +19,8 @@ public struct CallSnapshot: Sendable, Hashable {
     public var state: String
     /// The user's devices that have joined.
     public var participants: [Participant]
+    /// Whether the user came in by a link.
+    public var isByLink: Bool
   }
 
   /// A device that has joined.
@@ -58,13 +60,13 @@ public struct CallSnapshot: Sendable, Hashable {
   /// Participants who speak, the loudest first.
   public var speakers: [UInt32]
 
-  init(_ session: CallSession) {
-    id = session.state.id.text
-    phase = Phase(rawValue: session.state.state.rawValue) ?? .active
-    media = Media(rawValue: session.state.media.rawValue) ?? .video
-    initiator = session.state.initiator.text
-    members = session.state.members.map(Member.init)
-    speakers = session.speakers
+  init(_ state: CallState, speakers: [ParticipantNumber]) {
+    id = state.id.text
+    phase = Phase(rawValue: state.state.rawValue) ?? .active
+    media = Media(rawValue: state.media.rawValue) ?? .video
+    initiator = state.initiator.text
+    members = state.members.map(Member.init)
+    self.speakers = speakers
   }
 }
 
@@ -74,6 +76,7 @@ extension CallSnapshot.Member {
     name = member.name
     state = member.state.rawValue
     participants = member.participants.map(CallSnapshot.Participant.init)
+    isByLink = member.link == true
   }
 }
 

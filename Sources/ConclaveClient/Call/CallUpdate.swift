@@ -12,9 +12,20 @@ public enum CallUpdate: Sendable, Hashable {
   case keyChanged(epoch: UInt32)
   /// The server asked for something that an honest one would not; it was not done.
   case warning(KeyRefusal)
-  /// The server has given up this participant: `CallClient.rejoin` brings it back, with a new PeerConnection.
-  case lost
-  /// The call is over, for a reason of protocol section 4: `ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled` or `expired`.
+  /// Something about a device's keys: show it, and let the person decide (`Call.trust`).
+  case keyWarning(KeyWarning)
+  /// The path of the media is lost: make an offer with an ICE restart on the PeerConnection at hand.
+  case restartMedia
+  /// The server has lost this participant; it is coming back. The PeerConnection is of no use any more.
+  case rejoining
+  /// It is back under another number: open a new PeerConnection with `Call.iceServers` and offer. `cipher` has moved on by itself.
+  case rejoined(participant: UInt32)
+  /// A message of another participant, proven by its key.
+  case message(from: UInt32, body: [UInt8])
+  /// How well this device is served: 0 (bad) to 4, and bit/s.
+  case quality(level: Int, bitrate: Int)
+  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled`,
+  /// `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
   case ended(reason: String)
 }
 

@@ -10,8 +10,12 @@ public enum ClientEvent: Sendable, Hashable {
   case ring(IncomingCall)
   /// A ring is over and was not answered here.
   case ringStopped(call: String, RingEnd)
-  /// A device was seen for the first time. Keep it, and give it to the next `CallClient`: it is how a stranger under its name is noticed.
+  /// A device was seen for the first time, or trusted. Keep it, and give it to the next `CallClient`: it is how a stranger under its name is noticed.
   case pinned(PinnedDevice)
+  /// Something about a device's keys, outside of a call.
+  case keyWarning(KeyWarning)
+  /// A user that is watched.
+  case presence(Presence)
 
   /// Why a ring stopped.
   public enum RingEnd: Sendable, Hashable {
@@ -42,21 +46,4 @@ public struct IncomingCall: Sendable, Hashable {
   public var expiresAt: Int64
   /// What the calling app said of the call, encrypted by the app itself.
   public var metadata: [UInt8]?
-}
-
-/// A device and the fingerprint under which it was first seen.
-public struct PinnedDevice: Sendable, Hashable {
-  /// The user whose device it is.
-  public var user: String
-  /// The device's id.
-  public var device: String
-  /// The hash over its public keys, 32 bytes.
-  public var fingerprint: [UInt8]
-
-  /// A pin that the app kept.
-  public init(user: String, device: String, fingerprint: [UInt8]) {
-    self.user = user
-    self.device = device
-    self.fingerprint = fingerprint
-  }
 }

@@ -124,6 +124,8 @@ extension SignalingConnection {
 
   private func run() async {
     var failures = 0
+    var backoff = Backoff()
+    var generator = SystemRandomNumberGenerator()
     while !Task.isCancelled {
       let before = connections
       let ending = await serve()
@@ -132,11 +134,10 @@ extension SignalingConnection {
       if Task.isCancelled { break }
       if case .final(let reason) = ending { return finish(reason) }
       failures = connections > before ? 0 : failures + 1
+      if connections > before { backoff.succeeded() }
       if case .refused = ending, failures >= 3 { return finish("authentication failed") }
       statusSink.yield(.disconnected)
-      // 0.25 s to 8 s, spread so that the devices of a restarted server do not come all at once.
-      let delay = Double(250 << min(failures, 5)) * Double.random(in: 0.5...1)
-      try? await Task.sleep(for: .milliseconds(Int(delay)))
+      try? await Task.sleep(for: backoff.next(using: &generator))
     }
   }
 

@@ -10,6 +10,8 @@ public enum SignalingError: Error, Sendable, Hashable {
   case notUnderstood
   /// An argument is not an id of the protocol.
   case invalidIdentifier
+  /// There is no media key yet, or this device must not send under it.
+  case noKey
   /// The call is over, or this device is not in it.
   case notInCall
 }

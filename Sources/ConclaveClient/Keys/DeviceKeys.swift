@@ -27,6 +27,9 @@ struct DeviceKeys: Sendable {
     fingerprint = Array(SHA256.hash(data: transcript.bytes))
   }
 
+  /// nil when the entry's keys are not one of each use.
+  init?(_ entry: DeviceEntry) { self.init(Device(user: entry.user, device: entry.device), keys: entry.keys) }
+
   /// Whether the device signed `message`; false for an algorithm that this client does not know.
   func signed(_ message: [UInt8], _ signature: [UInt8]) -> Bool {
     SignAlgorithm(rawValue: sign.alg)?.verifies(signature, of: message, by: sign.publicKey.bytes) ?? false

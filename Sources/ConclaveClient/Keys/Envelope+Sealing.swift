@@ -4,6 +4,7 @@ import MediaModel
 
 /// Where an envelope belongs: what its signature binds beside the ciphertext (protocol section 5, "Envelope").
 struct EnvelopeContext {
+  /// Empty for an envelope that goes with a ring: the call has no id yet.
   var call: CallID
   var epoch: UInt32
   var listHash: [UInt8]

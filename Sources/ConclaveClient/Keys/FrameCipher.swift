@@ -54,8 +54,41 @@ public final class FrameCipher: Sendable {
 
   package func install(_ keys: EpochKeys) { lock.withLock { _ in self.keys.install(keys) } }
   package func retire(_ epoch: UInt32) { lock.withLock { _ in keys.retire(epoch) } }
+  /// Epochs whose frames open now.
+  package var epochs: [UInt32] { lock.withLock { _ in keys.heldEpochs } }
   package func stopSending() { lock.withLock { _ in keys.sendingEpoch = nil } }
   package func send(_ epoch: UInt32, as participant: ParticipantNumber) {
     lock.withLock { _ in keys.send(epoch, as: participant) }
+  }
+}
+
+extension FrameCipher {
+  /// `encrypt` into a new array.
+  package func seal(_ plaintext: [UInt8], track: UInt8, metadata: [UInt8] = []) throws(FrameCipherError) -> [UInt8] {
+    var output = [UInt8](repeating: 0, count: plaintext.count + Self.maximumOverhead)
+    let result = output.withUnsafeMutableBytes { output in
+      plaintext.withUnsafeBytes { plaintext in
+        metadata.withUnsafeBytes { metadata in
+          Result { () throws(FrameCipherError) in
+            try encrypt(plaintext, track: track, metadata: metadata, into: output)
+          }
+        }
+      }
+    }
+    return Array(output.prefix(try result.get()))
+  }
+
+  /// `decrypt` into a new array.
+  package func open(_ sealed: [UInt8], metadata: [UInt8] = []) throws(FrameCipherError) -> ([UInt8], Opened) {
+    var output = [UInt8](repeating: 0, count: sealed.count)
+    let result = output.withUnsafeMutableBytes { output in
+      sealed.withUnsafeBytes { sealed in
+        metadata.withUnsafeBytes { metadata in
+          Result { () throws(FrameCipherError) in try decrypt(sealed, metadata: metadata, into: output) }
+        }
+      }
+    }
+    let opened = try result.get()
+    return (Array(output.prefix(opened.byteCount)), opened)
   }
 }

@@ -24,9 +24,12 @@ struct FrameKeys: ~Copyable {
     init(_ context: consuming SenderContext) { self.context = context }
   }
 
+  /// Takes up an epoch's keys, or those of senders that have come to it. A key that is there stays.
   mutating func install(_ keys: EpochKeys) {
-    if epochs[keys.epoch] == nil { epochs[keys.epoch] = ReceivingEpoch(baseKeys: keys.baseKeys) }
+    epochs[keys.epoch, default: ReceivingEpoch(baseKeys: [:])].baseKeys.merge(keys.baseKeys) { known, _ in known }
   }
+
+  var heldEpochs: [UInt32] { Array(epochs.keys) }
 
   mutating func retire(_ epoch: UInt32) { epochs[epoch] = nil }
 

@@ -20,6 +20,13 @@ package struct JoinCredentials: Sendable {
     joinKey = JoinKey(alg: alg, publicKey: Base64Bytes(publicKey), signature: Base64Bytes(signature))
   }
 
+  /// Credentials of a vector.
+  init(joinId: Base64Bytes, joinKey: JoinKey, privateKey: P256.KeyAgreement.PrivateKey) {
+    self.joinId = joinId
+    self.joinKey = joinKey
+    self.privateKey = privateKey
+  }
+
   /// The body of `accept`, `join` and `rejoin`.
   package var body: Join { Join(joinId: joinId, joinKey: joinKey) }
 

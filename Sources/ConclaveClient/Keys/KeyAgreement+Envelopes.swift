@@ -6,7 +6,7 @@ import MediaModel
 extension KeyAgreement {
   /// Hands out the epoch's secret as its leader; a fresh one counts only when the server has taken it.
   mutating func lead(
-    _ number: UInt32, _ deliver: [ListEntry], now: Instant, using generator: inout some RandomNumberGenerator,
+    _ number: UInt32, _ deliver: [ListEntry], using generator: inout some RandomNumberGenerator,
     into effects: inout [KeyEffect]
   ) {
     guard let epoch = epochs[number] else { return }
@@ -41,30 +41,37 @@ extension KeyAgreement {
       effects.append(.refused(.strangerOnDelivery))
       return
     }
-    learn(request.to)
-    if let key = request.to.joinKey, directory[request.to.fingerprint.bytes] != nil, !isVerified(key, of: request.to) {
-      effects.append(.refused(.joinKeyNotSigned))
-      return
-    }
+    directory.learn(request.to)
     guard let secret = epoch.secret, let envelope = envelope(secret, for: request.to, in: epoch) else { return }
     effects.append(.request(.keys(call, HandOutKeys(epoch: newest, envelopes: [envelope]))))
   }
 
-  private mutating func envelope(_ secret: SymmetricKey, for entry: ListEntry, in epoch: Epoch) -> Envelope? {
-    guard let keys = directory[entry.fingerprint.bytes], entry.joinKey.map({ isVerified($0, of: entry) }) ?? true
-    else { return nil }
+  mutating func envelope(_ secret: SymmetricKey, for entry: ListEntry, in epoch: Epoch) -> Envelope? {
+    guard problem(of: entry) == nil, let keys = directory[entry.fingerprint] else { return nil }
     return .sealing(secret, for: entry, keys: keys, in: context(epoch), from: identity)
   }
 
-  /// Opens an envelope and takes up its secret; false when it was refused, or belongs to an epoch that this device has not heard of.
-  mutating func open(_ envelope: Envelope, into effects: inout [KeyEffect]) -> Bool {
+  /// Opens an envelope, or keeps it until its sender's keys are known.
+  mutating func take(_ envelope: Envelope, _ delivery: UInt64, into effects: inout [KeyEffect]) {
+    if lookUps > 0, waiting.count < 64, let from = envelope.from, let entry = epochs[envelope.epoch]?.list[from],
+      directory[entry.fingerprint] == nil
+    {
+      waiting.append((envelope, delivery))
+    } else {
+      effects.append(.acknowledge(delivery: delivery, opened: open(envelope, into: &effects)))
+    }
+  }
+
+  /// Takes up an envelope's secret; false when it was refused, or belongs to an epoch that this device has not heard of.
+  private mutating func open(_ envelope: Envelope, into effects: inout [KeyEffect]) -> Bool {
     guard let epoch = epochs[envelope.epoch] else {
       effects.append(envelope.epoch > newest ? .request(.listKeys(call)) : .refused(.lowerEpoch))
       return false
     }
     if epoch.secret != nil { return true }
     do throws(KeyRefusal) {
-      guard let from = envelope.from, let entry = epoch.list[from], let sender = directory[entry.fingerprint.bytes]
+      guard let from = envelope.from, let entry = epoch.list[from], problem(of: entry) == nil,
+        let sender = directory[entry.fingerprint]
       else { throw .envelopeNotAuthentic }
       // Epoch 1 is made before there are join keys; every later one is wrapped to ours.
       let secret = try envelope.opened(
@@ -80,22 +87,5 @@ extension KeyAgreement {
 
   private func context(_ epoch: Epoch) -> EnvelopeContext {
     EnvelopeContext(call: call, epoch: epoch.number, listHash: epoch.list.hash)
-  }
-
-  /// Takes up public keys from `devices/list`: filed under their own hash, so that no lie about them helps.
-  mutating func learn(_ entries: [DeviceEntry]) {
-    for entry in entries {
-      let address = Device(user: entry.user, device: entry.device)
-      if let keys = DeviceKeys(address, keys: entry.keys) { directory[keys.fingerprint] = keys }
-    }
-  }
-
-  /// As above, from an entry with keys.
-  mutating func learn(_ entry: ListEntry) {
-    if let keys = entry.keys.flatMap({ DeviceKeys(entry.address, keys: $0) }),
-      keys.fingerprint == entry.fingerprint.bytes
-    {
-      directory[keys.fingerprint] = keys
-    }
   }
 }

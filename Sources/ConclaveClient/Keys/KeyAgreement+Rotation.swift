@@ -5,7 +5,7 @@ import MediaModel
 /// Lists and epochs: what the server announces, and what of it this device believes.
 extension KeyAgreement {
   mutating func rotate(
-    _ rotation: Rotate, resuming input: KeyInput, now: Instant, using generator: inout some RandomNumberGenerator,
+    _ rotation: Rotate, now: Instant, using generator: inout some RandomNumberGenerator,
     into effects: inout [KeyEffect]
   ) {
     do {
@@ -15,21 +15,12 @@ extension KeyAgreement {
       }
       try checkOwnEntry(list)
       try checkDelivery(rotation.deliver ?? [], list)
-      let unknown = list.entries.filter { directory[$0.fingerprint.bytes] == nil }
-      guard unknown.allSatisfy({ lookedUp.contains($0.fingerprint.bytes) }) else {
-        lookedUp.formUnion(unknown.map(\.fingerprint.bytes))
-        backlog = [input]
-        effects.append(.request(.listDevices(ListDevices(users: Array(Set(unknown.map(\.user))).sorted()))))
-        return
-      }
-      try checkPins(list)
-      try checkJoinKeys(list)
       announce(rotation, list, into: &effects)
     } catch {
       effects.append(.refused(error))
       return
     }
-    if let deliver = rotation.deliver { lead(rotation.epoch, deliver, now: now, using: &generator, into: &effects) }
+    if let deliver = rotation.deliver { lead(rotation.epoch, deliver, using: &generator, into: &effects) }
   }
 
   /// The list that `rotation` means; nil when it builds on one that this device has missed.
@@ -47,7 +38,7 @@ extension KeyAgreement {
       guard list.hash == rotation.listHash.bytes else { return nil }
     }
     guard list.hash == rotation.listHash.bytes else { throw .listHashMismatch }
-    if rotation.mode == .ratchet, rotation.epoch > newest, let known,
+    if rotation.mode == .ratchet, rotation.epoch == newest + 1, let known,
       !known.fingerprints.isSubset(of: list.fingerprints)
     {
       throw .ratchetDropsDevice
@@ -65,35 +56,8 @@ extension KeyAgreement {
   private mutating func checkDelivery(_ deliver: [ListEntry], _ list: EpochList) throws(KeyRefusal) {
     for entry in deliver {
       guard list.holds(entry) else { throw .strangerOnDelivery }
-      learn(entry)
+      directory.learn(entry)
     }
-  }
-
-  private func checkPins(_ list: EpochList) throws(KeyRefusal) {
-    for entry in list.entries where entry.address != identity.address {
-      if let pinned = pins[entry.address], pinned != entry.fingerprint.bytes {
-        throw .identityChanged(user: entry.user.text, device: entry.device.text)
-      }
-    }
-  }
-
-  /// Checks each join key of a device whose keys are known. One whose keys could not be learnt is left unverified: nothing is sealed to it and no envelope
-  /// of it is opened.
-  private mutating func checkJoinKeys(_ list: EpochList) throws(KeyRefusal) {
-    for entry in list.entries {
-      guard let key = entry.joinKey, directory[entry.fingerprint.bytes] != nil else { continue }
-      guard isVerified(key, of: entry) else { throw .joinKeyNotSigned }
-    }
-  }
-
-  mutating func isVerified(_ key: JoinKey, of entry: ListEntry) -> Bool {
-    let proof = JoinKeyProof(fingerprint: entry.fingerprint.bytes, joinId: entry.joinId, key: key)
-    if verifiedJoins.contains(proof) { return true }
-    guard let keys = directory[entry.fingerprint.bytes], let joinId = entry.joinId?.bytes,
-      keys.signed(key, joinId: joinId)
-    else { return false }
-    verifiedJoins.insert(proof)
-    return true
   }
 
   private mutating func announce(_ rotation: Rotate, _ list: EpochList, into effects: inout [KeyEffect]) {
@@ -102,10 +66,9 @@ extension KeyAgreement {
     newest = rotation.epoch
     lookedUp = []
     epochs[newest] = Epoch(number: newest, mode: rotation.mode, list: list, secret: nil)
-    for entry in list.entries where pins[entry.address] == nil && entry.address != identity.address {
-      pins[entry.address] = entry.fingerprint.bytes
-      effects.append(.pin(entry.address, fingerprint: entry.fingerprint.bytes))
-    }
+    pinNew(list.entries, into: &effects)
+    lookUp(list, into: &effects)
+    warnOfProblems(list, into: &effects)
     // An epoch that was announced and never switched to is superseded.
     if let before, let current, before.number > current, retirements[before.number] == nil {
       epochs[before.number] = nil
@@ -123,10 +86,10 @@ extension KeyAgreement {
     guard epochs[number] != nil, epochs[number]?.secret == nil else { return }
     epochs[number]?.secret = secret
     if proposal?.epoch == number { proposal = nil }
-    if let keys = epochs[number]?.keys(call: call) { effects.append(.install(keys)) }
+    install(number, into: &effects)
     guard number == current else { return }
     missing = nil
-    effects.append(.send(epoch: number))
+    send(under: number, into: &effects)
   }
 
   mutating func follow(switchTo number: UInt32, now: Instant, into effects: inout [KeyEffect]) {
@@ -142,12 +105,11 @@ extension KeyAgreement {
       retirements[old] = now.advanced(by: Self.overlap)
     }
     // The server never said whether it took this device's envelopes, and nobody else's came: then it did.
-    if let proposal, proposal.epoch == number { adopt(proposal.secret, for: number, into: &effects) }
-    if let epoch = epochs[number], epoch.secret != nil {
+    if let own = proposal, own.epoch == number {
+      adopt(own.secret, for: number, into: &effects)
+    } else if epochs[number]?.secret != nil {
       missing = nil
-      if !effects.contains(where: { if case .send(number) = $0 { true } else { false } }) {
-        effects.append(.send(epoch: number))
-      }
+      send(under: number, into: &effects)
     } else {
       missing = MissingKey(epoch: number, asked: 0, askAgain: now)
       effects.append(.stopSending)

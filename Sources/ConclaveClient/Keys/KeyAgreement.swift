@@ -1,4 +1,4 @@
-import Contract
+package import Contract
 import Crypto
 package import MediaModel
 
@@ -14,19 +14,27 @@ package struct KeyAgreement: Sendable {
   /// How long to wait before a missing key is asked for again, and how often in all: the server forwards 3 requests a device and epoch.
   static let requestInterval: Duration = .seconds(2)
   static let requestLimit = 3
+  /// What a call is called before the server has named it.
+  static let unnamed = CallID(unchecked: "")
 
   let identity: DeviceIdentity
-  let call: CallID
+  /// Empty for the initiator until its `start` is answered.
+  var call: CallID
   let join: JoinCredentials
+  let trust: KeyTrust
 
-  /// The fingerprint under which each device was first seen.
-  package internal(set) var pins: [Device: [UInt8]]
+  /// What is known of other devices: the caller's, which other calls share, before each input.
+  package var pins: Pins
   /// Public keys by the fingerprint that proves them.
-  var directory: [[UInt8]: DeviceKeys]
-  /// Fingerprints that `devices/list` was asked for since the last announcement; what it did not bring stays unverified until the next.
+  package internal(set) var directory: KnownKeys
+  /// Fingerprints that `devices/list` was asked for since the last announcement; what it did not bring is asked for again at the next.
   var lookedUp: Set<[UInt8]> = []
   /// Join keys whose signature has been checked, by their bytes.
   var verifiedJoins: Set<JoinKeyProof> = []
+  /// What the app has been told.
+  var warned: Set<KeyWarning> = []
+  /// Who has joined, for epoch 1.
+  var seats: [Device: SeatedDevice] = [:]
 
   /// The epochs that are not retired: the newest, the one in use and those before it in their overlap.
   var epochs: [UInt32: Epoch] = [:]
@@ -40,8 +48,10 @@ package struct KeyAgreement: Sendable {
   var proposal: Proposal?
   /// A key that others use and this device lacks.
   var missing: MissingKey?
-  /// Inputs that wait for the reply of `devices/list`; nil when none is awaited.
-  var backlog: [KeyInput]?
+  /// Envelopes whose sender's public keys were asked for, until the reply of `devices/list`.
+  var waiting: [(envelope: Envelope, delivery: UInt64)] = []
+  /// Replies of `devices/list` that are awaited.
+  var lookUps = 0
 
   struct JoinKeyProof: Hashable, Sendable {
     var fingerprint: [UInt8]
@@ -60,31 +70,18 @@ package struct KeyAgreement: Sendable {
     var askAgain: Instant
   }
 
-  /// `pins` are those that the app kept from earlier calls.
+  /// `pins` are those that the app kept from earlier calls; `directory` may hold public keys that were learnt before. Who starts a call knows no id yet.
   package init(
-    identity: DeviceIdentity, call: CallID, join: JoinCredentials, pins: [Device: [UInt8]] = [:]
+    identity: DeviceIdentity, call: CallID?, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
+    directory: KnownKeys = KnownKeys()
   ) {
     self.identity = identity
-    self.call = call
+    self.call = call ?? Self.unnamed
     self.join = join
     self.pins = pins
-    directory = [identity.fingerprint: identity.publicKeys]
-  }
-
-  /// The initiator's first step: epoch 1, whose list is this device alone.
-  package mutating func start(
-    as participant: ParticipantNumber, now: Instant, using generator: inout some RandomNumberGenerator
-  ) -> [KeyEffect] {
-    var effects: [KeyEffect] = []
-    let own = ListEntry(
-      user: identity.address.user, device: identity.address.device, participant: participant, joinId: join.joinId,
-      joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
-    guard newest == 0, let list = try? EpochList([own]) else { return [] }
-    newest = 1
-    epochs[1] = Epoch(number: 1, mode: .fresh, list: list, secret: nil)
-    adopt(Self.secret(using: &generator), for: 1, into: &effects)
-    follow(switchTo: 1, now: now, into: &effects)
-    return effects
+    self.trust = trust
+    self.directory = directory
+    self.directory.learn(identity.publicKeys)
   }
 
   /// Takes one input, and all that had waited if it is the reply they waited for.
@@ -93,33 +90,24 @@ package struct KeyAgreement: Sendable {
   ) -> [KeyEffect] {
     var effects: [KeyEffect] = []
     switch input {
-    case .directory(let entries):
-      learn(entries)
-      let waiting = backlog ?? []
-      backlog = nil
-      for input in waiting { effects += handle(input, now: now, using: &generator) }
-    case .handedOut(let epoch, let taken):
-      handedOut(epoch, taken: taken, into: &effects)
-    case _ where backlog != nil:
-      backlog?.append(input)
-    case .rotate(let rotation):
-      rotate(rotation, resuming: input, now: now, using: &generator, into: &effects)
+    case .directory(let entries): learn(entries, now: now, into: &effects)
+    case .handedOut(let epoch, let taken): handedOut(epoch, taken: taken, into: &effects)
+    case .rotate(let rotation): rotate(rotation, now: now, using: &generator, into: &effects)
     case .list(let list):
       // A device that joins gets on a list by the next announcement; until then the newest list is not its business.
       guard list.list.contains(where: { $0.address == identity.address && $0.joinId == join.joinId }) else { break }
       let rotation = Rotate(
         epoch: list.epoch, mode: list.mode, leader: 0, listHash: list.listHash, list: list.list)
-      rotate(rotation, resuming: input, now: now, using: &generator, into: &effects)
-      if backlog == nil { askForMissingKey(now: now, into: &effects) }
-    case .envelope(let envelope, let delivery):
-      effects.append(.acknowledge(delivery: delivery, opened: open(envelope, into: &effects)))
-    case .keyRequest(let request):
-      answer(request, into: &effects)
-    case .switchKeys(let epoch):
-      follow(switchTo: epoch, now: now, into: &effects)
+      rotate(rotation, now: now, using: &generator, into: &effects)
+      askForMissingKey(now: now, into: &effects)
+    case .envelope(let envelope, let delivery): take(envelope, delivery, into: &effects)
+    case .keyRequest(let request): answer(request, into: &effects)
+    case .switchKeys(let epoch): follow(switchTo: epoch, now: now, into: &effects)
     case .state(let epoch):
       // Before the first announcement the call's epoch is one from before this device joined.
       if newest > 0 { follow(switchTo: epoch, now: now, into: &effects) }
+    case .seated(let devices): seat(devices, into: &effects)
+    case .trusted(let device): trusted(device, now: now, into: &effects)
     }
     return effects
   }
@@ -143,6 +131,12 @@ package struct KeyAgreement: Sendable {
   package var code: String? {
     current.flatMap { epochs[$0] }.map { CallCode.digits(call: call, list: $0.list) }
   }
+
+  /// Whether the epoch's key is this agreement's to forget.
+  package func holds(_ epoch: UInt32) -> Bool { epochs[epoch] != nil }
+
+  /// Every device that may hold the key in use, as its list says, this one among them.
+  package var listed: [ListEntry] { current.flatMap { epochs[$0] }?.list.entries ?? [] }
 
   static func secret(using generator: inout some RandomNumberGenerator) -> SymmetricKey {
     SymmetricKey(data: (0..<Epoch.secretByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) })

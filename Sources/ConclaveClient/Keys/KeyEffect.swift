@@ -17,6 +17,8 @@ package enum KeyEffect: Sendable {
   case retire(epoch: UInt32)
   /// The device was seen for the first time, with this fingerprint: keep it with the app's data.
   case pin(Device, fingerprint: [UInt8])
+  /// Once for each device, fingerprint and problem.
+  case warn(KeyWarning)
   /// The digits to compare by voice have changed.
   case code(String)
   case refused(KeyRefusal)

@@ -12,11 +12,7 @@ public enum KeyRefusal: Error, Sendable, Hashable {
   case ratchetDropsDevice
   /// An envelope is wanted for a device that is not on the list.
   case strangerOnDelivery
-  /// A join key is not signed by its device.
-  case joinKeyNotSigned
-  /// A device's keys are not those seen first; it may be another device under its name.
-  case identityChanged(user: String, device: String)
-  /// An envelope without a signature, by a device that is not on the list, or with a signature that does not fit.
+  /// An envelope without a signature, by a device that is not on the list or not trusted, or with a signature that does not fit.
   case envelopeNotAuthentic
   /// An envelope that does not open, or holds no 32-byte secret.
   case envelopeNotReadable

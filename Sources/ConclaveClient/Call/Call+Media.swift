@@ -1,0 +1,86 @@
+import Contract
+import MediaModel
+
+/// What this device sends, and wants to see.
+extension Call {
+  /// Sends an SDP offer, the first or a later one, and returns the answer.
+  public func offer(_ sdp: String, tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
+    try await client.offer(callID, sdp, tracks)
+  }
+
+  /// Mutes or unmutes one of this device's tracks: the server tells all, and forwards nothing of a muted one.
+  public func setMuted(_ muted: Bool, track: String) async throws(SignalingError) {
+    guard let track = TrackID(track) else { throw .invalidIdentifier }
+    try await client.perform(.track(callID, track, ChangeTrack(muted: muted)))
+  }
+
+  /// Puts the call on hold, or takes it up again: nothing is forwarded to or from this device meanwhile.
+  public func hold(_ held: Bool) async throws(SignalingError) { try await client.perform(.hold(callID, Hold(held: held))) }
+
+  /// What this device wants to see of a video track.
+  public struct VideoWish: Sendable, Hashable {
+    /// The track: `participant.n`.
+    public var track: String
+    /// In pixels.
+    public var maxHeight: Int?
+    /// Higher ones first.
+    public var priority: Int?
+    /// Whether it is to be stopped for now.
+    public var isPaused: Bool?
+
+    /// What is nil stays as it was.
+    public init(track: String, maxHeight: Int? = nil, priority: Int? = nil, isPaused: Bool? = nil) {
+      self.track = track
+      self.maxHeight = maxHeight
+      self.priority = priority
+      self.isPaused = isPaused
+    }
+  }
+
+  /// Says how many videos are wanted at most, and what of each; what is nil stays as it was.
+  public func receive(lastN: Int? = nil, videos: [VideoWish]? = nil) async throws(SignalingError) {
+    var wishes: [Receive.Video] = []
+    for wish in videos ?? [] {
+      guard let track = TrackID(wish.track) else { throw .invalidIdentifier }
+      wishes.append(
+        Receive.Video(track: track, maxHeight: wish.maxHeight, priority: wish.priority, paused: wish.isPaused))
+    }
+    try await client.perform(.receive(callID, Receive(lastN: lastN, videos: videos == nil ? nil : wishes)))
+  }
+
+  /// Says that the PeerConnection has lost its path (`failed`, or `disconnected` for seconds): `CallUpdate.restartMedia` asks for an ICE restart, and if that
+  /// does not help the device rejoins by itself.
+  public func mediaFailed() async { await client.mediaFailed(callID) }
+
+  /// Measurements of the media, which the server adds up without identity. Times in milliseconds, loss as a part of 1.
+  public struct Stats: Sendable, Hashable {
+    /// Round-trip time.
+    public var rtt: Double?
+    /// Part of the packets that were lost.
+    public var loss: Double?
+    /// Jitter.
+    public var jitter: Double?
+    /// Freezes since the last report.
+    public var freezes: Double?
+    /// From joining to the first frame.
+    public var firstFrame: Double?
+
+    /// What was not measured is nil.
+    public init(
+      rtt: Double? = nil, loss: Double? = nil, jitter: Double? = nil, freezes: Double? = nil, firstFrame: Double? = nil
+    ) {
+      self.rtt = rtt
+      self.loss = loss
+      self.jitter = jitter
+      self.freezes = freezes
+      self.firstFrame = firstFrame
+    }
+  }
+
+  /// Reports measurements.
+  public func report(_ stats: Stats) async throws(SignalingError) {
+    let numbers = QualityNumbers(
+      rtt: stats.rtt, loss: stats.loss, jitter: stats.jitter, freezes: stats.freezes, firstFrameMs: stats.firstFrame)
+    try await client.perform(.stats(callID, numbers))
+  }
+}

@@ -1,0 +1,50 @@
+import Contract
+import MediaModel
+
+/// Who else comes into the call, and what is said to them.
+extension Call {
+  /// Rings more users; returns what became of each: `ringing`, `offline`, `busy`, `no-keys` and so on.
+  public func invite(_ users: [String]) async throws(SignalingError) -> [String: String] {
+    try await client.invite(callID, users)
+  }
+
+  /// Stops the ringing of these users, or of all.
+  public func cancel(_ users: [String]? = nil) async throws(SignalingError) {
+    try await client.perform(.cancel(callID, Cancel(callees: try users.map(CallClient.identifiers))))
+  }
+
+  /// What lets anyone who holds it come in by `CallClient.join(_:link:)`.
+  public struct Invitation: Sendable, Hashable {
+    /// The token. Secret: whoever has it can join.
+    public var link: String
+    /// Milliseconds since 1970.
+    public var expiresAt: Int64
+  }
+
+  /// Makes a link that is good for so many seconds, 60 to 86,400; for an hour without.
+  public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
+    let reply = try await client.connection.request(.link(callID, MakeLink(expiresIn: seconds)), reply: Link.self)
+    return Invitation(link: reply.link, expiresAt: reply.expiresAt.milliseconds)
+  }
+
+  /// Makes all links of this call void.
+  public func revokeLinks() async throws(SignalingError) {
+    try await client.perform(.link(callID, MakeLink(revoke: true)))
+  }
+
+  /// Sends a message to these participants, or to all: sealed as frames are, so that the server can't read it. At most 16 KiB, 10 a second.
+  public func send(_ message: [UInt8], to participants: [UInt32]? = nil) async throws(SignalingError) {
+    try await client.send(message, to: participants, in: callID)
+  }
+
+  /// Reports a participant to the app's back end.
+  public func report(participant: UInt32, text: String) async throws(SignalingError) {
+    try await client.perform(.report(callID, ReportAbuse(participant: participant, text: text)))
+  }
+
+  /// Reports a user to the app's back end, until 24 hours after the call.
+  public func report(user: String, text: String) async throws(SignalingError) {
+    guard let user = UserID(user) else { throw .invalidIdentifier }
+    try await client.perform(.report(callID, ReportAbuse(user: user, text: text)))
+  }
+}

@@ -1,0 +1,89 @@
+import Contract
+import MediaModel
+
+/// Coming back by itself (protocol section 4, rules 10 to 13 and 16).
+extension CallClient {
+  func recover(_ id: CallID, _ input: Recovery.Input) {
+    var generator = SystemRandomNumberGenerator()
+    if let action = calls[id]?.recovery.handle(input, now: Self.now, using: &generator) { carryOut(action, of: id) }
+    scheduleTimer()
+  }
+
+  func mediaFailed(_ id: CallID) { recover(id, .mediaFailed) }
+
+  func carryOut(_ action: Recovery.Action, of id: CallID) {
+    switch action {
+    case .askState: askState(of: id)
+    case .restartMedia: calls[id]?.updates.yield(.restartMedia)
+    case .giveUp(let code): end(id, reason: code)
+    case .rejoin:
+      calls[id]?.updates.yield(.rejoining)
+      Task { await rejoin(id) }
+    }
+  }
+
+  /// Asks how the call stands; one that this device is no member of any more is over.
+  func askState(of id: CallID) { Task { await takeState(of: id) } }
+
+  private func takeState(of id: CallID) async {
+    do throws(SignalingError) {
+      apply(.state(try await connection.request(.state(id), reply: CallState.self)), to: id)
+    } catch {
+      // Without a connection nothing is lost: the next one begins with the state.
+      guard case .refused(let code, _) = error, code == "call.not-found" || code == "call.ended" else { return }
+      if calls[id] != nil { end(id, reason: code) }
+    }
+  }
+
+  private func rejoin(_ id: CallID) async {
+    await waitForConnection()
+    guard calls[id] != nil else { return }
+    let credentials = makeCredentials()
+    do {
+      let joined = try await requestAgain(.rejoin(id, credentials.body), reply: Joined.self)
+      guard calls[id] != nil else {
+        // The person has left meanwhile: no ghost stays behind.
+        return _ = try? await perform(.leave(id))
+      }
+      resume(id, joined, credentials)
+    } catch {
+      if case .refused(let code, _) = error {
+        recover(id, .rejoinFailed(code: code))
+      } else if isOver {
+        end(id, reason: "disconnected")
+      } else {
+        recover(id, .rejoinFailed(code: nil))
+      }
+      dropEarly()
+    }
+  }
+
+  /// Goes on as the new participant. The keys of the one that was still open what is on its way.
+  private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials) {
+    guard var call = calls[id] else { return }
+    call.cipher.stopSending()
+    call.leftovers = (call.cipher.epochs, Self.now.advanced(by: KeyAgreement.overlap))
+    call.session = CallSession(joined)
+    call.keys = agreement(id, credentials)
+    call.seat.move(joined)
+    calls[id] = call
+    recover(id, .rejoined)
+    call.updates.yield(.rejoined(participant: joined.participant))
+    call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: [])))
+    let deliveries = early.removeValue(forKey: id) ?? []
+    // What came before the state that begins the new stay was meant for the participant that was.
+    let start = deliveries.firstIndex { delivery in
+      guard case .state(let state) = delivery.message.body else { return false }
+      return state.members.contains { $0.participants.contains { $0.participant == joined.participant } }
+    }
+    for delivery in deliveries[..<(start ?? 0)] { acknowledge(delivery) }
+    for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
+  }
+
+  /// Keys of the participant that was are forgotten when their overlap is over.
+  func forgetLeftovers(of id: CallID) {
+    guard let call = calls[id], let leftovers = call.leftovers, leftovers.due <= Self.now else { return }
+    for epoch in leftovers.epochs where !call.keys.holds(epoch) { call.cipher.retire(epoch) }
+    calls[id]?.leftovers = nil
+  }
+}

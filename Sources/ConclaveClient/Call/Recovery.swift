@@ -1,0 +1,160 @@
+package import MediaModel
+
+/// How a participant stays in its call: when it asks for the state, for an ICE restart, or rejoins (protocol section 4, rules 10 to 13 and 16).
+///
+/// A value without clock: what happens goes into `handle`, what is to be done comes out.
+package struct Recovery: Sendable {
+  /// How long the `call.state` that begins a connection may take.
+  static let stateTime: Duration = .seconds(2)
+  /// How long an ICE restart may take before the participant is made anew.
+  static let restartTime: Duration = .seconds(8)
+
+  /// What the server says of the own participant.
+  package enum Seat: Sendable, Hashable {
+    case absent
+    /// It is there, and no media flows.
+    case silent
+    case connected
+  }
+
+  package enum Input: Sendable {
+    case signalingLost
+    /// The connection is there again and the device registered.
+    case signalingBack
+    /// A `call.state`.
+    case state(Seat)
+    /// A `call.member` of the own user.
+    case seat(Seat)
+    /// The app's PeerConnection has lost its path.
+    case mediaFailed
+    case rejoined
+    /// `rejoin` was answered by an error, or (nil) by nothing.
+    case rejoinFailed(code: String?)
+  }
+
+  package enum Action: Sendable, Hashable {
+    case askState
+    case restartMedia
+    case rejoin
+    /// There is no way back, for this code of protocol section 9.
+    case giveUp(String)
+  }
+
+  private enum Phase: Sendable {
+    case steady
+    case unreachable
+    case asking(until: Instant)
+    case restarting(until: Instant)
+    case rejoining
+    case pausing(until: Instant)
+    case over
+  }
+
+  private var phase = Phase.steady
+  private var backoff = Backoff()
+  /// Media has flowed: only then its end is a loss.
+  private var wasConnected = false
+  private var hasFailed = false
+
+  package init() {}
+
+  package mutating func handle(
+    _ input: Input, now: Instant, using generator: inout some RandomNumberGenerator
+  ) -> Action? {
+    switch (input, phase) {
+    case (_, .over): return nil
+    case (.signalingLost, .rejoining), (.signalingLost, .pausing): return nil
+    case (.signalingLost, _):
+      phase = .unreachable
+      return nil
+    case (.signalingBack, .unreachable):
+      phase = .asking(until: now.advanced(by: Self.stateTime))
+      return nil
+    case (.signalingBack, _): return nil
+    // It may come before the registration is answered.
+    case (.state(let seat), .asking), (.state(let seat), .unreachable): return firstState(seat, now: now)
+    case (.state(let seat), .steady), (.state(let seat), .restarting), (.seat(let seat), .steady),
+      (.seat(let seat), .restarting):
+      return see(seat, now: now)
+    case (.state, _), (.seat, _): return nil
+    case (.mediaFailed, .steady): return restart(now: now)
+    case (.mediaFailed, _):
+      hasFailed = true
+      return nil
+    case (.rejoined, _):
+      self = Recovery()
+      return nil
+    case (.rejoinFailed(let code), _):
+      if let code, Self.isFinal(code) {
+        phase = .over
+        return .giveUp(code)
+      }
+      phase = .pausing(until: now.advanced(by: backoff.next(using: &generator)))
+      return nil
+    }
+  }
+
+  package mutating func handleTimeout(now: Instant) -> Action? {
+    guard let nextTimeout, nextTimeout <= now else { return nil }
+    switch phase {
+    case .asking:
+      phase = .asking(until: now.advanced(by: Self.stateTime * 4))
+      return .askState
+    case .restarting, .pausing: return rejoin()
+    case .steady, .unreachable, .rejoining, .over: return nil
+    }
+  }
+
+  package var nextTimeout: Instant? {
+    switch phase {
+    case .asking(let until), .restarting(let until), .pausing(let until): until
+    case .steady, .unreachable, .rejoining, .over: nil
+    }
+  }
+
+  /// While a rejoin is under way, events belong to the participant that was or to the one that will be.
+  package var isRejoining: Bool { if case .rejoining = phase { true } else { false } }
+
+  /// The state that begins a connection: who is not connected does not wait for ICE to fail (rule 16).
+  private mutating func firstState(_ seat: Seat, now: Instant) -> Action? {
+    guard seat == .connected else { return rejoin() }
+    phase = .steady
+    wasConnected = true
+    return hasFailed ? restart(now: now) : nil
+  }
+
+  private mutating func see(_ seat: Seat, now: Instant) -> Action? {
+    switch seat {
+    case .absent: return rejoin()
+    case .connected:
+      phase = .steady
+      wasConnected = true
+      return nil
+    case .silent:
+      guard wasConnected, case .steady = phase else { return nil }
+      return restart(now: now)
+    }
+  }
+
+  private mutating func restart(now: Instant) -> Action {
+    hasFailed = false
+    wasConnected = false
+    phase = .restarting(until: now.advanced(by: Self.restartTime))
+    return .restartMedia
+  }
+
+  private mutating func rejoin() -> Action {
+    phase = .rejoining
+    return .rejoin
+  }
+
+  /// Trying again would bring the same answer.
+  private static func isFinal(_ code: String) -> Bool {
+    switch code {
+    case "call.not-found", "call.ended", "call.answered-elsewhere", "call.not-joined", "auth.forbidden",
+      "request.invalid", "request.unknown":
+      true
+    default: false
+    }
+  }
+}

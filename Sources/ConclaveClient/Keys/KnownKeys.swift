@@ -1,0 +1,26 @@
+package import Contract
+
+/// Public keys of devices, filed under the hash over them, so that no lie about them helps.
+package struct KnownKeys: Sendable {
+  private var keys: [[UInt8]: DeviceKeys] = [:]
+
+  package init() {}
+
+  subscript(fingerprint: Base64Bytes) -> DeviceKeys? { keys[fingerprint.bytes] }
+
+  mutating func learn(_ device: DeviceKeys) { keys[device.fingerprint] = device }
+
+  /// Takes up what `devices/list` says.
+  package mutating func learn(_ entries: [DeviceEntry]) {
+    for entry in entries { if let keys = DeviceKeys(entry) { learn(keys) } }
+  }
+
+  /// Takes up the keys of a list's entry, if they are its.
+  mutating func learn(_ entry: ListEntry) {
+    if let keys = entry.keys.flatMap({ DeviceKeys(entry.address, keys: $0) }),
+      keys.fingerprint == entry.fingerprint.bytes
+    {
+      learn(keys)
+    }
+  }
+}

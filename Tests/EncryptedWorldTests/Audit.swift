@@ -1,0 +1,58 @@
+import Contract
+import Crypto
+import MediaModel
+import SFrame
+
+@testable import ConclaveClient
+
+/// A frame on its way, and what is true of it whatever anybody claims.
+struct Sent {
+  let call: CallID
+  let sender: Device
+  let participant: ParticipantNumber
+  let epoch: UInt32
+  let bytes: [UInt8]
+  let at: Int64
+}
+
+/// What must hold in every world; the first breach is kept.
+final class Audit {
+  private(set) var failure: String?
+  private(set) var opened = 0
+  /// The devices of each epoch's list, by their join; those that were rung have none.
+  private var lists: [CallID: [UInt32: [Device: Base64Bytes?]]] = [:]
+  private var nonces: Set<[UInt8]> = []
+  private(set) var recent: [Sent] = []
+
+  func fail(_ what: String) { failure = failure ?? what }
+
+  func note(_ list: [ListEntry], epoch: UInt32, of call: CallID) {
+    guard lists[call]?[epoch] == nil else { return }
+    lists[call, default: [:]][epoch] = Dictionary(list.map { ($0.address, $0.joinId) }) { first, _ in first }
+  }
+
+  /// No (base key, KID, counter) is ever used twice, by anyone, over all joins and restarts.
+  func sealed(_ frame: [UInt8], baseKey: SymmetricKey?) {
+    guard let header = try? frame.withUnsafeBytes({ try SFrameHeader(parsing: $0) }), let baseKey else {
+      return fail("a frame without a key was sent")
+    }
+    let key = baseKey.withUnsafeBytes { Array($0.prefix(16)) }
+    let count = [header.keyID, header.counter].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    if !nonces.insert(key + count).inserted { fail("a (key, nonce) was used twice: KID \(header.keyID)") }
+  }
+
+  func sent(_ frame: Sent) {
+    recent.append(frame)
+    if recent.count > 400 { recent.removeFirst(200) }
+  }
+
+  /// Only a device on the epoch's list, in the stay for which it is there, opens a frame.
+  func opened(_ frame: Sent, by device: Device, joins: Set<Base64Bytes>, as opened: FrameCipher.Opened) {
+    self.opened += 1
+    if opened.participant != frame.participant { fail("a frame of \(frame.participant) passed for \(opened.participant)'s") }
+    guard let entry = lists[frame.call]?[frame.epoch]?[device] else {
+      return fail("\(device.user.text)/\(device.device.text) opened a frame of epoch \(frame.epoch), on whose list it is not")
+    }
+    if let listed = entry, !joins.contains(listed) { fail("a device opened a frame of epoch \(frame.epoch) in another stay") }
+  }
+}

@@ -1,0 +1,327 @@
+import Contract
+import Crypto
+import MediaModel
+
+@testable import Calls
+@testable import ConclaveClient
+
+/// A device as our client is: its keys, its connection, its calls. Time and network are the world's.
+final class SimDevice {
+  unowned let world: World
+  let identity: DeviceIdentity
+  var trust = KeyTrust.firstUse
+  var pins = Pins()
+  private(set) var session: SessionID?
+  /// The stay that goes on.
+  var stay: Stay? { stays.last.flatMap { $0.isOver ? nil : $0 } }
+  private(set) var stays: [Stay] = []
+  private(set) var rings: [CallID: Ring] = [:]
+  private(set) var warnings: [KeyWarning] = []
+  private(set) var refusals: [KeyRefusal] = []
+  private(set) var results: [UserID: RingResult] = [:]
+  private(set) var lastError: RequestError?
+
+  /// One way, in ms.
+  var delay: ClosedRange<Int>
+  /// How long it takes to answer what the keys ask for; nil: it never does.
+  var response: Int?
+  private var directory = KnownKeys()
+  private var pending: [String: (Calls.Reply) -> Void] = [:]
+  private var lastRequest = 0
+  private var lastUp: Int64 = 0
+  private var lastDown: Int64 = 0
+  private var wasConnected = false
+
+  init(_ user: String, _ device: String, in world: World, delay: ClosedRange<Int>, response: Int?) {
+    identity = DeviceIdentity(user: user, device: device)!
+    self.world = world
+    self.delay = delay
+    self.response = response
+  }
+
+  /// Another device under the same name.
+  init(impersonating other: SimDevice, in world: World) {
+    identity = DeviceIdentity(user: other.identity.user, device: other.identity.device)!
+    self.world = world
+    delay = other.delay
+    response = other.response
+  }
+
+  var address: Device { identity.address }
+  var isConnected: Bool { session != nil }
+
+  // MARK: connection
+
+  func connect() {
+    guard session == nil else { return }
+    let session = world.newSession(for: self)
+    self.session = session
+    sendUp(session) { [unowned self] in
+      world.serve(.connect(session, Identity(device: address, name: nil)))
+      world.serve(.subscribe(session, .events, .individual))
+    }
+    ask(.registerDevice(RegisterDevice(name: nil, keys: identity.registration))) { [unowned self] (_: Registered) in
+      if let stay { recover(stay, .signalingBack) }
+    }
+  }
+
+  /// The connection breaks; the server notices at once.
+  func disconnect() {
+    guard let session else { return }
+    lose(session)
+    world.serve(.disconnect(session))
+  }
+
+  func lose(_ lost: SessionID) {
+    guard lost == session else { return }
+    session = nil
+    pending = [:]
+    if let stay { recover(stay, .signalingLost) }
+  }
+
+  /// The app's process ends: keys and calls are gone, identity and pins are stored.
+  func restart() {
+    disconnect()
+    if let stay { world.setMedia(false, of: self, in: stay.call) }
+    stay?.isOver = true
+    rings = [:]
+    directory = KnownKeys()
+  }
+
+  private func jitter() -> Int64 { Int64(delay.lowerBound + world.random.below(delay.count)) }
+
+  private func sendUp(_ session: SessionID, _ action: @escaping () -> Void) {
+    lastUp = max(lastUp, world.now + jitter())
+    world.at(lastUp - world.now) { [unowned self] in if session == self.session { action() } }
+  }
+
+  func sendDown(_ session: SessionID, _ action: @escaping (SimDevice) -> Void) {
+    lastDown = max(lastDown, world.now + jitter())
+    world.at(lastDown - world.now) { [unowned self] in if session == self.session { action(self) } }
+  }
+
+  // MARK: requests
+
+  func ask<Body>(_ request: Request, orElse: @escaping () -> Void = {}, then: @escaping (Body) -> Void) {
+    guard let session else { return orElse() }
+    lastRequest += 1
+    let id = "\(lastRequest)"
+    pending[id] = { [unowned self] reply in
+      switch reply {
+      case .ok(let body): if let body = body as? Body { then(body) } else { world.audit.fail("a reply of another type") }
+      case .failed(let error):
+        lastError = error
+        orElse()
+      }
+    }
+    sendUp(session) { [unowned self] in world.serve(.request(session, id: id, request)) }
+  }
+
+  func receive(_ reply: Calls.Reply, to id: String) { pending.removeValue(forKey: id)?(reply) }
+
+  func start(_ users: [String], policy: Policy? = nil) {
+    let callees = users.map { UserID($0)! }
+    let join = JoinCredentials(identity, using: &world.random)
+    var keys = KeyAgreement(identity: identity, call: nil, join: join, pins: pins, trust: trust)
+    ask(.listDevices(ListDevices(users: callees))) { [unowned self] (devices: Devices) in
+      let (envelopes, effects) = keys.ring(devices.devices, using: &world.random)
+      for effect in effects { note(effect) }
+      let start = StartCall(
+        callees: callees, media: .audio, policy: policy, joinId: join.joinId, joinKey: join.joinKey,
+        envelopes: envelopes.isEmpty ? nil : envelopes)
+      ask(.start(start)) { [unowned self] (joined: Joined) in
+        results = joined.results ?? [:]
+        open(joined, keys) { keys in
+          keys.start(joined.call.id, as: joined.participant, now: self.world.instant, using: &self.world.random)
+        }
+      }
+    }
+  }
+
+  func accept(_ call: CallID) {
+    let ring = rings[call]
+    enter(call, { .accept(call, $0) }) { [unowned self] keys, joined in
+      guard let ring, joined.call.epoch == 1 else { return [] }
+      return keys.accept(ring, as: joined.participant, now: world.instant)
+    }
+  }
+
+  func join(_ call: CallID) { enter(call, { .join(call, $0) }) { _, _ in [] } }
+  func rejoin(_ call: CallID) { enter(call, { .rejoin(call, $0) }) { _, _ in [] } }
+
+  func leave() {
+    guard let stay else { return }
+    stay.isOver = true
+    ask(.leave(stay.call)) { (_: NoBody) in }
+  }
+
+  private func enter(
+    _ call: CallID, _ request: (Join) -> Request,
+    first: @escaping (inout KeyAgreement, Joined) -> [KeyEffect]
+  ) {
+    let join = JoinCredentials(identity, using: &world.random)
+    let keys = KeyAgreement(
+      identity: identity, call: call, join: join, pins: pins, trust: trust, directory: directory)
+    ask(request(join.body)) { [unowned self] (joined: Joined) in
+      rings[call] = nil
+      open(joined, keys) { first(&$0, joined) }
+    }
+  }
+
+  private func open(
+    _ joined: Joined, _ keys: KeyAgreement, continuing old: Stay? = nil,
+    first: (inout KeyAgreement) -> [KeyEffect] = { _ in [] }
+  ) {
+    stay?.isOver = true
+    let stay = Stay(joined, keys: keys, device: self, continuing: old)
+    stays.append(stay)
+    stay.keys.pins = pins
+    perform(first(&stay.keys), of: stay)
+    feed(.seated(joined.call.seats), to: stay)
+    world.at(100) { [unowned self] in if !stay.isOver { world.setMedia(true, of: self, in: stay.call) } }
+  }
+
+  // MARK: events
+
+  func receive(_ message: EventMessage, _ seq: UInt64) {
+    guard let call = message.call else { return acknowledge(seq) }
+    switch message.body {
+    case .ring(let ring):
+      rings[call] = ring
+      ask(.listDevices(ListDevices(users: (ring.list ?? []).map(\.user)))) { [unowned self] (reply: Devices) in
+        directory.learn(reply.devices)
+      }
+    case .cancelled, .missed, .answeredElsewhere, .declinedElsewhere: rings[call] = nil
+    default: break
+    }
+    guard let stay, stay.call == call else { return acknowledge(seq) }
+    if case .envelope(let envelope) = message.body { return feed(.envelope(envelope, delivery: seq), to: stay) }
+    acknowledge(seq)
+    apply(message.body, to: stay)
+  }
+
+  private func apply(_ body: EventBody, to stay: Stay) {
+    if case .ended = stay.session.handle(body) { stay.isOver = true }
+    switch body {
+    case .rotate(let rotation): feed(.rotate(rotation), to: stay)
+    case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: stay)
+    case .keyRequest(let request): feed(.keyRequest(request), to: stay)
+    case .member(let change):
+      feed(.seated(change.member.seats), to: stay)
+      if stay.session.isOwn(change.member) { recover(stay, .seat(stay.session.seat)) }
+    case .state(let state):
+      feed(.seated(state.seats), to: stay)
+      feed(.state(epoch: state.epoch), to: stay)
+      recover(stay, .state(stay.session.seat))
+    default: break
+    }
+  }
+
+  private func acknowledge(_ seq: UInt64, accepted: Bool = true, after time: Int = 0) {
+    guard let session else { return }
+    world.at(Int64(time)) { [unowned self] in
+      sendUp(session) { [unowned self] in world.serve(.acknowledge(session, seq: seq, accepted: accepted)) }
+    }
+  }
+
+  // MARK: keys
+
+  func trust(_ warning: KeyWarning) {
+    pins.add(
+      PinnedDevice(user: warning.user, device: warning.device, fingerprint: warning.fingerprint, isVerified: true))
+    if let stay { feed(.trusted(Device(user: UserID(warning.user)!, device: DeviceID(warning.device)!)), to: stay) }
+  }
+
+  func feed(_ input: KeyInput, to stay: Stay) {
+    stay.keys.pins = pins
+    perform(stay.keys.handle(input, now: world.instant, using: &world.random), of: stay)
+  }
+
+  private func note(_ effect: KeyEffect) {
+    switch effect {
+    case .pin(let device, let fingerprint): pins.pin(device, fingerprint)
+    case .warn(let warning): warnings.append(warning)
+    case .refused(let refusal): refusals.append(refusal)
+    default: break
+    }
+  }
+
+  private func perform(_ effects: [KeyEffect], of stay: Stay) {
+    for effect in effects {
+      switch effect {
+      case .request(let request): run(request, of: stay)
+      case .acknowledge(let seq, let opened): if let response { acknowledge(seq, accepted: opened, after: response) }
+      case .install(let keys): stay.install(keys, world)
+      case .send(let epoch): stay.cipher.send(epoch, as: stay.participant)
+      case .stopSending: stay.cipher.stopSending()
+      // Kept by who listens on: what a device should forget does not protect the others.
+      case .retire(let epoch): if stay.isOver { continue } else { stay.cipher.retire(epoch) }
+      case .pin, .warn, .refused: note(effect)
+      case .code: break
+      }
+    }
+    watch(stay)
+  }
+
+  private func run(_ request: Request, of stay: Stay) {
+    switch request {
+    case .listDevices:
+      ask(request, orElse: { [unowned self] in feed(.directory([]), to: stay) }) { [unowned self] (reply: Devices) in
+        feed(.directory(reply.devices), to: stay)
+      }
+    case .listKeys: ask(request) { [unowned self] (list: KeyList) in feed(.list(list), to: stay) }
+    case .keys(_, let handedOut):
+      guard let response else { return }
+      world.at(Int64(response)) { [unowned self] in
+        ask(request, orElse: { self.feed(.handedOut(epoch: handedOut.epoch, taken: false), to: stay) }) {
+          (_: KeysDelivered) in self.feed(.handedOut(epoch: handedOut.epoch, taken: true), to: stay)
+        }
+      }
+    default: ask(request) { (_: NoBody) in }
+    }
+  }
+
+  /// Timers of the keys and of the recovery.
+  private func watch(_ stay: Stay) {
+    guard !stay.isOver, let due = [stay.keys.nextTimeout, stay.recovery.nextTimeout].compactMap({ $0 }).min() else {
+      return
+    }
+    let wait = Int64(max(0, world.instant.duration(to: due) / .milliseconds(1)).rounded(.up))
+    world.at(wait) { [unowned self] in
+      guard !stay.isOver else { return }
+      if let next = stay.keys.nextTimeout, next <= world.instant {
+        perform(stay.keys.handleTimeout(now: world.instant), of: stay)
+      }
+      if let action = stay.recovery.handleTimeout(now: world.instant) { carryOut(action, of: stay) }
+    }
+  }
+
+  // MARK: coming back
+
+  private func recover(_ stay: Stay, _ input: Recovery.Input) {
+    if let action = stay.recovery.handle(input, now: world.instant, using: &world.random) { carryOut(action, of: stay) }
+    watch(stay)
+  }
+
+  private func carryOut(_ action: Recovery.Action, of stay: Stay) {
+    switch action {
+    case .askState:
+      ask(.state(stay.call), orElse: { stay.isOver = true }) { [unowned self] (state: CallState) in
+        apply(.state(state), to: stay)
+      }
+    case .restartMedia: world.at(200) { [unowned self] in world.setMedia(true, of: self, in: stay.call) }
+    case .giveUp: stay.isOver = true
+    case .rejoin:
+      let join = JoinCredentials(identity, using: &world.random)
+      let keys = KeyAgreement(
+        identity: identity, call: stay.call, join: join, pins: pins, trust: trust, directory: directory)
+      ask(
+        .rejoin(stay.call, join.body),
+        orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
+      ) { [unowned self] (joined: Joined) in
+        stay.cipher.stopSending()
+        open(joined, keys, continuing: stay)
+      }
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import Contract
+import Crypto
+import MediaModel
+
+@testable import ConclaveClient
+
+/// One stay of a device in a call: its keys and its media. It is kept when it is over, with all its keys: a device that left goes on listening.
+final class Stay {
+  let call: CallID
+  let device: SimDevice
+  let joinId: Base64Bytes
+  var keys: KeyAgreement
+  let cipher: FrameCipher
+  var session: CallSession
+  var recovery = Recovery()
+  var isOver = false
+  /// The stays before this one that the same cipher served: a participant that came back still opens what was on its way.
+  let joins: Set<Base64Bytes>
+  /// Another stay goes on with its cipher.
+  private(set) var isContinued = false
+  /// Base keys of this participant, by epoch, as the agreement gave them to the cipher.
+  private var baseKeys: [UInt32: SymmetricKey] = [:]
+  private var waiting: [ParticipantNumber: WaitingFrames<Sent>] = [:]
+  /// When a frame of each other device opened last, and the longest time without since it was reset.
+  private var lastOpened: [Device: Int64] = [:]
+  private(set) var longestGap: [Device: Int64] = [:]
+  private(set) var heard: [Device: Int] = [:]
+
+  init(_ joined: Joined, keys: KeyAgreement, device: SimDevice, continuing old: Stay? = nil) {
+    call = joined.call.id
+    joinId = keys.join.joinId
+    joins = (old?.joins ?? []).union([keys.join.joinId])
+    cipher = old?.cipher ?? FrameCipher()
+    lastOpened = old?.lastOpened ?? [:]
+    old?.isContinued = true
+    session = CallSession(joined)
+    self.keys = keys
+    self.device = device
+  }
+
+  var participant: ParticipantNumber { session.participant }
+
+  func install(_ keys: EpochKeys, _ world: World) {
+    let isFirst = baseKeys.isEmpty && joins.count == 1
+    cipher.install(keys)
+    baseKeys[keys.epoch] = baseKeys[keys.epoch] ?? keys.baseKeys[participant]
+    let now = UInt64(world.now) * 1_000_000
+    for sender in waiting.keys.sorted() {
+      for frame in waiting[sender]?.take(now: now) ?? [] where !tryToOpen(frame.frame, world.audit) {
+        waiting[sender]?.keepAgain(frame)
+      }
+    }
+    // What was sent before it came is not for a joiner.
+    for frame in isFirst ? world.audit.recent : [] where frame.call == call && frame.sender != device.address {
+      _ = tryToOpen(frame, world.audit)
+    }
+  }
+
+  func makeFrame(_ audit: Audit) -> Sent? {
+    guard !isOver, let epoch = cipher.sendingEpoch, let bytes = try? cipher.seal([1, 2, 3, 4], track: 1) else { return nil }
+    audit.sealed(bytes, baseKey: baseKeys[epoch])
+    return Sent(
+      call: call, sender: device.address, participant: participant, epoch: epoch, bytes: bytes, at: device.world.now)
+  }
+
+  func open(_ frame: Sent, _ audit: Audit) {
+    guard !isContinued else { return }
+    if !tryToOpen(frame, audit), !isOver {
+      waiting[frame.participant, default: WaitingFrames()].keep(frame, now: UInt64(device.world.now) * 1_000_000)
+    }
+  }
+
+  /// False when its key has not come.
+  private func tryToOpen(_ frame: Sent, _ audit: Audit) -> Bool {
+    do throws(FrameCipherError) {
+      let (_, opened) = try cipher.open(frame.bytes)
+      audit.opened(frame, by: device.address, joins: joins, as: opened)
+      note(frame)
+      return true
+    } catch {
+      return error != .unknownKey
+    }
+  }
+
+  private func note(_ frame: Sent) {
+    let now = device.world.now
+    if let last = lastOpened[frame.sender] {
+      longestGap[frame.sender] = max(longestGap[frame.sender] ?? 0, now - last)
+    }
+    lastOpened[frame.sender] = now
+    heard[frame.sender, default: 0] += 1
+  }
+
+  func resetGaps() {
+    longestGap = [:]
+    heard = [:]
+    lastOpened = lastOpened.mapValues { _ in device.world.now }
+  }
+
+  /// The longest time without a frame of `sender`, the one that lasts counted.
+  func gap(from sender: SimDevice) -> Int64 {
+    max(longestGap[sender.address] ?? 0, device.world.now - (lastOpened[sender.address] ?? 0))
+  }
+}
