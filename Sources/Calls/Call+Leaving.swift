@@ -123,7 +123,7 @@ extension Call {
   }
 
   /// When a call ends whose one member has been alone since then: a link keeps it for an hour, or until the link is over.
-  private func desertion(of since: Timestamp) -> Timestamp {
+  func desertion(of since: Timestamp) -> Timestamp {
     let usual = since + patience
     guard rules.aloneTime == nil, let links else { return usual }
     return min(since + .seconds(3_600), max(links.validUntil, usual))

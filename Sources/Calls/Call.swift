@@ -34,6 +34,9 @@ struct Call {
   var joins = JoinMemory()
   /// To `start`.
   var firstReply: Joined?
+  /// Why it ended.
+  var endReason: EndReason?
+  var journal = CallJournal()
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]
   private(set) var lastNumber: ParticipantNumber = 0
@@ -67,12 +70,53 @@ struct Call {
   var isEnded: Bool { if case .ended = phase { true } else { false } }
   var isActive: Bool { if case .active = phase { true } else { false } }
 
+  /// As it was stored.
+  init(
+    restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
+    members: [Member], numbers known: [ParticipantNumber: Device]
+  ) {
+    id = stored.id
+    media = stored.media
+    initiator = stored.initiator
+    startedAt = stored.startedAt
+    self.rules = rules
+    self.limits = limits
+    metadata = stored.metadata
+    startToken = JoinToken(device: stored.starter, joinId: stored.joinId)
+    soleCallee = progress.soleCallee
+    if let since = progress.activeSince { phase = .active(since: since) }
+    self.epochs = epochs
+    firstReply = stored.reply
+    lastNumber = progress.lastNumber
+    aloneSince = progress.aloneSince
+    links = progress.links.map(CallLinks.init)
+    numbers = ParticipantNumbers(known)
+    self.members = members
+    for (place, member) in members.enumerated() {
+      places[member.user] = place
+      count(member, 1)
+    }
+  }
+
   // MARK: members
 
   func member(_ user: UserID) -> Member? { places[user].map { members[$0] } }
 
+  func place(of user: UserID) -> Int? { places[user] }
+
+  /// A user who is forgotten. Must not be present or ringing.
+  mutating func removeMember(_ user: UserID) {
+    guard let place = places.removeValue(forKey: user) else { return }
+    count(members[place], -1)
+    members.remove(at: place)
+    for (place, member) in members.enumerated().dropFirst(place) { places[member.user] = place }
+    // Their places are others now.
+    journal.touched.formUnion(members[place...].map(\.user))
+  }
+
   /// Adds a member, or gives it a new phase; the only place where either happens, so that the counts are right.
   mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
+    journal.touched.insert(user)
     if let place = places[user] {
       count(members[place], -1)
       members[place].phase = phase
@@ -101,16 +145,19 @@ struct Call {
   mutating func push(_ user: UserID, devices: [DeviceID]) -> PushRing? {
     guard let place = places[user], case .ringing(var ringing) = members[place].phase else { return nil }
     ringing.isPushed = true
+    journal.touched.insert(user)
     members[place].phase = .ringing(ringing)
     return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
   }
 
   /// A transfer begins, or is over. Of a joined member.
   mutating func setArriving(_ participant: Participant?, of user: UserID) {
+    journal.touched.insert(user)
     if let place = places[user] { members[place].arriving = participant }
   }
 
   mutating func letInByLink(_ user: UserID) {
+    journal.touched.insert(user)
     if let place = places[user] { members[place].cameByLink = true }
   }
 
@@ -138,6 +185,7 @@ struct Call {
   /// Changes a joined participant in place; nil when the device is none.
   mutating func withParticipant<Result>(of device: Device, _ change: (inout Participant) -> Result) -> Result? {
     guard let place = places[device.user], case .joined(var participant) = members[place].phase else { return nil }
+    journal.touched.insert(device.user)
     if var arriving = members[place].arriving, arriving.device == device {
       members[place].arriving = nil
       defer { members[place].arriving = arriving }

@@ -17,6 +17,13 @@ struct CallLinks {
     validUntil = now
   }
 
+  init(_ stored: StoredLinks) {
+    key = stored.key.bytes
+    validUntil = stored.validUntil
+  }
+
+  var stored: StoredLinks { StoredLinks(key: Base64Bytes(key), validUntil: validUntil) }
+
   mutating func make(for call: CallID, until expiry: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Link {
     validUntil = max(validUntil, expiry)
     let time = Self.bytes(of: expiry)

@@ -12,6 +12,7 @@ extension Calls {
       if let old = services.connect(session, identity) { replace(old) }
       return
     }
+    noteName(identity)
     if !directory.isConnected(identity.device.user) {
       presence.arrive(identity.device.user, hasRole: !identity.roles.isEmpty, now: now)
       presence.touch(identity.device.user)
@@ -78,6 +79,7 @@ extension Calls {
     let limits = mailboxLimits
     let missed =
       directory[device]?.mailbox.comeBack(isNewConnection: isFirst, mode: mode, limits: limits, now: now) ?? []
+    if directory[device]?.mailbox.isStored == true { journal.mailboxes.insert(device) }
     for delivery in missed { emit(delivery, to: device, session, mode) }
     if isFirst {
       let rung = Set(missed.filter { $0.message.body.isRing }.compactMap(\.message.call))
@@ -125,7 +127,7 @@ extension Calls {
       if directory[device]?.mailbox.isEmpty == false {
         stillAway.insert(device)
       } else if !isNeeded {
-        directory.forget(device)
+        forget(device)
       } else if record.entry == nil {
         stillAway.insert(device)
       }

@@ -18,6 +18,7 @@ extension Calls {
     directory[device]?.entry = DeviceEntry(
       user: device.user, device: device.device, name: request.name, keys: [keys.wrap, keys.sign],
       fingerprint: fingerprint, registeredAt: old?.fingerprint == fingerprint ? old?.registeredAt ?? now : now)
+    if directory[device]?.entry != old { journal.devices.insert(device) }
     var outcome = Outcome(Registered(fingerprint: fingerprint))
     if old?.fingerprint != fingerprint { outcome.devicesChanged = device.user }
     return outcome
@@ -77,7 +78,7 @@ extension Calls {
       throw RequestError(
         .serverBusy, "this user has \(configuration.maximumDevicesOfUser) devices, and all are connected")
     }
-    directory.forget(Device(user: oldest.user, device: oldest.device))
+    forget(Device(user: oldest.user, device: oldest.device))
   }
 
   private func fingerprint(of device: Device, wrap: DeviceKey, sign: DeviceKey) -> Base64Bytes {

@@ -26,8 +26,12 @@ extension Calls {
       _ = directory.disconnect(session)
       notePresence(of: device.user)
       effects.append(.close(session, reason: "this device was removed"))
+      if !directory.isConnected(device.user) {
+        presence.depart(device.user, now: now)
+        presence.touch(device.user)
+      }
     }
-    directory.forget(device)
+    forget(device)
     if hadKeys { tellOfDevices(of: device.user) }
   }
 }

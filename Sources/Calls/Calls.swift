@@ -28,6 +28,7 @@ package struct Calls {
   var away: Set<Device> = []
   var nextSweep: Timestamp?
   var effects: [Effect] = []
+  var journal = Journal()
   /// Envelopes and rings that were just written to a subscription with `auto`: they count as acknowledged.
   var written: [(device: Device, event: EventMessage)] = []
   var now = Timestamp(milliseconds: 0)
@@ -70,8 +71,9 @@ package struct Calls {
     // What is due at once, as 15 s that were over already, is not left for later.
     runTimers()
     tellPresence()
+    let changes = takeChanges()
     defer { effects = [] }
-    return effects
+    return changes.isEmpty ? effects : changes.map(Effect.store) + effects
   }
 
   /// When `.timeout` has to be handled next; nil while nothing runs.

@@ -25,10 +25,24 @@ struct EndedCalls {
 
   mutating func add(_ call: Call, end: EventMessage, reply: Joined) {
     let start = call.startToken
-    let ended = Ended(
-      call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
-      endedAt: end.at,
-      start: start, reply: reply)
+    add(
+      Ended(
+        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
+        endedAt: end.at,
+        start: start, reply: reply))
+  }
+
+  /// One of before a restart.
+  mutating func restore(_ stored: StoredEnd, numbers: [ParticipantNumber: Device], reply: Joined) {
+    add(
+      Ended(
+        call: stored.call, end: EventMessage(at: stored.endedAt, call: stored.call, body: .ended(stored.end)),
+        users: Set(stored.users), numbers: ParticipantNumbers(numbers),
+        links: stored.links.map(CallLinks.init), endedAt: stored.endedAt,
+        start: JoinToken(device: stored.starter, joinId: stored.joinId), reply: reply))
+  }
+
+  private mutating func add(_ ended: Ended) {
     let place: Int
     if ring.count < capacity {
       place = ring.count
@@ -40,8 +54,8 @@ struct EndedCalls {
       ring[place] = ended
       oldest = (oldest + 1) % capacity
     }
-    places[call.id] = place
-    starts[start] = place
+    places[ended.call] = place
+    starts[ended.start] = place
   }
 
   func contains(_ call: CallID) -> Bool { places[call] != nil }

@@ -71,6 +71,8 @@ struct Epochs {
   /// Devices with an envelope of the newest epoch that they have not acknowledged.
   var unopened: Set<Device> = []
   var demands: [Device: KeyDemand] = [:]
+  /// When `rotateMinutes` are over.
+  var rotateAt: Timestamp?
   /// Epoch 1's, for those that are still ringing.
   var ringEnvelopes: [Device: Envelope] = [:]
 

@@ -8,13 +8,14 @@ import Signaling
 enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
-    backEnd: BackEnd?, measured: Measurements.Values
+    store: StoreHealth.Statistics, backEnd: BackEnd?, measured: Measurements.Values
   ) -> String {
     var page = Page()
     page.add(workers)
     page.gauge("conclave_calls", "Calls that run.", calls.calls)
     page.gauge("conclave_participants", "Devices that are joined in them.", calls.participants)
     if let signaling { page.add(signaling) }
+    page.add(store)
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
     page.add(measured)

@@ -7,6 +7,7 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
+import Persistence
 import Signaling
 import Transport
 
@@ -20,6 +21,8 @@ package final class Running: Sendable {
   private let signaling: SignalingServer
   private let backEnd: BackEnd?
   private let isDraining = Late<Bool>()
+  /// Nobody else may use the state folder as long as it lives.
+  private let lock: StateFolder.Lock
 
   /// The ports that are really bound.
   package var stompPort: Int { signaling.stompPort }
@@ -31,6 +34,9 @@ package final class Running: Sendable {
     self.configuration = configuration
     raiseFileLimit()
     let clock = WallClock()
+    let folder = try StateFolder(configuration.state)
+    lock = try folder.lock()
+    let (store, stored) = try Self.store(folder, clock: clock)
     let tokens: TokenAuthority
     (tokens, secretIsNew) = try await Self.tokens(configuration)
     let turn = try configuration.turn.map(TURNCredentials.init)
@@ -46,6 +52,7 @@ package final class Running: Sendable {
     var rules = configuration.calls
     if let turn { rules.ice = { turn.ice(for: $0.user, now: clock.now()) } }
     let measurements = Measurements()
+    let health = StoreHealth()
     do {
       backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
     } catch {
@@ -55,18 +62,25 @@ package final class Running: Sendable {
     control = ControlPlane(
       calls: Calls(
         configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
-        random: { UInt64.random(in: .min ... .max) }),
+        random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
+      recorder: Recorder(store, logger: logger, health: health),
+      archive: Archive(store: store, clock: clock, logger: logger), historyDays: configuration.history.days,
       backEnd: backEnd, measurements: measurements
     ) { lateSignaling.value?.deliver($0) }
     lateControl.set(control)
     let pages = try Pages(
       demo: configuration.demo ? tokens : nil, clock: clock,
-      isReady: { [isDraining] in lateSignaling.value != nil && isDraining.value == nil },
+      unready: { [isDraining] in
+        if lateSignaling.value == nil || isDraining.value != nil {
+          return "not every port is open yet, or the server is about to end"
+        }
+        return health.statistics.failure
+      },
       metrics: { [control, backEnd] in
         Metrics.text(
           media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
-          backEnd: backEnd, measured: measurements.values)
+          store: health.statistics, backEnd: backEnd, measured: measurements.values)
       })
     do {
       signaling = try await SignalingServer.start(
@@ -79,6 +93,7 @@ package final class Running: Sendable {
     }
     self.media = media
     lateSignaling.set(signaling)
+    control.begin()
   }
 
   /// Takes no new calls, and waits until none is left, at most `seconds`.
@@ -115,6 +130,15 @@ package final class Running: Sendable {
     }
     if configuration.demo { lines.append("  Demo: from this machine a name is enough to sign in.") }
     return lines.joined(separator: "\n")
+  }
+
+  private static func store(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (Store, Stored) {
+    do {
+      let store = try Store(path: folder.database)
+      return (store, try store.load(now: clock.now()))
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
   }
 
   private static func tokens(_ configuration: Configuration) async throws -> (TokenAuthority, isNew: Bool) {

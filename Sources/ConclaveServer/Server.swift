@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import MediaModel
+import Persistence
 import UnixSignals
 
 /// The program's commands: run the server, mint a token.
@@ -47,6 +48,23 @@ package struct Server: Sendable {
       }
       if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
       return
+    }
+  }
+
+  /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
+  /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
+  package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
+    guard let user = UserID(user) else {
+      throw ConfigurationError("--user: an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
+    }
+    let path = configuration.state + "/conclave.sqlite"
+    guard FileManager.default.fileExists(atPath: path) else {
+      throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
+    }
+    do {
+      try Store(path: path).forget(user)
+    } catch {
+      throw ConfigurationError("\(error)")
     }
   }
 

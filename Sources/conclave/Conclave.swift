@@ -6,7 +6,7 @@ struct Conclave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
-    subcommands: [Serve.self, Token.self, CheckConfig.self, Version.self])
+    subcommands: [Serve.self, Token.self, Forget.self, CheckConfig.self, Version.self])
 }
 
 /// Where the configuration comes from; the command line wins over the file.
@@ -71,6 +71,21 @@ struct Token: AsyncParsableCommand {
       configuration: options.load(), user: user, device: device, name: name,
       roles: roles?.split(separator: ",").map(String.init) ?? [], scope: service ? "service" : scope, seconds: seconds)
     print(token)
+  }
+}
+
+struct Forget: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Delete all that is kept of a user, whether the server runs or not.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Option(help: "The user's id.")
+  var user: String
+
+  func run() throws {
+    try Server.forget(user: user, configuration: options.load())
+    print("All that was kept of this user is deleted. A running server closes the user's connections within seconds.")
   }
 }
 

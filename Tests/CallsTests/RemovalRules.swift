@@ -58,6 +58,7 @@ struct RemovalRules {
       case .close(let session, let reason):
         #expect(session == phone.session && reason == "this device was removed")
         kinds.append("close")
+      case .store: break
       default: kinds.append("other")
       }
     }

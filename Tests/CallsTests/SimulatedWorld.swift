@@ -32,6 +32,8 @@ final class SimulatedWorld {
   var now = Stage.start
   var devices: [SimulatedDevice] = []
   var invariants = WorldInvariants()
+  private(set) var disk = Disk()
+  private var ids: SplitMix
   var watchers = WatcherInvariants()
   private var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   private var lastSession: UInt64 = 0
@@ -42,8 +44,9 @@ final class SimulatedWorld {
 
   init(seed: UInt64) {
     random = SplitMix(state: seed)
-    var ids = SplitMix(state: seed ^ 0x5555)
-    calls = Calls(configuration: Calls.Configuration(), digest: Stage.digest) { ids.next() }
+    ids = SplitMix(state: seed ^ 0x5555)
+    calls = Calls(
+      configuration: Calls.Configuration(), digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
     let answerTimes: [Duration?] = [.milliseconds(20), .milliseconds(300), .seconds(2), .seconds(4), nil]
     let ackTimes: [Duration?] = [.milliseconds(10), .milliseconds(200), .seconds(3), nil]
     for user in 0..<(2 + random.below(5)) {
@@ -78,7 +81,34 @@ final class SimulatedWorld {
     return failure + "\n" + lines.joined(separator: "\n")
   }
 
+  private static func numbers(_ seed: UInt64) -> () -> UInt64 {
+    var numbers = SplitMix(state: seed)
+    return { numbers.next() }
+  }
+
+  /// The server dies, and starts again after a while.
+  private func restart() {
+    invariants.checkDisk(disk.contents, calls)
+    let before = calls
+    let down: [Int] = [0, 50, 3_000, 20_000, 130_000]
+    now = now + .milliseconds(down[random.below(down.count)])
+    agenda = []
+    for place in devices.indices {
+      devices[place].session = nil
+      devices[place].isSubscribed = false
+    }
+    log.append((now, nil, .drain))
+    calls = Calls(
+      configuration: Calls.Configuration(), digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
+      restoring: disk.read(), now: now)
+    invariants.checkRestored(calls, from: before)
+    // Watches went with their connections.
+    if watchers.failure == nil { watchers = WatcherInvariants() }
+    handle(.timeout, nil)
+  }
+
   private func step() {
+    if random.below(150) == 0 { restart() }
     let wait: [Int] = [0, 1, 30, 100, 400, 1_500, 4_000, 16_000, 40_000, 130_000]
     let bound = random.chance(3) ? 10 : random.chance(10) ? 8 : 6
     advance(.milliseconds(wait[random.below(bound)]))
@@ -120,6 +150,7 @@ final class SimulatedWorld {
     }
     advance(.seconds(300))
     invariants.checkEmpty(calls)
+    invariants.checkDisk(disk.contents, calls)
   }
 
   // MARK: connections
@@ -336,6 +367,8 @@ final class SimulatedWorld {
   private func handle(_ command: Calls.Command, _ place: Int?) {
     log.append((now, place, command))
     let effects = calls.handle(command, now: now)
+    disk.write(effects)
+    if random.chance(3) { invariants.checkDisk(disk.contents, calls) }
     invariants.check(command, effects, calls, now: now, devices)
     watchers.check(command, effects, calls, devices)
     for effect in effects {

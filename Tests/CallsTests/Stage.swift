@@ -17,12 +17,15 @@ final class Stage {
   private(set) var others: [Calls.Effect] = []
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
+  private(set) var disk = Disk()
+  private let configuration: Calls.Configuration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
 
   init(_ change: (inout Calls.Configuration) -> Void = { _ in }) {
     var configuration = Calls.Configuration()
     change(&configuration)
+    self.configuration = configuration
     var state: UInt64 = 7
     calls = Calls(configuration: configuration, digest: Stage.digest) {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -44,15 +47,27 @@ final class Stage {
 
   // MARK: doing
 
+  /// The server dies, and starts again after a while: all connections are gone.
+  func restart(after time: Duration = .zero) {
+    now = now + time
+    calls = Calls(
+      configuration: configuration, digest: Stage.digest, random: { 99 }, restoring: disk.read(), now: now)
+    inbox = [:]
+    handle(.timeout)
+  }
+
   func handle(_ command: Calls.Command) {
-    for effect in calls.handle(command, now: now) {
+    let effects = calls.handle(command, now: now)
+    disk.write(effects)
+    for effect in effects {
       switch effect {
       case .reply(_, let id, let reply): replies[id] = reply
       case .event(let session, let delivery): inbox[session, default: []].append(delivery)
       case .close(let session, _): closed.append(session)
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
-      case .admission, .publish, .webhook, .ask, .history, .store, .measured: others.append(effect)
+      case .admission, .publish, .webhook, .ask, .history, .measured: others.append(effect)
+      case .store: break
       }
     }
   }

@@ -82,6 +82,46 @@ struct WorldInvariants {
     checkAllWereTold(changed, before, after, effects, devices)
   }
 
+  // MARK: the disk
+
+  /// All that survives a restart is there, and nothing else.
+  mutating func checkDisk(_ contents: Set<StoreChange>, _ calls: Calls) {
+    let storable = calls.storable
+    let missing = names(storable.subtracting(contents))
+    let surplus = names(contents.subtracting(storable))
+    require(contents == storable, "the disk lacks \(missing), has \(surplus)")
+  }
+
+  private func names(_ changes: Set<StoreChange>) -> String {
+    changes.map { String(describing: Mirror(reflecting: $0).children.first?.label ?? "?") }.sorted().joined(
+      separator: ",")
+  }
+
+  /// After a restart all is as it was, but nobody is there.
+  mutating func checkRestored(_ calls: Calls, from old: Calls) {
+    let before = snapshot(old, nil)
+    last = snapshot(calls, nil)
+    for (id, members) in before.members {
+      let cutOff = members.mapValues { member in
+        var member = member
+        for place in member.participants.indices { member.participants[place].connected = false }
+        return member
+      }
+      require(last.members[id] == cutOff, "a member is another after a restart")
+      require(last.epochs[id].map { $0 == before.epochs[id]! } == true, "an epoch is another after a restart")
+      require(
+        old.calls[id]?.epochs.newest.listHash == calls.calls[id]?.epochs.newest.listHash,
+        "a list is another after a restart")
+      require(calls.calls[id]?.presentCount == old.calls[id]?.presentCount, "the count of those present is wrong")
+    }
+    require(Set(last.members.keys) == Set(before.members.keys), "a call is lost, or came back")
+    for device in old.directory.devices {
+      let envelopes = old.directory[device]?.mailbox.stored ?? StoredMailbox(envelopes: [], rung: [])
+      let restored = calls.directory[device]?.mailbox.stored ?? StoredMailbox(envelopes: [], rung: [])
+      require(restored == envelopes, "a mailbox is another")
+    }
+  }
+
   // MARK: members and rings
 
   private mutating func checkMembers(

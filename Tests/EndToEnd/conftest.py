@@ -54,6 +54,9 @@ class Server:
             )
         )
         self.log = open(folder / "server.log", "wb")
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
             [BINARY, "serve", "--demo", "--config", str(self.config)], stdout=self.log, stderr=subprocess.STDOUT
         )
@@ -90,6 +93,11 @@ class Server:
     def token(self, user, device, *more):
         command = [BINARY, "token", "--config", str(self.config), "--user", user, "--device", device, *more]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    def die(self):
+        """As if the machine had lost it: nothing is told, nothing is tidied."""
+        self.process.kill()
+        self.process.wait()
 
     def stop(self):
         self.process.terminate()
