@@ -1,6 +1,7 @@
 import Foundation
 import JSON
 import MediaModel
+import Synchronization
 
 /// What came of a load test with calls.
 struct CallReport: Report {

@@ -180,8 +180,8 @@ struct CallRun {
     let start = MonotonicClock.now()
     let end = start.advanced(by: plan.duration)
     var last = (tally: before, at: start)
-    let interrupt = plan.outages ? Interrupt() : nil
-    while MonotonicClock.now() < end, interrupt?.hasCome != true {
+    if plan.outages { Interrupt.watch() }
+    while MonotonicClock.now() < end, !Interrupt.hasCome {
       let left = MonotonicClock.now().duration(to: end)
       try? await Task.sleep(for: min(left, .milliseconds(500)))
       let now = MonotonicClock.now()

@@ -1,18 +1,15 @@
-import Dispatch
 import Glibc
 import Synchronization
 
 /// SIGINT ends the measuring, not the program: the report still comes.
-final class Interrupt: Sendable {
-  private let came = Mutex(false)
-  private let source: any DispatchSourceSignal
+enum Interrupt {
+  private static let came = Atomic(false)
 
-  init() {
-    signal(SIGINT, SIG_IGN)
-    source = DispatchSource.makeSignalSource(signal: SIGINT)
-    source.setEventHandler { [weak self] in self?.came.withLock { $0 = true } }
-    source.resume()
+  static var hasCome: Bool { came.load(ordering: .relaxed) }
+
+  static func watch() {
+    // Made before the first signal: a handler must not wait for it.
+    _ = hasCome
+    signal(SIGINT) { _ in Interrupt.came.store(true, ordering: .relaxed) }
   }
-
-  var hasCome: Bool { came.withLock { $0 } }
 }

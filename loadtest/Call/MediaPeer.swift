@@ -102,8 +102,8 @@ final class MediaPeer {
   /// What this peer opened of all that it got.
   var count: StayCount {
     slots.values.reduce(into: StayCount()) { sum, slot in
-      sum.opened += slot.count.opened
-      sum.refused += slot.count.refused
+      sum.opened += slot.stay.opened
+      sum.refused += slot.stay.refused
     }
   }
 

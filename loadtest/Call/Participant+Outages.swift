@@ -1,6 +1,7 @@
 import Foundation
 import LinuxIO
 import MediaModel
+import Synchronization
 
 /// A server that dies under the call.
 extension Participant {

@@ -6,7 +6,7 @@ import RTP
 final class ReceivingSlot {
   let slot: RemoteMedia.Slot
   private(set) var received: [TrackKey: Traffic] = [:]
-  private(set) var count = StayCount()
+  private(set) var stay = StayCount()
   /// Frames that wait for their key: up to 64 for a second (protocol section 5, epochs, rule 5).
   private var held: [(bytes: [UInt8], arrived: Instant)] = []
 
@@ -135,7 +135,7 @@ final class ReceivingSlot {
   }
 
   private func refuse(_ surroundings: Surroundings) {
-    count.refused += 1
+    stay.refused += 1
     surroundings.refuse()
   }
 
@@ -148,7 +148,7 @@ final class ReceivingSlot {
       received[key] = Traffic()
       surroundings.progress.heard(key)
     }
-    count.opened += 1
+    stay.opened += 1
     guard content.isMeasured else { return }
     received[key]!.frames += 1
     received[key]!.packets += UInt64(content.packets)
