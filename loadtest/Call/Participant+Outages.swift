@@ -36,8 +36,8 @@ extension Participant {
     guard !before.isAway, !before.absences.isBack,
       tracks.subtracting(before.tracks).isSubset(of: before.progress.state.heard)
     else { return }
-    before.progress.arrived()
     let now = MonotonicClock.now()
+    before.progress.arrived(at: now)
     let gap = moments.withLock { $0.absences.back(at: now) }
     say("back", at: now, gap: gap)
   }

@@ -10,21 +10,21 @@ final class PeerProgress: Sendable {
     var failure: String?
     /// Tracks of which a frame has opened.
     var heard: Set<TrackKey> = []
-    /// Has not heard all the others since it came: frames of epochs from before its stay reach it still.
-    var isArriving: Bool
+    /// Since when it hears all the others: frames that came earlier may be of epochs from before its stay.
+    var arrivedAt: Instant
     /// Frames that opened and that did not, when the stay is over.
     var count = StayCount()
   }
 
   private let guarded: Mutex<State>
 
-  init(isArriving: Bool = false) { guarded = Mutex(State(isArriving: isArriving)) }
+  init(isArriving: Bool = false) { guarded = Mutex(State(arrivedAt: Instant(nanoseconds: isArriving ? .max : 0))) }
 
   var state: State { guarded.withLock { $0 } }
 
   func connected(at now: Instant) { guarded.withLock { $0.connectedAt = $0.connectedAt ?? now } }
   func failed(_ reason: String) { guarded.withLock { $0.failure = reason } }
-  func arrived() { guarded.withLock { $0.isArriving = false } }
+  func arrived(at now: Instant) { guarded.withLock { $0.arrivedAt = now } }
   func ended(_ count: StayCount) { guarded.withLock { $0.count = count } }
   func heard(_ track: TrackKey) { guarded.withLock { _ = $0.heard.insert(track) } }
 }

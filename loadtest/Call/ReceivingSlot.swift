@@ -126,7 +126,7 @@ final class ReceivingSlot {
       note(opened, now: now, surroundings)
     } catch .unknownKey where mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
-    } catch .unknownKey where !surroundings.statistics.wasMeasuring(at: now) || surroundings.progress.state.isArriving {
+    } catch .unknownKey where !surroundings.statistics.wasMeasuring(at: now) || surroundings.progress.state.arrivedAt > now {
       // Sent under an epoch from before this participant joined, whose key it must not have.
       surroundings.statistics.tally.beforeJoining += 1
     } catch {
