@@ -22,6 +22,11 @@ int clinux_epoll_add_readable(int epoll, int fd, uint64_t token) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+int clinux_epoll_add_edges(int epoll, int fd, uint64_t token) {
+  struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = token};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
 /* epoll_pwait2 came with Linux 5.11; older container filters answer EPERM to calls that they don't know. */
 static atomic_bool coarse;
 

@@ -17,8 +17,11 @@ extension Call {
     return enter(joiner, .accepted, now: now, out: &out)
   }
 
-  /// `join`: without a ring, or beside it.
-  mutating func join(_ joiner: Joiner, now: Timestamp, out: inout Outputs) throws(RequestError) -> ParticipantNumber {
+  /// `join`: without a ring, or beside it; by a link also who is no member, or none any more.
+  mutating func join(
+    _ joiner: Joiner, byLink: Bool, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> ParticipantNumber {
+    guard !byLink else { return try enterByLink(joiner, now: now, out: &out) }
     guard let member = member(joiner.device.user) else { throw .notFound }
     switch member.phase {
     case .cancelled: throw RequestError(.authForbidden, "the invitation to this call was taken back")
@@ -43,6 +46,20 @@ extension Call {
       try checkRoom()
       return enter(joiner, .rejoined, now: now, out: &out)
     }
+  }
+
+  private mutating func enterByLink(
+    _ joiner: Joiner, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> ParticipantNumber {
+    try checkRoom()
+    guard member(joiner.device.user) != nil || members.count < limits.members else {
+      throw RequestError(.callFull, "the call has \(limits.members) members, those who left counted")
+    }
+    // It was for one alone no longer than this (rule 9).
+    if soleCallee != joiner.device.user { soleCallee = nil }
+    var joiner = joiner
+    joiner.hasLink = true
+    return enter(joiner, .joined, now: now, out: &out)
   }
 
   private func checkRoom() throws(RequestError) {
@@ -71,6 +88,7 @@ extension Call {
   private mutating func replace(
     _ old: Participant, by joiner: Joiner, in member: Member, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> ParticipantNumber {
+    if member.arriving?.device == joiner.device { return arrive(joiner, .rejoined, in: member, now: now, out: &out) }
     guard !member.isJoined || old.device == joiner.device else {
       throw RequestError(.callAnsweredElsewhere, "another device of this user is in the call")
     }
@@ -80,9 +98,9 @@ extension Call {
     let tracks = remove(old, out: &out)
     let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
     admit(participant, joiner, now: now, out: &out)
-    for track in tracks { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(participantDevices)) }
+    tellGone(tracks, out: &out)
     announce(user, .rejoined, out: &out)
-    epochs.rejoin(joiner.device, seat(participant, joiner), now: now, out: &out)
+    epochs.replace(old.device, by: seat(participant, joiner), now: now, out: &out)
     settle(now: now, out: &out)
     return participant.number
   }
@@ -90,12 +108,14 @@ extension Call {
   private mutating func admit(_ participant: Participant, _ joiner: Joiner, now: Timestamp, out: inout Outputs) {
     let user = joiner.device.user
     setPhase(.joined(participant), of: user, name: joiner.name, out: &out)
+    if joiner.hasLink { letInByLink(user) }
+    remember(participant)
     out.add(.peerAdded(joiner.peer, user))
-    if let limit = rules.connectTime { out.set(.connect(user), at: now + limit) }
+    if let limit = rules.connectTime { out.set(.connect(joiner.device), at: now + limit) }
     if case .ringing = phase, user != initiator { phase = .active(since: now) }
   }
 
-  private func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? {
+  func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? {
     joiner.keys.map {
       Seat(
         number: participant.number, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)

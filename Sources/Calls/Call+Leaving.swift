@@ -5,10 +5,16 @@ import MediaModel
 extension Call {
   /// `leave`: this device's participant goes.
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) throws(RequestError) {
-    guard let participant = member(device.user)?.participant, participant.device == device else {
+    guard member(device.user)?.participant(on: device) != nil else {
       throw RequestError(.callNotJoined, "this device is not in the call")
     }
-    go(device.user, participant, .left, now: now, out: &out)
+    go(device, .left, now: now, out: &out)
+  }
+
+  /// The device is no device any more.
+  mutating func remove(_ device: Device, now: Timestamp, out: inout Outputs) {
+    epochs.forgetRingEnvelopes { $0 == device }
+    go(device, .left, now: now, out: &out)
   }
 
   /// `end`, for the initiator alone (rule 7 knows no other).
@@ -19,31 +25,50 @@ extension Call {
     end(.endedByInitiator, by: user, now: now, out: &out)
   }
 
+  /// A service may end any call (protocol section 11).
+  mutating func endByService(now: Timestamp, out: inout Outputs) {
+    end(.endedByInitiator, by: nil, now: now, out: &out)
+  }
+
+  /// The user is forgotten: its part in the call is over.
+  mutating func dismiss(_ user: UserID, now: Timestamp, out: inout Outputs) {
+    guard let member = member(user) else { return }
+    // Of a transfer that is under way the first takes only itself away.
+    for participant in member.participants { go(participant.device, .left, now: now, out: &out) }
+    guard member.isRinging else { return }
+    cancelRings(of: [user], by: nil, out: &out)
+    settle(now: now, out: &out)
+  }
+
   mutating func handleTimeout(_ timer: CallTimer, now: Timestamp, out: inout Outputs) {
     switch timer {
     case .ring(let user): ringTimedOut(user, now: now, out: &out)
-    case .disconnect(let user): becomeDisconnected(user, now: now, out: &out)
+    case .disconnect(let device): becomeDisconnected(device, now: now, out: &out)
     case .away(let user):
       guard case .disconnected(let participant)? = member(user)?.phase else { return }
-      go(user, participant, .left, now: now, out: &out)
-    case .connect(let user):
-      guard case .joined(let participant)? = member(user)?.phase, case .never = participant.media else { return }
-      go(user, participant, .failed, now: now, out: &out)
+      go(participant.device, .left, now: now, out: &out)
+    case .connect(let device):
+      guard let participant = try? participant(of: device), case .never = participant.media else { return }
+      go(device, .failed, now: now, out: &out)
     case .alone:
-      isAlone = false
+      aloneSince = nil
       end(reasonOfDesertion, by: nil, now: now, out: &out)
     case .expiry: end(.expired, by: nil, now: now, out: &out)
     case .batch, .leader, .spread, .rotate: epochs.handleTimeout(timer, now: now, out: &out)
     }
   }
 
-  /// The member is `left`.
-  private mutating func go(
-    _ user: UserID, _ participant: Participant, _ cause: MemberCause, now: Timestamp, out: inout Outputs
-  ) {
+  /// The device's participant goes, and its member is `left`; while a transfer is under way the user's other one stays.
+  mutating func go(_ device: Device, _ cause: MemberCause, now: Timestamp, out: inout Outputs) {
+    let user = device.user
+    guard let member = member(user), let participant = member.participant(on: device) else { return }
+    if let arriving = member.arriving {
+      return arriving.device == device
+        ? stopTransfer(of: user, now: now, out: &out) : finishTransfer(of: user, now: now, out: &out)
+    }
     let tracks = remove(participant, out: &out)
     setPhase(.left, of: user, out: &out)
-    for track in tracks { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(participantDevices)) }
+    tellGone(tracks, out: &out)
     announce(user, cause, out: &out)
     if user == initiator, case .ringing = phase { cancelAllRings(by: user, out: &out) }
     epochs.leave(participant.device, now: now, out: &out)
@@ -51,12 +76,14 @@ extension Call {
   }
 
   /// Both signaling and media were gone too long (rule 10): it may `rejoin`, but is off the list of keys.
-  private mutating func becomeDisconnected(_ user: UserID, now: Timestamp, out: inout Outputs) {
-    guard case .joined(var participant)? = member(user)?.phase, participant.goneSince != nil else { return }
+  private mutating func becomeDisconnected(_ device: Device, now: Timestamp, out: inout Outputs) {
+    guard var participant = try? participant(of: device), participant.goneSince != nil else { return }
+    let user = device.user
+    guard member(user)?.arriving == nil else { return go(device, .failed, now: now, out: &out) }
     let tracks = remove(participant, out: &out)
     _ = participant.tracks.endAll()
     setPhase(.disconnected(participant), of: user, out: &out)
-    for track in tracks { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(participantDevices)) }
+    tellGone(tracks, out: &out)
     announce(user, .disconnected, out: &out)
     out.set(.away(user), at: now + rules.awayTime)
     if user == initiator, case .ringing = phase { cancelAllRings(by: user, out: &out) }
@@ -66,10 +93,10 @@ extension Call {
 
   /// Takes a participant's media away, and its timers. Returns the tracks that ended.
   mutating func remove(_ participant: Participant, out: inout Outputs) -> [TrackTable.Track] {
-    let user = participant.device.user
-    for timer in [CallTimer.disconnect(user), .away(user), .connect(user)] { out.cancel(timer) }
+    let device = participant.device
+    for timer in [CallTimer.disconnect(device), .away(device.user), .connect(device)] { out.cancel(timer) }
     out.add(.peerGone(participant.peer))
-    out.add(.participantGone(participant.device))
+    out.add(.participantGone(device))
     return participant.tracks.live
   }
 
@@ -82,21 +109,39 @@ extension Call {
   /// Whether anybody is there still (rule 9). To be called at the end of each transition that moves a member.
   mutating func settle(now: Timestamp, out: inout Outputs) {
     guard !isEnded else { return }
-    guard presentCount > 0 else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
+    guard presentCount > 0 || canBegin else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
     guard presentCount == 1, ringingCount == 0 else {
-      if isAlone { out.cancel(.alone) }
-      isAlone = false
+      if aloneSince != nil { out.cancel(.alone) }
+      aloneSince = nil
       return
     }
-    let patience = rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero)
-    guard patience > .zero else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
-    if !isAlone { out.set(.alone, at: now + patience) }
-    isAlone = true
+    let since = aloneSince ?? now
+    let deadline = desertion(of: since)
+    guard deadline > now else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }
+    out.set(.alone, at: deadline)
+    aloneSince = since
+  }
+
+  /// When a call ends whose one member has been alone since then: a link keeps it for an hour, or until the link is over.
+  func desertion(of since: Timestamp) -> Timestamp {
+    let usual = since + patience
+    guard rules.aloneTime == nil, let links else { return usual }
+    return min(since + .seconds(3_600), max(links.validUntil, usual))
+  }
+
+  private var patience: Duration { rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero) }
+
+  /// Nobody has come yet to a call that a service started, and one who does would not end it by being alone.
+  private var canBegin: Bool {
+    guard awaitsFirst else { return false }
+    let isRefused = members.contains { if case .declined = $0.phase { true } else { false } }
+    return ringingCount > 1 || patience > .zero || !isRefused
   }
 
   private var reasonOfDesertion: EndReason {
     guard case .ringing = phase else { return .allLeft }
-    let callees = members.filter { $0.user != initiator }
+    // The initiator of a call that a service started was rung, too.
+    let callees = members.filter { $0.user != initiator || !$0.hasBeenIn }
     func any(_ matches: (Member.Phase) -> Bool) -> Bool { callees.contains { matches($0.phase) } }
     if !callees.isEmpty, !any({ if case .declined = $0 { false } else { true } }) { return .declined }
     return any({ if case .missed = $0 { true } else { false } }) ? .noAnswer : .cancelled
@@ -105,18 +150,20 @@ extension Call {
   private mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     var seconds = 0
     if case .active(let since) = phase { seconds = Int((now.milliseconds - since.milliseconds) / 1_000) }
+    phase = .ended
     for member in members {
       switch member.phase {
       case .ringing:
         endRing(of: member.user, .cancelled, event: .cancelled(By(by: user)), actor: nil, out: &out)
-      case .joined(let participant), .disconnected(let participant):
-        _ = remove(participant, out: &out)
+      case .joined, .disconnected:
+        for participant in member.participants { _ = remove(participant, out: &out) }
+        setArriving(nil, of: member.user)
         setPhase(.left, of: member.user, out: &out)
       case .left, .declined, .missed, .cancelled: break
       }
     }
-    phase = .ended
-    out.event(.ended(Ended(reason: reason, by: user, seconds: seconds)), to: .users(members.map(\.user)))
-    out.add(.ended)
+    let ended = Ended(reason: reason, by: user, seconds: seconds)
+    out.event(.ended(ended), to: .users(members.map(\.user)))
+    out.add(.ended(ended))
   }
 }

@@ -5,9 +5,9 @@ import MediaModel
 extension Call {
   /// The device's STOMP connection began or ended.
   mutating func signaling(of device: Device, isUp: Bool, now: Timestamp, out: inout Outputs) {
-    guard member(device.user)?.participant?.device == device else { return }
-    _ = withParticipant(of: device.user) { $0.signaling = isUp ? .up : .gone(since: now) }
-    watch(device.user, now: now, out: &out)
+    guard member(device.user)?.participant(on: device) != nil else { return }
+    _ = withParticipant(of: device) { $0.signaling = isUp ? .up : .gone(since: now) }
+    watch(device, out: &out)
     if isUp {
       epochs.connect(device, now: now, out: &out)
     } else {
@@ -15,41 +15,48 @@ extension Call {
     }
   }
 
-  /// ICE and DTLS are up.
+  /// ICE and DTLS are up. A transfer is done with that.
   mutating func mediaConnected(_ peer: PeerID, of user: UserID, now: Timestamp, out: inout Outputs) {
-    setMedia(.up, peer, of: user, cause: .connected, now: now, out: &out)
-    out.cancel(.connect(user))
+    guard let participant = participant(with: peer, of: user) else { return }
+    out.cancel(.connect(participant.device))
+    if member(user)?.arriving?.peer == peer {
+      _ = withParticipant(of: participant.device) { $0.media = .up }
+      watch(participant.device, out: &out)
+      return finishTransfer(of: user, now: now, out: &out)
+    }
+    setMedia(.up, of: participant, cause: .connected, out: &out)
   }
 
   /// Nothing was heard since `lastHeard`.
-  mutating func mediaLost(
-    _ peer: PeerID, of user: UserID, lastHeard: Timestamp, now: Timestamp, out: inout Outputs
-  ) {
-    guard member(user)?.participant?.isConnected == true else { return }
-    setMedia(.gone(since: lastHeard), peer, of: user, cause: .disconnected, now: now, out: &out)
+  mutating func mediaLost(_ peer: PeerID, of user: UserID, lastHeard: Timestamp, out: inout Outputs) {
+    guard let participant = participant(with: peer, of: user), participant.isConnected else { return }
+    setMedia(.gone(since: lastHeard), of: participant, cause: .disconnected, out: &out)
+  }
+
+  /// The joined participant that is this peer.
+  func participant(with peer: PeerID, of user: UserID) -> Participant? {
+    guard let member = member(user), member.isJoined else { return nil }
+    return member.participants.first { $0.peer == peer }
   }
 
   private mutating func setMedia(
-    _ link: Participant.MediaLink, _ peer: PeerID, of user: UserID, cause: MemberCause, now: Timestamp,
-    out: inout Outputs
+    _ link: Participant.MediaLink, of participant: Participant, cause: MemberCause, out: inout Outputs
   ) {
-    guard case .joined(let participant)? = member(user)?.phase, participant.peer == peer else { return }
-    let wasConnected = participant.isConnected
-    let isConnected = withParticipant(of: user) { participant in
+    let isConnected = withParticipant(of: participant.device) { participant in
       participant.media = link
       return participant.isConnected
     }
-    if isConnected != wasConnected { announce(user, cause, out: &out) }
-    watch(user, now: now, out: &out)
+    if isConnected != participant.isConnected { announce(participant.device.user, cause, out: &out) }
+    watch(participant.device, out: &out)
   }
 
   /// Sets or stops the timer of the 15 s.
-  private func watch(_ user: UserID, now: Timestamp, out: inout Outputs) {
-    guard case .joined(let participant)? = member(user)?.phase else { return }
+  private func watch(_ device: Device, out: inout Outputs) {
+    guard let participant = try? participant(of: device) else { return }
     if let since = participant.goneSince {
-      out.set(.disconnect(user), at: since + limits.disconnectTime)
+      out.set(.disconnect(device), at: since + limits.disconnectTime)
     } else {
-      out.cancel(.disconnect(user))
+      out.cancel(.disconnect(device))
     }
   }
 }

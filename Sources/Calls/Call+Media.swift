@@ -19,11 +19,16 @@ extension Call {
     }
     let replaced = try screensToReplace(for: wanted, from: participant)
     for screen in replaced { end(screen, out: &out) }
-    let update = withParticipant(of: device.user) { participant in
+    let update = withParticipant(of: device) { participant in
       participant.fingerprint = offer.fingerprint
       return participant.tracks.update(to: wanted, now: now)
     }
     guard let update else { throw RequestError(.internal, "the participant is not there") }
+    // Only from here on does the media plane know the peer.
+    if !participant.isNegotiated {
+      if participant.isHeld { out.add(.media(.hold(participant.peer, true))) }
+      if let wishes = participant.wishes { out.add(.media(.receive(participant.peer, wishes))) }
+    }
     let devices = participantDevices
     for track in update.removed { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(devices)) }
     for track in update.added { out.event(.trackAdded(TrackChange(track.state)), to: .devices(devices)) }
@@ -70,10 +75,8 @@ extension Call {
     let new = screens.filter { !participant.tracks.isLive(mid: $0.mid, source: .screen) }
     guard !new.isEmpty else { return [] }
     let others = members.flatMap { member in
-      guard case .joined(let other) = member.phase, other.number != participant.number else {
-        return [TrackTable.Track]()
-      }
-      return other.tracks.live.filter { $0.source == .screen }
+      member.participants.filter { $0.number != participant.number }.flatMap(\.tracks.live)
+        .filter { $0.source == .screen }
     }
     let surplus = others.count + screens.count - rules.screens
     guard surplus > 0 else { return [] }
@@ -88,8 +91,8 @@ extension Call {
 
   /// Ends another participant's screen, and its sound with its last screen.
   private mutating func end(_ screen: TrackTable.Track, out: inout Outputs) {
-    guard let user = members.first(where: { $0.participant?.number == screen.id.participant })?.user else { return }
-    let ended = withParticipant(of: user) { participant in
+    guard let device = participant(screen.id.participant)?.device else { return }
+    let ended = withParticipant(of: device) { participant in
       var ended = [participant.tracks.end(screen.id)]
       if !participant.tracks.live.contains(where: { $0.source == .screen }) {
         for track in participant.tracks.live where track.source == .screenAudio {
@@ -109,12 +112,12 @@ extension Call {
   mutating func mute(_ track: TrackID, _ muted: Bool, from device: Device, out: inout Outputs) throws(RequestError) {
     let participant = try participant(of: device)
     guard participant.tracks.live(track) != nil else {
-      let isOther = members.contains { $0.participant?.tracks.live(track) != nil }
+      let isOther = members.contains { $0.participants.contains { $0.tracks.live(track) != nil } }
       throw isOther
         ? RequestError(.trackNotOwn, "only the participant that sends a track may change it")
         : RequestError(.trackNotFound, "there is no such track now")
     }
-    guard let changed = withParticipant(of: device.user, { $0.tracks.mute(track, muted) }) ?? nil else { return }
+    guard let changed = withParticipant(of: device, { $0.tracks.mute(track, muted) }) ?? nil else { return }
     out.add(.media(.mute(participant.peer, track, muted)))
     out.event(.trackUpdated(TrackChange(changed.state)), to: .devices(participantDevices))
   }
@@ -123,12 +126,21 @@ extension Call {
 
   /// For the device of this peer alone.
   func tellPeer(_ peer: PeerID, of user: UserID, _ body: EventBody, out: inout Outputs) {
-    guard case .joined(let participant)? = member(user)?.phase, participant.peer == peer else { return }
+    guard let participant = participant(with: peer, of: user) else { return }
     out.event(body, to: .devices([participant.device]))
   }
 
-  func speak(_ speakers: [ParticipantNumber], out: inout Outputs) {
-    guard joinedCount > 0 else { return }
-    out.event(.speakers(Speakers(participants: speakers)), to: .devices(participantDevices))
+  func tellQuality(_ level: Int, bitrate: Int, _ peer: PeerID, of user: UserID, out: inout Outputs) {
+    guard let participant = participant(with: peer, of: user) else { return }
+    let quality = Quality(participant: participant.number, level: level, bitrate: bitrate)
+    out.event(.quality(quality), to: .devices([participant.device]))
+  }
+
+  /// Who is held or gone meanwhile is left out; then the list may be the last one again.
+  mutating func speak(_ loudest: [ParticipantNumber], out: inout Outputs) {
+    let heard = loudest.filter { participant($0)?.isHeld == false }
+    guard joinedCount > 0, heard != speakers else { return }
+    speakers = heard
+    out.event(.speakers(Speakers(participants: heard)), to: .devices(participantDevices))
   }
 }

@@ -14,7 +14,7 @@ extension Call {
     for callee in callees {
       let result = self.result(for: callee)
       results[callee.user] = result
-      if result == .ringing || result == .offline { rung.append(callee) }
+      if result == .ringing || (result == .offline && callee.isReachable) { rung.append(callee) }
     }
     let newcomers = rung.count { member($0.user) == nil }
     guard ringingCount + rung.count <= limits.ringing, members.count + newcomers <= limits.members else {
@@ -26,7 +26,7 @@ extension Call {
         by: user, expiresAt: expiresAt, waiting: callee.isBusy, metadata: metadata ?? self.metadata)
       setPhase(.ringing(ringing), of: callee.user, name: callee.name, out: &out)
       out.set(.ring(callee.user), at: expiresAt)
-      if let sole = soleCallee, sole != callee.user { soleCallee = nil }
+      if let sole = soleCallee, sole != callee.user, callee.user != initiator { soleCallee = nil }
     }
     out.add(.ring(rung.map(\.user)))
     if !isStart { for callee in rung { announce(callee.user, .invited, out: &out) } }
@@ -38,7 +38,9 @@ extension Call {
       if member.isPresent { return .alreadyJoined }
       if member.isRinging { return .alreadyRinging }
     }
+    guard callee.isReachable else { return .offline }
     guard callee.hasKeys else { return .noKeys }
+    if callee.isUnavailable { return .unavailable }
     if callee.isBusy, rules.whenBusy == .reject { return .busy }
     return callee.isConnected ? .ringing : .offline
   }
@@ -47,12 +49,7 @@ extension Call {
   mutating func invite(
     _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
-    guard member(user)?.isJoined == true else {
-      throw RequestError(.callNotJoined, "only who has joined the call may add people")
-    }
-    guard rules.invite == .members || user == initiator else {
-      throw RequestError(.callInviteNotAllowed, "only the initiator of this call may add people")
-    }
+    try checkMayInvite(user)
     let results = try ring(callees, by: user, metadata: metadata, isStart: false, now: now, out: &out)
     settle(now: now, out: &out)
     return results
@@ -106,6 +103,7 @@ extension Call {
   mutating func endRing(
     of user: UserID, _ phase: Member.Phase, event: EventBody, actor: DeviceID?, out: inout Outputs
   ) {
+    if case .ringing(let ringing)? = member(user)?.phase, ringing.isPushed { out.add(.pushOver(user)) }
     setPhase(phase, of: user, out: &out)
     out.cancel(.ring(user))
     epochs.forgetRingEnvelopes { $0.user == user }
@@ -114,7 +112,7 @@ extension Call {
 
   /// Why a member that is not ringing cannot accept or decline.
   func notRinging(_ device: Device) -> RequestError {
-    if let participant = member(device.user)?.participant, participant.device != device {
+    if let member = member(device.user), member.isPresent, member.participant(on: device) == nil {
       return RequestError(.callAnsweredElsewhere, "another device of this user has answered")
     }
     return RequestError(.callNotRinging, "the call does not ring here: join it instead")

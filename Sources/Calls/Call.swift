@@ -15,6 +15,8 @@ struct Call {
     var ringing: Int
     var members: Int
     var disconnectTime: Duration
+    /// Videos that one may see at once.
+    var lastN: Int
   }
 
   let id: CallID
@@ -32,22 +34,31 @@ struct Call {
   var joins = JoinMemory()
   /// To `start`.
   var firstReply: Joined?
+  /// Why it ended.
+  var endReason: EndReason?
+  var journal = CallJournal()
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]
-  private var lastNumber: ParticipantNumber = 0
+  private(set) var lastNumber: ParticipantNumber = 0
+  /// Who had which number.
+  private(set) var numbers = ParticipantNumbers()
   private(set) var ringingCount = 0
   private(set) var joinedCount = 0
   private(set) var presentCount = 0
-  /// The timer of rule 9 runs.
-  var isAlone = false
+  /// As last told.
+  var speakers: [ParticipantNumber] = []
+  /// Since when one member has been alone (rule 9); its timer runs.
+  var aloneSince: Timestamp?
+  /// nil while there are none that could be valid.
+  var links: CallLinks?
 
   init(
-    id: CallID, media: CallMedia, starter: Joiner, rules: CallRules, limits: Limits, metadata: Base64Bytes?,
-    epochs: Epochs, now: Timestamp
+    id: CallID, media: CallMedia, starter: Joiner, initiator: UserID? = nil, rules: CallRules, limits: Limits,
+    metadata: Base64Bytes?, epochs: Epochs, now: Timestamp
   ) {
     self.id = id
     self.media = media
-    initiator = starter.device.user
+    self.initiator = initiator ?? starter.device.user
     startedAt = now
     self.rules = rules
     self.limits = limits
@@ -59,12 +70,53 @@ struct Call {
   var isEnded: Bool { if case .ended = phase { true } else { false } }
   var isActive: Bool { if case .active = phase { true } else { false } }
 
+  /// As it was stored.
+  init(
+    restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
+    members: [Member], numbers known: [ParticipantNumber: Device]
+  ) {
+    id = stored.id
+    media = stored.media
+    initiator = stored.initiator
+    startedAt = stored.startedAt
+    self.rules = rules
+    self.limits = limits
+    metadata = stored.metadata
+    startToken = JoinToken(device: stored.starter, joinId: stored.joinId)
+    soleCallee = progress.soleCallee
+    if let since = progress.activeSince { phase = .active(since: since) }
+    self.epochs = epochs
+    firstReply = stored.reply
+    lastNumber = progress.lastNumber
+    aloneSince = progress.aloneSince
+    links = progress.links.map(CallLinks.init)
+    numbers = ParticipantNumbers(known)
+    self.members = members
+    for (place, member) in members.enumerated() {
+      places[member.user] = place
+      count(member, 1)
+    }
+  }
+
   // MARK: members
 
   func member(_ user: UserID) -> Member? { places[user].map { members[$0] } }
 
+  func place(of user: UserID) -> Int? { places[user] }
+
+  /// A user who is forgotten. Must not be present or ringing.
+  mutating func removeMember(_ user: UserID) {
+    guard let place = places.removeValue(forKey: user) else { return }
+    count(members[place], -1)
+    members.remove(at: place)
+    for (place, member) in members.enumerated().dropFirst(place) { places[member.user] = place }
+    // Their places are others now.
+    journal.touched.formUnion(members[place...].map(\.user))
+  }
+
   /// Adds a member, or gives it a new phase; the only place where either happens, so that the counts are right.
   mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
+    journal.touched.insert(user)
     if let place = places[user] {
       count(members[place], -1)
       members[place].phase = phase
@@ -76,6 +128,7 @@ struct Call {
       count(members[members.count - 1], 1)
       out.add(.memberAdded(user))
     }
+    if !isEnded { out.add(.memberMoved(user)) }
     if case .joined = phase, let place = places[user] { members[place].hasBeenIn = true }
   }
 
@@ -85,14 +138,60 @@ struct Call {
     if member.isPresent { presentCount += n }
   }
 
+  /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
+  var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
+
+  /// Called from `carryOut` of the ring: somebody was told to wake these devices.
+  mutating func push(_ user: UserID, devices: [DeviceID]) -> PushRing? {
+    guard let place = places[user], case .ringing(var ringing) = members[place].phase else { return nil }
+    ringing.isPushed = true
+    journal.touched.insert(user)
+    members[place].phase = .ringing(ringing)
+    return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
+  }
+
+  /// A transfer begins, or is over. Of a joined member.
+  mutating func setArriving(_ participant: Participant?, of user: UserID) {
+    journal.touched.insert(user)
+    if let place = places[user] { members[place].arriving = participant }
+  }
+
+  mutating func letInByLink(_ user: UserID) {
+    journal.touched.insert(user)
+    if let place = places[user] { members[place].cameByLink = true }
+  }
+
+  /// To be called for each new participant.
+  mutating func remember(_ participant: Participant) { numbers.add(participant.number, participant.device) }
+
+  /// Whose number it is, or was.
+  func device(of number: ParticipantNumber) -> Device? {
+    numbers[number] ?? members.lazy.flatMap(\.participants).first { $0.number == number }?.device
+  }
+
+  /// The joined participant of this number.
+  func participant(_ number: ParticipantNumber) -> Participant? {
+    guard let device = device(of: number), let participant = member(device.user)?.participant(on: device),
+      participant.number == number, member(device.user)?.isJoined == true
+    else { return nil }
+    return participant
+  }
+
   mutating func nextNumber() -> ParticipantNumber {
     lastNumber += 1
     return lastNumber
   }
 
-  /// Changes a joined participant in place; nil when the user has none.
-  mutating func withParticipant<Result>(of user: UserID, _ change: (inout Participant) -> Result) -> Result? {
-    guard let place = places[user], case .joined(var participant) = members[place].phase else { return nil }
+  /// Changes a joined participant in place; nil when the device is none.
+  mutating func withParticipant<Result>(of device: Device, _ change: (inout Participant) -> Result) -> Result? {
+    guard let place = places[device.user], case .joined(var participant) = members[place].phase else { return nil }
+    journal.touched.insert(device.user)
+    if var arriving = members[place].arriving, arriving.device == device {
+      members[place].arriving = nil
+      defer { members[place].arriving = arriving }
+      return change(&arriving)
+    }
+    guard participant.device == device else { return nil }
     // The copy in the member would make every change of the tracks copy them.
     members[place].phase = .left
     defer { members[place].phase = .joined(participant) }
@@ -101,7 +200,7 @@ struct Call {
 
   /// The joined participant that this device is.
   func participant(of device: Device) throws(RequestError) -> Participant {
-    guard case .joined(let participant)? = member(device.user)?.phase, participant.device == device else {
+    guard let member = member(device.user), member.isJoined, let participant = member.participant(on: device) else {
       throw RequestError(.callNotJoined, "this device is not in the call: join or rejoin it")
     }
     return participant
@@ -113,7 +212,14 @@ struct Call {
   var listeners: [UserID] { members.filter(\.isListening).map(\.user) }
 
   var participantDevices: [Device] {
-    members.compactMap { if case .joined(let participant) = $0.phase { participant.device } else { nil } }
+    var devices: [Device] = []
+    devices.reserveCapacity(joinedCount)
+    for member in members {
+      guard case .joined(let participant) = member.phase else { continue }
+      devices.append(participant.device)
+      if let arriving = member.arriving { devices.append(arriving.device) }
+    }
+    return devices
   }
 
   func announce(_ user: UserID, _ cause: MemberCause, out: inout Outputs) {
@@ -132,7 +238,7 @@ struct Call {
       case .ended: .ended
       }
     return CallState(
-      id: id, state: shown, media: media, initiator: initiator, startedAt: startedAt, epoch: epochs.current,
+      id: id, state: shown, media: media, initiator: initiator, startedAt: startedAt, epoch: max(1, epochs.current),
       policy: rules.shown, members: members.map(\.state), metadata: metadata)
   }
 

@@ -4,12 +4,12 @@ import MediaModel
 enum CallTimer: Hashable, Sendable {
   /// The user's ring is over: missed (rule 4).
   case ring(UserID)
-  /// Signaling and media of the user's participant have been gone for 15 s (rule 10).
-  case disconnect(UserID)
+  /// Signaling and media of the participant on this device have been gone for 15 s (rule 10).
+  case disconnect(Device)
   /// The disconnected user did not come back within `awaySeconds` (rule 10).
   case away(UserID)
-  /// The user's participant has no media `connectSeconds` after joining (rule 10).
-  case connect(UserID)
+  /// The participant on this device has no media `connectSeconds` after joining (rule 10), or 20 s after a transfer (rule 13).
+  case connect(Device)
   /// The one member left has been alone for `aloneSeconds` (rule 9).
   case alone
   /// `maxHours` are over (rule 9).

@@ -9,4 +9,12 @@ struct Callee {
   var isConnected: Bool
   /// Joined, or ringing, in another call (rule 6).
   var isBusy: Bool
+  /// As set by the user (protocol section 7).
+  var isUnavailable: Bool
+  /// The app's back end lets the caller reach the user.
+  var isReachable: Bool
+
+  func isRingable(_ whenBusy: Policy.WhenBusy) -> Bool {
+    isReachable && hasKeys && !isUnavailable && !(isBusy && whenBusy == .reject)
+  }
 }

@@ -22,6 +22,8 @@ extension Calls {
     package var maximumEndedCalls = 4_096
     /// Both signaling and media gone for so long is `disconnected`.
     package var disconnectTime = Duration.seconds(15)
+    /// The most that `receive` may ask for, and what a participant sees that asks for nothing.
+    package var lastN = 25
     package var defaultCodecs = ["VP8"]
     /// What stands in `ice` for this user; called once a join.
     package var ice: @Sendable (Device) -> ICE = { _ in ICE() }

@@ -3,9 +3,22 @@ import MediaModel
 
 /// Connections, subscriptions and acknowledgements (protocol sections 2 and 3).
 extension Calls {
+  func identity(of session: SessionID) -> Identity? {
+    directory.connection(of: session)?.identity ?? services.identity(of: session)
+  }
+
   mutating func connect(_ session: SessionID, _ identity: Identity) {
+    if identity.isService {
+      if let old = services.connect(session, identity) { replace(old) }
+      return
+    }
+    noteName(identity)
+    if !directory.isConnected(identity.device.user) {
+      presence.arrive(identity.device.user, hasRole: !identity.roles.isEmpty, now: now)
+      presence.touch(identity.device.user)
+    }
     if let old = directory.connect(session, identity) {
-      effects.append(.close(old, reason: "replaced by a newer connection"))
+      replace(old)
       directory[identity.device]?.mailbox.goAway(now: now)
       setSignaling(of: identity.device, isUp: false)
     }
@@ -13,11 +26,33 @@ extension Calls {
     watch(identity.device)
   }
 
+  private mutating func replace(_ old: SessionID) {
+    effects.append(.close(old, reason: "replaced by a newer connection"))
+    drop(old)
+  }
+
+  /// What went with the connection.
+  mutating func drop(_ session: SessionID) {
+    topics.remove(session)
+    presence.unwatch(session)
+    questions.drop(session)
+  }
+
   mutating func disconnect(_ session: SessionID) {
+    drop(session)
+    services.disconnect(session)
     guard let device = directory.disconnect(session) else { return }
     directory[device]?.mailbox.goAway(now: now)
     watch(device)
+    notePresence(of: device.user)
     setSignaling(of: device, isUp: false)
+  }
+
+  /// A connection of the user ended; perhaps it was the last.
+  mutating func notePresence(of user: UserID) {
+    guard !directory.isConnected(user) else { return }
+    presence.depart(user, now: now)
+    presence.touch(user)
   }
 
   private mutating func setSignaling(of device: Device, isUp: Bool) {
@@ -37,13 +72,14 @@ extension Calls {
     let places = memberships[device.user] ?? []
     if isFirst {
       for id in places {
-        guard let call = calls[id], call.member(device.user)?.participant?.device == device else { continue }
+        guard let call = calls[id], call.member(device.user)?.participant(on: device) != nil else { continue }
         deliver(makeMessage(.state(call.state), of: id), to: device)
       }
     }
     let limits = mailboxLimits
     let missed =
       directory[device]?.mailbox.comeBack(isNewConnection: isFirst, mode: mode, limits: limits, now: now) ?? []
+    if directory[device]?.mailbox.isStored == true { journal.mailboxes.insert(device) }
     for delivery in missed { emit(delivery, to: device, session, mode) }
     if isFirst {
       let rung = Set(missed.filter { $0.message.body.isRing }.compactMap(\.message.call))
@@ -91,16 +127,17 @@ extension Calls {
       if directory[device]?.mailbox.isEmpty == false {
         stillAway.insert(device)
       } else if !isNeeded {
-        directory.forget(device)
+        forget(device)
       } else if record.entry == nil {
         stillAway.insert(device)
       }
     }
     away = stillAway
-    nextSweep = away.isEmpty ? nil : now + configuration.eventLifetime
+    let isAwaited = presence.clear(now: now)
+    nextSweep = away.isEmpty && !isAwaited ? nil : now + configuration.eventLifetime
   }
 
   func isParticipant(_ device: Device) -> Bool {
-    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant?.device == device }
+    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant(on: device) != nil }
   }
 }

@@ -18,18 +18,23 @@ extension Calls {
     directory[device]?.entry = DeviceEntry(
       user: device.user, device: device.device, name: request.name, keys: [keys.wrap, keys.sign],
       fingerprint: fingerprint, registeredAt: old?.fingerprint == fingerprint ? old?.registeredAt ?? now : now)
+    if directory[device]?.entry != old { journal.devices.insert(device) }
     var outcome = Outcome(Registered(fingerprint: fingerprint))
     if old?.fingerprint != fingerprint { outcome.devicesChanged = device.user }
     return outcome
   }
 
-  mutating func list(_ request: ListDevices) throws(RequestError) -> Outcome {
+  func checkList(_ request: ListDevices) throws(RequestError) {
     guard request.users.count <= configuration.maximumParticipants else {
       throw RequestError(
         .requestTooLarge, "at most \(configuration.maximumParticipants) users at once", field: "users")
     }
+  }
+
+  func list(_ request: ListDevices, _ reach: Reach) throws(RequestError) -> Outcome {
+    try checkList(request)
     var seen: Set<UserID> = []
-    let users = request.users.filter { seen.insert($0).inserted }
+    let users = request.users.filter { seen.insert($0).inserted && reach.includes($0) }
     return Outcome(Devices(devices: users.flatMap(directory.entries)))
   }
 
@@ -73,7 +78,7 @@ extension Calls {
       throw RequestError(
         .serverBusy, "this user has \(configuration.maximumDevicesOfUser) devices, and all are connected")
     }
-    directory.forget(Device(user: oldest.user, device: oldest.device))
+    forget(Device(user: oldest.user, device: oldest.device))
   }
 
   private func fingerprint(of device: Device, wrap: DeviceKey, sign: DeviceKey) -> Base64Bytes {

@@ -3,20 +3,23 @@ import MediaModel
 
 /// `start`, `accept`, `join`, `rejoin` and `invite`.
 extension Calls {
-  mutating func start(_ request: StartCall, _ identity: Identity) throws(RequestError) -> Outcome {
+  mutating func start(
+    _ request: StartCall, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
+    guard request.as == nil else {
+      throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
+    }
     let user = identity.device.user
     let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
     if let reply = firstReply(toStart: joiner.token) { return Outcome(reply) }
-    let rules = try CallRules(request.policy ?? Policy(), defaultCodecs: configuration.defaultCodecs)
-    try checkMetadata(request.metadata)
-    guard calls.count < configuration.maximumCalls else {
-      throw RequestError(.serverBusy, "the server has as many calls as it may")
-    }
+    try checkMayStart(identity)
+    let rules = try checkStart(request)
     try checkRoom(for: user)
-    let callees = try callees(request.callees.filter { $0 != user }, for: nil)
-    let ringable = Set(callees.filter { $0.hasKeys && !($0.isBusy && rules.whenBusy == .reject) }.map(\.user))
+    let callees = try callees(request.callees.filter { $0 != user }, for: nil, reach)
+    let ringable = Set(callees.filter { $0.isRingable(rules.whenBusy) }.map(\.user))
     let envelopes = try ringEnvelopes(request.envelopes ?? [], callees: callees, ringable: ringable, from: joiner)
     var out = Outputs()
+    out.add(.made)
     let id = makeCallID()
     let epochs = Epochs(
       initiator: joiner.keys.map {
@@ -40,26 +43,30 @@ extension Calls {
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
-    return Outcome(reply, id, out)
+    var outcome = Outcome(reply, id, out)
+    outcome.speaker = identity.device
+    return outcome
   }
 
   mutating func join(
     _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ identity: Identity
   ) throws(RequestError) -> Outcome {
     let device = identity.device
-    try checkMembership(device.user, of: id)
+    let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
+    if !hasLink { try checkMembership(device.user, of: id) }
     let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
       return Outcome(reply)
     }
     if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: device.user) }
     let ice = configuration.ice(device)
-    return try with(id, device.user) { call, now, out throws(RequestError) in
+    var outcome = try run(id) { call, now, out throws(RequestError) in
       var later = Outputs()
       let number: ParticipantNumber
       switch kind {
       case .accept: number = try call.accept(joiner, now: now, out: &later)
-      case .join: number = try call.join(joiner, now: now, out: &later)
+      case .join: number = try call.join(joiner, byLink: hasLink, now: now, out: &later)
+      case .transfer: number = try call.transfer(joiner, now: now, out: &later)
       case .rejoin, .start: number = try call.rejoin(joiner, now: now, out: &later)
       }
       let reply = Joined(call: call.state, participant: number, ice: ice)
@@ -69,12 +76,18 @@ extension Calls {
       out.append(later)
       return reply
     }
+    outcome.speaker = device
+    return outcome
   }
 
-  mutating func invite(_ id: CallID, _ request: Invite, _ user: UserID) throws(RequestError) -> Outcome {
+  mutating func invite(
+    _ id: CallID, _ request: Invite, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
+    let user = identity.device.user
     try checkMembership(user, of: id)
+    try checkRole(identity)
     try checkMetadata(request.metadata)
-    let callees = try callees(request.callees, for: id)
+    let callees = try callees(request.callees, for: id, reach)
     return try with(id, user) { call, now, out throws(RequestError) in
       InviteResults(
         results: try call.invite(callees, by: user, metadata: request.metadata, now: now, out: &out))
@@ -83,13 +96,33 @@ extension Calls {
 
   // MARK: checks
 
-  private var callLimits: Call.Limits {
-    Call.Limits(
-      participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
-      members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime)
+  func checkMayStart(_ identity: Identity) throws(RequestError) {
+    try checkServes()
+    try checkRole(identity)
   }
 
-  private mutating func joiner(
+  func checkServes() throws(RequestError) {
+    guard !isDraining else {
+      throw RequestError(.serverDraining, "the server is about to stop: start the call again in a moment")
+    }
+  }
+
+  func checkStart(_ request: StartCall) throws(RequestError) -> CallRules {
+    let rules = try CallRules(request.policy ?? Policy(), defaultCodecs: configuration.defaultCodecs)
+    try checkMetadata(request.metadata)
+    guard calls.count < configuration.maximumCalls else {
+      throw RequestError(.serverBusy, "the server has as many calls as it may")
+    }
+    return rules
+  }
+
+  var callLimits: Call.Limits {
+    Call.Limits(
+      participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
+      members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime, lastN: configuration.lastN)
+  }
+
+  mutating func joiner(
     _ identity: Identity, joinId: Base64Bytes?, joinKey: JoinKey?
   ) throws(RequestError) -> Joiner {
     guard joinId == nil || joinId?.bytes.count == 16 else {
@@ -121,16 +154,21 @@ extension Calls {
     }
   }
 
-  private func callees(_ users: [UserID], for call: CallID?) throws(RequestError) -> [Callee] {
+  func callees(_ users: [UserID], for call: CallID?, _ reach: Reach) throws(RequestError) -> [Callee] {
     var seen: Set<UserID> = []
     let users = users.filter { seen.insert($0).inserted }
-    guard users.count <= configuration.maximumMembers else {
-      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
-    }
+    try checkCount(users)
     return users.map { user in
       Callee(
         user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user),
-        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call))
+        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call),
+        isUnavailable: presence.isUnavailable(user, now: now), isReachable: reach.includes(user))
+    }
+  }
+
+  func checkCount(_ callees: [UserID]) throws(RequestError) {
+    guard callees.count <= configuration.maximumMembers else {
+      throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
     }
   }
 
@@ -179,7 +217,7 @@ extension Calls {
   }
 
   /// The first reply of a `start` that is repeated (rule 14).
-  private func firstReply(toStart token: JoinToken) -> Joined? {
+  func firstReply(toStart token: JoinToken) -> Joined? {
     if let id = starts[token], let reply = calls[id]?.firstReply { return reply }
     return ended.reply(to: token)
   }

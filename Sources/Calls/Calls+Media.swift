@@ -6,7 +6,7 @@ extension Calls {
   mutating func take(
     _ offer: MediaOffer, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID, id request: String
   ) {
-    guard let identity = directory.connection(of: session)?.identity else { return }
+    guard let identity = identity(of: session) else { return }
     var negotiate: Negotiate?
     do throws(RequestError) {
       guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
@@ -36,9 +36,12 @@ extension Calls {
       withPeer(peer) { call, user, now, out in call.mediaConnected(peer, of: user, now: now, out: &out) }
     case .disconnected(let peer, let silence):
       withPeer(peer) { call, user, now, out in
-        call.mediaLost(peer, of: user, lastHeard: min(now, now - silence), now: now, out: &out)
+        call.mediaLost(peer, of: user, lastHeard: min(now, now - silence), out: &out)
       }
-    case .quality: break
+    case .quality(let peer, let level, let bitrate):
+      withPeer(peer) { call, user, _, out in
+        call.tellQuality(min(max(0, level), 4), bitrate: bitrate, peer, of: user, out: &out)
+      }
     case .speakers(let id, let participants):
       var out = Outputs()
       calls[id]?.speak(participants, out: &out)

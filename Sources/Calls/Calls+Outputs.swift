@@ -10,6 +10,7 @@ extension Calls {
   }
 
   mutating func carryOut(_ outputs: Outputs, of call: CallID) {
+    journal.calls.insert(call)
     for item in outputs.items { carryOut(item, of: call) }
     acknowledgeWritten()
   }
@@ -20,16 +21,28 @@ extension Calls {
     case .ring(let users): ring(users, call)
     case .ringEnvelopesSuperseded(let devices): for device in devices { directory[device]?.mailbox.stripRing(of: call) }
     case .envelopesSuperseded(let devices, let epoch):
-      for device in devices { directory[device]?.mailbox.dropEnvelopes(of: call, olderThan: epoch) }
-    case .participantGone(let device): directory[device]?.mailbox.dropParticipantEvents(of: call)
+      for device in devices {
+        directory[device]?.mailbox.dropEnvelopes(of: call, olderThan: epoch)
+        journal.mailboxes.insert(device)
+      }
+    case .participantGone(let device):
+      directory[device]?.mailbox.dropParticipantEvents(of: call)
+      journal.mailboxes.insert(device)
+    case .made: tellOfNewCall(call)
     case .memberAdded(let user): memberships[user, default: []].append(call)
+    case .memberMoved(let user): follow(user, in: call)
+    case .pushOver(let user): pushCancel(of: user, call)
     case .peerAdded(let peer, let user): peers[peer] = (call, user)
     case .peerGone(let peer):
       if peers.removeValue(forKey: peer) != nil { effects.append(.media(.remove(peer))) }
     case .media(let command): effects.append(.media(command))
-    case .setTimer(let timer, let due): timers.set(timer, of: call, at: due)
-    case .cancelTimer(let timer): timers.cancel(timer, of: call)
-    case .ended: forget(call)
+    case .setTimer(let timer, let due):
+      timers.set(timer, of: call, at: due)
+      note(timer, due, of: call)
+    case .cancelTimer(let timer):
+      timers.cancel(timer, of: call)
+      note(timer, nil, of: call)
+    case .ended(let ended): forget(call, ended)
     }
   }
 
@@ -47,10 +60,15 @@ extension Calls {
     guard let call = event.call else { return }
     switch event.body {
     case .envelope(let envelope):
+      journal.mailboxes.insert(device)
       var out = Outputs()
       calls[call]?.acknowledge(device, epoch: envelope.epoch, accepted: accepted, now: now, out: &out)
+      journal.calls.insert(call)
       for item in out.items { carryOut(item, of: call) }
-    case .ring(let ring): if ring.envelope != nil { calls[call]?.ringAcknowledged(device) }
+    case .ring(let ring):
+      guard ring.envelope != nil else { return }
+      calls[call]?.ringAcknowledged(device)
+      journal.calls.insert(call)
     default: break
     }
   }
@@ -66,9 +84,11 @@ extension Calls {
     case .rung(let user, let actor):
       for device in directory.devices(of: user) {
         let wasRung = directory[device]?.mailbox.endRing(of: call) ?? false
+        if wasRung { journal.mailboxes.insert(device) }
         if wasRung, device.device != actor { deliver(message, to: device) }
       }
     }
+    publish(message, of: call)
   }
 
   private mutating func ring(_ users: [UserID], _ id: CallID) {
@@ -85,12 +105,15 @@ extension Calls {
         deliver(message, to: device)
       }
     }
+    publishRing(of: users, call, members)
+    push(to: users, of: id)
   }
 
   /// Writes to the device's subscription; keeps the event when there is none.
   mutating func deliver(_ message: Message, to device: Device) {
     let limits = mailboxLimits
     guard let connection = directory[device]?.connection, let mode = connection.events else {
+      if isAcknowledgedSpecially(message.event.body) { journal.mailboxes.insert(device) }
       if directory[device]?.mailbox.keep(message, limits: limits, now: now) == true { watch(device) }
       return
     }
@@ -104,21 +127,26 @@ extension Calls {
 
   mutating func emit(_ delivery: EventDelivery, to device: Device, _ session: SessionID, _ mode: AckMode) {
     effects.append(.event(session, delivery))
-    if mode == .auto, isAcknowledgedSpecially(delivery.message.body) { written.append((device, delivery.message)) }
+    guard isAcknowledgedSpecially(delivery.message.body) else { return }
+    journal.mailboxes.insert(device)
+    if mode == .auto { written.append((device, delivery.message)) }
   }
 
   // MARK: the end
 
-  private mutating func forget(_ id: CallID) {
-    guard let call = calls.removeValue(forKey: id) else { return }
+  private mutating func forget(_ id: CallID, _ end: Ended) {
+    guard var call = calls.removeValue(forKey: id) else { return }
+    close(&call, end)
     timers.cancelAll(of: id)
     starts[call.startToken] = nil
+    topics.remove(.call(id))
     for member in call.members {
+      presence.touch(member.user)
       memberships[member.user]?.removeAll { $0 == id }
       if memberships[member.user]?.isEmpty == true { memberships[member.user] = nil }
     }
     if let reply = call.firstReply {
-      ended.add(id, users: Set(call.members.map(\.user)), start: call.startToken, reply: reply)
+      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply)
     }
   }
 }

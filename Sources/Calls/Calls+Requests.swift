@@ -4,29 +4,51 @@ import MediaModel
 /// Requests, and their replies.
 extension Calls {
   mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
-    guard let identity = directory.connection(of: session)?.identity else { return }
+    guard let identity = identity(of: session) else { return }
+    do throws(RequestError) {
+      if !identity.isService {
+        if let query = try historyQuery(request, identity.device) {
+          return effects.append(.history(session, id: id, query))
+        }
+        if try ask(before: request, identity, session, id) { return }
+      }
+    } catch {
+      return effects.append(.reply(session, id: id, .failed(error)))
+    }
+    perform(request, id, on: session, identity, .everybody)
+  }
+
+  /// `reach` is whom the request may reach, when that had to be asked.
+  mutating func perform(
+    _ request: Request, _ id: String, on session: SessionID, _ identity: Identity, _ reach: Reach
+  ) {
     let outcome: Outcome
     do throws(RequestError) {
-      outcome = try perform(request, identity)
+      outcome =
+        try identity.isService ? perform(request, service: identity) : perform(request, identity, reach)
     } catch {
       return effects.append(.reply(session, id: id, .failed(error)))
     }
     effects.append(.reply(session, id: id, .ok(outcome.reply)))
+    if let call = outcome.call, let speaker = outcome.speaker { holdOthers(of: speaker, but: call) }
     if let call = outcome.call { carryOut(outcome.outputs, of: call) }
     if let user = outcome.devicesChanged { tellOfDevices(of: user) }
+    if let device = outcome.removed { remove(device) }
   }
 
-  private mutating func perform(_ request: Request, _ identity: Identity) throws(RequestError) -> Outcome {
-    guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+  private mutating func perform(
+    _ request: Request, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
     let device = identity.device
     switch request {
     case .registerDevice(let body): return try register(body, for: identity)
-    case .listDevices(let body): return try list(body)
-    case .start(let body): return try start(body, identity)
+    case .listDevices(let body): return try list(body, reach)
+    case .start(let body): return try start(body, identity, reach)
     case .accept(let id, let body): return try join(id, body, .accept, identity)
     case .join(let id, let body): return try join(id, body, .join, identity)
     case .rejoin(let id, let body): return try join(id, body, .rejoin, identity)
-    case .invite(let id, let body): return try invite(id, body, device.user)
+    case .transfer(let id, let body): return try join(id, body, .transfer, identity)
+    case .invite(let id, let body): return try invite(id, body, identity, reach)
     case .listCalls: return Outcome(CallList(calls: callsToJoin(device)))
     case .media: throw RequestError(.internal, "an offer was not read")
     case .decline(let id, _):
@@ -45,6 +67,23 @@ extension Calls {
       return try change(id, device.user) { call, now, out throws(RequestError) in
         try call.end(by: device.user, now: now, out: &out)
       }
+    case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
+    case .hold(let id, let body): return try hold(id, body, device)
+    case .link(let id, let body):
+      try checkRole(identity)
+      return try link(id, body, device.user)
+    case .removeDevice(let body): return try checkRemoval(body, by: device.user)
+    case .report(let id, let body): return try report(id, body, device)
+    case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys: return try performInside(request, device)
+    case .setPresence(let body): return try setPresence(body, identity)
+    case .watchPresence(let body): return try watchPresence(body, identity, reach)
+    case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
+    }
+  }
+
+  /// Requests of participants alone.
+  private mutating func performInside(_ request: Request, _ device: Device) throws(RequestError) -> Outcome {
+    switch request {
     case .track(let id, let track, let body):
       return try change(id, device.user) { call, _, out throws(RequestError) in
         try call.mute(track, body.muted, from: device, out: &out)
@@ -57,21 +96,34 @@ extension Calls {
       return try with(id, device.user) { call, now, out throws(RequestError) in
         try call.handOut(body, from: device, now: now, out: &out)
       }
-    case .state(let id): return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
-    case .removeDevice, .transfer, .hold, .link, .receive, .message, .stats, .report, .setPresence, .watchPresence,
-      .listHistory, .deleteHistory, .historyTotals:
-      throw RequestError(.requestUnknown, "there is no such request")
+    case .receive(let id, let body):
+      return try change(id, device.user) { call, _, out throws(RequestError) in
+        try call.receive(body, device: device, out: &out)
+      }
+    case .message(let id, let body):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.message(body, from: device, now: now, out: &out)
+      }
+    case .stats(let id, let body): return try measure(id, body, device)
     case .listKeys(let id):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
+    default: throw RequestError(.requestUnknown, "there is no such request")
     }
   }
 
   /// Runs a transition of a call that the user is a member of; its result is the reply.
-  mutating func with<Body: Encodable & Sendable>(
+  mutating func with(
     _ id: CallID, _ user: UserID,
-    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Body
+    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
   ) throws(RequestError) -> Outcome {
     try checkMembership(user, of: id)
+    return try run(id, transition)
+  }
+
+  /// The same, whoever asks.
+  mutating func run(
+    _ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
+  ) throws(RequestError) -> Outcome {
     var out = Outputs()
     // In place: a copy of the call would be a copy of all its members.
     guard let body = try calls[id].mutate({ call throws(RequestError) in try transition(&call, now, &out) }) else {
@@ -96,11 +148,11 @@ extension Calls {
   }
 
   /// What `join` or `rejoin` of this device could succeed in now.
-  private func callsToJoin(_ device: Device) -> [CallState] {
+  func callsToJoin(_ device: Device) -> [CallState] {
     (memberships[device.user] ?? []).compactMap { id in
       guard let call = calls[id], let member = call.member(device.user) else { return nil }
       switch member.phase {
-      case .joined(let participant): return participant.device == device ? call.state : nil
+      case .joined: return member.participant(on: device) == nil ? nil : call.state
       case .cancelled: return member.hasBeenIn ? call.state : nil
       case .ringing, .disconnected, .left, .declined, .missed: return call.state
       }

@@ -18,10 +18,17 @@ package struct Calls {
   var starts: [JoinToken: CallID] = [:]
   var ended: EndedCalls
   var timers = Timers()
+  var services = Services()
+  var presence = Presence()
+  var topics = Topics()
+  var questions = Questions()
+  /// The server is about to stop.
+  var isDraining = false
   /// Devices without a subscription whose mailbox, or record, has to be cleared some day.
   var away: Set<Device> = []
   var nextSweep: Timestamp?
   var effects: [Effect] = []
+  var journal = Journal()
   /// Envelopes and rings that were just written to a subscription with `auto`: they count as acknowledged.
   var written: [(device: Device, event: EventMessage)] = []
   var now = Timestamp(milliseconds: 0)
@@ -49,25 +56,29 @@ package struct Calls {
     case .disconnect(let session): disconnect(session)
     case .subscribe(let session, .events, let mode): subscribe(session, mode)
     case .unsubscribe(let session, .events): unsubscribe(session)
-    case .subscribe, .unsubscribe: break
+    case .subscribe(let session, let channel, _): subscribe(session, to: channel)
+    case .unsubscribe(let session, let channel): topics.remove(session, from: channel)
     case .acknowledge(let session, let seq, let accepted): acknowledge(session, seq, accepted: accepted)
     case .request(let session, let id, let request): respond(to: session, id, request)
     case .offer(let session, let id, let call, let offer, let tracks):
       take(offer, tracks, of: call, session: session, id: id)
     case .media(let event): take(event)
-    case .answer, .forget, .drain: break
+    case .answer(let question, let allowed): answer(question, allowed: allowed)
+    case .forget(let user): forget(user)
+    case .drain: isDraining = true
     case .timeout: break
     }
     // What is due at once, as 15 s that were over already, is not left for later.
     runTimers()
+    tellPresence()
+    let changes = takeChanges()
     defer { effects = [] }
-    return effects
+    return changes.isEmpty ? effects : changes.map(Effect.store) + effects
   }
 
   /// When `.timeout` has to be handled next; nil while nothing runs.
   package var nextDeadline: Timestamp? {
-    guard let timer = timers.next, let nextSweep else { return timers.next ?? nextSweep }
-    return min(timer, nextSweep)
+    [timers.next, nextSweep, questions.next].compactMap { $0 }.min()
   }
 
   private mutating func runTimers() {
@@ -76,6 +87,7 @@ package struct Calls {
       calls[key.call]?.handleTimeout(key.timer, now: now, out: &out)
       carryOut(out, of: key.call)
     }
+    giveUpQuestions()
     if let sweep = nextSweep, sweep <= now { clearMailboxes() }
   }
 

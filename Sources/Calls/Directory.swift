@@ -11,6 +11,8 @@ struct Directory {
     var events: AckMode?
     /// It had its first subscription: later ones repeat nothing.
     var isGreeted = false
+    /// Of abuse.
+    var reports = Allowance(rate: 1, burst: 50)
   }
 
   struct DeviceRecord {
@@ -36,6 +38,12 @@ struct Directory {
     _read { yield records[device] }
     _modify { yield &records[device] }
   }
+
+  /// - Parameter lastSeq: below all numbers of this run of the server.
+  init(lastSeq: UInt64 = 0) { forgottenSeq = lastSeq }
+
+  /// All, in order.
+  var devices: [Device] { records.keys.sorted() }
 
   func devices(of user: UserID) -> [Device] {
     users[user]?.devices.map { Device(user: user, device: $0) } ?? []
@@ -80,6 +88,16 @@ struct Directory {
     records[device] = nil
     users[device.user]?.devices.removeAll { $0 == device.device }
     if users[device.user]?.devices.isEmpty == true { users[device.user] = nil }
+  }
+
+  /// A device that was known before the restart.
+  mutating func restore(
+    _ device: Device, userName: String?, entry: DeviceEntry?, _ mailbox: StoredMailbox?, now: Timestamp
+  ) {
+    addDevice(device)
+    if let userName { users[device.user]?.name = userName }
+    if let entry { records[device]?.entry = entry }
+    if let mailbox { records[device]?.mailbox.restore(mailbox, now: now) }
   }
 
   private mutating func addDevice(_ device: Device) {

@@ -5,7 +5,12 @@ import MediaModel
 struct EndedCalls {
   private struct Ended {
     var call: CallID
+    /// `call.ended`.
+    var end: EventMessage
     var users: Set<UserID>
+    var numbers: ParticipantNumbers
+    var links: CallLinks?
+    var endedAt: Timestamp
     var start: JoinToken
     var reply: Joined
   }
@@ -18,8 +23,26 @@ struct EndedCalls {
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
-  mutating func add(_ call: CallID, users: Set<UserID>, start: JoinToken, reply: Joined) {
-    let ended = Ended(call: call, users: users, start: start, reply: reply)
+  mutating func add(_ call: Call, end: EventMessage, reply: Joined) {
+    let start = call.startToken
+    add(
+      Ended(
+        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
+        endedAt: end.at,
+        start: start, reply: reply))
+  }
+
+  /// One of before a restart.
+  mutating func restore(_ stored: StoredEnd, numbers: [ParticipantNumber: Device], reply: Joined) {
+    add(
+      Ended(
+        call: stored.call, end: EventMessage(at: stored.endedAt, call: stored.call, body: .ended(stored.end)),
+        users: Set(stored.users), numbers: ParticipantNumbers(numbers),
+        links: stored.links.map(CallLinks.init), endedAt: stored.endedAt,
+        start: JoinToken(device: stored.starter, joinId: stored.joinId), reply: reply))
+  }
+
+  private mutating func add(_ ended: Ended) {
     let place: Int
     if ring.count < capacity {
       place = ring.count
@@ -31,12 +54,40 @@ struct EndedCalls {
       ring[place] = ended
       oldest = (oldest + 1) % capacity
     }
-    places[call] = place
-    starts[start] = place
+    places[ended.call] = place
+    starts[ended.start] = place
+  }
+
+  func contains(_ call: CallID) -> Bool { places[call] != nil }
+
+  /// `call.ended`, for who was a member.
+  func end(of call: CallID, for user: UserID) -> EventMessage? {
+    places[call].flatMap { ring[$0].users.contains(user) ? ring[$0].end : nil }
+  }
+
+  /// Nothing is left of the user.
+  mutating func forget(_ user: UserID) {
+    for place in ring.indices where ring[place].users.remove(user) != nil {
+      if ring[place].start.device.user == user { starts[ring[place].start] = nil }
+      ring[place].reply.call.members.removeAll { $0.user == user }
+    }
   }
 
   func wasMember(_ user: UserID, of call: CallID) -> Bool {
     places[call].map { ring[$0].users.contains(user) } ?? false
+  }
+
+  /// When the call ended; nil when it is not known.
+  func end(of call: CallID) -> Timestamp? { places[call].map { ring[$0].endedAt } }
+
+  /// Whose participant number it was.
+  func device(of number: ParticipantNumber, in call: CallID) -> Device? {
+    places[call].flatMap { ring[$0].numbers[number] }
+  }
+
+  /// Whether the link would be valid if the call went on.
+  func isOpen(_ call: CallID, to link: String, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {
+    places[call].flatMap { ring[$0].links }?.isValid(link, for: call, now: now, digest: digest) ?? false
   }
 
   /// The reply to the `start` that made a call which has ended.

@@ -71,6 +71,8 @@ struct Epochs {
   /// Devices with an envelope of the newest epoch that they have not acknowledged.
   var unopened: Set<Device> = []
   var demands: [Device: KeyDemand] = [:]
+  /// When `rotateMinutes` are over.
+  var rotateAt: Timestamp?
   /// Epoch 1's, for those that are still ringing.
   var ringEnvelopes: [Device: Envelope] = [:]
 
@@ -94,26 +96,36 @@ struct Epochs {
     out.set(.rotate, at: now + rotationTime)
   }
 
+  /// Of a call that nobody is in yet: the first device that joins makes epoch 1 (protocol section 11).
+  init(rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8]) {
+    self.digest = digest
+    self.rotationTime = rotationTime
+    current = 0
+    newest = Epoch(number: 0, mode: .fresh, entries: [], hadRingEnvelopes: false, digest: digest)
+  }
+
   /// `keys/list`.
   var list: KeyList {
-    KeyList(epoch: newest.number, mode: newest.mode, list: newest.list, listHash: newest.listHash)
+    KeyList(epoch: max(1, newest.number), mode: newest.mode, list: newest.list, listHash: newest.listHash)
   }
 
   // MARK: what happens to devices
 
   mutating func join(_ seat: Seat, now: Timestamp, out: inout Outputs) {
     seats[seat.device] = seat
+    // Epoch 1 waits for nobody else.
+    if newest.number == 0, pending == nil { pending = Pending(since: now - Self.batchTime) }
     change(.joined, now: now, out: &out)
   }
 
-  /// A device comes back with a new joinId; `seat` is nil when it has no keys any more.
-  mutating func rejoin(_ device: Device, _ seat: Seat?, now: Timestamp, out: inout Outputs) {
-    guard seats[device] != nil else {
+  /// A device comes back with a new joinId, or another one takes its place; `seat` is nil when that has no keys. In one step, so that no epoch begins between.
+  mutating func replace(_ device: Device, by seat: Seat?, now: Timestamp, out: inout Outputs) {
+    guard seats.removeValue(forKey: device) != nil else {
       if let seat { join(seat, now: now, out: &out) }
       return
     }
-    seats[device] = seat
-    vacate(device, seat == nil ? .went : .joined, now: now, out: &out)
+    if let seat { seats[seat.device] = seat }
+    vacate(device, seat?.device == device ? .joined : .went, now: now, out: &out)
   }
 
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) {

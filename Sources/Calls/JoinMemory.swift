@@ -3,7 +3,7 @@ import MediaModel
 
 /// The first reply of each join of a call, for those who repeat it (rule 14). Of many, the oldest keep all but the call's state, which is then made anew.
 struct JoinMemory {
-  enum Kind { case start, accept, join, rejoin }
+  enum Kind: String { case start, accept, join, rejoin, transfer }
 
   private struct Kept {
     var kind: Kind
@@ -34,6 +34,15 @@ struct JoinMemory {
       firstWithState += 1
     }
   }
+
+  /// A join of before a restart, whose reply's state is made anew.
+  mutating func restore(_ reply: Joined, _ kind: Kind, for token: JoinToken) {
+    kept[token] = Kept(kind: kind, reply: reply, hasState: false)
+    order.append(token)
+    firstWithState = order.count
+  }
+
+  func kind(of token: JoinToken) -> Kind? { kept[token]?.kind }
 
   private mutating func forgetOldest() {
     for (place, old) in order.prefix(Self.maximumCount).enumerated() {

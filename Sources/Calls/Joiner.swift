@@ -9,6 +9,8 @@ struct Joiner {
   var joinKey: JoinKey?
   /// The keys that it has now; nil for a device without. It keeps them for its stay (rule 15).
   var keys: DeviceEntry?
+  /// A link lets it in.
+  var hasLink = false
   /// For its media, made for this join.
   var peer: PeerID
 

@@ -29,6 +29,8 @@ struct Mailbox {
   private var resumedAt: UInt64 = 0
   /// Calls whose ring was written to the device and is not over.
   private(set) var rung: Set<CallID> = []
+  /// Something of it is on disk.
+  var isStored = false
 
   /// Numbers begin behind `lastSeq`.
   init(lastSeq: UInt64) { self.lastSeq = lastSeq }
@@ -134,6 +136,32 @@ struct Mailbox {
     }
     lastSeq += UInt64(drop(from: \.waiting, where: isOver))
     _ = drop(from: \.written, where: isOver)
+  }
+
+  // MARK: what survives a restart
+
+  var stored: StoredMailbox {
+    let envelopes = (written + waiting).compactMap { kept -> StoredMailbox.Held? in
+      guard case .envelope(let envelope) = kept.message.event.body, let call = kept.message.event.call else {
+        return nil
+      }
+      return StoredMailbox.Held(call: call, at: kept.message.event.at, seq: kept.seq, envelope: envelope)
+    }
+    return StoredMailbox(envelopes: envelopes, rung: rung.sorted())
+  }
+
+  /// Of a mailbox that holds nothing yet.
+  mutating func restore(_ stored: StoredMailbox, now: Timestamp) {
+    isStored = true
+    awaySince = now
+    rung = Set(stored.rung)
+    for held in stored.envelopes {
+      let event = EventMessage(at: held.at, call: held.call, body: .envelope(held.envelope))
+      let message = Message(id: Message.unshared, event: event)
+      append(
+        Kept(seq: held.seq, message: message, since: now, cost: event.body.cost),
+        to: held.seq > 0 ? \.written : \.waiting)
+    }
   }
 
   private func delivery(_ message: Message, seq: UInt64, redelivered: Bool) -> EventDelivery {

@@ -18,6 +18,8 @@ struct Member {
     /// The user was in a call, or ringing, already (rule 6).
     var waiting: Bool
     var metadata: Base64Bytes?
+    /// `push.ring` told the app's back end of it.
+    var isPushed = false
   }
 
   let user: UserID
@@ -25,13 +27,25 @@ struct Member {
   var phase: Phase
   /// Was a participant once: such a user may `rejoin`.
   var hasBeenIn = false
+  /// Came in by a link.
+  var cameByLink = false
+  /// On the device to which a joined user transfers the call; it takes the participant's place once media flows (rule 13).
+  var arriving: Participant?
 
-  /// The device that is, or was until it became disconnected, in the call.
+  /// The device that is, or was until it became disconnected, in the call; in a transfer the one it comes from.
   var participant: Participant? {
     switch phase {
     case .joined(let participant), .disconnected(let participant): participant
     case .ringing, .left, .declined, .missed, .cancelled: nil
     }
+  }
+
+  /// All of them: two while a transfer is under way.
+  var participants: [Participant] { [participant, arriving].compactMap { $0 } }
+
+  func participant(on device: Device) -> Participant? {
+    if let participant, participant.device == device { return participant }
+    return arriving?.device == device ? arriving : nil
   }
 
   var isJoined: Bool { if case .joined = phase { true } else { false } }
@@ -53,6 +67,7 @@ struct Member {
       case .cancelled: .cancelled
       }
     return MemberState(
-      user: user, name: name, state: shown, participants: participant.map { [$0.state] } ?? [])
+      user: user, name: name, state: shown, participants: participants.map(\.state),
+      link: cameByLink ? true : nil)
   }
 }

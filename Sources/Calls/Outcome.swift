@@ -8,6 +8,10 @@ struct Outcome {
   var outputs = Outputs()
   /// This user's devices or keys changed.
   var devicesChanged: UserID?
+  /// This device was removed by its user.
+  var removed: Device?
+  /// This device speaks in the call now: its other calls are held.
+  var speaker: Device?
 
   init(_ reply: any Encodable & Sendable) { self.reply = reply }
 

@@ -21,13 +21,19 @@ struct Outputs {
     case envelopesSuperseded([Device], by: UInt32)
     /// What was kept for this device as a participant is void.
     case participantGone(Device)
+    /// The call came into being.
+    case made
     case memberAdded(UserID)
+    /// It is in another phase; not told of those whom the end of the call moves.
+    case memberMoved(UserID)
+    /// A ring is over of which `push.ring` told.
+    case pushOver(UserID)
     case peerAdded(PeerID, UserID)
     case peerGone(PeerID)
     case media(MediaCommand)
     case setTimer(CallTimer, Timestamp)
     case cancelTimer(CallTimer)
-    case ended
+    case ended(Ended)
   }
 
   private(set) var items: [Item] = []

@@ -23,6 +23,11 @@ struct Participant {
   let joinedAt: Timestamp
   var signaling = Signaling.up
   var media = MediaLink.never
+  /// Nothing is forwarded to or from it.
+  var isHeld = false
+  /// What it wants to see; nil: it has not said.
+  var wishes: Wishes?
+  var messages = MessageBudget()
   var tracks: TrackTable
   /// Of its first offer: another one is another PeerConnection (protocol section 6).
   var fingerprint: CertificateFingerprint?
@@ -38,6 +43,9 @@ struct Participant {
 
   var isConnected: Bool { if case .up = media { true } else { false } }
 
+  /// The media plane knows it: it had an offer.
+  var isNegotiated: Bool { fingerprint != nil }
+
   /// Since when both signaling and media are gone; nil while one is there (rule 10).
   var goneSince: Timestamp? {
     switch (signaling, media) {
@@ -49,7 +57,7 @@ struct Participant {
 
   var state: ParticipantState {
     ParticipantState(
-      participant: number, device: device.device, joinId: joinId, connected: isConnected, held: false,
+      participant: number, device: device.device, joinId: joinId, connected: isConnected, held: isHeld,
       tracks: tracks.live.map(\.state))
   }
 }

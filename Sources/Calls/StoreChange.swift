@@ -1,6 +1,43 @@
+package import Contract
 package import MediaModel
 
-/// One change of what survives a restart.
+/// One change of what survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them may be kept.
 package enum StoreChange: Hashable, Sendable {
-  case callEnded(CallID)
+  /// All that is stored of calls, devices and mailboxes is void: what follows is all there is. History stays.
+  case reset
+  case call(StoredCall)
+  case progress(CallID, StoredProgress)
+  /// Takes the place of the epoch before.
+  case epoch(CallID, StoredEpoch)
+  case member(CallID, StoredMember)
+  /// A forgotten user is no member any more.
+  case memberGone(CallID, UserID)
+  /// Is never used for another, also after the call's end.
+  case number(CallID, ParticipantNumber, Device)
+  case ringEnvelope(CallID, Envelope)
+  /// Acknowledged, superseded, or the ring is over.
+  case ringEnvelopeOver(CallID, Device)
+  /// All of the call goes but this.
+  case ended(StoredEnd)
+  case device(StoredDevice)
+  case deviceGone(Device)
+  /// Takes the place of what was stored for the device; an empty one is nothing.
+  case mailbox(Device, StoredMailbox)
+  case history(HistoryFact)
+  /// All that is stored of the user goes.
+  case forgotten(UserID)
 }
+
+/// What history is made of (protocol section 8).
+package enum HistoryFact: Hashable, Sendable {
+  case call(CallID, CallMedia, startedAt: Timestamp)
+  /// The user's part in it; `outcome` is nil while that is open.
+  case part(CallID, UserID, name: String?, HistoryEntry.Direction, HistoryEntry.Outcome?)
+  /// The user is in the call, on whatever device, from now on.
+  case came(CallID, UserID, at: Timestamp)
+  case went(CallID, UserID, at: Timestamp)
+  case ended(CallID, at: Timestamp)
+}
+
+extension StoreChange: CustomStringConvertible { package var description: String { "change" } }
+extension HistoryFact: CustomStringConvertible { package var description: String { "fact" } }

@@ -25,7 +25,10 @@ struct TrackTable {
   let participant: ParticipantNumber
   private(set) var tracks: [Track] = []
 
-  init(participant: ParticipantNumber) { self.participant = participant }
+  init(participant: ParticipantNumber, restoring tracks: [Track] = []) {
+    self.participant = participant
+    self.tracks = tracks
+  }
 
   var live: [Track] { tracks.filter { $0.liveSince != nil } }
 

@@ -11,6 +11,16 @@ package struct Configuration: Sendable {
   package var media = Media()
   package var auth = Auth()
   package var limits = Limits()
+  /// Prefixes under which clients may exchange messages of their own (protocol section 3).
+  package var destinations: [String] = []
+  /// By the names in the tokens' claim `roles` (protocol section 7).
+  package var roles: [String: Role] = [:]
+  package var webhooks: Webhooks?
+  package var authorize: Authorize?
+  package var turn: TURN?
+  package var history = History()
+  /// How long SIGTERM waits for the calls to end, in seconds.
+  package var drain = 30
   package var log = LogLevel.info
   /// Lets the page sign in with just a name, from loopback addresses alone. Set by `serve --demo`.
   package var demo = false
@@ -91,6 +101,7 @@ extension Configuration {
       throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
     }
     try limits.validate()
+    try validateBackEnd()
     guard (0...256).contains(media.workers) else {
       throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
     }
@@ -106,7 +117,9 @@ extension Configuration {
 }
 
 extension Configuration: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case state, listen, tls, media, auth, limits, log }
+  private enum CodingKeys: String, CodingKey, CaseIterable {
+    case state, listen, tls, media, auth, limits, destinations, roles, webhooks, authorize, turn, history, drain, log
+  }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
@@ -116,6 +129,13 @@ extension Configuration: Decodable {
     media = try container.decodeIfPresent(Media.self, forKey: .media) ?? media
     auth = try container.decodeIfPresent(Auth.self, forKey: .auth) ?? auth
     limits = try container.decodeIfPresent(Limits.self, forKey: .limits) ?? limits
+    destinations = try container.decodeIfPresent([String].self, forKey: .destinations) ?? destinations
+    roles = try container.decodeIfPresent([String: Role].self, forKey: .roles) ?? roles
+    webhooks = try container.decodeIfPresent(Webhooks.self, forKey: .webhooks)
+    authorize = try container.decodeIfPresent(Authorize.self, forKey: .authorize)
+    turn = try container.decodeIfPresent(TURN.self, forKey: .turn)
+    history = try container.decodeIfPresent(History.self, forKey: .history) ?? history
+    drain = try container.decodeIfPresent(Int.self, forKey: .drain) ?? drain
     log = try container.decodeIfPresent(LogLevel.self, forKey: .log) ?? log
   }
 }

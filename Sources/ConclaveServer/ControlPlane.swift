@@ -1,8 +1,10 @@
 import Calls
 import Contract
+import LinuxIO
 import MediaModel
 import MediaPlane
 import NIOCore
+import Persistence
 import SDP
 import Signaling
 
@@ -13,6 +15,11 @@ actor ControlPlane: SignalingSink {
   private let announced: AnnouncedAddresses
   private let fingerprint: CertificateFingerprint
   private let clock: WallClock
+  private let backEnd: BackEnd?
+  private var recorder: Recorder
+  private let archive: Archive
+  private var sweeping: Sweeping
+  private let measurements: Measurements
   private let deliver: @Sendable ([Delivery]) -> Void
   private let loop: any EventLoop
   private let executor: any SerialExecutor
@@ -37,13 +44,20 @@ actor ControlPlane: SignalingSink {
   /// - Parameter deliver: takes what goes to clients, in order; called on `loop`, must not block.
   init(
     calls: sending Calls, media: MediaPlane, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
-    clock: WallClock, loop: any EventLoop, deliver: @escaping @Sendable ([Delivery]) -> Void
+    clock: WallClock, loop: any EventLoop, recorder: Recorder, archive: Archive, historyDays: Int, backEnd: BackEnd?,
+    measurements: Measurements,
+    deliver: @escaping @Sendable ([Delivery]) -> Void
   ) {
     self.calls = calls
     self.media = media
     self.announced = announced
     self.fingerprint = fingerprint
     self.clock = clock
+    self.recorder = recorder
+    self.archive = archive
+    sweeping = Sweeping(days: historyDays)
+    self.backEnd = backEnd
+    self.measurements = measurements
     self.deliver = deliver
     self.loop = loop
     executor = loop.executor
@@ -54,6 +68,9 @@ actor ControlPlane: SignalingSink {
   nonisolated func submit(_ command: Calls.Command) {
     loop.execute { self.assumeIsolated { $0.handle(command) } }
   }
+
+  /// Calls that run, and devices in them.
+  var counts: (calls: Int, participants: Int) { calls.counts }
 
   private func handle(_ command: Calls.Command) {
     switch command {
@@ -71,23 +88,50 @@ actor ControlPlane: SignalingSink {
   }
 
   private func run(_ command: Calls.Command) {
+    let effects = calls.handle(command, now: clock.now())
+    record(effects)
     var deliveries: [Delivery] = []
-    for effect in calls.handle(command, now: clock.now()) { perform(effect, &deliveries) }
+    for effect in effects { perform(effect, &deliveries) }
     if !deliveries.isEmpty { deliver(deliveries) }
     schedule()
   }
 
+  /// On disk before anybody is told: what is stored comes first.
+  private func record(_ effects: [Calls.Effect]) {
+    var changes: [StoreChange] = []
+    for effect in effects {
+      guard case .store(let change) = effect else { break }
+      changes.append(change)
+    }
+    if !changes.isEmpty { recorder.write(changes, now: MonotonicClock.now()) }
+  }
+
   private func perform(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
     switch effect {
-    case .reply, .event, .close:
+    case .reply, .event, .close, .admission, .publish:
       if let delivery = Delivery(effect) { deliveries.append(delivery) }
     case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session: session, id: id)
     case .media(let command):
       guard let worker = placement.worker(of: command.peer) else { return }
       media.submit(command, worker: worker)
       if case .remove(let peer) = command { forget(peer, &deliveries) }
-    case .admission, .publish, .webhook, .ask, .history, .store, .measured: break
+    case .webhook(_, let event): backEnd?.webhooks?.send(event)
+    case .ask(let question, .authorize(let action, let from, let to)):
+      ask(question, action, from: from, to: to)
+    case .measured(let numbers): measurements.add(numbers)
+    case .ask(let question, .acquainted(let user, let others)):
+      archive.acquainted(user, with: others) { self.submit(.answer(question, allowed: $0)) }
+    case .history(let session, let id, let query):
+      archive.answer(query) { reply in
+        self.loop.execute { self.assumeIsolated { $0.deliver([.reply(session, id: id, reply)]) } }
+      }
+    case .store: break
     }
+  }
+
+  private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID]) {
+    guard let backEnd else { return submit(.answer(question, allowed: [])) }
+    backEnd.ask(action, from: from, to: to) { self.submit(.answer(question, allowed: $0)) }
   }
 
   private func negotiate(_ negotiate: Negotiate, session: SessionID, id: String) {
@@ -134,6 +178,26 @@ actor ControlPlane: SignalingSink {
       let delay = TimeAmount.nanoseconds(max(0, (deadline - clock.now()).nanoseconds))
       return (deadline, loop.scheduleTask(in: delay) { self.assumeIsolated { $0.fire(deadline) } })
     }
+  }
+
+  // MARK: the disk
+
+  /// Lets happen what ran out while the server was down, and looks after the disk each second from then on.
+  nonisolated func begin() {
+    submit(.timeout)
+    loop.execute {
+      self.loop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+        self.assumeIsolated { $0.tick() }
+      }
+    }
+  }
+
+  private func tick() {
+    let now = MonotonicClock.now()
+    recorder.retry(now: now) { calls.everything }
+    guard recorder.health.statistics.failure == nil else { return }
+    for user in (try? archive.store.takeForgotten()) ?? [] { run(.forget(user)) }
+    sweeping.step(archive.store, at: clock.now(), now: now)
   }
 
   private func fire(_ deadline: Timestamp) {

@@ -6,8 +6,25 @@ import Signaling
 
 /// The text of `/metrics`, in Prometheus' exposition format 0.0.4. Nothing in it is about a person.
 enum Metrics {
-  static func text(media workers: [WorkerStatistics], signaling: SignalingStatistics?) -> String {
+  static func text(
+    media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
+    store: StoreHealth.Statistics, backEnd: BackEnd?, measured: Measurements.Values
+  ) -> String {
     var page = Page()
+    page.add(workers)
+    page.gauge("conclave_calls", "Calls that run.", calls.calls)
+    page.gauge("conclave_participants", "Devices that are joined in them.", calls.participants)
+    if let signaling { page.add(signaling) }
+    page.add(store)
+    if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
+    if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
+    page.add(measured)
+    return page.text
+  }
+}
+
+extension Metrics.Page {
+  fileprivate mutating func add(_ workers: [WorkerStatistics]) {
     let sums: [(String, String, (WorkerStatistics) -> UInt64)] = [
       ("received_packets", "Datagrams received.", { $0.forwarding.datagramsIn }),
       ("received_bytes", "Bytes received.", { $0.forwarding.bytesIn }),
@@ -25,57 +42,40 @@ enum Metrics {
       ("kernel_dropped_packets", "Datagrams that came faster than they were read.", { UInt64($0.receiveDrops) }),
     ]
     for (name, help, value) in sums {
-      page.counter("conclave_media_\(name)_total", help, workers.enumerated().map { ("worker=\"\($0)\"", value($1)) })
+      counter("conclave_media_\(name)_total", help, workers.enumerated().map { ("worker=\"\($0)\"", value($1)) })
     }
-    page.counter(
+    counter(
       "conclave_media_dropped_packets_total", "Packets not used, by reason.",
       DropReason.allCases.map { reason in
         ("reason=\"\(reason)\"", workers.reduce(0) { $0 &+ $1.forwarding.drops(reason) })
       })
-    page.counter(
+    counter(
       "conclave_media_unsent_packets_total", "Datagrams that the system did not take, by reason.",
       SendFailure.allCases.map { failure in
         ("reason=\"\(failure)\"", workers.reduce(0) { $0 &+ $1.socket[failure] })
       })
-    page.gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
-    page.gauge(
+    gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
+    gauge(
       "conclave_media_connected_peers", "Those to which media flows.",
       workers.reduce(0) { $0 + $1.forwarding.connected }
     )
-    if let signaling { page.add(signaling) }
-    return page.text
   }
 
-  private struct Page {
-    var text = ""
-
-    mutating func counter(_ name: String, _ help: String, _ values: [(labels: String, value: UInt64)]) {
-      text += "# HELP \(name) \(help)\n# TYPE \(name) counter\n"
-      for (labels, value) in values { text += "\(name){\(labels)} \(value)\n" }
-    }
-
-    mutating func counter(_ name: String, _ help: String, _ value: UInt64) {
-      text += "# HELP \(name) \(help)\n# TYPE \(name) counter\n\(name) \(value)\n"
-    }
-
-    mutating func gauge(_ name: String, _ help: String, _ value: Int) {
-      text += "# HELP \(name) \(help)\n# TYPE \(name) gauge\n\(name) \(value)\n"
-    }
-
-    mutating func add(_ signaling: SignalingStatistics) {
-      gauge("conclave_signaling_connections", "Open TCP connections.", signaling.connections)
-      gauge("conclave_signaling_sessions", "Signed-in STOMP connections.", signaling.sessions)
-      counter("conclave_signaling_accepted_total", "Connections taken.", signaling.accepted)
-      counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
-      counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)
-      counter("conclave_signaling_requests_total", "Requests handled.", signaling.requests)
-      counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
-      counter(
-        "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",
-        SignalingStatistics.Ending.allCases.map { ("cause=\"\($0)\"", signaling.endings[$0, default: 0]) })
-      counter(
-        "conclave_signaling_dropped_total", "What was thrown away, by reason.",
-        SignalingStatistics.Drop.allCases.map { ("reason=\"\($0)\"", signaling.drops[$0, default: 0]) })
-    }
+  fileprivate mutating func add(_ signaling: SignalingStatistics) {
+    gauge("conclave_signaling_connections", "Open TCP connections.", signaling.connections)
+    gauge("conclave_signaling_sessions", "Signed-in STOMP connections.", signaling.sessions)
+    counter("conclave_signaling_accepted_total", "Connections taken.", signaling.accepted)
+    counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
+    counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)
+    counter("conclave_signaling_requests_total", "Requests handled.", signaling.requests)
+    counter("conclave_signaling_messages_total", "An app's own messages taken.", signaling.messages)
+    counter("conclave_signaling_deliveries_total", "An app's own messages written.", signaling.deliveries)
+    counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
+    counter(
+      "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",
+      SignalingStatistics.Ending.allCases.map { ("cause=\"\($0)\"", signaling.endings[$0, default: 0]) })
+    counter(
+      "conclave_signaling_dropped_total", "What was thrown away, by reason.",
+      SignalingStatistics.Drop.allCases.map { ("reason=\"\($0)\"", signaling.drops[$0, default: 0]) })
   }
 }

@@ -10,21 +10,23 @@ package struct Pages: Sendable {
   /// nil without demo mode.
   private let demo: TokenAuthority?
   private let clock: WallClock
-  private let isReady: @Sendable () -> Bool
-  private let metrics: @Sendable () -> String
+  private let unready: @Sendable () -> String?
+  private let metrics: @Sendable () async -> String
 
   /// How long a demo token is good; the page asks for a fresh one by itself.
   private static let demoTokenLifetime = Duration.seconds(3600)
 
-  /// - Parameter demo: mints tokens for just a name; nil without demo mode.
+  /// - Parameters:
+  ///   - demo: mints tokens for just a name; nil without demo mode.
+  ///   - unready: why the server should get no new clients; nil when it should.
   package init(
-    demo: TokenAuthority?, clock: WallClock, isReady: @escaping @Sendable () -> Bool,
-    metrics: @escaping @Sendable () -> String
+    demo: TokenAuthority?, clock: WallClock, unready: @escaping @Sendable () -> String?,
+    metrics: @escaping @Sendable () async -> String
   ) throws(ConfigurationError) {
     files = try Self.webClient()
     self.demo = demo
     self.clock = clock
-    self.isReady = isReady
+    self.unready = unready
     self.metrics = metrics
   }
 
@@ -39,8 +41,12 @@ package struct Pages: Sendable {
     return switch (request.method, request.path) {
     case ("GET", "/healthz"): HTTPResponse(text: "ok\n")
     case ("GET", "/readyz"):
-      isReady() ? HTTPResponse(text: "ready\n") : HTTPResponse(status: 503, text: "not every port is open yet\n")
-    case ("GET", "/metrics"): HTTPResponse(text: metrics())
+      if let reason = unready() {
+        HTTPResponse(status: 503, text: reason + "\n")
+      } else {
+        HTTPResponse(text: "ready\n")
+      }
+    case ("GET", "/metrics"): HTTPResponse(text: await metrics())
     case ("GET", let path):
       files[path == "/" ? "/index.html" : path] ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")

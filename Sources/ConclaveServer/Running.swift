@@ -7,6 +7,7 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
+import Persistence
 import Signaling
 import Transport
 
@@ -18,6 +19,10 @@ package final class Running: Sendable {
   private let media: MediaPlane
   private let control: ControlPlane
   private let signaling: SignalingServer
+  private let backEnd: BackEnd?
+  private let isDraining = Late<Bool>()
+  /// Nobody else may use the state folder as long as it lives.
+  private let lock: StateFolder.Lock
 
   /// The ports that are really bound.
   package var stompPort: Int { signaling.stompPort }
@@ -29,8 +34,12 @@ package final class Running: Sendable {
     self.configuration = configuration
     raiseFileLimit()
     let clock = WallClock()
+    let folder = try StateFolder(configuration.state)
+    lock = try folder.lock()
+    let (store, stored) = try Self.store(folder, clock: clock)
     let tokens: TokenAuthority
     (tokens, secretIsNew) = try await Self.tokens(configuration)
+    let turn = try configuration.turn.map(TURNCredentials.init)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
     // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
@@ -40,31 +49,67 @@ package final class Running: Sendable {
       lateControl.value?.submit(.media($0))
     }
     group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
+    var rules = configuration.calls
+    if let turn { rules.ice = { turn.ice(for: $0.user, now: clock.now()) } }
+    let measurements = Measurements()
+    let health = StoreHealth()
+    do {
+      backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
+    } catch {
+      media.stop()
+      throw error
+    }
     control = ControlPlane(
       calls: Calls(
-        configuration: configuration.calls, digest: { Array(SHA256.hash(data: $0)) },
-        random: { UInt64.random(in: .min ... .max) }),
-      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next()
+        configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
+        random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
+      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
+      recorder: Recorder(store, logger: logger, health: health),
+      archive: Archive(store: store, clock: clock, logger: logger), historyDays: configuration.history.days,
+      backEnd: backEnd, measurements: measurements
     ) { lateSignaling.value?.deliver($0) }
     lateControl.set(control)
     let pages = try Pages(
-      demo: configuration.demo ? tokens : nil, clock: clock, isReady: { lateSignaling.value != nil },
-      metrics: { Metrics.text(media: media.statistics(), signaling: lateSignaling.value?.statistics) })
+      demo: configuration.demo ? tokens : nil, clock: clock,
+      unready: { [isDraining] in
+        if lateSignaling.value == nil || isDraining.value != nil {
+          return "not every port is open yet, or the server is about to end"
+        }
+        return health.statistics.failure
+      },
+      metrics: { [control, backEnd] in
+        Metrics.text(
+          media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
+          store: health.statistics, backEnd: backEnd, measured: measurements.values)
+      })
     do {
       signaling = try await SignalingServer.start(
         configuration.signaling, group: group, authenticator: BearerAuthenticator(tokens: tokens, clock: clock),
         sink: control, logger: logger, clock: { clock.now() }, pages: { await pages.respond(to: $0) })
     } catch {
+      await backEnd?.stop()
       media.stop()
       throw ConfigurationError("a port cannot be opened: \(error); is another server running? listen.* sets the ports")
     }
     self.media = media
     lateSignaling.set(signaling)
+    control.begin()
+  }
+
+  /// Takes no new calls, and waits until none is left, at most `seconds`.
+  package func drain(seconds: Int) async {
+    isDraining.set(true)
+    control.submit(.drain)
+    let end = ContinuousClock.now + .seconds(seconds)
+    while ContinuousClock.now < end, await control.counts.calls > 0 {
+      try? await Task.sleep(for: .milliseconds(200))
+    }
   }
 
   /// Tells clients, closes the ports and ends the threads.
   package func stop() async {
     await signaling.stop()
+    await backEnd?.stop()
     media.stop()
     try? await group.shutdownGracefully()
   }
@@ -85,6 +130,15 @@ package final class Running: Sendable {
     }
     if configuration.demo { lines.append("  Demo: from this machine a name is enough to sign in.") }
     return lines.joined(separator: "\n")
+  }
+
+  private static func store(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (Store, Stored) {
+    do {
+      let store = try Store(path: folder.database)
+      return (store, try store.load(now: clock.now()))
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
   }
 
   private static func tokens(_ configuration: Configuration) async throws -> (TokenAuthority, isNew: Bool) {
@@ -127,6 +181,9 @@ extension Configuration {
     var calls = Calls.Configuration()
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing
+    calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
+    calls.asksBackEnd = authorize != nil
+    calls.hasWebhooks = webhooks != nil
     return calls
   }
 
@@ -139,6 +196,7 @@ extension Configuration {
     signaling.serverName = "conclave/\(Server.version)"
     signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
     signaling.maximumConnections = limits.connections
+    signaling.destinations = destinations
     signaling.headers = limits.headers
     signaling.headerLine = limits.headerLine
     signaling.requestBody = limits.body

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import MediaModel
+import Persistence
 import UnixSignals
 
 /// The program's commands: run the server, mint a token.
@@ -14,7 +15,7 @@ package struct Server: Sendable {
     self.configuration = configuration
   }
 
-  /// Runs until SIGINT or SIGTERM.
+  /// Runs until SIGINT, or until SIGTERM and the end of the calls.
   /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
   package func run() async throws {
     var logger = Logger(label: "conclave") { StreamLogHandler.standardError(label: $0) }
@@ -23,17 +24,55 @@ package struct Server: Sendable {
     let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
     let running = try await Running(configuration, logger: logger)
     FileHandle.standardOutput.write(Data((running.greeting + "\n").utf8))
-    for await signal in signals {
-      logger.notice("ending", metadata: ["signal": "\(signal)"])
-      break
-    }
+    await waitForEnd(signals, running, logger)
     await running.stop()
+  }
+
+  private enum Step { case signal(UnixSignal), drained }
+
+  /// SIGTERM drains first; SIGINT, and any second signal, ends at once.
+  private func waitForEnd(_ signals: UnixSignalsSequence, _ running: Running, _ logger: Logger) async {
+    let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
+    let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
+    defer { watch.cancel() }
+    var drain: Task<Void, Never>?
+    defer { drain?.cancel() }
+    for await step in steps {
+      if case .signal(.sigterm) = step, drain == nil, configuration.drain > 0 {
+        logger.notice("draining", metadata: ["signal": "SIGTERM", "seconds": "\(configuration.drain)"])
+        drain = Task {
+          await running.drain(seconds: configuration.drain)
+          continuation.yield(.drained)
+        }
+        continue
+      }
+      if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
+      return
+    }
+  }
+
+  /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
+  /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
+  package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
+    guard let user = UserID(user) else {
+      throw ConfigurationError("--user: an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
+    }
+    let path = configuration.state + "/conclave.sqlite"
+    guard FileManager.default.fileExists(atPath: path) else {
+      throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
+    }
+    do {
+      try Store(path: path).forget(user)
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
   }
 
   /// A token by the server's secret, good for `seconds`.
   /// - Throws: `ConfigurationError` for a bad id or time, or when there is no secret to sign with.
   package static func mintToken(
-    configuration: Configuration, user: String, device: String?, name: String?, service: Bool, seconds: Int
+    configuration: Configuration, user: String, device: String?, name: String?, roles: [String], scope: String?,
+    seconds: Int
   ) async throws -> String {
     let rule = "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -"
     guard let user = UserID(user) else { throw ConfigurationError("--user: \(rule)") }
@@ -45,6 +84,7 @@ package struct Server: Sendable {
     }
     let secret = try StateFolder(configuration.state).secret(file: configuration.auth.secretFile).secret
     return try await TokenAuthority(secret: secret).mint(
-      user: user, device: deviceID, name: name, service: service, expiresAt: WallClock().now() + .seconds(seconds))
+      user: user, device: deviceID, name: name, roles: roles, scope: scope,
+      expiresAt: WallClock().now() + .seconds(seconds))
   }
 }

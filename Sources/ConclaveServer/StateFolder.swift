@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// The folder of what survives a restart, with mode 700.
 package struct StateFolder: Sendable {
@@ -14,6 +15,26 @@ package struct StateFolder: Sendable {
     } catch {
       throw ConfigurationError("state: cannot make the folder \(path); make it yourself, or name another by --state")
     }
+  }
+
+  package var database: String { path + "/conclave.sqlite" }
+
+  /// Held by the one server that uses the folder; the system lets go of it when the server dies.
+  final class Lock: Sendable {
+    private let file: Int32
+    fileprivate init(_ file: Int32) { self.file = file }
+    deinit { close(file) }
+  }
+
+  func lock() throws(ConfigurationError) -> Lock {
+    let name = path + "/lock"
+    let file = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+    guard file >= 0 else { throw ConfigurationError("\(name): cannot be made; check who owns the folder and its mode") }
+    guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+      close(file)
+      throw ConfigurationError("state: another server uses \(path); end that one, or name another folder by --state")
+    }
+    return Lock(file)
   }
 
   /// The HS256 secret: the text of `file` (default `secret` here) without white space at its ends. Made of 32 random bytes, with mode 600, when the default file is missing.

@@ -63,18 +63,40 @@ package struct TokenAuthority: Sendable {
     }
     return Claims(
       user: user, name: claims.name, device: device,
-      isService: claims.scope?.split(separator: " ").contains("service") == true, expiresAt: expiresAt)
+      isService: claims.scope?.split(separator: " ").contains("service") == true,
+      roles: claims.roles?.names ?? [], expiresAt: expiresAt)
   }
 
   /// A token for `user`, valid until `expiresAt`. Only with a shared secret.
   package func mint(
-    user: UserID, device: DeviceID?, name: String?, service: Bool = false, expiresAt: Timestamp
+    user: UserID, device: DeviceID?, name: String?, roles: [String] = [], scope: String? = nil, expiresAt: Timestamp
   ) async throws -> String {
     let expiry = Date(timeIntervalSince1970: Double(expiresAt.milliseconds) / 1000)
     return try await keys.sign(
       Payload(
         sub: .init(value: user.text), exp: .init(value: expiry), name: name, device: device?.text,
-        scope: service ? "service" : nil))
+        scope: scope, roles: roles.isEmpty ? nil : Roles(names: roles)))
+  }
+
+  /// The claim `roles`: names, or a single one. In another form it is another issuer's matter, and nobody is kept out for it.
+  private struct Roles: Codable {
+    var names: [String]
+
+    init(names: [String]) { self.names = names }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let name = try? container.decode(String.self) {
+        names = [name]
+      } else {
+        names = (try? container.decode([String].self)) ?? []
+      }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(names)
+    }
   }
 
   private struct Payload: JWTPayload {
@@ -83,6 +105,7 @@ package struct TokenAuthority: Sendable {
     var name: String?
     var device: String?
     var scope: String?
+    var roles: Roles?
     var iss: IssuerClaim?
     var aud: AudienceClaim?
 

@@ -202,7 +202,7 @@ package struct By: Codable, Sendable, Hashable {
   package init(by: UserID? = nil) { self.by = by }
 }
 
-package enum MemberCause: String, Codable, Sendable {
+package enum MemberCause: String, Codable, Sendable, CaseIterable {
   case invited, accepted, declined, missed, cancelled, left, joined, rejoined, disconnected, connected, transferred,
     held, failed
 }

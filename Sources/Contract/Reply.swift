@@ -37,6 +37,16 @@ package struct Joined: Codable, Sendable, Hashable {
   }
 }
 
+/// Reply of a service's `start`: it is no participant.
+package struct StartedCall: Codable, Sendable, Hashable {
+  package var call: CallState
+  package var results: [UserID: RingResult]
+  package init(_ joined: Joined) {
+    call = joined.call
+    results = joined.results ?? [:]
+  }
+}
+
 package struct InviteResults: Codable, Sendable, Hashable {
   package var results: [UserID: RingResult]
   package init(results: [UserID: RingResult]) { self.results = results }
@@ -189,7 +199,7 @@ package struct KeyList: Codable, Sendable, Hashable {
 
 /// Why a request failed: the code of protocol section 9, and words that tell the reader what to do next.
 package struct RequestError: Error, Codable, Sendable, Hashable {
-  package enum Code: String, Codable, Sendable {
+  package enum Code: String, Codable, Sendable, CaseIterable {
     case requestInvalid = "request.invalid"
     case requestUnknown = "request.unknown"
     case requestTooLarge = "request.too-large"

@@ -2,14 +2,35 @@ import MediaModel
 import RTP
 
 extension DownTrack {
+  /// Payload bytes since the last time.
+  func takeOctets() -> UInt64 {
+    let new = stream.pointee.octetCount
+    defer { measured.octets = new }
+    return UInt64(new &- measured.octets)
+  }
+
+  /// Packets since the last time.
+  func takePackets() -> UInt32 {
+    let new = stream.pointee.packetCount
+    defer { measured.packets = new }
+    return new &- measured.packets
+  }
+
   /// The receiver reported on this stream. Returns the round trip from a sender report of ours to this report, less the receiver's delay; nil when it speaks of another report.
   func received(_ block: ReportBlock, now: Instant) -> Duration? {
     isKnown = true
     stream.pointee.midExtension = 0
-    guard let lastReport, block.lastSenderReport == lastReport.compact else { return nil }
+    guard let sent = sentReport(block.lastSenderReport) else { return nil }
     let delay = NTPTimestamp.nanoseconds(ofCompact: block.delaySinceLastSenderReport)
-    let time = lastReport.at.duration(to: now) - .nanoseconds(Int64(delay))
+    let time = sent.duration(to: now) - .nanoseconds(Int64(delay))
     return time >= .zero ? time : nil
+  }
+
+  /// When the report left that a receiver names so.
+  private func sentReport(_ compact: UInt32) -> Instant? {
+    if let lastReport, lastReport.compact == compact { return lastReport.at }
+    if let reportBefore, reportBefore.compact == compact { return reportBefore.at }
+    return nil
   }
 
   /// Writes a sender report in which the source's times are this slot's. False before the source reported itself, and while it pauses.
@@ -20,6 +41,7 @@ extension DownTrack {
     let elapsed = UInt64(bitPattern: max(0, report.at.duration(to: now).nanoseconds))
     let ntp = NTPTimestamp(nanoseconds: report.ntp.nanoseconds &+ offset &+ elapsed)
     let ticks = now.ticks(source.clockRate) &- report.at.ticks(source.clockRate)
+    reportBefore = lastReport
     lastReport = (ntp.compact, now)
     return writer.senderReport(
       ssrc: slot.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ stream.pointee.continuity.timestampOffset &+ ticks,

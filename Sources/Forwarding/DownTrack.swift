@@ -13,8 +13,12 @@ final class DownTrack {
   private var extensions: HeaderExtensionIDs
   /// The receiver reported on this SSRC, so it knows what the stream is and needs no MID any more.
   var isKnown = false
-  /// The last sender report that went out: what a receiver report names, and when it left.
+  /// The last sender report that went out, and the one before: what a receiver report names, and when it left. A round trip may be longer than
+  /// the time between two.
   var lastReport: (compact: UInt32, at: Instant)?
+  var reportBefore: (compact: UInt32, at: Instant)?
+  /// What `stream` had counted when it was last asked.
+  var measured: (packets: UInt32, octets: UInt32) = (0, 0)
   /// For each key of the call's formats, whether the slot carries it.
   private var supportedFormats: [Bool] = []
 

@@ -41,6 +41,12 @@ final class Peer {
   /// From the clock of the peer's sender reports to ours, in nanoseconds: one for all its tracks, so that lips stay in step.
   var clockOffset: UInt64?
   var roundTrip = Duration.milliseconds(60)
+  /// Nothing goes to it or comes from it.
+  var isHeld = false
+  var wishes = Wishes()
+  var quality = Quality()
+  /// Payload bytes in all slots, also those that are gone.
+  var octetsSent: UInt64 = 0
   var retransmissions: Budget
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
   var need = Need()

@@ -43,7 +43,22 @@ extension SFU {
 
   func mute(_ id: PeerID, _ name: TrackID, _ isMuted: Bool, now: Instant) {
     guard let peer = peersByID[id], let track = peer.upTracks.first(where: { $0.track == name }) else { return }
-    setMuted(track, isMuted, now: now)
+    silence(track, isMuted: isMuted, now: now)
+    allocateSlotsSoon(in: peer.call, now: now)
+  }
+
+  /// A held peer's tracks give their slots to others and come back with a key frame, as any track that takes a slot.
+  func hold(_ id: PeerID, _ isHeld: Bool, now: Instant) {
+    guard let peer = peersByID[id], peer.isHeld != isHeld else { return }
+    peer.isHeld = isHeld
+    for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
+    noteChange(of: peer.call)
+  }
+
+  /// Waits as a mute does: who wishes something else all the time costs no more than who does it once.
+  func receive(_ id: PeerID, _ wishes: Wishes, now: Instant) {
+    guard let peer = peersByID[id], peer.wishes != wishes else { return }
+    peer.wishes = wishes
     allocateSlotsSoon(in: peer.call, now: now)
   }
 
@@ -76,7 +91,7 @@ extension SFU {
       guard let track = peer.upTracks.first(where: { $0.track == description.track }) else {
         return UpTrack(description, of: peer, formatKey: key, configuration: configuration)
       }
-      setMuted(track, description.muted, now: now)
+      silence(track, isMuted: description.muted, now: now)
       track.describe(description, configuration)
       track.formatKey = key
       for down in track.downTracks { down.mapSource() }
@@ -100,10 +115,9 @@ extension SFU {
     }
   }
 
-  private func setMuted(_ track: UpTrack, _ isMuted: Bool, now: Instant) {
-    guard track.isMuted != isMuted else { return }
-    track.isMuted = isMuted
-    if isMuted {
+  private func silence(_ track: UpTrack, isMuted: Bool, now: Instant) {
+    guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
+    if track.isSilent {
       if track.isMicrophone { track.peer.loudness = Loudness() }
       track.reception.pointee.nacks.reset()
       for down in track.downTracks { down.pause() }

@@ -47,6 +47,9 @@ extension SFU {
   private func handle(_ block: ReportBlock, of peer: Peer, now: Instant) {
     guard let down = peer.downTrack(block.ssrc) else { return }
     if let time = down.received(block, now: now) { peer.roundTrip = time }
+    let jitter = UInt64(block.jitter) * 1_000_000_000 / UInt64(max(1, down.stream.pointee.clockRate))
+    peer.quality.reported(
+      fractionLost: block.fractionLost, of: down.takePackets(), jitter: .nanoseconds(Int64(clamping: jitter)))
   }
 
   private func handle(_ nack: NACK, of peer: Peer, now: Instant, into outbox: Outbox) {

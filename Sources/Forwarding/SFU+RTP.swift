@@ -44,7 +44,7 @@ extension SFU {
       reception.pointee.statistics.received(
         index, timestamp: header.timestamp, arrival: now.ticks(track.clockRate))
     }
-    guard !track.isMuted else { return drop(.muted) }
+    guard !track.isSilent else { return drop(.muted) }
     if let highest { mendHoles(of: track, highest: highest, index: index, now: now) }
     var packet = Packet(
       base: bytes.baseAddress!, length: header.headerLength + header.payloadLength,

@@ -26,7 +26,7 @@ extension SFU {
   }
 
   private func rankedTracks(of call: Call) -> (audio: [UpTrack], video: [UpTrack]) {
-    let tracks = call.peers.flatMap(\.upTracks)
+    let tracks = call.peers.lazy.filter { !$0.isHeld }.flatMap(\.upTracks)
     return (
       SlotAllocator.ranked(tracks.filter { $0.kind == .audio }),
       SlotAllocator.ranked(tracks.filter { $0.kind == .video })
@@ -35,8 +35,11 @@ extension SFU {
 
   /// Returns whether the peer's map changed.
   private func fillSlots(of peer: Peer, audio: [UpTrack], video: [UpTrack], now: Instant) -> Bool {
+    let isHeld = peer.isHeld
+    let audio = isHeld ? [] : audio
+    let video = isHeld ? [] : peer.wishes.applied(to: video)
     let unsupported = allocate(audio, .audio, to: peer, now: now) + allocate(video, .video, to: peer, now: now)
-    updateNeed(of: peer, audio: audio, video: video, now: now)
+    if !isHeld { updateNeed(of: peer, audio: audio, video: video, now: now) }
     let slots = peer.downTracks.compactMap { down in
       down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
     }
@@ -51,7 +54,8 @@ extension SFU {
   private func allocate(_ ranked: [UpTrack], _ kind: MediaKind, to peer: Peer, now: Instant) -> [TrackID] {
     let slots = peer.downTracks.filter { $0.slot.kind == kind }
     guard !slots.isEmpty else { return [] }
-    let choice = SlotAllocator.choose(ranked, for: slots, of: peer, now: now)
+    let wishes = kind == .video ? peer.wishes : .none
+    let choice = SlotAllocator.choose(ranked, for: slots, of: peer, wishes, now: now)
     if let until = choice.heldUntil { peer.call.allocationDue = min(peer.call.allocationDue ?? until, until) }
     // First all that leave, so that a track is never in two slots of one peer.
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
@@ -69,9 +73,10 @@ extension SFU {
 
   private func updateNeed(of peer: Peer, audio: [UpTrack], video: [UpTrack], now: Instant) {
     let own = peer.upTracks.count { $0.kind == .audio }
+    let videos = min(configuration.videoNeed, max(0, peer.wishes.lastN))
     let wanted = Need.Slots(
       audio: min(configuration.audioNeed, audio.count - own),
-      video: min(configuration.videoNeed, video.count - (peer.upTracks.count - own)))
+      video: min(videos, video.count - (peer.upTracks.count - own)))
     let existing = Need.Slots(
       audio: peer.downTracks.count { $0.slot.kind == .audio },
       video: peer.downTracks.count { $0.slot.kind == .video })

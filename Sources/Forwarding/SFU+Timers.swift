@@ -31,6 +31,7 @@ extension SFU {
       sendFeedback(to: peer, now: now, into: outbox)
       if let due = peer.nextReport, due <= now {
         sendReports(to: peer, now: now, into: outbox)
+        judgeQuality(of: peer, now: now)
         peer.nextReport = now.advanced(by: configuration.reportInterval)
       }
       peer.schedule(peer.nextReport)
@@ -45,6 +46,7 @@ extension SFU {
     close(peer)
     peer.presence = .silent
     events.append(.disconnected(peer.id, silence: peer.lastHeard.duration(to: now)))
+    tell(peer.quality.gone(now: now), of: peer)
   }
 
   /// NACKs and PLIs for what the peer sends.
@@ -61,7 +63,7 @@ extension SFU {
         counts.pointee.nacksSent &+= UInt64(count)
         writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count))
       }
-      let isAwaited = track.isAwaited && !track.isMuted
+      let isAwaited = track.isAwaited && !track.isSilent
       if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
         writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
         counts.pointee.keyFrameRequestsSent &+= 1

@@ -98,7 +98,8 @@ package final class SFU {
       case .remove(let id): remove(id, now: now, into: outbox)
       case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
-      case .hold, .receive: break
+      case .hold(let id, let isHeld): hold(id, isHeld, now: now)
+      case .receive(let id, let wishes): receive(id, wishes, now: now)
       }
     }
     for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now) }

@@ -15,17 +15,24 @@ enum SlotAllocator {
     }
   }
 
-  /// - Parameter slots: of one kind, as are the tracks.
+  /// - Parameters:
+  ///   - ranked: what the peer wants to have, the best first.
+  ///   - slots: of one kind, as are the tracks.
   /// - Returns: a track or nothing for each slot, and until when a slot is held against a better ranked track.
   static func choose(
-    _ ranked: [UpTrack], for slots: [DownTrack], of peer: Peer, now: Instant
+    _ ranked: [UpTrack], for slots: [DownTrack], of peer: Peer, _ wishes: Wishes, now: Instant
   ) -> (tracks: [UpTrack?], heldUntil: Instant?) {
-    var choice = Choice(slots: slots, peer: peer)
+    var choice = Choice(slots: slots, peer: peer, limit: max(0, min(slots.count, wishes.lastN)))
     for track in ranked where track.isScreen && !track.isMuted { choice.add(track) }
     var heldUntil: Instant?
-    if ranked.count > slots.count {
+    if choice.hasRoom, ranked.count > choice.limit {
+      // A slot is held against louder ones, not against a higher priority.
+      let priority = wishes.priority(of: ranked[choice.limit - 1])
+      for track in ranked.prefix(choice.limit) where wishes.priority(of: track) > priority { choice.add(track) }
       for slot in slots {
-        guard let track = slot.source, !track.isMuted, slot.since.duration(to: now) < hold else { continue }
+        guard let track = slot.source, !track.isSilent, slot.since.duration(to: now) < hold,
+          wishes.priority(of: track) >= priority, wishes.videos[track.track]?.isPaused != true
+        else { continue }
         choice.add(track)
         heldUntil = min(heldUntil ?? .init(nanoseconds: .max), slot.since.advanced(by: hold))
       }
@@ -41,17 +48,19 @@ enum SlotAllocator {
   private struct Choice {
     let slots: [DownTrack]
     let peer: Peer
+    let limit: Int
     let pass: UInt64
     var chosen: [UpTrack] = []
 
-    init(slots: [DownTrack], peer: Peer) {
+    init(slots: [DownTrack], peer: Peer, limit: Int) {
       self.slots = slots
       self.peer = peer
+      self.limit = limit
       peer.call.pass += 1
       pass = peer.call.pass
     }
 
-    var hasRoom: Bool { chosen.count < slots.count }
+    var hasRoom: Bool { chosen.count < limit }
 
     mutating func add(_ track: UpTrack) {
       guard hasRoom, track.peer !== peer, track.chosenIn != pass, slots.contains(where: { carries($0, track) })
@@ -81,5 +90,5 @@ enum SlotAllocator {
 }
 
 extension UpTrack {
-  fileprivate var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
+  var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
 }

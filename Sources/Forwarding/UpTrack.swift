@@ -13,7 +13,9 @@ final class UpTrack {
 
   unowned let peer: Peer
   private(set) var description: UpTrackDescription
-  var isMuted: Bool
+  private(set) var isMuted: Bool
+  /// Nothing of it is forwarded: it is muted, or its peer is held.
+  private(set) var isSilent: Bool
   /// The stream's SSRC: announced, or latched by the MID extension.
   var ssrc: UInt32?
   /// Equal for formats that carry each other, within one call.
@@ -43,6 +45,7 @@ final class UpTrack {
     self.description = description
     self.formatKey = formatKey
     isMuted = description.muted
+    isSilent = isMuted || peer.isHeld
     isMicrophone = description.source == .microphone
     ssrc = description.ssrcs.first
     reception = .allocate(capacity: 1)
@@ -53,6 +56,14 @@ final class UpTrack {
   deinit {
     reception.deinitialize(count: 1)
     reception.deallocate()
+  }
+
+  /// Returns whether the track fell silent, or was heard again.
+  func set(isMuted: Bool, isHeld: Bool) -> Bool {
+    self.isMuted = isMuted
+    let wasSilent = isSilent
+    isSilent = isMuted || isHeld
+    return isSilent != wasSilent
   }
 
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
@@ -102,7 +113,7 @@ final class UpTrack {
   var isAwaited: Bool { downTracks.contains { $0.isAwaitingKeyFrame } }
 
   func requestKeyFrame(_ now: Instant, isNewSource: Bool) {
-    guard takesPLI, !isMuted else { return }
+    guard takesPLI, !isSilent else { return }
     reception.pointee.keyFrames.request(now, isNewSource: isNewSource)
   }
 }

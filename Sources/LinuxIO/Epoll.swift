@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Waits for descriptors to become readable (level-triggered), with a timeout in nanoseconds. It belongs to one thread.
+/// Waits for descriptors, with a timeout in nanoseconds. It belongs to one thread.
 package struct Epoll: ~Copyable {
   private let descriptor: Int32
   private let tokens: UnsafeMutablePointer<UInt64>
@@ -17,12 +17,17 @@ package struct Epoll: ~Copyable {
     close(descriptor)
   }
 
-  /// `token` is what `wait` reports for this descriptor.
+  /// Reports a descriptor as long as it is readable (level-triggered); `token` is what `wait` returns for it.
   package func add(_ readable: Int32, token: UInt64) throws(SystemError) {
     _ = try checked(clinux_epoll_add_readable(descriptor, readable, token), "watch a descriptor")
   }
 
-  /// Returns the tokens of up to 16 readable descriptors, valid until the next wait; none after the timeout, or when a signal came.
+  /// Reports a stream socket once each time that it has become connected, readable, writable or closed (edge-triggered).
+  package func addStream(_ stream: Int32, token: UInt64) throws(SystemError) {
+    _ = try checked(clinux_epoll_add_edges(descriptor, stream, token), "watch a socket")
+  }
+
+  /// Returns the tokens of up to 16 descriptors, valid until the next wait; none after the timeout, or when a signal came.
   /// - Parameter timeout: nil waits for ever.
   package func wait(nanoseconds timeout: UInt64?) -> UnsafeBufferPointer<UInt64> {
     let limit = timeout.map { Int64(clamping: $0) } ?? -1

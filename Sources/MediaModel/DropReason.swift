@@ -30,7 +30,7 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case duplicate
   /// Too far behind the newest packet of its stream.
   case late
-  /// Of a muted track.
+  /// Of a muted track, or of a held participant.
   case muted
   /// A payload type that was not negotiated, with the sender or with this receiver.
   case payloadType

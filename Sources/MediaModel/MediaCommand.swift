@@ -77,9 +77,10 @@ package enum MediaCommand: Sendable {
   case mute(PeerID, TrackID, Bool)
   /// The server itself ended this track of the peer (a screen that another replaced): it is received and forwarded no more, until a configuration names it again.
   case removeTrack(PeerID, TrackID)
-  /// While held nothing is forwarded to or from the peer.
+  /// While held nothing is forwarded to or from the peer: its slots are empty, and its tracks are in nobody's. Its path stays. Ignored
+  /// before the peer is configured; later configurations leave it as it is.
   case hold(PeerID, Bool)
-  /// What the peer wants to see; replaces what it wanted before.
+  /// What the peer wants to see; replaces what it wanted before. Ignored and kept as `hold`.
   case receive(PeerID, Wishes)
 
   /// The peer that it is about.
@@ -96,10 +97,11 @@ package enum MediaCommand: Sendable {
 /// What a receiver wants to see (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
 package struct Wishes: Sendable, Hashable {
   package struct Video: Sendable, Hashable {
-    /// In pixels; nil for no limit.
+    /// In pixels; nil for no limit. Each track has one layer as yet, so nothing follows from it.
     package var maxHeight: Int?
-    /// Higher ones first.
+    /// Higher ones first, behind screens.
     package var priority: Int
+    /// It takes no slot.
     package var isPaused: Bool
     package init(maxHeight: Int? = nil, priority: Int = 0, isPaused: Bool = false) {
       self.maxHeight = maxHeight
@@ -155,6 +157,6 @@ package enum MediaEvent: Sendable {
   case need(PeerID, audio: Int, video: Int)
   /// The loudest first; at most every 300 ms a call, and only on change.
   case speakers(CallID, [ParticipantNumber])
-  /// How well the peer is served, 0 to 4, and what is sent to it in bit/s; on each change of the level.
+  /// How well the peer is served, 0 to 4, and what is sent to it in bit/s: on a change of the level, at most every 2 s.
   case quality(PeerID, level: Int, bitrate: Int)
 }

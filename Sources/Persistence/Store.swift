@@ -1,1 +1,81 @@
+package import Calls
+import Foundation
 import GRDB
+import JSON
+import Synchronization
+
+/// Calls, devices, envelopes and history in one SQLite file (rule 11 of protocol section 4, and section 8).
+///
+/// `write` and `load` are for the one server that owns the file; `forget` is for other processes, too.
+package final class Store: Sendable {
+  package let path: String
+  /// How many seconds another process's transaction is waited for.
+  private static let patience = 1.0
+
+  let writer: DatabaseQueue
+  /// Long answers of history do not hold up a call.
+  let reader: DatabaseQueue
+  /// SQLite's count of others' changes, as seen last.
+  let version = Mutex<Int?>(nil)
+
+  /// Opens the file, or makes it with mode 600, and brings its tables up to date.
+  package init(path: String) throws(StoreError) {
+    self.path = path
+    do {
+      try Self.make(path)
+      writer = try DatabaseQueue(path: path, configuration: Self.configuration)
+      if try writer.read({ try Schema.migrator.hasBeenSuperseded($0) }) {
+        throw StoreError(.newer, "\(path): a newer version of the server made it; run that one, or restore a backup")
+      }
+      try Schema.migrator.migrate(writer)
+      var reading = Self.configuration
+      reading.readonly = true
+      reader = try DatabaseQueue(path: path, configuration: reading)
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+
+  /// With its mode from the first moment: the files that SQLite puts beside it get the same.
+  private static func make(_ path: String) throws(StoreError) {
+    guard !FileManager.default.fileExists(atPath: path) else { return }
+    let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+    guard FileManager.default.createFile(atPath: path, contents: nil, attributes: attributes) else {
+      throw StoreError(.cannotOpen, "\(path): cannot be made; check that its folder exists and is the server's own")
+    }
+  }
+
+  private static var configuration: GRDB.Configuration {
+    var configuration = GRDB.Configuration()
+    configuration.journalMode = .wal
+    configuration.busyMode = .timeout(patience)
+    configuration.prepareDatabase { db in
+      // A commit is safe from the server's death at once, from the machine's with the next checkpoint.
+      try db.execute(sql: "PRAGMA synchronous = NORMAL")
+      // What was deleted is gone from the file, too.
+      try db.execute(sql: "PRAGMA secure_delete = ON")
+    }
+    return configuration
+  }
+
+  /// Writes all of it or nothing.
+  package func write(_ changes: [StoreChange]) throws(StoreError) {
+    try transaction { db in for change in changes { try db.apply(change) } }
+  }
+
+  func transaction<Value: Sendable>(_ body: (Database) throws -> Value) throws(StoreError) -> Value {
+    do {
+      return try writer.write(body)
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+
+  func reading<Value: Sendable>(_ body: (Database) throws -> Value) throws(StoreError) -> Value {
+    do {
+      return try reader.read(body)
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+}

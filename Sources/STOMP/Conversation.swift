@@ -3,16 +3,24 @@ import NIOCore
 /// A session after CONNECTED: subscriptions, transactions, heart-beats.
 struct Conversation: Sendable {
   let configuration: Session.Configuration
+  private let admit: @Sendable (Session.Access) -> Session.Admission
   let version: Version
   let expiresAt: UInt64?
   var heartBeat: HeartBeatTimers
   private(set) var subscriptions: [Subscription] = []
+  private var lastSubscription: UInt64 = 0
+  /// What `.ask` is about; no frame is handled before the answer.
+  private var asked: (subscription: Subscription, receipt: String?)?
   private var transactions: [Transaction] = []
   /// The number of the last MESSAGE: its `message-id`, and its `ack` as well, since each subscription gets a MESSAGE of its own.
   private var lastMessage: UInt64 = 0
 
-  init(configuration: Session.Configuration, version: Version, heartBeat: HeartBeatTimers, expiresAt: UInt64?) {
+  init(
+    configuration: Session.Configuration, admit: (@Sendable (Session.Access) -> Session.Admission)?,
+    version: Version, heartBeat: HeartBeatTimers, expiresAt: UInt64?
+  ) {
     self.configuration = configuration
+    self.admit = admit ?? configuration.admit
     self.version = version
     self.heartBeat = heartBeat
     self.expiresAt = expiresAt
@@ -39,7 +47,7 @@ struct Conversation: Sendable {
       throw Violation(.protocolError, "only SEND may have a body")
     }
     var actions = try act(on: frame)
-    if let receipt = frame.headers["receipt"] {
+    if let receipt = frame.headers["receipt"], asked == nil {
       let reply = Session.Action.write(Frame(.receipt, ["receipt-id": receipt]))
       if case .close = actions.last { actions.insert(reply, at: actions.count - 1) } else { actions.append(reply) }
     }
@@ -79,12 +87,33 @@ struct Conversation: Sendable {
     }
     guard subscriptions.count < configuration.subscriptions else { throw Violation(.limit, "too many subscriptions") }
     let existing = subscriptions.count { $0.destination == destination }
-    if let refusal = configuration.admit(.subscribe(destination: destination, existing: existing)) {
-      throw Violation(.protocolError, refusal)
+    let admission = admit(.subscribe(destination: destination, existing: existing))
+    if case .refused(let text) = admission { throw Violation(.protocolError, text) }
+    lastSubscription += 1
+    let subscription = Subscription(
+      id: id, destination: destination, mode: mode, key: lastSubscription, version: version)
+    if admission == .asked {
+      asked = (subscription, frame.headers["receipt"])
+      return [.ask(subscription)]
     }
-    let subscription = Subscription(id: id, destination: destination, mode: mode)
     subscriptions.append(subscription)
     return [.subscribed(subscription)]
+  }
+
+  var isAsking: Bool { asked != nil }
+
+  /// The answer to `.ask`.
+  mutating func answer(refusal: String?) throws(Refusal) -> [Session.Action] {
+    guard let (subscription, receipt) = exchange(&asked, with: nil) else { return [] }
+    if let refusal { throw Refusal(violation: Violation(.protocolError, refusal), receipt: receipt) }
+    subscriptions.append(subscription)
+    guard let receipt else { return [.subscribed(subscription)] }
+    return [.subscribed(subscription), .write(Frame(.receipt, ["receipt-id": receipt]))]
+  }
+
+  struct Refusal: Error {
+    let violation: Violation
+    let receipt: String?
   }
 
   private mutating func unsubscribe(_ frame: Frame) throws(Violation) -> [Session.Action] {
@@ -122,14 +151,41 @@ struct Conversation: Sendable {
     return actions
   }
 
+  /// Appends the MESSAGE for the subscription with this key.
+  mutating func deliver(
+    _ message: inout SharedMessage, to key: UInt64, token: UInt64, redelivered: Bool, into output: inout ByteBuffer
+  ) throws(Violation) -> Session.Delivered {
+    guard let index = subscriptions.firstIndex(where: { $0.key == key }) else { return .unknown }
+    let wantsAck = subscriptions[index].mode != .auto
+    guard !wantsAck || subscriptions[index].pending.count < configuration.unacknowledged else {
+      throw Violation(.limit, "too many messages without ACK")
+    }
+    lastMessage += 1
+    if wantsAck { subscriptions[index].wait(for: lastMessage, token: token) }
+    let tail = message.tail(for: version)
+    output.reserveCapacity(minimumWritableBytes: tail.readableBytes + subscriptions[index].line.count + 96)
+    output.writeStaticString("MESSAGE\n")
+    output.writeBytes(subscriptions[index].line)
+    let number = String(lastMessage)
+    output.writeStaticString("message-id:")
+    output.writeString(number)
+    if wantsAck, version >= .v12 {
+      output.writeStaticString("\nack:")
+      output.writeString(number)
+    }
+    output.writeStaticString(redelivered ? "\nredelivered:true\n" : "\n")
+    output.writeImmutableBuffer(tail)
+    return .written(isSettled: !wantsAck)
+  }
+
   // MARK: SEND, ACK, NACK
 
   /// Checks a SEND, ACK or NACK and does what it says, or keeps it for the COMMIT of its transaction.
   private mutating func stageOrPerform(_ frame: Frame) throws(Violation) -> [Session.Action] {
     if frame.command == .send {
       let destination = try header("destination", of: frame)
-      if let refusal = configuration.admit(.send(destination: destination)) {
-        throw Violation(.protocolError, refusal)
+      if case .refused(let text) = admit(.send(destination: destination, bytes: frame.body.readableBytes)) {
+        throw Violation(.protocolError, text)
       }
     } else {
       _ = try acknowledged(by: frame)
@@ -149,9 +205,9 @@ struct Conversation: Sendable {
   private mutating func perform(_ frame: Frame) throws(Violation) -> [Session.Action] {
     guard frame.command != .send else { return [.sent(frame)] }
     let (index, number) = try acknowledged(by: frame)
-    let destination = subscriptions[index].destination
+    let receiver = Session.Receiver(key: subscriptions[index].key, destination: subscriptions[index].destination)
     return subscriptions[index].settle(number).map { token in
-      .acknowledged(destination: destination, token: token, accepted: frame.command == .ack)
+      .acknowledged(receiver, token: token, accepted: frame.command == .ack)
     }
   }
 

@@ -15,16 +15,26 @@ package struct FrameEncoder: Sendable {
     buffer.reserveCapacity(64 + frame.headers.size + 4 * frame.headers.fields.count + frame.body.readableBytes)
     buffer.writeString(frame.command.rawValue)
     buffer.writeInteger(UInt8.lineFeed)
-    let coding = HeaderCoding(version: version, command: frame.command)
-    for field in frame.headers.fields where field.name != "content-length" {
+    write(frame.headers, frame.body, of: frame.command, into: &buffer)
+    return buffer
+  }
+
+  /// All but the command.
+  func tail(headers: Headers, body: ByteBuffer, of command: Command) -> ByteBuffer {
+    var buffer = ByteBuffer()
+    buffer.reserveCapacity(32 + headers.size + 4 * headers.fields.count + body.readableBytes)
+    write(headers, body, of: command, into: &buffer)
+    return buffer
+  }
+
+  private func write(_ headers: Headers, _ body: ByteBuffer, of command: Command, into buffer: inout ByteBuffer) {
+    let coding = HeaderCoding(version: version, command: command)
+    for field in headers.fields where field.name != "content-length" {
       coding.encode(field, into: &buffer)
     }
-    if frame.command.mayHaveBody {
-      buffer.writeString("content-length:\(frame.body.readableBytes)\n")
-    }
+    if command.mayHaveBody { buffer.writeString("content-length:\(body.readableBytes)\n") }
     buffer.writeInteger(UInt8.lineFeed)
-    buffer.writeImmutableBuffer(frame.body)
+    buffer.writeImmutableBuffer(body)
     buffer.writeInteger(UInt8.null)
-    return buffer
   }
 }

@@ -6,12 +6,14 @@ extension Session {
     case write(Frame)
     /// Write one EOL.
     case heartBeat
+    /// Find out whether the client may have this subscription, then call `answer`.
+    case ask(Subscription)
     case subscribed(Subscription)
     case unsubscribed(Subscription)
     /// A SEND, committed if it was part of a transaction.
     case sent(Frame)
     /// The client has taken (or, with NACK, refused) the message that was delivered with `token`.
-    case acknowledged(destination: String, token: UInt64, accepted: Bool)
+    case acknowledged(Receiver, token: UInt64, accepted: Bool)
     /// Close once everything is written, and let it arrive: stop writing, read and discard for a bounded time, then close.
     case close(End)
   }
@@ -27,7 +29,31 @@ extension Session {
   package enum Access: Equatable, Sendable {
     /// `existing` is the number of subscriptions that the connection has to this destination.
     case subscribe(destination: String, existing: Int)
-    case send(destination: String)
+    case send(destination: String, bytes: Int)
+  }
+
+  package enum Admission: Equatable, Sendable {
+    case allowed
+    /// A subscription that others decide about: `.ask`.
+    case asked
+    /// The text of the ERROR.
+    case refused(String)
+  }
+
+  /// The subscription that a message had gone to.
+  package struct Receiver: Equatable, Sendable {
+    package let key: UInt64
+    package let destination: String
+  }
+
+  /// What became of a message for one subscription.
+  package enum Delivered: Sendable {
+    /// `isSettled` in mode `auto`, where no ACK follows.
+    case written(isSettled: Bool)
+    /// There is no such subscription (any more).
+    case unknown
+    /// The session ended over it.
+    case ended([Action])
   }
 
   package struct Configuration: Sendable {
@@ -42,9 +68,9 @@ extension Session {
     package var transactionBytes = 2 << 20
     /// Messages of one subscription that wait for an ACK.
     package var unacknowledged = 4_096
-    /// Decides whether a destination may be used: nil, or the text of the ERROR. A SEND is asked for when it comes, so that COMMIT can't fail over it.
-    package var admit: @Sendable (Access) -> String?
+    /// Decides whether a destination may be used. A SEND is asked for when it comes, so that COMMIT can't fail over it.
+    package var admit: @Sendable (Access) -> Admission
 
-    package init(admit: @escaping @Sendable (Access) -> String?) { self.admit = admit }
+    package init(admit: @escaping @Sendable (Access) -> Admission) { self.admit = admit }
   }
 }

@@ -7,7 +7,7 @@ package import NIOCore
 /// caller carries the returned actions out in their order. Time is an argument, in nanoseconds of any clock that never runs backwards.
 ///
 /// ## Invariants
-/// - After `.authenticate` the caller hands in no frame until it has called `accept` or `refuse`; bytes that came meanwhile stay in its decoder.
+/// - After `.authenticate` or `.ask` the caller hands in no frame while `isWaiting`; bytes that came meanwhile stay in its decoder.
 /// - `version` is copied into the decoder and encoder before each frame.
 /// - After `.close` there are no further actions, whatever comes.
 /// - A frame either does all that it asks for and then gets its RECEIPT, or does nothing and gets an ERROR.
@@ -32,6 +32,15 @@ package struct Session: Sendable {
 
   package var isAuthenticating: Bool {
     if case .authenticating = state { true } else { false }
+  }
+
+  /// Whether an answer is awaited, to `.authenticate` or `.ask`, before the next frame may be handed in.
+  package var isWaiting: Bool {
+    switch state {
+    case .authenticating: true
+    case .connected(let conversation): conversation.isAsking
+    case .fresh, .closed: false
+    }
   }
 
   package var isClosed: Bool {
@@ -113,10 +122,13 @@ package struct Session: Sendable {
   // MARK: From the application
 
   /// The client of the last `.authenticate` may come in.
-  package mutating func accept(_ welcome: Welcome, now: UInt64) -> [Action] {
+  /// - Parameter admit: decides for this client instead of the configuration's.
+  package mutating func accept(
+    _ welcome: Welcome, admit: (@Sendable (Access) -> Admission)? = nil, now: UInt64
+  ) -> [Action] {
     guard case .authenticating(let request, _) = state else { return [] }
     var conversation = Conversation(
-      configuration: configuration, version: request.version,
+      configuration: configuration, admit: admit, version: request.version,
       heartBeat: configuration.heartBeat.agreed(with: request.heartBeat), expiresAt: welcome.expiresAt)
     conversation.heartBeat.start(now: now)
     state = .connected(conversation)
@@ -136,6 +148,40 @@ package struct Session: Sendable {
   /// The connection ends with an ERROR: the client may not come in, or not stay.
   package mutating func fail(_ violation: Violation) -> [Action] {
     isClosed ? [] : end(violation, receipt: nil)
+  }
+
+  /// The answer to the last `.ask`: the subscription holds, or the connection ends with an ERROR of this text. Without a question it means nothing.
+  package mutating func answer(refusal: String?) -> [Action] {
+    guard case .connected(var conversation) = state else { return [] }
+    state = .closed
+    do {
+      let actions = try conversation.answer(refusal: refusal)
+      state = .connected(conversation)
+      return actions
+    } catch {
+      return end(error.violation, receipt: error.receipt)
+    }
+  }
+
+  /// Appends the MESSAGE for the one subscription with this key to `output`; `token` comes back in `.acknowledged`.
+  package mutating func deliver(
+    _ message: inout SharedMessage, to key: UInt64, token: UInt64 = 0, redelivered: Bool = false,
+    into output: inout ByteBuffer
+  ) -> Delivered {
+    do {
+      switch exchange(&state, with: .closed) {
+      case .connected(var conversation):
+        let delivered = try conversation.deliver(
+          &message, to: key, token: token, redelivered: redelivered, into: &output)
+        state = .connected(conversation)
+        return delivered
+      case let other:
+        state = other
+        return .unknown
+      }
+    } catch {
+      return .ended(end(error, receipt: nil))
+    }
   }
 
   /// A message for all subscriptions to `destination`: one MESSAGE each, none without a subscription. `token` comes back in `.acknowledged`.

@@ -1,17 +1,29 @@
+import NIOCore
+
 /// One subscription of a connection, with the messages that wait for an ACK.
 package struct Subscription: Sendable {
   /// The client's id; only 1.0 may have none.
   package let id: String?
   package let destination: String
   package let mode: AckMode
+  /// Its number on the connection, never used twice: what a caller keeps it by.
+  package let key: UInt64
+  /// The header line of its MESSAGEs; empty without an id.
+  let line: [UInt8]
 
   /// Numbers of MESSAGEs not acknowledged, rising, each with what the caller knows the message by.
   private(set) var pending: [(number: UInt64, token: UInt64)] = []
 
-  init(id: String?, destination: String, mode: AckMode) {
+  init(id: String?, destination: String, mode: AckMode, key: UInt64, version: Version) {
     self.id = id
     self.destination = destination
     self.mode = mode
+    self.key = key
+    var line = ByteBuffer()
+    if let id {
+      HeaderCoding(version: version, command: .message).encode(.init(name: "subscription", value: id), into: &line)
+    }
+    self.line = Array(line.readableBytesView)
   }
 
   mutating func wait(for number: UInt64, token: UInt64) { pending.append((number, token)) }

@@ -8,7 +8,6 @@ extension ConnectionHandler {
   func authenticate(_ request: ConnectRequest) {
     guard let context else { return }
     guard let token = request.token else { return refuse() }
-    pauseReading()
     let authenticator = services.authenticator
     context.eventLoop.makeFutureWithTask { await authenticator.claims(of: token) }
       .assumeIsolated()
@@ -24,7 +23,6 @@ extension ConnectionHandler {
     } else {
       refuse()
     }
-    resumeReading()
     readFrames()
   }
 

@@ -7,21 +7,43 @@ import STOMP
 
 /// Requests in, replies and events out.
 extension ConnectionHandler {
+  /// The client is subscribed, or would be to a topic of the control plane's.
   func subscribed(_ subscription: Subscription) {
     // Kept events are delivered to each new subscription, so subscribing over and over costs as much as requests do.
     guard rate.take(now: now) == nil else {
       return perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
     }
-    guard let queue = Destination.queue(subscription.destination) else { return }
-    switch subscription.mode {
-    case .auto: submit(.subscribe(id, queue, .auto))
-    case .client: submit(.subscribe(id, queue, .client))
-    case .individual: submit(.subscribe(id, queue, .individual))
+    switch Destination(subscription.destination) {
+    case .channel(let channel): submit(.subscribe(id, channel, as: subscription.mode))
+    case .ownQueue(let name):
+      if let user { subscribe(subscription, to: .user(user, name)) }
+    case .app(let address): subscribe(subscription, to: address)
+    case .request, .userQueue, nil: break
+    }
+  }
+
+  func unsubscribed(_ subscription: Subscription) {
+    guard case .channel(let channel) = Destination(subscription.destination) else {
+      return unsubscribe(subscription.key)
+    }
+    // The control plane knows one subscription to each channel.
+    if !session.subscriptions.contains(where: { $0.destination == subscription.destination }) {
+      submit(.unsubscribe(id, channel))
+    }
+  }
+
+  func sent(_ frame: Frame) {
+    let destination = frame.headers["destination"] ?? ""
+    switch Destination(destination) {
+    case .request: request(frame)
+    case .userQueue(let user, let name): send(frame, as: "/user/queue/\(name)", to: .user(user, name))
+    case .app(let address): send(frame, as: destination, to: address)
+    case .channel, .ownQueue, nil: break
     }
   }
 
   /// A SEND to `/app/…`: the sink gets the request, or the client an error's reply.
-  func request(_ frame: Frame) {
+  private func request(_ frame: Frame) {
     services.counters.update { $0.requests += 1 }
     if let wait = rate.take(now: now) {
       services.counters.drop(.rateLimited)
@@ -55,6 +77,10 @@ extension ConnectionHandler {
       var headers: Headers = ["content-type": "application/json", "event": name.rawValue, "seq": String(seq)]
       if redelivered { headers.append("redelivered", "true") }
       deliver(to: Destination.events, headers, body, token: seq)
+    case .admission(let refusal):
+      perform(session.answer(refusal: refusal))
+      readFrames()
+    case .publish(var event): publish(&event.message, on: event.channel)
     case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
     }
   }

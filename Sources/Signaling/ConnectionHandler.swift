@@ -16,6 +16,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   var session: Session
   var decoder: FrameDecoder
   var rate: RateLimit
+  var messageRate: RateLimit
+  /// Whose connection it is, from the login on.
+  private(set) var user: UserID?
+  private(set) var lane: Lane?
+  /// What the broker has to do, collected while frames are read.
+  var operations: [Broker.Operation] = []
+  /// What the connection's subscriptions to the broker are for.
+  var addresses: [UInt64: Broker.Address] = [:]
   private(set) var context: ChannelHandlerContext?
   /// Told when the client has logged in.
   private let gate: LoginGate?
@@ -24,6 +32,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Bytes written and not yet taken by the kernel.
   private var waitingBytes = 0
   private var needsFlush = false
+  /// Frames written and not flushed yet, where their borders mean nothing: a WebSocket has a message for each.
+  private var output = ByteBuffer()
+  private var isReading = true
+  private var pauseEnd: Scheduled<Void>?
   private var isInputClosed = false
   private var phase = Phase.open
 
@@ -37,6 +49,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     decoder = FrameDecoder(limits: services.configuration.limitsBeforeLogin)
     rate = RateLimit(
       perSecond: services.configuration.requestsPerSecond, burst: services.configuration.requestBurst)
+    messageRate = RateLimit(
+      perSecond: services.configuration.messagesPerSecond, burst: services.configuration.messageBurst)
   }
 
   var isEnded: Bool { phase == .ended }
@@ -47,6 +61,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
+    lane = services.exchange.lane(of: context.eventLoop)
     services.connections.insert(
       ConnectionTable.Entry(loop: context.eventLoop, handler: NIOLoopBound(self, eventLoop: context.eventLoop)), for: id
     )
@@ -57,6 +72,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     leave(.gone)
     timer?.task.cancel()
     linger?.cancel()
+    pauseEnd?.cancel()
     self.context = nil
   }
 
@@ -93,7 +109,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Hands whole frames to the session, one at a time since each may change how the next is read.
   func readFrames() {
     do {
-      while phase != .ended, !session.isAuthenticating, let frame = try nextFrame() {
+      while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try nextFrame() {
         services.counters.update { $0.framesIn += 1 }
         perform(session.handle(frame, now: now))
       }
@@ -101,7 +117,9 @@ final class ConnectionHandler: ChannelInboundHandler {
       if error.reason == .tls { services.logger.notice("a TLS client came to the STOMP port without TLS") }
       perform(session.handle(error))
     }
+    flushOperations()
     flush()
+    updateReading()
     armTimer()
   }
 
@@ -121,12 +139,15 @@ final class ConnectionHandler: ChannelInboundHandler {
         services.counters.update { $0.framesOut += 1 }
         write(FrameEncoder(version: session.version).encode(frame))
       case .heartBeat: write(FrameEncoder.heartBeat)
-      case .subscribed(let subscription): subscribed(subscription)
-      case .unsubscribed(let subscription):
-        if let queue = Destination.queue(subscription.destination) { submit(.unsubscribe(id, queue)) }
-      case .sent(let frame): request(frame)
-      case .acknowledged(let destination, let token, let accepted):
-        if Destination.queue(destination) == .events { submit(.acknowledge(id, seq: token, accepted: accepted)) }
+      case .ask(let subscription), .subscribed(let subscription): subscribed(subscription)
+      case .unsubscribed(let subscription): unsubscribed(subscription)
+      case .sent(let frame): sent(frame)
+      case .acknowledged(let receiver, let token, let accepted):
+        if receiver.destination == Destination.events {
+          submit(.acknowledge(id, seq: token, accepted: accepted))
+        } else {
+          settle(token, of: receiver.key, accepted: accepted)
+        }
       case .close(let end): finish(end)
       }
     }
@@ -134,21 +155,54 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: Bytes out
 
+  /// Whether something waits for `flush`.
+  var hasOutput: Bool { needsFlush }
+
+  private var isWebSocket: Bool { gate != nil }
+
   private func write(_ bytes: ByteBuffer) {
+    needsFlush = true
+    if isWebSocket {
+      pass(bytes)
+    } else {
+      output.writeImmutableBuffer(bytes)
+      checkOutput()
+    }
+  }
+
+  /// Writes the frame that `encode` appends. What is too much for the client has not been written.
+  func write(_ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
+    var bytes = isWebSocket ? ByteBuffer() : exchange(&output, with: ByteBuffer())
+    let delivered = encode(&bytes)
+    if case .written = delivered { needsFlush = true }
+    if !isWebSocket {
+      output = bytes
+      checkOutput()
+    } else if bytes.readableBytes > 0 {
+      pass(bytes)
+    }
+    return phase == .ended ? .unknown : delivered
+  }
+
+  private func checkOutput() {
+    if waitingBytes + output.readableBytes > services.configuration.outboundBytes { cutOff() }
+  }
+
+  /// Nothing more would arrive, so there is no use in an ERROR. Media goes on and the client can connect again.
+  private func cutOff() {
+    output = ByteBuffer()
+    leave(.slowReader)
+    context?.close(promise: nil)
+  }
+
+  private func pass(_ bytes: ByteBuffer) {
     guard let context else { return }
     let count = bytes.readableBytes
-    guard waitingBytes + count <= services.configuration.outboundBytes else {
-      // Nothing more would arrive, so there is no use in an ERROR. Media goes on and the client can connect again.
-      leave(.slowReader)
-      context.close(promise: nil)
-      return
-    }
+    guard waitingBytes + count <= services.configuration.outboundBytes else { return cutOff() }
     waitingBytes += count
-    session.wrote(now: now)
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.written(count) }
     context.write(Self.wrapOutboundOut(bytes), promise: promise)
-    needsFlush = true
   }
 
   private func written(_ count: Int) {
@@ -159,6 +213,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   func flush() {
     guard needsFlush, let context else { return }
     needsFlush = false
+    if output.readableBytes > 0 { pass(exchange(&output, with: ByteBuffer())) }
+    session.wrote(now: now)
     context.flush()
   }
 
@@ -188,6 +244,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The client is let in.
   func logIn(_ identity: Identity, expiresAt: UInt64) {
     phase = .loggedIn
+    user = identity.device.user
     gate?.open()
     decoder.limits = services.configuration.frameLimits
     services.counters.update { $0.sessions += 1 }
@@ -196,7 +253,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     let welcome = Welcome(
       session: String(id.rawValue), server: services.configuration.serverName, user: identity.device.user.text,
       device: identity.device.device.text, expiresAt: expiresAt)
-    perform(session.accept(welcome, now: now))
+    let rules = identity.isService ? services.serviceRules : services.deviceRules
+    perform(session.accept(welcome, admit: rules, now: now))
   }
 
   func submit(_ command: Calls.Command) {
@@ -211,7 +269,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     flush()
     context.triggerUserOutboundEvent(WebSocketEnd(end), promise: nil)
     if isInputClosed { return closeWhenWritten() }
-    resumeReading()
+    updateReading()
     linger = context.eventLoop.assumeIsolated().scheduleTask(
       in: .nanoseconds(services.configuration.linger.nanoseconds)
     ) { [weak self] in
@@ -230,6 +288,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     submit(.disconnect(id))
     let wasLoggedIn = phase == .loggedIn
     phase = .ended
+    for key in addresses.keys { unsubscribe(key) }
+    flushOperations()
     services.connections.remove(id)
     timer?.task.cancel()
     timer = nil
@@ -242,8 +302,20 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: Back pressure
 
-  /// Nothing is read while the answer to CONNECT is awaited, so a client can't fill the memory meanwhile.
-  func pauseReading() { try? context?.channel.syncOptions?.setOption(.autoRead, value: false) }
+  /// Reads nothing while an answer is awaited or the client has sent too fast, so that it can't fill the memory meanwhile.
+  func updateReading() {
+    let reads = phase == .ended || (!session.isWaiting && pauseEnd == nil)
+    guard reads != isReading else { return }
+    isReading = reads
+    try? context?.channel.syncOptions?.setOption(.autoRead, value: reads)
+  }
 
-  func resumeReading() { try? context?.channel.syncOptions?.setOption(.autoRead, value: true) }
+  /// Handles no frame for so many nanoseconds.
+  func pause(for nanoseconds: UInt64) {
+    guard pauseEnd == nil, let context else { return }
+    pauseEnd = context.eventLoop.assumeIsolated().scheduleTask(in: .nanoseconds(Int64(nanoseconds))) { [weak self] in
+      self?.pauseEnd = nil
+      self?.readFrames()
+    }
+  }
 }

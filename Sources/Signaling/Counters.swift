@@ -10,6 +10,10 @@ final class Counters: Sendable {
 
   func drop(_ reason: SignalingStatistics.Drop) { update { $0.drops[reason, default: 0] += 1 } }
 
+  func drop(_ drops: [SignalingStatistics.Drop: UInt64]) {
+    if !drops.isEmpty { update { $0.drops.merge(drops) { $0 + $1 } } }
+  }
+
   /// Counts a connection in; false when there are `maximum` already.
   func admit(maximum: Int) -> Bool {
     statistics.withLock { statistics in

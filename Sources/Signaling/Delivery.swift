@@ -1,9 +1,14 @@
 package import Calls
+package import Contract
 
 /// What the control plane has for a client. For sessions that are gone it is dropped and counted.
 package enum Delivery: Sendable {
   case reply(SessionID, id: String, Calls.Reply)
   case event(SessionID, EventDelivery)
+  /// The answer to the session's last `.subscribe` to a topic: nil, or the text of an ERROR.
+  case admission(SessionID, refusal: String?)
+  /// An event on a topic.
+  case publish(SessionID, Channel, messageID: UInt64, EventMessage)
   /// ERROR with this `message`, then the end.
   case close(SessionID, reason: String)
 
@@ -13,13 +18,18 @@ package enum Delivery: Sendable {
     case .reply(let session, let id, let reply): self = .reply(session, id: id, reply)
     case .event(let session, let event): self = .event(session, event)
     case .close(let session, let reason): self = .close(session, reason: reason)
-    case .negotiate, .media, .admission, .publish, .webhook, .ask, .history, .store, .measured: return nil
+    case .admission(let session, _, let refusal): self = .admission(session, refusal: refusal)
+    case .publish(let session, let channel, let messageID, let message):
+      self = .publish(session, channel, messageID: messageID, message)
+    case .negotiate, .media, .webhook, .ask, .history, .store, .measured: return nil
     }
   }
 
   package var session: SessionID {
     switch self {
-    case .reply(let session, _, _), .event(let session, _), .close(let session, _): session
+    case .reply(let session, _, _), .event(let session, _), .close(let session, _), .admission(let session, _),
+      .publish(let session, _, _, _):
+      session
     }
   }
 }

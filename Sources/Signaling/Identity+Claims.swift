@@ -22,6 +22,6 @@ extension Identity {
     }
     self.init(
       device: Device(user: claims.user, device: device), name: claims.name, isService: claims.isService,
-      canRegister: isNamed && !claims.isService)
+      canRegister: isNamed && !claims.isService, roles: claims.roles)
   }
 }

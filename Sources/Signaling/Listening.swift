@@ -10,9 +10,9 @@ struct Listening {
   let services: Services
   let group: any EventLoopGroup
 
-  func stomp(port: Int, tls: NIOSSLContext?) async throws -> any Channel {
+  func stomp(port: Int, tls: Certificates?) async throws -> any Channel {
     let services = services
-    let bootstrap = bootstrap(tls: tls) { channel in
+    let bootstrap = bootstrap(tls: tls, for: .stomp) { channel in
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(services: services, gate: nil, now: channel.eventLoop.now.uptimeNanoseconds))
     }
@@ -20,9 +20,9 @@ struct Listening {
     return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: true), port: port)
   }
 
-  func http(port: Int, tls: NIOSSLContext?) async throws -> any Channel {
+  func http(port: Int, tls: Certificates?) async throws -> any Channel {
     let services = services
-    let bootstrap = bootstrap(tls: tls) { channel in
+    let bootstrap = bootstrap(tls: tls, for: .http) { channel in
       let pipeline = channel.pipeline.syncOperations
       let handler = HTTPHandler(services: services)
       let bound = NIOLoopBound(handler, eventLoop: channel.eventLoop)
@@ -44,7 +44,8 @@ struct Listening {
   }
 
   private func bootstrap(
-    tls: NIOSSLContext?, pipeline: @escaping @Sendable (any Channel) throws -> Void
+    tls: Certificates?, for purpose: Certificates.Purpose,
+    pipeline: @escaping @Sendable (any Channel) throws -> Void
   ) -> ServerBootstrap {
     let services = services
     return ServerBootstrap(group: group)
@@ -56,7 +57,10 @@ struct Listening {
             throw TooManyConnections()
           }
           channel.closeFuture.whenComplete { _ in services.counters.update { $0.connections -= 1 } }
-          if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls)) }
+          if let tls {
+            let handler = NIOSSLServerHandler(context: tls.context(for: purpose))
+            try channel.pipeline.syncOperations.addHandler(handler)
+          }
           try pipeline(channel)
         }
       }
@@ -80,14 +84,3 @@ struct Listening {
 }
 
 private struct TooManyConnections: Error {}
-
-extension SignalingServer.Configuration.TLS {
-  func context(protocols: [String]) throws -> NIOSSLContext {
-    var configuration = TLSConfiguration.makeServerConfiguration(
-      certificateChain: try NIOSSLCertificate.fromPEMFile(certificateChain).map { .certificate($0) },
-      privateKey: .privateKey(try NIOSSLPrivateKey(file: privateKey, format: .pem)))
-    configuration.minimumTLSVersion = .tlsv12
-    configuration.applicationProtocols = protocols
-    return try NIOSSLContext(configuration: configuration)
-  }
-}

@@ -6,5 +6,7 @@ import NIOCore
 enum Outgoing: Sendable {
   case reply(id: String, Calls.Reply)
   case event(EventName, seq: UInt64, redelivered: Bool, body: ByteBuffer)
+  case admission(refusal: String?)
+  case publish(SharedEvent)
   case close(reason: String)
 }

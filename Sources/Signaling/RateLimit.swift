@@ -10,6 +10,12 @@ struct RateLimit {
     depth = interval * UInt64(max(1, burst))
   }
 
+  /// Takes one out of the bucket, on credit if it is empty: nil, or how many nanoseconds to take nothing more.
+  mutating func owe(now: UInt64) -> UInt64? {
+    fullAt = max(fullAt, now) + interval
+    return fullAt - now > depth ? fullAt - now - depth : nil
+  }
+
   /// Takes one out of the bucket: nil, or after how many milliseconds there is one again.
   mutating func take(now: UInt64) -> Int? {
     let full = max(fullAt, now) + interval

@@ -3,44 +3,79 @@ import Contract
 import JSON
 import Logging
 import NIOCore
+import STOMP
 
 extension Services {
   /// Sorts deliveries by event loop, one task each. A message for many is written as JSON once.
   func deliver(_ deliveries: [Delivery]) {
     var batches: [ObjectIdentifier: [(ConnectionTable.Entry, Outgoing)]] = [:]
-    var encoded: (messageID: UInt64, body: ByteBuffer)?
+    var encoder = EventEncoder(logger: logger)
     for delivery in deliveries {
       guard let entry = connections.entry(delivery.session) else {
         counters.drop(.sessionGone)
         continue
       }
-      let outgoing: Outgoing
-      switch delivery {
-      case .reply(_, let id, let reply): outgoing = .reply(id: id, reply)
-      case .close(_, let reason): outgoing = .close(reason: reason)
-      case .event(_, let event):
-        // 0 is shared by none.
-        if event.messageID == 0 || encoded?.messageID != event.messageID {
-          guard let bytes = try? JSON.encode(event.message) else {
-            logger.error(
-              "an event can't be written as JSON", metadata: ["event": "\(event.message.body.name.rawValue)"])
-            continue
-          }
-          encoded = (event.messageID, ByteBuffer(bytes: bytes))
-        }
-        guard let body = encoded?.body else { continue }
-        outgoing = .event(event.message.body.name, seq: event.seq, redelivered: event.redelivered, body: body)
+      if let outgoing = encoder.outgoing(delivery) {
+        batches[ObjectIdentifier(entry.loop), default: []].append((entry, outgoing))
       }
-      batches[ObjectIdentifier(entry.loop), default: []].append((entry, outgoing))
     }
     for batch in batches.values {
-      batch[0].0.loop.execute {
-        for (entry, outgoing) in batch { entry.handler.value.deliver(outgoing) }
-        for (entry, _) in batch {
-          entry.handler.value.flush()
-          entry.handler.value.armTimer()
-        }
-      }
+      batch[0].0.loop.execute { Self.write(batch) }
     }
+  }
+
+  private static func write(_ batch: [(ConnectionTable.Entry, Outgoing)]) {
+    var shared: SharedEvent?
+    for (entry, outgoing) in batch {
+      guard case .publish(let event) = outgoing else {
+        entry.handler.value.deliver(outgoing)
+        continue
+      }
+      var same = Swift.exchange(&shared, with: nil).flatMap { $0.isSame(as: event) ? $0 : nil } ?? event
+      entry.handler.value.publish(&same.message, on: event.channel)
+      shared = same
+    }
+    for (entry, _) in batch {
+      entry.handler.value.flush()
+      entry.handler.value.armTimer()
+    }
+  }
+}
+
+/// Events as JSON, the last one kept since many may get it.
+private struct EventEncoder {
+  let logger: Logger
+  private var last: (messageID: UInt64, body: ByteBuffer)?
+
+  init(logger: Logger) { self.logger = logger }
+
+  /// nil, and logged, for an event that can't be written.
+  mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
+    switch delivery {
+    case .reply(_, let id, let reply): return .reply(id: id, reply)
+    case .close(_, let reason): return .close(reason: reason)
+    case .admission(_, let refusal): return .admission(refusal: refusal)
+    case .event(_, let event):
+      guard let body = body(event.message, event.messageID) else { return nil }
+      return .event(event.message.body.name, seq: event.seq, redelivered: event.redelivered, body: body)
+    case .publish(_, let channel, let messageID, let message):
+      guard let body = body(message, messageID) else { return nil }
+      let headers: Headers = ["content-type": "application/json", "event": message.body.name.rawValue]
+      return .publish(
+        SharedEvent(
+          messageID: messageID, channel: channel,
+          message: SharedMessage(destination: channel.destination, headers: headers, body: body)))
+    }
+  }
+
+  /// 0 is shared by none.
+  private mutating func body(_ message: EventMessage, _ messageID: UInt64) -> ByteBuffer? {
+    if messageID != 0, let last, last.messageID == messageID { return last.body }
+    guard let bytes = try? JSON.encode(message) else {
+      logger.error("an event can't be written as JSON", metadata: ["event": "\(message.body.name.rawValue)"])
+      return nil
+    }
+    last = (messageID, ByteBuffer(bytes: bytes))
+    return last?.body
   }
 }

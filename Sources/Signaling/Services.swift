@@ -1,9 +1,12 @@
 import Logging
 import MediaModel
 import NIOCore
+import STOMP
 
 /// What all connections of a server share.
 struct Services: Sendable {
+  typealias Admit = @Sendable (Session.Access) -> Session.Admission
+
   let configuration: SignalingServer.Configuration
   let authenticator: any Authenticator
   let sink: any SignalingSink
@@ -11,7 +14,29 @@ struct Services: Sendable {
   /// The wall clock, which tokens' ends are told in.
   let clock: @Sendable () -> Timestamp
   let logger: Logger
-  let counters = Counters()
+  let counters: Counters
+  let exchange: Exchange
   let connections = ConnectionTable()
   let sessionIDs = SessionNumbers()
+  /// Who may use which destination.
+  let deviceRules: Admit
+  let serviceRules: Admit
+
+  init(
+    configuration: SignalingServer.Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
+    sink: any SignalingSink, pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse,
+    clock: @escaping @Sendable () -> Timestamp, logger: Logger
+  ) {
+    self.configuration = configuration
+    self.authenticator = authenticator
+    self.sink = sink
+    self.pages = pages
+    self.clock = clock
+    self.logger = logger
+    counters = Counters()
+    exchange = Exchange(loops: Array(group.makeIterator()), counters: counters)
+    let rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)
+    deviceRules = { rules.admission(of: $0, isService: false) }
+    serviceRules = { rules.admission(of: $0, isService: true) }
+  }
 }

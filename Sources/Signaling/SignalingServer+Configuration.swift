@@ -36,6 +36,9 @@ extension SignalingServer {
     /// How long an HTTP client may take for a request, or between two.
     package var httpTimeout = Duration.seconds(15)
 
+    /// How often queues are looked through, and the certificate's files for a change.
+    package var choreInterval = Duration.seconds(5)
+
     package var maximumConnections = 20_000
     /// Bytes.
     package var requestBody = 256 << 10
@@ -50,8 +53,18 @@ extension SignalingServer {
     package var framesInTransaction = 100
     package var requestsPerSecond = 50
     package var requestBurst = 100
+    /// Prefixes of an app's own destinations: `/topic/…`, `/queue/…`, `/exchange/…`. None by default.
+    package var destinations: [String] = []
+    /// An app's own messages of one connection; who sends more is read more slowly.
+    package var messagesPerSecond = 2_000
+    package var messageBurst = 4_000
 
     package init() {}
+
+    /// Whether `text` can be one of `destinations`.
+    package static func isDestinationPrefix(_ text: String) -> Bool {
+      ["/topic/", "/queue/", "/exchange/"].contains { text.hasPrefix($0) }
+    }
 
     var frameLimits: FrameLimits {
       var limits = FrameLimits()
@@ -72,7 +85,8 @@ extension SignalingServer {
     var messageBytes: Int { frameLimits.head + frameLimits.body + 1_024 }
 
     var session: Session.Configuration {
-      var session = Session.Configuration(admit: Destination.refusal(of:))
+      // Each client's rules come with its login.
+      var session = Session.Configuration { _ in .refused("not connected") }
       session.heartBeat = HeartBeat(sends: heartBeatMilliseconds, wants: heartBeatMilliseconds)
       session.connectTimeout = UInt64(max(0, connectTimeout.nanoseconds))
       session.subscriptions = subscriptions

@@ -14,6 +14,7 @@ import NIOWebSocket
 package final class SignalingServer: Sendable {
   private let services: Services
   private let listeners: [any Channel]
+  private let chores: RepeatedTask
 
   /// The ports really bound; nil for a listener that is not configured.
   package let stompPort: Int
@@ -33,24 +34,40 @@ package final class SignalingServer: Sendable {
     pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
   ) async throws -> SignalingServer {
     let services = Services(
-      configuration: configuration, authenticator: authenticator, sink: sink, pages: pages, clock: clock,
-      logger: logger)
+      configuration: configuration, group: group, authenticator: authenticator, sink: sink, pages: pages,
+      clock: clock, logger: logger)
     let listening = Listening(services: services, group: group)
     var listeners: [any Channel] = []
     do {
-      let tls = try configuration.tls.map { try ($0.context(protocols: []), $0.context(protocols: ["http/1.1"])) }
+      let tls = try configuration.tls.map { try Certificates($0, logger: logger) }
       listeners.append(try await listening.stomp(port: configuration.stompPort, tls: nil))
       listeners.append(
-        try await listening.http(port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls?.1 : nil))
-      if let tls { listeners.append(try await listening.stomp(port: configuration.stompTLSPort, tls: tls.0)) }
+        try await listening.http(port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls : nil))
+      if let tls { listeners.append(try await listening.stomp(port: configuration.stompTLSPort, tls: tls)) }
+      return SignalingServer(
+        services: services, listeners: listeners,
+        chores: chores(services, certificates: tls, on: group.next()))
     } catch {
       for listener in listeners { try? await listener.close() }
       throw error
     }
-    return SignalingServer(services: services, listeners: listeners)
   }
 
-  private init(services: Services, listeners: [any Channel]) {
+  /// What is looked after now and then: queues, and the certificate's files.
+  private static func chores(
+    _ services: Services, certificates: Certificates?, on loop: any EventLoop
+  ) -> RepeatedTask {
+    let pause = TimeAmount.nanoseconds(services.configuration.choreInterval.nanoseconds)
+    return loop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in
+      services.exchange.expire(now: NIODeadline.now().uptimeNanoseconds)
+      // Files are not read on an event loop.
+      guard let certificates else { return }
+      NIOThreadPool.singleton.submit { if case .active = $0 { certificates.reload() } }
+    }
+  }
+
+  private init(services: Services, listeners: [any Channel], chores: RepeatedTask) {
+    self.chores = chores
     self.services = services
     self.listeners = listeners
     stompPort = listeners[0].localAddress?.port ?? 0
@@ -66,6 +83,7 @@ package final class SignalingServer: Sendable {
 
   /// Closes the ports, and all sessions with an ERROR of this `message`.
   package func stop(message: String = "the server is shutting down") async {
+    chores.cancel()
     for listener in listeners { try? await listener.close() }
     for entry in services.connections.all {
       entry.loop.execute {

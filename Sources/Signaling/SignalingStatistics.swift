@@ -18,6 +18,16 @@ package struct SignalingStatistics: Sendable {
     case sessionGone
     /// A reply or event for a client that is not subscribed to its queue.
     case notSubscribed
+    /// An app's own message to a topic or user queue that nobody is subscribed to.
+    case nobodySubscribed
+    /// The oldest of a queue, over its number or bytes.
+    case queueFull
+    /// For a new queue or message when all queues together have enough.
+    case queuesFull
+    /// Nobody took it in time.
+    case queueExpired
+    /// Given out again and again, and never acknowledged.
+    case queueRefused
     /// Bytes that came after the end.
     case afterEnd
   }
@@ -30,6 +40,9 @@ package struct SignalingStatistics: Sendable {
   package var framesIn: UInt64 = 0
   package var framesOut: UInt64 = 0
   package var requests: UInt64 = 0
+  /// An app's own messages: taken, and written to subscribers.
+  package var messages: UInt64 = 0
+  package var deliveries: UInt64 = 0
   package var httpRequests: UInt64 = 0
   package var endings: [Ending: UInt64] = [:]
   package var drops: [Drop: UInt64] = [:]

@@ -6,7 +6,7 @@ struct Conclave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
-    subcommands: [Serve.self, Token.self, CheckConfig.self, Version.self])
+    subcommands: [Serve.self, Token.self, Forget.self, CheckConfig.self, Version.self])
 }
 
 /// Where the configuration comes from; the command line wins over the file.
@@ -57,13 +57,35 @@ struct Token: AsyncParsableCommand {
   @Option(help: "Valid for so many seconds.")
   var seconds = 86_400
 
-  @Flag(help: "For the app's back end (scope \"service\").")
+  @Option(help: "The roles that the user has, separated by commas.")
+  var roles: String?
+
+  @Option(help: "What the token is for, separated by blanks: \"service\" is the app's back end.")
+  var scope: String?
+
+  @Flag(help: "The same as --scope service.")
   var service = false
 
   func run() async throws {
     let token = try await Server.mintToken(
-      configuration: options.load(), user: user, device: device, name: name, service: service, seconds: seconds)
+      configuration: options.load(), user: user, device: device, name: name,
+      roles: roles?.split(separator: ",").map(String.init) ?? [], scope: service ? "service" : scope, seconds: seconds)
     print(token)
+  }
+}
+
+struct Forget: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Delete all that is kept of a user, whether the server runs or not.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Option(help: "The user's id.")
+  var user: String
+
+  func run() throws {
+    try Server.forget(user: user, configuration: options.load())
+    print("All that was kept of this user is deleted. A running server closes the user's connections within seconds.")
   }
 }
 

@@ -157,7 +157,9 @@ struct DeliveryRules {
         SessionID(rawValue: 99),
         Identity(
           device: Device(user: UserID(unchecked: "s"), device: DeviceID(unchecked: "s")), name: nil, isService: true)))
-    let reply = stage.request(SessionID(rawValue: 99)) { .request(SessionID(rawValue: 99), id: $0, .listCalls) }
+    let reply = stage.request(SessionID(rawValue: 99)) {
+      .request(SessionID(rawValue: 99), id: $0, .setPresence(SetPresence(state: .available)))
+    }
     guard case .failed(let error)? = reply else { return #expect(Bool(false)) }
     #expect(error.code == .authForbidden)
   }

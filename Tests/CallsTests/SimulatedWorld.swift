@@ -32,15 +32,21 @@ final class SimulatedWorld {
   var now = Stage.start
   var devices: [SimulatedDevice] = []
   var invariants = WorldInvariants()
+  private(set) var disk = Disk()
+  private var ids: SplitMix
+  var watchers = WatcherInvariants()
   private var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
+  /// All links that were ever made.
+  private var links: [(call: CallID, link: String)] = []
   private var log: [(at: Timestamp, place: Int?, command: Calls.Command)] = []
 
   init(seed: UInt64) {
     random = SplitMix(state: seed)
-    var ids = SplitMix(state: seed ^ 0x5555)
-    calls = Calls(configuration: Calls.Configuration(), digest: Stage.digest) { ids.next() }
+    ids = SplitMix(state: seed ^ 0x5555)
+    calls = Calls(
+      configuration: Calls.Configuration(), digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
     let answerTimes: [Duration?] = [.milliseconds(20), .milliseconds(300), .seconds(2), .seconds(4), nil]
     let ackTimes: [Duration?] = [.milliseconds(10), .milliseconds(200), .seconds(3), nil]
     for user in 0..<(2 + random.below(5)) {
@@ -59,11 +65,13 @@ final class SimulatedWorld {
   func run(steps: Int) -> String? {
     for _ in 0..<steps {
       step()
-      if let failure = invariants.failure { return describe(failure) }
+      if let failure { return describe(failure) }
     }
     heal()
-    return invariants.failure.map(describe)
+    return failure.map(describe)
   }
+
+  private var failure: String? { invariants.failure ?? watchers.failure }
 
   private func describe(_ failure: String) -> String {
     let lines = log.suffix(40).map { entry in
@@ -73,7 +81,34 @@ final class SimulatedWorld {
     return failure + "\n" + lines.joined(separator: "\n")
   }
 
+  private static func numbers(_ seed: UInt64) -> () -> UInt64 {
+    var numbers = SplitMix(state: seed)
+    return { numbers.next() }
+  }
+
+  /// The server dies, and starts again after a while.
+  private func restart() {
+    invariants.checkDisk(disk.contents, calls)
+    let before = calls
+    let down: [Int] = [0, 50, 3_000, 20_000, 130_000]
+    now = now + .milliseconds(down[random.below(down.count)])
+    agenda = []
+    for place in devices.indices {
+      devices[place].session = nil
+      devices[place].isSubscribed = false
+    }
+    log.append((now, nil, .drain))
+    calls = Calls(
+      configuration: Calls.Configuration(), digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
+      restoring: disk.read(), now: now)
+    invariants.checkRestored(calls, from: before)
+    // Watches went with their connections.
+    if watchers.failure == nil { watchers = WatcherInvariants() }
+    handle(.timeout, nil)
+  }
+
   private func step() {
+    if random.below(150) == 0 { restart() }
     let wait: [Int] = [0, 1, 30, 100, 400, 1_500, 4_000, 16_000, 40_000, 130_000]
     let bound = random.chance(3) ? 10 : random.chance(10) ? 8 : 6
     advance(.milliseconds(wait[random.below(bound)]))
@@ -87,6 +122,7 @@ final class SimulatedWorld {
     case 6..<10: connect(place)
     case 10..<12: toggleSubscription(place)
     case 12..<20: mediaEvent()
+    case 24..<28: watch(place)
     case 20..<24: if let last = devices[place].lastJoin { ask(place, last.request) }
     default: randomRequest(place)
     }
@@ -114,6 +150,7 @@ final class SimulatedWorld {
     }
     advance(.seconds(300))
     invariants.checkEmpty(calls)
+    invariants.checkDisk(disk.contents, calls)
   }
 
   // MARK: connections
@@ -153,14 +190,30 @@ final class SimulatedWorld {
         ? .subscribe(session, .events, devices[place].mode) : .unsubscribe(session, .events), place)
   }
 
-  private func mediaEvent() {
-    guard
-      let (peer, place) = calls.peers.sorted(by: { $0.key.rawValue < $1.key.rawValue }).randomElement(using: &random)
-    else { return }
+  private func watch(_ place: Int) {
+    guard let session = devices[place].session else { return }
+    let calls = calls.memberships[devices[place].device.user] ?? []
     switch random.below(4) {
-    case 0, 1: handle(.media(.connected(peer)), nil)
-    case 2: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
-    default: handle(.media(.speakers(place.call, [1])), nil)
+    case 0: ask(place, .watchPresence(WatchPresence(users: someUsers())))
+    case 1: ask(place, .setPresence(SetPresence(state: random.chance(70) ? .available : .unavailable)))
+    default:
+      guard let call = calls.randomElement(using: &random) else { return }
+      handle(
+        random.chance(80) ? .subscribe(session, .call(call), .auto) : .unsubscribe(session, .call(call)), place)
+    }
+  }
+
+  private func mediaEvent() {
+    let peers = calls.peers.sorted { $0.key.rawValue < $1.key.rawValue }
+    // The last one often: that is who waits for media.
+    guard let (peer, place) = random.chance(30) ? peers.last : peers.randomElement(using: &random) else { return }
+    switch random.below(10) {
+    case 0..<5: handle(.media(.connected(peer)), nil)
+    case 5..<7: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
+    case 7: handle(.media(.quality(peer, level: random.below(5), bitrate: 1)), nil)
+    default:
+      let loudest = (1...6).filter { _ in random.chance(50) }.map { ParticipantNumber($0) }
+      handle(.media(.speakers(place.call, loudest)), nil)
     }
   }
 
@@ -174,7 +227,7 @@ final class SimulatedWorld {
     }
     devices[place].joins &+= 1
     let join = Join(joinId: joinId(devices[place].joins))
-    switch random.below(20) {
+    switch random.below(28) {
     case 0...5: ask(place, .accept(call, join))
     case 6: ask(place, .decline(call, Decline()))
     case 7, 8: ask(place, .invite(call, Invite(callees: someUsers())))
@@ -184,8 +237,44 @@ final class SimulatedWorld {
     case 14: ask(place, .leave(call))
     case 15: if random.chance(30) { ask(place, .end(call)) }
     case 16: ask(place, .requestKey(call, RequestKey()))
-    case 17: mute(place, call)
-    default: offer(place, call)
+    case 17...19: mute(place, joined(place) ?? call)
+    case 20: ask(place, .transfer(call, join))
+    case 21: ask(place, .hold(call, Hold(held: random.chance(40))))
+    case 22: ask(place, .link(call, MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20))))
+    case 23: joinByLink(place, join)
+    case 24...26: seldomRequest(place, call)
+    default: offer(place, joined(place) ?? call)
+    }
+  }
+
+  /// A call that the device is in.
+  private func joined(_ place: Int) -> CallID? {
+    let device = devices[place].device
+    let inside = (calls.memberships[device.user] ?? []).filter {
+      (try? calls.calls[$0]?.participant(of: device)) != nil
+    }
+    return inside.randomElement(using: &random)
+  }
+
+  private func joinByLink(_ place: Int, _ join: Join) {
+    guard let (call, link) = links.randomElement(using: &random) else { return }
+    var join = join
+    join.link = link
+    ask(place, .join(call, join))
+  }
+
+  private func seldomRequest(_ place: Int, _ call: CallID) {
+    let number = ParticipantNumber(1 + random.below(6))
+    let track = TrackID(participant: number, index: 1)
+    switch random.below(9) {
+    case 0: ask(place, .stats(call, QualityNumbers(rtt: 1)))
+    case 1: ask(place, .report(call, ReportAbuse(participant: number, text: "x")))
+    case 2:
+      let device = devices[random.below(devices.count)].device.device
+      if random.chance(30) { ask(place, .removeDevice(RemoveDevice(device: device))) }
+    case 3, 4: ask(place, .receive(call, Receive(lastN: random.below(5), videos: [.init(track: track, paused: true)])))
+    default:
+      ask(place, .message(call, SendMessage(to: random.chance(50) ? [number] : nil, body: Base64Bytes([1]))))
     }
   }
 
@@ -226,7 +315,7 @@ final class SimulatedWorld {
   private func mute(_ place: Int, _ call: CallID) {
     let members = calls.calls[call]?.members ?? []
     let tracks = members.filter { $0.user == devices[place].device.user || random.chance(10) }
-      .flatMap { $0.participant?.tracks.live ?? [] }
+      .flatMap { $0.participants.flatMap(\.tracks.live) }
     guard let track = tracks.randomElement(using: &random) else { return offer(place, call) }
     ask(place, .track(call, track.id, ChangeTrack(muted: !track.muted)))
   }
@@ -239,7 +328,7 @@ final class SimulatedWorld {
   private func ask(_ place: Int, _ request: Request) {
     guard let session = devices[place].session else { return }
     switch request {
-    case .accept(let call, _), .join(let call, _), .rejoin(let call, _):
+    case .accept(let call, _), .join(let call, _), .rejoin(let call, _), .transfer(let call, _):
       devices[place].lastJoin = (call, request)
     default: break
     }
@@ -255,7 +344,7 @@ final class SimulatedWorld {
       let plan = agenda.indices.min { agenda[$0].due < agenda[$1].due }
       let planned = plan.map { agenda[$0].due } ?? end + .seconds(1)
       let deadline = calls.nextDeadline ?? end + .seconds(1)
-      guard min(planned, deadline) <= end, invariants.failure == nil else { break }
+      guard min(planned, deadline) <= end, failure == nil else { break }
       now = max(now, min(planned, deadline))
       if deadline <= planned {
         handle(.timeout, nil)
@@ -278,8 +367,30 @@ final class SimulatedWorld {
   private func handle(_ command: Calls.Command, _ place: Int?) {
     log.append((now, place, command))
     let effects = calls.handle(command, now: now)
+    disk.write(effects)
+    if random.chance(3) { invariants.checkDisk(disk.contents, calls) }
     invariants.check(command, effects, calls, now: now, devices)
-    for case .event(let session, let delivery) in effects { react(to: delivery, on: session) }
+    watchers.check(command, effects, calls, devices)
+    for effect in effects {
+      switch effect {
+      case .event(let session, let delivery): react(to: delivery, on: session)
+      case .close(let session, _): lose(session)
+      case .reply(_, _, .ok(let body)): if let link = body as? Link { keep(link, of: command) }
+      case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
+      default: break
+      }
+    }
+  }
+
+  /// The server closes a connection; one that was replaced is not its device's any more.
+  private func lose(_ session: SessionID) {
+    guard let place = devices.firstIndex(where: { $0.session == session }) else { return }
+    devices[place].session = nil
+    devices[place].isSubscribed = false
+  }
+
+  private func keep(_ link: Link, of command: Calls.Command) {
+    if case .request(_, _, .link(let call, _)) = command { links.append((call, link.link)) }
   }
 
   private func react(to delivery: EventDelivery, on session: SessionID) {

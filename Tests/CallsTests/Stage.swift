@@ -17,12 +17,15 @@ final class Stage {
   private(set) var others: [Calls.Effect] = []
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
+  private(set) var disk = Disk()
+  private let configuration: Calls.Configuration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
 
   init(_ change: (inout Calls.Configuration) -> Void = { _ in }) {
     var configuration = Calls.Configuration()
     change(&configuration)
+    self.configuration = configuration
     var state: UInt64 = 7
     calls = Calls(configuration: configuration, digest: Stage.digest) {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
@@ -44,15 +47,27 @@ final class Stage {
 
   // MARK: doing
 
+  /// The server dies, and starts again after a while: all connections are gone.
+  func restart(after time: Duration = .zero) {
+    now = now + time
+    calls = Calls(
+      configuration: configuration, digest: Stage.digest, random: { 99 }, restoring: disk.read(), now: now)
+    inbox = [:]
+    handle(.timeout)
+  }
+
   func handle(_ command: Calls.Command) {
-    for effect in calls.handle(command, now: now) {
+    let effects = calls.handle(command, now: now)
+    disk.write(effects)
+    for effect in effects {
       switch effect {
       case .reply(_, let id, let reply): replies[id] = reply
       case .event(let session, let delivery): inbox[session, default: []].append(delivery)
       case .close(let session, _): closed.append(session)
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
-      case .admission, .publish, .webhook, .ask, .history, .store, .measured: others.append(effect)
+      case .admission, .publish, .webhook, .ask, .history, .measured: others.append(effect)
+      case .store: break
       }
     }
   }
@@ -68,16 +83,37 @@ final class Stage {
   }
 
   /// A connection of a device, subscribed to its events; registers keys first unless told not to.
-  func connect(_ user: String, _ device: String = "phone", keys: Bool = true, mode: AckMode = .auto) -> Client {
+  func connect(
+    _ user: String, _ device: String = "phone", keys: Bool = true, mode: AckMode = .auto, roles: [String] = []
+  ) -> Client {
     lastSession += 1
     let client = Client(
       stage: self, session: SessionID(rawValue: lastSession),
       device: Device(user: UserID(unchecked: user), device: DeviceID(unchecked: device)))
-    handle(.connect(client.session, Identity(device: client.device, name: user)))
+    handle(.connect(client.session, Identity(device: client.device, name: user, roles: roles)))
     if keys { _ = client.ask(.registerDevice(RegisterDevice(name: nil, keys: client.keys))) }
     handle(.subscribe(client.session, .replies, .auto))
     handle(.subscribe(client.session, .events, mode))
     return client
+  }
+
+  /// The app's back end.
+  func connectService(_ name: String = "backend") -> Client {
+    lastSession += 1
+    let client = Client(
+      stage: self, session: SessionID(rawValue: lastSession),
+      device: Device(user: UserID(unchecked: name), device: DeviceID(unchecked: "host")))
+    handle(
+      .connect(client.session, Identity(device: client.device, name: nil, isService: true, canRegister: false)))
+    return client
+  }
+
+  /// The reply to a request whose id the test has made.
+  func reply(_ id: String) -> Reply? { replies.removeValue(forKey: id) }
+
+  func takeOthers() -> [Calls.Effect] {
+    defer { others = [] }
+    return others
   }
 
   func request(_ session: SessionID, _ make: (String) -> Calls.Command) -> Reply? {
@@ -165,6 +201,41 @@ struct Client {
     try get(.rejoin(call, Join(joinId: join.map(joinId))))
   }
 
+  @discardableResult
+  func transfer(_ call: CallID, join: UInt8? = nil) throws -> Joined {
+    try get(.transfer(call, Join(joinId: join.map(joinId))))
+  }
+
+  /// The numbers of a user's participants, as this client sees them.
+  func participants(of user: String, in call: CallID) throws -> [ParticipantNumber] {
+    try #require(try state(call).members.first { $0.user.text == user }).participants.map(\.participant)
+  }
+
+  /// The refusal; nil when the client may read the topic.
+  func subscribe(_ channel: Channel) -> String? {
+    stage.handle(.subscribe(session, channel, .auto))
+    let admissions: [String?] = stage.others.compactMap {
+      if case .admission(session, channel, let refusal) = $0 { .some(refusal) } else { nil }
+    }
+    return admissions.last ?? "no admission"
+  }
+
+  /// What came by topics since all was taken last.
+  func published(_ channel: Channel) -> [EventBody] {
+    stage.others.compactMap {
+      if case .publish(session, channel, _, let event) = $0 { event.body } else { nil }
+    }
+  }
+
+  func watch(_ users: String...) throws -> [String: PresenceState.State] {
+    let list: PresenceList = try get(.watchPresence(WatchPresence(users: users.map { UserID(unchecked: $0) })))
+    return Dictionary(uniqueKeysWithValues: list.users.map { ($0.user.text, $0.state) })
+  }
+
+  func set(_ state: SetPresence.State, role: String? = nil) -> RequestError.Code? {
+    code(.setPresence(SetPresence(state: state, role: role)))
+  }
+
   func state(_ call: CallID) throws -> CallState { try get(.state(call)) }
 
   func phase(of user: String, in call: CallID) throws -> MemberPhase? {
@@ -193,9 +264,9 @@ struct Client {
     try get(.keys(call, HandOutKeys(epoch: epoch, envelopes: others.map { envelope(for: $0, epoch: epoch) })))
   }
 
-  /// The peer that the server made for this device's place in a call; the last one made for the user.
+  /// The peer that the server made for this device's place in a call.
   func peer(in call: CallID) throws -> PeerID {
-    try #require(stage.calls.calls[call]?.member(user)?.participant?.peer)
+    try #require(stage.calls.calls[call]?.member(user)?.participant(on: device)?.peer)
   }
 
   func connectMedia(_ call: CallID) throws { stage.handle(.media(.connected(try peer(in: call)))) }
@@ -213,6 +284,9 @@ extension [EventBody] {
   var envelopes: [Envelope] { compactMap { if case .envelope(let envelope) = $0 { envelope } else { nil } } }
   var switches: [UInt32] { compactMap { if case .switchKeys(let keys) = $0 { keys.epoch } else { nil } } }
   var keyRequests: [KeyRequest] { compactMap { if case .keyRequest(let request) = $0 { request } else { nil } } }
+  var presences: [String] {
+    compactMap { if case .presence(let state) = $0 { "\(state.user.text) \(state.state.rawValue)" } else { nil } }
+  }
   var ended: Ended? { compactMap { if case .ended(let ended) = $0 { ended } else { nil } }.first }
   func contains(_ name: EventName) -> Bool { contains { $0.name == name } }
 }

@@ -19,6 +19,7 @@ struct WorldInvariants {
   private var sent: [Device: [UInt64: EventName]] = [:]
   private var numbers: [CallID: Set<ParticipantNumber>] = [:]
   private(set) var counts: [EventName: Int] = [:]
+  private(set) var causes: [MemberCause: Int] = [:]
 
   private mutating func require(_ holds: Bool, _ what: @autoclosure () -> String) {
     if !holds, failure == nil { failure = what() }
@@ -34,7 +35,7 @@ struct WorldInvariants {
     case .connect(let session, _), .subscribe(let session, _, _), .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
       return ofUser(session)
-    case .media(.connected(let peer)), .media(.disconnected(let peer, _)):
+    case .media(.connected(let peer)), .media(.disconnected(let peer, _)), .media(.quality(let peer, _, _)):
       return calls.peers[peer].map { [$0.call] }
     case .media, .answer, .drain: return []
     case .forget: return nil
@@ -67,7 +68,7 @@ struct WorldInvariants {
     last = after
     let changed = (touched ?? Array(calls.calls.keys)).filter { calls.calls[$0] != nil }
     require(calls.nextDeadline.map { $0 > now } ?? true, "a timer that is due was left")
-    checkMembers(changed, before, calls)
+    checkMembers(changed, command, before, calls)
     checkEpochs(changed, before, after, calls)
     checkEnd(command, before, after, effects, calls)
     for case .event(let session, let delivery) in effects {
@@ -81,29 +82,88 @@ struct WorldInvariants {
     checkAllWereTold(changed, before, after, effects, devices)
   }
 
+  // MARK: the disk
+
+  /// All that survives a restart is there, and nothing else.
+  mutating func checkDisk(_ contents: Set<StoreChange>, _ calls: Calls) {
+    let storable = calls.storable
+    let missing = names(storable.subtracting(contents))
+    let surplus = names(contents.subtracting(storable))
+    require(contents == storable, "the disk lacks \(missing), has \(surplus)")
+  }
+
+  private func names(_ changes: Set<StoreChange>) -> String {
+    changes.map { String(describing: Mirror(reflecting: $0).children.first?.label ?? "?") }.sorted().joined(
+      separator: ",")
+  }
+
+  /// After a restart all is as it was, but nobody is there.
+  mutating func checkRestored(_ calls: Calls, from old: Calls) {
+    let before = snapshot(old, nil)
+    last = snapshot(calls, nil)
+    for (id, members) in before.members {
+      let cutOff = members.mapValues { member in
+        var member = member
+        for place in member.participants.indices { member.participants[place].connected = false }
+        return member
+      }
+      require(last.members[id] == cutOff, "a member is another after a restart")
+      require(last.epochs[id].map { $0 == before.epochs[id]! } == true, "an epoch is another after a restart")
+      require(
+        old.calls[id]?.epochs.newest.listHash == calls.calls[id]?.epochs.newest.listHash,
+        "a list is another after a restart")
+      require(calls.calls[id]?.presentCount == old.calls[id]?.presentCount, "the count of those present is wrong")
+    }
+    require(Set(last.members.keys) == Set(before.members.keys), "a call is lost, or came back")
+    for device in old.directory.devices {
+      let envelopes = old.directory[device]?.mailbox.stored ?? StoredMailbox(envelopes: [], rung: [])
+      let restored = calls.directory[device]?.mailbox.stored ?? StoredMailbox(envelopes: [], rung: [])
+      require(restored == envelopes, "a mailbox is another")
+    }
+  }
+
   // MARK: members and rings
 
-  private mutating func checkMembers(_ changed: [CallID], _ before: Snapshot, _ calls: Calls) {
+  private mutating func checkMembers(
+    _ changed: [CallID], _ command: Calls.Command, _ before: Snapshot, _ calls: Calls
+  ) {
     for id in changed {
       guard let call = calls.calls[id] else { continue }
       var ringing = 0
       for member in call.members {
         let state = member.state
-        require(state.participants.count == (member.isPresent ? 1 : 0), "\(state.state) has other participants")
+        let most = state.state == .joined ? 2 : member.isPresent ? 1 : 0
+        require(
+          (min(most, 1)...most).contains(state.participants.count), "\(state.state) has other participants")
+        require(Set(state.participants.map(\.device)).count == state.participants.count, "a device is there twice")
+        // Nothing else can hold or begin one.
+        if case .request = command { checkHolds(member, calls) }
         ringing += state.state == .ringing ? 1 : 0
         let old = before.members[id]?[member.user]
         if old?.state == .ringing {
           require(
             [.ringing, .joined, .declined, .missed, .cancelled].contains(state.state), "a ring ended in \(state.state)")
         }
-        if let number = state.participants.first?.participant, number != old?.participants.first?.participant {
+        let known = old?.participants.map(\.participant) ?? []
+        for number in state.participants.map(\.participant) where !known.contains(number) {
           require(numbers[id, default: []].insert(number).inserted, "participant \(number) was used before")
         }
       }
       require(call.ringingCount == ringing, "the count of rings is wrong")
       require(call.presentCount == call.members.count(where: \.isPresent), "the count of those present is wrong")
-      require(call.presentCount > 0, "nobody is in a call that goes on")
+      require(call.presentCount > 0 || call.awaitsFirst, "nobody is in a call that goes on")
       require(calls.timers.count(of: id) > 0, "a call has no timer")
+    }
+  }
+
+  /// Of the calls that a device is in all but one are held.
+  private mutating func checkHolds(_ member: Member, _ calls: Calls) {
+    guard member.isJoined else { return }
+    for participant in member.participants where !participant.isHeld {
+      let unheld = (calls.memberships[member.user] ?? []).count { id in
+        (try? calls.calls[id]?.participant(of: participant.device))?.isHeld == false
+      }
+      require(unheld == 1, "a device speaks in \(unheld) calls")
     }
   }
 
@@ -134,7 +194,7 @@ struct WorldInvariants {
       for entry in epochs.newest.list {
         let joined = [before.members[id], after.members[id]].contains { members in
           guard let member = members?[entry.user], member.state == .joined else { return false }
-          return member.participants.first?.device == entry.device && member.participants.first?.joinId == entry.joinId
+          return member.participants.contains { $0.device == entry.device && $0.joinId == entry.joinId }
         }
         require(joined, "a list holds a device that has not joined")
       }
@@ -151,6 +211,7 @@ struct WorldInvariants {
         require(call.epochs.newest.list.map(\.address) == seats, "the list is not who is there")
       }
       require(call.epochs.unopened.isEmpty, "an envelope was not opened")
+      require(call.members.allSatisfy { $0.arriving == nil }, "a transfer goes on for ever")
     }
   }
 
@@ -173,6 +234,7 @@ struct WorldInvariants {
   ) {
     let name = delivery.message.body.name
     counts[name, default: 0] += 1
+    if case .member(let change) = delivery.message.body { causes[change.cause, default: 0] += 1 }
     if delivery.redelivered {
       require(sent[device]?[delivery.seq] == name, "a repeated event is another one")
       require(name != .speakers && name != .callState, "\(name) was kept")
@@ -186,18 +248,27 @@ struct WorldInvariants {
   private mutating func checkEntitled(
     _ event: EventMessage, _ device: Device, _ before: Snapshot, _ after: Snapshot, _ calls: Calls
   ) {
+    // `WatcherInvariants` looks at it.
+    if case .presence = event.body { return }
     guard let id = event.call else { return require(false, "an event is about no call") }
     let states = [before, after].compactMap { $0.members[id]?[device.user] }
-    let isParticipant = states.contains { $0.state == .joined && $0.participants.first?.device == device.device }
+    let isParticipant = states.contains { state in
+      state.state == .joined && state.participants.contains { $0.device == device.device }
+    }
     switch event.body {
     case .ring: require(states.contains { $0.state == .ringing }, "a ring after its end")
     case .state:
-      require(states.contains { $0.participants.first?.device == device.device }, "the state for a stranger")
+      require(
+        states.contains { $0.participants.contains { $0.device == device.device } }, "the state for a stranger")
     case .envelope(let envelope):
       require(isParticipant && envelope.to == device, "an envelope for a stranger")
       require(
         envelope.epoch == after.epochs[id]?.newest || envelope.epoch == before.epochs[id]?.newest, "an old envelope")
-    case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .switchKeys, .keyRequest, .slots, .need,
+    case .speakers(let speakers):
+      let heard = calls.calls[id]?.members.filter(\.isJoined).flatMap(\.participants).filter { !$0.isHeld } ?? []
+      require(isParticipant, "speakers for a device that is no participant")
+      require(Set(speakers.participants).isSubset(of: heard.map(\.number)), "somebody speaks who is held or gone")
+    case .trackAdded, .trackUpdated, .trackRemoved, .rotate, .switchKeys, .keyRequest, .slots, .need,
       .quality, .message:
       require(isParticipant, "\(event.body.name) for a device that is no participant")
     case .member, .ended, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .devicesChanged:
@@ -245,7 +316,7 @@ struct WorldInvariants {
       require(isTold, "a member's change was not told")
     }
     if after.epochs[id]?.newest != before.epochs[id]?.newest, me.state == .joined,
-      me.participants.first?.device == device.device.device, device.hasKeys
+      me.participants.contains(where: { $0.device == device.device.device }), device.hasKeys
     {
       require(events.contains { $0.body.name == .keysRotate }, "an epoch was not told")
     }

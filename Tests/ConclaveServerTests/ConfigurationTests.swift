@@ -16,6 +16,20 @@ import Testing
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"), (#"{"limits":{"body":0}}"#, "limits.body"),
   ("{", "the file"),
   (#"{"auth":{"jwksFile":"x","secretFile":"y","issuer":"i","audience":"a"}}"#, "not both"),
+  (#"{"destinations":["/elsewhere"]}"#, "destinations"), (#"{"destinations":["/topic/calls/x"]}"#, "own"),
+  (#"{"destinations":["/exchange/service"]}"#, "own"), (#"{"destinations":["/topic/../app"]}"#, "destinations"),
+  (#"{"roles":{"interpreter":{"neverStart":true}}}"#, "roles.interpreter.neverStart"),
+  (#"{"webhooks":{"url":"https://a.example"}}"#, "webhooks.secretFile"),
+  (#"{"webhooks":{"url":"ftp://a.example","secret":"s"}}"#, "webhooks.url"),
+  (#"{"webhooks":{"url":"https://u:p@a.example","secret":"s"}}"#, "signed"),
+  (#"{"webhooks":{"url":"https://a.example","secret":"s","secretFile":"f"}}"#, "webhooks.secret"),
+  (#"{"webhooks":{"url":"https://a.example","secret":"s","events":["call.ends"]}}"#, "call.ended"),
+  (#"{"authorize":{"url":"https://a.example"}}"#, "authorize"),
+  (#"{"turn":{"urls":["turn:t.example"]}}"#, "static-auth-secret"),
+  (#"{"turn":{"urls":[],"secret":"s"}}"#, "turn.urls"),
+  (#"{"turn":{"urls":["https://t.example"],"secret":"s"}}"#, "7065"),
+  (#"{"turn":{"urls":["turn:t.example"],"secret":"s","seconds":1}}"#, "turn.seconds"),
+  (#"{"history":{"days":0}}"#, "history.days"), (#"{"drain":-1}"#, "drain"),
 ])
 func aMistakeIsNamed(json: String, words: String) {
   let error = #expect(throws: ConfigurationError.self) { try Configuration(json: Array(json.utf8)) }
@@ -24,4 +38,24 @@ func aMistakeIsNamed(json: String, words: String) {
 
 @Test func anAnnouncedNameIsNoAddress() {
   #expect(throws: ConfigurationError.self) { try AnnouncedAddresses(["example.org"]) }
+}
+
+@Test func whatConcernsTheBackEndIsRead() throws {
+  let text = #"""
+    {"destinations":["/topic/chat.","/queue/work"],"roles":{"interpreter":{"neverStarts":true},"nurse":{}},
+     "webhooks":{"url":"https://a.example/hook","secretFile":"/s","events":["call.ended"]},
+     "authorize":{"url":"https://a.example/may"},"history":{"days":30},"drain":0,
+     "turn":{"urls":["turn:t.example:3478?transport=udp"],"secret":"s"}}
+    """#
+  let configuration = try Configuration(json: Array(text.utf8))
+  #expect(configuration.destinations == ["/topic/chat.", "/queue/work"])
+  #expect(configuration.roles.filter(\.value.neverStarts).map(\.key) == ["interpreter"])
+  #expect(configuration.webhooks?.events == ["call.ended"] && configuration.turn?.seconds == 86_400)
+  #expect(configuration.history.days == 30 && configuration.drain == 0)
+  #expect(!"\(configuration)".contains("/s\"") && "\(Secret.text("s"))" == "secret")
+}
+
+@Test func aShortSecretIsRefused() {
+  #expect(throws: ConfigurationError.self) { try Secret.text("  short \n").bytes("webhooks", minimum: 32) }
+  #expect(throws: ConfigurationError.self) { try Secret.file("/nowhere").bytes("webhooks", minimum: 1) }
 }

@@ -14,6 +14,7 @@ private struct Payload: JWTPayload {
   var exp = ExpirationClaim(value: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000 + 60))
   var device: String?
   var scope: String?
+  var roles: Roles?
   var iss: IssuerClaim?
   var aud: AudienceClaim?
   func verify(using algorithm: some JWTAlgorithm) throws {}
@@ -30,6 +31,45 @@ private struct Payload: JWTPayload {
   #expect(claims.expiresAt == now + .seconds(5))
   #expect(!claims.isService)
   await #expect(throws: TokenAuthority.Refusal.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
+}
+
+/// The claim in whatever form.
+private enum Roles: Codable {
+  case one(String)
+  case many([String])
+  case odd([String: Int])
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .one(let name): try container.encode(name)
+    case .many(let names): try container.encode(names)
+    case .odd(let object): try container.encode(object)
+    }
+  }
+}
+
+@Test func rolesAreNamesOrASingleOne() async throws {
+  let keys = JWTKeyCollection()
+  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+  let tokens = await TokenAuthority(secret: secret)
+  func roles(_ roles: Roles?) async throws -> [String] {
+    try await tokens.verify(try await keys.sign(Payload(roles: roles)), now: now).roles
+  }
+  #expect(try await roles(.many(["interpreter", "caller"])) == ["interpreter", "caller"])
+  #expect(try await roles(.one("interpreter")) == ["interpreter"])
+  #expect(try await roles(.odd(["conclave": 1])) == [])
+  #expect(try await roles(nil) == [])
+}
+
+@Test func aTokenNamesRolesAndScope() async throws {
+  let tokens = await TokenAuthority(secret: secret)
+  let user = try #require(UserID("alice"))
+  let token = try await tokens.mint(
+    user: user, device: nil, name: nil, roles: ["nurse", "interpreter"], scope: "read service",
+    expiresAt: now + .seconds(5))
+  let claims = try await tokens.verify(token, now: now)
+  #expect(claims.roles == ["nurse", "interpreter"] && claims.isService)
 }
 
 @Test func anotherSecretsTokenIsRefused() async throws {

@@ -3,6 +3,7 @@ import Crypto
 import MediaModel
 
 @testable import Calls
+import struct Calls.EventDelivery
 @testable import ConclaveClient
 
 /// Devices with real keys and real SFrame, and the real `Calls` value as their server, in virtual time. Signaling has a delay with jitter for each device, in

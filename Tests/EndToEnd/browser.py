@@ -69,8 +69,11 @@ WRONG_KEY = """
 class Tab:
     """One browser with the web client open and somebody signed in."""
 
-    def __init__(self, url, name, scripts=()):
+    def __init__(self, url, name, scripts=(), profile=None, view="#lobby"):
+        """`profile` is a folder that outlives the browser; `view` is what signing in leads to."""
         options = webdriver.ChromeOptions()
+        if profile:
+            options.add_argument(f"--user-data-dir={profile}")
         options.binary_location = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
         for flag in FLAGS:
             options.add_argument(flag)
@@ -80,14 +83,16 @@ class Tab:
         self.driver.set_script_timeout(10)
         for script in (PROBE, *scripts):
             self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        self.is_closed = False
         self.name = name
         self.user = name.lower()
         self.driver.get(url)
         self.fill("Your name", name)
         self.press("Sign in")
-        self.sees("#lobby")
+        self.sees(view)
 
     def close(self):
+        self.is_closed = True
         self.driver.quit()
 
     @property
@@ -100,7 +105,7 @@ class Tab:
         def visible():
             try:
                 elements = self.driver.find_elements(By.CSS_SELECTOR, selector)
-                return next((e for e in elements if e.is_displayed() and e.accessible_name == name), None)
+                return next((e for e in elements if e.is_displayed() and name in (None, e.accessible_name)), None)
             except StaleElementReferenceException:
                 return None
 
@@ -153,6 +158,12 @@ class Tab:
 
     def loses(self, selector, seconds=10):
         wait_for(lambda: not self.shown(selector), seconds, f"{self.name} sees {selector} no more")
+
+    def text(self, selector):
+        """What is written there; nothing where nothing is."""
+        return self.driver.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText).join(' ')", selector
+        )
 
     def hears(self, words, seconds=10):
         """A notice that a screen reader says."""

@@ -34,9 +34,9 @@ def wait_for(condition, seconds, what):
 
 
 class Server:
-    """`conclave serve --demo` in a process of its own."""
+    """`conclave serve --demo` in a process of its own; `more` are members of its configuration."""
 
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, folder: pathlib.Path, **more):
         self.folder = folder
         self.stomp_port, self.http_port = free_port(), free_port()
         self.media_port = free_port(socket.SOCK_DGRAM)
@@ -47,10 +47,16 @@ class Server:
                     "state": str(folder / "state"),
                     "listen": {"stomp": self.stomp_port, "http": self.http_port},
                     "media": {"port": self.media_port, "workers": 1},
+                    # A test that left a call running does not make the end wait.
+                    "drain": 0,
+                    **more,
                 }
             )
         )
         self.log = open(folder / "server.log", "wb")
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
             [BINARY, "serve", "--demo", "--config", str(self.config)], stdout=self.log, stderr=subprocess.STDOUT
         )
@@ -88,6 +94,11 @@ class Server:
         command = [BINARY, "token", "--config", str(self.config), "--user", user, "--device", device, *more]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
+    def die(self):
+        """As if the machine had lost it: nothing is told, nothing is tidied."""
+        self.process.kill()
+        self.process.wait()
+
     def stop(self):
         self.process.terminate()
         try:
@@ -111,6 +122,14 @@ def server(tmp_path_factory, artifacts):
     running.stop()
     (artifacts / "server.log").write_bytes((running.folder / "server.log").read_bytes())
     assert running.process.returncode == 0, "the server did not end cleanly on SIGTERM"
+
+
+@pytest.fixture(scope="session")
+def app_server(tmp_path_factory):
+    """A server whose configuration opens destinations for an app's own messages."""
+    running = Server(tmp_path_factory.mktemp("app-server"), destinations=["/topic/", "/queue/", "/exchange/"])
+    yield running
+    running.stop()
 
 
 @pytest.fixture
@@ -142,13 +161,13 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts):
-        tabs.append(Tab(url, name, scripts))
+    def sign_in(name, *scripts, **options):
+        tabs.append(Tab(url, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in
     with open(artifacts / f"{request.node.name}.log", "w") as log:
-        for tab in tabs:
+        for tab in (tab for tab in tabs if not tab.is_closed):
             log.write(tab.log + "\n")
             tab.screenshot(artifacts / f"{request.node.name}-{tab.user}.png")
             tab.close()

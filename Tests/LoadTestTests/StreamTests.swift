@@ -13,10 +13,9 @@ struct StreamTests {
   private func cipher() throws -> FrameCipher {
     let identity = try #require(DeviceIdentity(user: "alice", device: "phone"))
     var generator = SystemRandomNumberGenerator()
-    var keys = KeyAgreement(
-      identity: identity, call: CallID("c")!, join: JoinCredentials(identity, using: &generator))
+    var keys = KeyAgreement(identity: identity, call: nil, join: JoinCredentials(identity, using: &generator))
     let cipher = FrameCipher()
-    for effect in keys.start(as: 1, now: Self.start, using: &generator) {
+    for effect in keys.start(CallID("c")!, as: 1, now: Self.start, using: &generator) {
       switch effect {
       case .install(let keys): cipher.install(keys)
       case .send(let epoch): cipher.send(epoch, as: 1)

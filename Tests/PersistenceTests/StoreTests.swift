@@ -1,1 +1,126 @@
+import Contract
+import Foundation
+import GRDB
+import MediaModel
 import Testing
+
+@testable import Calls
+@testable import Persistence
+
+struct StoreTests {
+  @Test func theFileIsForItsOwnerAlone() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    try store.write(facts("1", [(alice, 0, 1)], ended: 1))
+    for file in try FileManager.default.contentsOfDirectory(atPath: test.folder) {
+      let mode = try FileManager.default.attributesOfItem(atPath: test.folder + "/" + file)[.posixPermissions] as? Int
+      #expect(mode == 0o600, "\(file)")
+    }
+  }
+
+  @Test func startsAreCounted() throws {
+    let test = try TestStore()
+    for start in 0..<3 { #expect(try test.open().load(now: TestStore.now).boots == UInt32(start)) }
+  }
+
+  @Test(arguments: 1...20) func whatTheServerKnowsIsOnTheDisk(seed: UInt64) throws {
+    let test = try TestStore()
+    let store = try test.open()
+    var world = SmallWorld(seed: seed)
+    for _ in 0..<60 { try store.write(world.step()) }
+    let again = Calls(
+      configuration: Calls.Configuration(), digest: SmallWorld.digest, random: { 1 },
+      restoring: try test.open().load(now: world.now), now: world.now)
+    #expect(state(again) == state(world.calls), "seed \(seed)")
+    // A full rewrite says the same as all changes did.
+    try store.write(world.calls.everything)
+    let rewritten = Calls(
+      configuration: Calls.Configuration(), digest: SmallWorld.digest, random: { 1 },
+      restoring: try store.load(now: world.now), now: world.now)
+    #expect(state(rewritten) == state(world.calls), "seed \(seed)")
+  }
+
+  private func state(_ calls: Calls) -> Set<StoreChange> {
+    Set(calls.everything).filter { if case .history = $0 { false } else { true } }
+  }
+
+  @Test func allOrNothingOfACommandIsWritten() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    try DatabaseQueue(path: test.path).write { try $0.execute(sql: "DROP TABLE mailbox") }
+    let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
+    #expect(throws: StoreError.self) {
+      try store.write(
+        facts("1", [(alice, 0, 1)], ended: 1) + [.mailbox(device, StoredMailbox(envelopes: [], rung: []))])
+    }
+    #expect(try store.list(of: alice, before: second(9), limit: 9, rejoinable: [], now: second(9)).calls.isEmpty)
+  }
+
+  // MARK: what operators meet
+
+  @Test func aBrokenFileIsNamed() throws {
+    let test = try TestStore()
+    try Data(repeating: 7, count: 8_192).write(to: URL(fileURLWithPath: test.path))
+    let error = #expect(throws: StoreError.self) { try test.open() }
+    #expect(error?.kind == .broken)
+    #expect(error?.description.contains(test.path) == true)
+  }
+
+  @Test func brokenContentsAreNamed() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    try DatabaseQueue(path: test.path).write { db in
+      try db.execute(sql: "INSERT INTO call VALUES ('1', x'00')")
+    }
+    #expect(throws: StoreError.self) { try store.load(now: TestStore.now) }
+  }
+
+  @Test func aNewerSchemaIsLeftAlone() throws {
+    let test = try TestStore()
+    _ = try test.open()
+    try DatabaseQueue(path: test.path).write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99')") }
+    #expect(throws: StoreError.self) { try test.open() }
+    let error = #expect(throws: StoreError.self) { try test.open() }
+    #expect(error?.kind == .newer)
+  }
+
+  @Test func aMissingFolderIsNamed() throws {
+    let error = #expect(throws: StoreError.self) { try Store(path: "/nowhere/at/all/conclave.sqlite") }
+    #expect(error?.kind == .cannotOpen)
+  }
+
+  @Test func aFullDiskIsAnErrorUntilThereIsRoom() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    func limit(_ pages: Int) throws {
+      try store.writer.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+    }
+    try limit(1)
+    let error = #expect(throws: StoreError.self) {
+      for call in 0..<1_000 { try store.write(facts("\(call)", [(alice, 0, 1), (bob, 0, 1)], ended: 1)) }
+    }
+    #expect(error?.kind == .full)
+    try limit(1 << 20)
+    try store.write(facts("last", [(alice, 5, 6)], ended: 6))
+    #expect(try store.list(of: alice, before: second(9), limit: 1, rejoinable: [], now: second(9)).calls.count == 1)
+  }
+
+  @Test func whatATransactionCosts() throws {
+    let test = try TestStore()
+    let store = try test.open()
+    let clock = ContinuousClock()
+    let rounds = 500
+    let time = try clock.measure {
+      for call in 0..<rounds { try store.write(facts("\(call)", [(alice, 0, 1), (bob, 0, 1)], ended: 1)) }
+    }
+    print("a transaction of 8 facts: \(time / rounds / .microseconds(1)) µs")
+    let mailbox = StoredMailbox(envelopes: [], rung: [CallID(unchecked: "1")])
+    let one = try clock.measure {
+      for round in 0..<rounds {
+        try store.write([.mailbox(Device(user: alice, device: DeviceID(unchecked: "\(round)")), mailbox)])
+      }
+    }
+    print("a transaction of one mailbox: \(one / rounds / .microseconds(1)) µs")
+    #expect(one / rounds < .milliseconds(20))
+  }
+}

@@ -4,8 +4,8 @@ import Testing
 
 /// C: connecting.
 @Suite struct ConnectTests {
-  @Test(arguments: ["CONNECT", "STOMP"])
-  func bothCommandsConnect(command: String) {  // 22, 25
+  @Test("stomp.md 22, 25: both commands connect", arguments: ["CONNECT", "STOMP"])
+  func bothCommandsConnect(command: String) {
     var server = TestServer()
     server.receive("\(command)\naccept-version:1.2\nhost:h\n\n\0")
     #expect(
@@ -14,24 +14,26 @@ import Testing
       ])
   }
 
-  @Test(arguments: [
-    ("1.0,1.1,1.2", Version.v12), ("1.0, 1.1, 1.2", .v12), ("1.1,1.0", .v11), (" 1.0 ", .v10), ("1.2,9.9", .v12),
-  ])
-  func theHighestCommonVersionIsTaken(offered: String, chosen: Version) {  // 23
+  @Test(
+    "stomp.md 23: the highest common version is taken",
+    arguments: [
+      ("1.0,1.1,1.2", Version.v12), ("1.0, 1.1, 1.2", .v12), ("1.1,1.0", .v11), (" 1.0 ", .v10), ("1.2,9.9", .v12),
+    ])
+  func theHighestCommonVersionIsTaken(offered: String, chosen: Version) {
     var server = TestServer()
     server.receive("CONNECT\naccept-version:\(offered)\nhost:h\n\n\0")
     #expect(server.session.version == chosen)
     #expect(server.last?.headers["version"] == chosen.rawValue)
   }
 
-  @Test func noHeaderMeans10() {  // 23
+  @Test("stomp.md 23: no header means 10") func noHeaderMeans10() {
     var server = TestServer()
     server.receive("CONNECT\n\n\0")
     #expect(server.last?.headers["version"] == "1.0" && server.last?.headers["heart-beat"] == "0,0")
   }
 
-  @Test(arguments: ["9.9", "", "1.3,2.0"])
-  func noCommonVersionIsAnErrorThatNamesOurs(offered: String) {  // 24
+  @Test("stomp.md 24: no common version is an error that names ours", arguments: ["9.9", "", "1.3,2.0"])
+  func noCommonVersionIsAnErrorThatNamesOurs(offered: String) {
     var server = TestServer()
     server.receive("CONNECT\naccept-version:\(offered)\nhost:h\n\n\0")
     #expect(server.closed == .violation(.protocolError))
@@ -40,13 +42,13 @@ import Testing
     #expect(server.last.map { $0.body.readableBytes > 0 } == true)
   }
 
-  @Test func hostMayBeAbsent() {  // 26
+  @Test("stomp.md 26: host may be absent") func hostMayBeAbsent() {
     var server = TestServer()
     server.receive("CONNECT\naccept-version:1.2\n\n\0")
     #expect(server.last?.command == .connected)
   }
 
-  @Test func aRefusalIsToTheLetterAndUnescaped() {  // 27
+  @Test("stomp.md 27: a refusal is to the letter and unescaped") func aRefusalIsToTheLetterAndUnescaped() {
     var server = TestServer()
     server.answersConnect = false
     server.receive("CONNECT\naccept-version:1.2\nhost:h\n\n\0")
@@ -59,10 +61,12 @@ import Testing
     #expect(server.closed == .violation(.authenticationFailed))
   }
 
-  @Test(arguments: [
-    "SEND\ndestination:/a\nreceipt:a\\n\n\nx\0", "SUBSCRIBE\nid:1\ndestination:/a\n\n\0", "DISCONNECT\n\n\0",
-  ])
-  func anyOtherFirstFrameIsRefused(text: String) {  // 28
+  @Test(
+    "stomp.md 28: any other first frame is refused",
+    arguments: [
+      "SEND\ndestination:/a\nreceipt:a\\n\n\nx\0", "SUBSCRIBE\nid:1\ndestination:/a\n\n\0", "DISCONNECT\n\n\0",
+    ])
+  func anyOtherFirstFrameIsRefused(text: String) {
     var server = TestServer()
     server.receive(text)
     #expect(server.closed == .violation(.protocolError))
@@ -70,19 +74,19 @@ import Testing
     #expect(server.error?.hasPrefix("not connected") == true)
   }
 
-  @Test func aSecondConnectIsRefused() {  // 29
+  @Test("stomp.md 29: a second connect is refused") func aSecondConnectIsRefused() {
     var server = TestServer(.v12)
     server.receive("CONNECT\naccept-version:1.2\nhost:h\n\n\0SEND\ndestination:/a\n\n\0")
     #expect(server.error == "already connected" && server.sent.isEmpty)
   }
 
-  @Test func receiptOnConnectIsIgnored() {  // 30
+  @Test("stomp.md 30: receipt on connect is ignored") func receiptOnConnectIsIgnored() {
     var server = TestServer()
     server.receive("CONNECT\naccept-version:1.2\nreceipt:1\nhost:h\n\n\0")
     #expect(server.written.count == 1 && server.last?.command == .connected)
   }
 
-  @Test func framesBehindConnectWaitForTheAnswer() {  // 31
+  @Test("stomp.md 31: frames behind connect wait for the answer") func framesBehindConnectWaitForTheAnswer() {
     var server = TestServer()
     server.answersConnect = false
     server.receive(
@@ -94,7 +98,7 @@ import Testing
     #expect(server.written.count == 2 && server.closed == .disconnected)
   }
 
-  @Test func whoDoesNotConnectInTimeIsClosed() {  // 32
+  @Test("stomp.md 32: who does not connect in time is closed") func whoDoesNotConnectInTimeIsClosed() {
     var server = TestServer()
     #expect(server.session.nextDeadline == 10_000_000_000)
     server.advance(to: 9_999_999_999)
@@ -103,7 +107,7 @@ import Testing
     #expect(server.closed == .violation(.connectTimeout))
   }
 
-  @Test func theTimeForTheAnswerCountsToo() {  // 32
+  @Test("stomp.md 32: the time for the answer counts too") func theTimeForTheAnswerCountsToo() {
     var server = TestServer()
     server.answersConnect = false
     server.receive("CONNECT\naccept-version:1.2\nhost:h\n\n\0")

@@ -4,38 +4,43 @@ import Testing
 
 /// A (framing) and J (limits) of the list of requirements; the numbers behind the tests are its numbers.
 @Suite struct FrameDecoderTests {
-  @Test func endsOfLinesAndStrayNullsBetweenFramesAreSkipped() throws {  // 1
+  @Test("stomp.md 1: ends of lines and stray nulls between frames are skipped")
+  func endsOfLinesAndStrayNullsBetweenFramesAreSkipped() throws {
     let frames = try decode("\n\r\n\0\nSEND\ndestination:/a\n\nx\0\n\n\0\r\nSEND\ndestination:/b\n\n\0\n")
     #expect(frames.map(\.headers["destination"]) == ["/a", "/b"])
     #expect(frames.map { String(buffer: $0.body) } == ["x", ""])
   }
 
-  @Test(arguments: Version.allCases)
-  func linesMayEndInCRLF(version: Version) throws {  // 2
+  @Test("stomp.md 2: lines may end in CRLF", arguments: Version.allCases)
+  func linesMayEndInCRLF(version: Version) throws {
     let frames = try decode("SEND\r\ndestination:/a\r\n\r\nx\r\n\0", version: version)
     #expect(frames.first?.headers["destination"] == "/a")
     #expect(frames.first.map { String(buffer: $0.body) } == "x\r\n")
   }
 
-  @Test func carriageReturnInsideAHeaderIsRefusedFrom12On() throws {  // 2
+  @Test("stomp.md 2: carriage return inside a header is refused from 12 on")
+  func carriageReturnInsideAHeaderIsRefusedFrom12On() throws {
     #expect(error("SEND\na:b\rc\n\n\0", version: .v12) == .bareCarriageReturn)
     #expect(try decode("SEND\na:b\rc\n\n\0", version: .v11).first?.headers["a"] == "b\rc")
   }
 
-  @Test(arguments: ["connect\n\n\0", "Send\n\n\0", "FOO\n\n\0", "POST / HTTP/1.1\n\n\0", " SEND\n\n\0"])
-  func commandsAreCaseSensitiveAndKnown(text: String) {  // 3, 71
+  @Test(
+    "stomp.md 3, 71: commands are case sensitive and known",
+    arguments: ["connect\n\n\0", "Send\n\n\0", "FOO\n\n\0", "POST / HTTP/1.1\n\n\0", " SEND\n\n\0"])
+  func commandsAreCaseSensitiveAndKnown(text: String) {
     #expect(error(text) == .unknownCommand)
   }
 
-  @Test func headerNamesAreCaseSensitive() throws {  // 3
+  @Test("stomp.md 3: header names are case sensitive") func headerNamesAreCaseSensitive() throws {
     #expect(try decode("SEND\nDestination:/a\n\n\0").first?.headers["destination"] == nil)
   }
 
-  @Test func headersMustBeUTF8() {  // 4
+  @Test("stomp.md 4: headers must be UTF8") func headersMustBeUTF8() {
     #expect(throws: FrameError(.notUTF8)) { try decode(Array("SEND\na:".utf8) + [0xFF] + Array("\n\n\0".utf8)) }
   }
 
-  @Test func aFrameMayBeSplitAtAnyByteAndManyMayBeGlued() throws {  // 5
+  @Test("stomp.md 5: a frame may be split at any byte and many may be glued")
+  func aFrameMayBeSplitAtAnyByteAndManyMayBeGlued() throws {
     let bytes = Array(
       "\nSEND\r\ndestination:/ä\ncontent-length:3\n\n\0x\0\0\nACK\nid:1\n\n\0SEND\ndestination:/c\n\nyz\0".utf8)
     let whole = try decode(bytes)
@@ -46,40 +51,43 @@ import Testing
     #expect(try decode(bytes, pieces: Array(1..<bytes.count)) == whole)
   }
 
-  @Test func contentLengthReadsNulls() throws {  // 7, 8
+  @Test("stomp.md 7, 8: content length reads nulls") func contentLengthReadsNulls() throws {
     let frames = try decode("SEND\ncontent-length:3\n\na\0b\0SUBSCRIBE\ncontent-length:2\n\n\0\0\0")
     #expect(frames.map { Array($0.body.readableBytesView) } == [[97, 0, 98], [0, 0]])
   }
 
-  @Test func contentLengthMustEndAtANull() {  // 7
+  @Test("stomp.md 7: content length must end at a null") func contentLengthMustEndAtANull() {
     #expect(error("SEND\nreceipt:7\ncontent-length:2\n\nabc\0") == .bodyNotTerminated)
     #expect(throws: FrameError(.bodyNotTerminated, receipt: "7")) {
       try decode("SEND\nreceipt:7\ncontent-length:2\n\nabc\0")
     }
   }
 
-  @Test(arguments: ["-1", "+1", "0x1", "1 ", "", "1.0", "99999999999999999999999"])
-  func contentLengthMustBeANumber(value: String) {  // 10
+  @Test(
+    "stomp.md 10: content length must be a number",
+    arguments: ["-1", "+1", "0x1", "1 ", "", "1.0", "99999999999999999999999"])
+  func contentLengthMustBeANumber(value: String) {
     #expect(error("SEND\ncontent-length:\(value)\n\na\0") == .badContentLength)
   }
 
-  @Test func announcedLengthOverTheLimitIsRefusedBeforeTheBody() {  // 10, 74
+  @Test("stomp.md 10, 74: announced length over the limit is refused before the body")
+  func announcedLengthOverTheLimitIsRefusedBeforeTheBody() {
     #expect(error("SEND\ncontent-length:1048577\n\n") == .bodyTooLong)
     #expect(error("SEND\ncontent-length:1048576\n\n") == nil)
   }
 
-  @Test func headerLinesNeedAColonAndAName() throws {  // 11
+  @Test("stomp.md 11: header lines need a colon and a name") func headerLinesNeedAColonAndAName() throws {
     #expect(error("SEND\nabc\n\n\0") == .noColon)
     #expect(error("SEND\n:abc\n\n\0") == .emptyHeaderName)
     #expect(try decode("SEND\nabc:\n\n\0").first?.headers["abc"] == "")
   }
 
-  @Test(arguments: Version.allCases)
-  func theFirstColonSplits(version: Version) throws {  // 12
+  @Test("stomp.md 12: the first colon splits", arguments: Version.allCases)
+  func theFirstColonSplits(version: Version) throws {
     #expect(try decode("SEND\na:b:c:d\n\n\0", version: version).first?.headers["a"] == "b:c:d")
   }
 
-  @Test func ofRepeatedHeadersTheFirstWins() throws {  // 20
+  @Test("stomp.md 20: of repeated headers the first wins") func ofRepeatedHeadersTheFirstWins() throws {
     let frame = try decode("SEND\ndestination:/a\ncontent-length:1\ndestination:/b\ncontent-length:9\n\nx\0").first
     #expect(frame?.headers.fields.map(\.value) == ["/a", "1"])
   }
@@ -89,11 +97,11 @@ import Testing
     #expect(error("SEND\na:b\0") == .nullInHead)
   }
 
-  @Test func tlsOnThePlainPortIsNamed() {  // 83
+  @Test("stomp.md 83: tls on the plain port is named") func tlsOnThePlainPortIsNamed() {
     #expect(throws: FrameError(.tls)) { try decode([0x16, 0x03, 0x01]) }
   }
 
-  @Test func limitsHoldBeforeALineIsComplete() {  // 72, 74
+  @Test("stomp.md 72, 74: limits hold before a line is complete") func limitsHoldBeforeALineIsComplete() {
     var limits = FrameLimits()
     limits.headerLine = 100
     limits.head = 300
@@ -122,7 +130,8 @@ import Testing
     #expect(bytes.readableBytes == 0 && decoder.bufferedBytes == 0)
   }
 
-  @Test func aBodyInOneBytePacketsCostsLinearTime() throws {  // 74
+  @Test("stomp.md 74: a body in one byte packets costs linear time")
+  func aBodyInOneBytePacketsCostsLinearTime() throws {
     var decoder = FrameDecoder()
     var head = ByteBuffer(string: "SEND\n\n")
     decoder.append(&head)

@@ -5,25 +5,27 @@ private let second: UInt64 = 1_000_000_000
 
 /// D: heart-beats.
 @Suite struct HeartBeatTests {
-  @Test(arguments: ["abc", "1", "1,2,3", "-1,0", "1,", ",", "1.5,2"])
-  func malformedHeadersAreAnError(value: String) {  // 33
+  @Test("stomp.md 33: malformed headers are an error", arguments: ["abc", "1", "1,2,3", "-1,0", "1,", ",", "1.5,2"])
+  func malformedHeadersAreAnError(value: String) {
     var server = TestServer()
     server.receive("CONNECT\naccept-version:1.2\nheart-beat:\(value)\nhost:h\n\n\0")
     #expect(server.closed == .violation(.protocolError))
   }
 
   @Test(
+    "stomp.md 34, 38: intervals are the larger of both sides",
     arguments: [
       // The client's header, then what the server (10,000 both ways) expects and sends, in seconds.
       ("0,0", nil, nil), ("5000,0", 10, nil), ("0,5000", nil, 10), ("20000,30000", 20, 30), ("1,1", 10, 10),
       ("999999999999999999,1", 86_400, 10),
     ] as [(String, UInt64?, UInt64?)])
-  func intervalsAreTheLargerOfBothSides(header: String, receiving: UInt64?, sending: UInt64?) throws {  // 34, 38
+  func intervalsAreTheLargerOfBothSides(header: String, receiving: UInt64?, sending: UInt64?) throws {
     let timers = HeartBeat(sends: 10_000, wants: 10_000).agreed(with: try #require(HeartBeat(header: header)))
     #expect(timers.receiving == receiving.map { $0 * second } && timers.sending == sending.map { $0 * second })
   }
 
-  @Test func aBeatIsWrittenBeforeTheIntervalIsOverButNotBesideOtherFrames() {  // 35
+  @Test("stomp.md 35: a beat is written before the interval is over but not beside other frames")
+  func aBeatIsWrittenBeforeTheIntervalIsOverButNotBesideOtherFrames() {
     var server = TestServer(.v11, heartBeat: "0,10000")
     #expect(server.session.nextDeadline == 8 * second)
     server.now = 5 * second
@@ -34,7 +36,7 @@ private let second: UInt64 = 1_000_000_000
     #expect(server.heartBeats == 1 && server.session.nextDeadline == 21 * second)
   }
 
-  @Test func anyOctetKeepsTheClientAlive() {  // 36, 37
+  @Test("stomp.md 36, 37: any octet keeps the client alive") func anyOctetKeepsTheClientAlive() {
     var server = TestServer(.v12, heartBeat: "10000,0")
     server.now = 9 * second
     server.receive("\n")
@@ -46,13 +48,14 @@ private let second: UInt64 = 1_000_000_000
     #expect(server.closed == .violation(.heartBeatMissing))
   }
 
-  @Test func aClientThatPromisedABeatEachTenSecondsIsGoneWithinTwenty() throws {  // 37
+  @Test("stomp.md 37: a client that promised a beat each ten seconds is gone within twenty")
+  func aClientThatPromisedABeatEachTenSecondsIsGoneWithinTwenty() throws {
     let server = TestServer(.v12, heartBeat: "10000,0")
     let deadline = try #require(server.session.nextDeadline)
     #expect(deadline > 15 * second && deadline < 20 * second)
   }
 
-  @Test func version10HasNoHeartBeats() {  // 38
+  @Test("stomp.md 38: version 10 has no heart beats") func version10HasNoHeartBeats() {
     let server = TestServer(.v10, heartBeat: "1000,1000")
     #expect(server.session.nextDeadline == nil)
   }

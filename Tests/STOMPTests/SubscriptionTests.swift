@@ -4,14 +4,14 @@ import Testing
 
 /// E to G: SEND, MESSAGE, SUBSCRIBE, ACK.
 @Suite struct SubscriptionTests {
-  @Test(arguments: Version.allCases)
-  func sendNeedsADestination(version: Version) {  // 40
+  @Test("stomp.md 40: send needs a destination", arguments: Version.allCases)
+  func sendNeedsADestination(version: Version) {
     var server = TestServer(version)
     server.receive("SEND\nreceipt:1\n\nx\0")
     #expect(server.error == "header destination is missing" && server.last?.headers["receipt-id"] == "1")
   }
 
-  @Test func messageHeadersAreTheServersOwn() {  // 41, 42
+  @Test("stomp.md 41, 42: message headers are the servers own") func messageHeadersAreTheServersOwn() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
     server.perform(
@@ -23,7 +23,7 @@ import Testing
         == "MESSAGE\ndestination:/a\nmessage-id:1\nsubscription:s\nack:1\nevent:e\ncontent-length:1\n\nx\0")
   }
 
-  @Test func ackHeaderStandsOnlyWhereAnAckIsWanted() {  // 42
+  @Test("stomp.md 42: ack header stands only where an ack is wanted") func ackHeaderStandsOnlyWhereAnAckIsWanted() {
     for (version, mode, expected) in [(Version.v12, "auto", nil), (.v12, "client", "1"), (.v11, "client", nil)] {
       var server = TestServer(version)
       server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:\(mode)\n\n\0")
@@ -32,7 +32,8 @@ import Testing
     }
   }
 
-  @Test func version10NamesTheSubscriptionOnlyIfItHasAnID() {  // 42, 45
+  @Test("stomp.md 42, 45: version 10 names the subscription only if it has an ID")
+  func version10NamesTheSubscriptionOnlyIfItHasAnID() {
     var server = TestServer(.v10)
     server.receive("SUBSCRIBE\ndestination:/a\n\n\0SUBSCRIBE\nid:s\ndestination:/b\n\n\0")
     server.deliver("x", to: "/a", token: 1)
@@ -41,7 +42,8 @@ import Testing
     #expect(server.last?.headers["subscription"] == "s")
   }
 
-  @Test func twoSubscriptionsGetTwoMessagesWithTheirOwnAcks() {  // 42, 44
+  @Test("stomp.md 42, 44: two subscriptions get two messages with their own acks")
+  func twoSubscriptionsGetTwoMessagesWithTheirOwnAcks() {
     var server = TestServer(.v12)
     for id in 1...2 { server.receive("SUBSCRIBE\nid:\(id)\ndestination:/a\nack:client-individual\n\n\0") }
     server.deliver("x", to: "/a", token: 5)
@@ -50,7 +52,7 @@ import Testing
     #expect(server.acknowledged.map(\.token) == [5, 5] && server.acknowledged.map(\.accepted) == [true, false])
   }
 
-  @Test func subscriptionsNeedAFreshIDFrom11On() {  // 45
+  @Test("stomp.md 45: subscriptions need a fresh ID from 11 on") func subscriptionsNeedAFreshIDFrom11On() {
     for (version, text) in [
       (Version.v12, "SUBSCRIBE\ndestination:/a\n\n\0"), (.v11, "SUBSCRIBE\ndestination:/a\n\n\0"),
       (.v12, "SUBSCRIBE\nid:1\ndestination:/a\n\n\0SUBSCRIBE\nid:1\ndestination:/b\n\n\0"),
@@ -63,24 +65,27 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (Version.v12, "foo", false), (.v12, "client-individual", true), (.v11, "client-individual", true),
-    (.v10, "client-individual", false), (.v10, "client", true),
-  ])
-  func ackModesAreThoseOfTheVersion(version: Version, mode: String, isTaken: Bool) {  // 46
+  @Test(
+    "stomp.md 46: ack modes are those of the version",
+    arguments: [
+      (Version.v12, "foo", false), (.v12, "client-individual", true), (.v11, "client-individual", true),
+      (.v10, "client-individual", false), (.v10, "client", true),
+    ])
+  func ackModesAreThoseOfTheVersion(version: Version, mode: String, isTaken: Bool) {
     var server = TestServer(version)
     server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:\(mode)\n\n\0")
     #expect((server.closed == nil) == isTaken)
   }
 
-  @Test func aRefusedDestinationIsAnErrorWithoutEffect() {  // 47
+  @Test("stomp.md 47: a refused destination is an error without effect")
+  func aRefusedDestinationIsAnErrorWithoutEffect() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:1\ndestination:/no\nreceipt:7\n\n\0")
     #expect(server.error == "not allowed" && server.subscribed.isEmpty)
     #expect(server.written.count == 1 && server.last?.headers["receipt-id"] == "7")
   }
 
-  @Test func unsubscribeMustMatch() {  // 48
+  @Test("stomp.md 48: unsubscribe must match") func unsubscribeMustMatch() {
     var server = TestServer(.v12)
     server.receive("UNSUBSCRIBE\nid:1\n\n\0")
     #expect(server.error == "no such subscription")
@@ -92,7 +97,8 @@ import Testing
     #expect(server.closed == nil && server.subscribed.isEmpty)
   }
 
-  @Test func afterUnsubscribeNothingComesAndOldAcksAreVoid() {  // 49
+  @Test("stomp.md 49: after unsubscribe nothing comes and old acks are void")
+  func afterUnsubscribeNothingComesAndOldAcksAreVoid() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:client\n\n\0")
     server.deliver("x", to: "/a", token: 1)
@@ -103,11 +109,13 @@ import Testing
     #expect(server.error == "no message waits for this ACK" && server.acknowledged.isEmpty)
   }
 
-  @Test(arguments: [
-    (Version.v12, "ACK\nid:1\n\n\0"), (.v11, "ACK\nmessage-id:1\nsubscription:s\n\n\0"),
-    (.v10, "ACK\nmessage-id:1\n\n\0"),
-  ])
-  func eachVersionAcksInItsWay(version: Version, text: String) {  // 51
+  @Test(
+    "stomp.md 51: each version acks in its way",
+    arguments: [
+      (Version.v12, "ACK\nid:1\n\n\0"), (.v11, "ACK\nmessage-id:1\nsubscription:s\n\n\0"),
+      (.v10, "ACK\nmessage-id:1\n\n\0"),
+    ])
+  func eachVersionAcksInItsWay(version: Version, text: String) {
     var server = TestServer(version)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
     server.deliver("x", to: "/a", token: 77)
@@ -115,13 +123,15 @@ import Testing
     #expect(server.acknowledged.map(\.token) == [77])
   }
 
-  @Test(arguments: [
-    (Version.v12, "ACK\nmessage-id:1\n\n\0"), (.v11, "ACK\nmessage-id:1\n\n\0"),
-    (.v11, "ACK\nmessage-id:1\nsubscription:other\n\n\0"), (.v10, "NACK\nmessage-id:1\n\n\0"),
-    (.v12, "ACK\nid:2\n\n\0"),
-    (.v12, "ACK\nid:x\n\n\0"), (.v12, "ACK\nid:1\n\n\0ACK\nid:1\n\n\0"),
-  ])
-  func otherAcksAreErrors(version: Version, text: String) {  // 51, 53, 54
+  @Test(
+    "stomp.md 51, 53, 54: other acks are errors",
+    arguments: [
+      (Version.v12, "ACK\nmessage-id:1\n\n\0"), (.v11, "ACK\nmessage-id:1\n\n\0"),
+      (.v11, "ACK\nmessage-id:1\nsubscription:other\n\n\0"), (.v10, "NACK\nmessage-id:1\n\n\0"),
+      (.v12, "ACK\nid:2\n\n\0"),
+      (.v12, "ACK\nid:x\n\n\0"), (.v12, "ACK\nid:1\n\n\0ACK\nid:1\n\n\0"),
+    ])
+  func otherAcksAreErrors(version: Version, text: String) {
     var server = TestServer(version)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
     server.deliver("x", to: "/a", token: 77)
@@ -129,7 +139,7 @@ import Testing
     #expect(server.closed == .violation(.protocolError))
   }
 
-  @Test func autoMessagesTakeNoAck() {  // 54
+  @Test("stomp.md 54: auto messages take no ack") func autoMessagesTakeNoAck() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\n\n\0")
     server.deliver("x", to: "/a", token: 1)
@@ -137,7 +147,8 @@ import Testing
     #expect(server.closed == .violation(.protocolError))
   }
 
-  @Test func clientModeIsCumulativeForItsSubscriptionOnly() {  // 52, 53
+  @Test("stomp.md 52, 53: client mode is cumulative for its subscription only")
+  func clientModeIsCumulativeForItsSubscriptionOnly() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client\n\n\0SUBSCRIBE\nid:b\ndestination:/b\nack:client\n\n\0")
     for (destination, token) in [("/a", 10), ("/b", 20), ("/a", 11), ("/b", 21), ("/a", 12)] as [(String, UInt64)] {
@@ -150,7 +161,7 @@ import Testing
     #expect(server.acknowledged.map(\.accepted) == [true, true, false, false])
   }
 
-  @Test func individualModeCountsForOne() {  // 52
+  @Test("stomp.md 52: individual mode counts for one") func individualModeCountsForOne() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client-individual\n\n\0")
     for token in 1...3 as ClosedRange<UInt64> { server.deliver("x", to: "/a", token: token) }
@@ -158,20 +169,20 @@ import Testing
     #expect(server.acknowledged.map(\.token) == [3, 1] && server.closed == nil)
   }
 
-  @Test func messagesWithoutAckAreBounded() {  // 56
+  @Test("stomp.md 56: messages without ack are bounded") func messagesWithoutAckAreBounded() {
     var server = TestServer(.v12) { $0.unacknowledged = 3 }
     server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client\n\n\0")
     for token in 1...4 as ClosedRange<UInt64> { server.deliver("x", to: "/a", token: token) }
     #expect(server.closed == .violation(.limit) && server.written.count == 4)
   }
 
-  @Test func subscriptionsAreBounded() {  // 73
+  @Test("stomp.md 73: subscriptions are bounded") func subscriptionsAreBounded() {
     var server = TestServer(.v12) { $0.subscriptions = 2 }
     for id in 1...3 { server.receive("SUBSCRIBE\nid:\(id)\ndestination:/a\n\n\0") }
     #expect(server.closed == .violation(.limit) && server.subscribed.count == 2)
   }
 
-  @Test func onlySendMayHaveABody() {  // 6
+  @Test("stomp.md 6: only send may have a body") func onlySendMayHaveABody() {
     for version in Version.allCases {
       var server = TestServer(version)
       server.receive("SUBSCRIBE\nid:1\ndestination:/a\ncontent-length:3\n\na\0b\0SEND\ndestination:/a\n\nx\0")

@@ -12,6 +12,8 @@ struct TestServer {
   var sent: [Frame] = []
   var acknowledged: [(token: UInt64, accepted: Bool)] = []
   var subscribed: [String] = []
+  /// What the application has been asked about.
+  var asked: [String] = []
   var heartBeats = 0
   var closed: Session.End?
   var answersConnect = true
@@ -23,7 +25,8 @@ struct TestServer {
   ) {
     var configuration = Session.Configuration { access in
       switch access {
-      case .subscribe(let destination, _), .send(let destination): destination.hasPrefix("/no") ? "not allowed" : nil
+      case .subscribe(let destination, _), .send(let destination, _):
+        destination.hasPrefix("/no") ? .refused("not allowed") : destination.hasPrefix("/ask") ? .asked : .allowed
       }
     }
     configure(&configuration)
@@ -46,7 +49,7 @@ struct TestServer {
 
   mutating func pull() {
     do {
-      while !session.isAuthenticating, closed == nil, let frame = try next() {
+      while !session.isWaiting, closed == nil, let frame = try next() {
         perform(session.handle(frame, now: now))
       }
     } catch {
@@ -86,6 +89,7 @@ struct TestServer {
       case .heartBeat:
         heartBeats += 1
         session.wrote(now: now)
+      case .ask(let subscription): asked.append(subscription.destination)
       case .subscribed(let subscription): subscribed.append(subscription.destination)
       case .unsubscribed(let subscription): subscribed.removeAll { $0 == subscription.destination }
       case .sent(let frame): sent.append(frame)

@@ -8,7 +8,8 @@ import Testing
     "SEND\ndestination:/a\ntransaction:\(transaction)\n\n\(body)\0"
   }
 
-  @Test func beginCommitAndAbortNeedAnOpenTransactionOfTheirOwn() {  // 58, 60
+  @Test("stomp.md 58, 60: begin commit and abort need an open transaction of their own")
+  func beginCommitAndAbortNeedAnOpenTransactionOfTheirOwn() {
     for text in [
       "BEGIN\n\n\0", "COMMIT\n\n\0", "ABORT\n\n\0", "COMMIT\ntransaction:t\n\n\0", "ABORT\ntransaction:t\n\n\0",
       "BEGIN\ntransaction:t\n\n\0BEGIN\ntransaction:t\nreceipt:1\n\n\0", send("x", "t"),
@@ -21,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func sendsAppearAtCommitInOrder() {  // 59
+  @Test("stomp.md 59: sends appear at commit in order") func sendsAppearAtCommitInOrder() {
     var server = TestServer(.v12)
     server.receive("BEGIN\ntransaction:t\n\n\0" + send("1", "t") + "SEND\ndestination:/a\n\n0\0" + send("2", "t"))
     #expect(server.sent.map { String(buffer: $0.body) } == ["0"])
@@ -32,7 +33,7 @@ import Testing
     #expect(server.sent.count == 3 && server.closed == nil)
   }
 
-  @Test func abortDiscardsSendsAndAcks() {  // 57, 59
+  @Test("stomp.md 57, 59: abort discards sends and acks") func abortDiscardsSendsAndAcks() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\n\n\0BEGIN\ntransaction:t\n\n\0")
     server.deliver("x", to: "/q", token: 1)
@@ -42,7 +43,7 @@ import Testing
     #expect(server.acknowledged.map(\.token) == [1])
   }
 
-  @Test func acksTakePartInATransaction() {  // 57
+  @Test("stomp.md 57: acks take part in a transaction") func acksTakePartInATransaction() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\n\n\0BEGIN\ntransaction:t\n\n\0")
     server.deliver("x", to: "/q", token: 1)
@@ -52,7 +53,7 @@ import Testing
     #expect(server.acknowledged.map(\.accepted) == [false])
   }
 
-  @Test func aCommitThatFailsDoesNothing() {  // 62
+  @Test("stomp.md 62: a commit that fails does nothing") func aCommitThatFailsDoesNothing() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\n\n\0BEGIN\ntransaction:t\n\n\0")
     server.deliver("x", to: "/q", token: 1)
@@ -63,14 +64,14 @@ import Testing
     #expect(server.closed == .violation(.protocolError) && server.last?.headers["receipt-id"] == "c")
   }
 
-  @Test func openTransactionsAreAbortedAtTheEnd() {  // 61
+  @Test("stomp.md 61: open transactions are aborted at the end") func openTransactionsAreAbortedAtTheEnd() {
     var server = TestServer(.v12)
     server.receive(
       "BEGIN\ntransaction:t\n\n\0" + send("1", "t") + "DISCONNECT\nreceipt:d\n\n\0COMMIT\ntransaction:t\n\n\0")
     #expect(server.sent.isEmpty && server.closed == .disconnected)
   }
 
-  @Test func transactionsAreBounded() {  // 62
+  @Test("stomp.md 62: transactions are bounded") func transactionsAreBounded() {
     var server = TestServer(.v12)
     for i in 1...9 { server.receive("BEGIN\ntransaction:\(i)\n\n\0") }
     #expect(server.closed == .violation(.limit))
@@ -86,7 +87,8 @@ import Testing
     #expect(server.closed == .violation(.limit))
   }
 
-  @Test func receiptsComeForEveryClientFrameInOrder() {  // 63, 64, 65
+  @Test("stomp.md 63, 64, 65: receipts come for every client frame in order")
+  func receiptsComeForEveryClientFrameInOrder() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/q\nack:client\nreceipt:1\n\n\0")
     server.deliver("x", to: "/q", token: 1)
@@ -100,7 +102,7 @@ import Testing
     #expect(server.closed == .disconnected)
   }
 
-  @Test func receiptIDsComeBackByteForByte() {  // 63
+  @Test("stomp.md 63: receipt i ds come back byte for byte") func receiptIDsComeBackByteForByte() {
     for (version, id) in [(Version.v12, #"a\r\n\c\\ ä "#), (.v11, #" a\n\c\\"#), (.v10, #"a\n:b"#)] {
       var server = TestServer(version)
       server.receive("SEND\ndestination:/a\nreceipt:\(id)\n\n\0")
@@ -108,8 +110,8 @@ import Testing
     }
   }
 
-  @Test(arguments: Version.allCases)
-  func aFailedFrameGetsNoReceiptButAnErrorAndTheEnd(version: Version) {  // 66, 67
+  @Test("stomp.md 66, 67: a failed frame gets no receipt but an error and the end", arguments: Version.allCases)
+  func aFailedFrameGetsNoReceiptButAnErrorAndTheEnd(version: Version) {
     var server = TestServer(version)
     server.receive("SEND\ndestination:/no\nreceipt:a\n\nsecret\0SEND\ndestination:/a\nreceipt:b\n\n\0")
     #expect(server.written.count == 1 && server.sent.isEmpty && server.closed == .violation(.protocolError))
@@ -118,7 +120,7 @@ import Testing
     #expect(!server.written[0].contains("secret"))
   }
 
-  @Test func afterDisconnectNothingIsHeard() {  // 68
+  @Test("stomp.md 68: after disconnect nothing is heard") func afterDisconnectNothingIsHeard() {
     var server = TestServer(.v12)
     server.receive("SEND\ndestination:/a\n\n1\0DISCONNECT\nreceipt:1\n\n\0")
     #expect(server.sent.count == 1 && server.written == ["RECEIPT\nreceipt-id:1\n\n\0"])
@@ -128,20 +130,20 @@ import Testing
     #expect(server.session.fail(Violation(.closedByServer, "x")).isEmpty)
   }
 
-  @Test func disconnectWithoutReceiptJustCloses() {  // 68
+  @Test("stomp.md 68: disconnect without receipt just closes") func disconnectWithoutReceiptJustCloses() {
     var server = TestServer(.v12)
     server.receive("DISCONNECT\n\n\0")
     #expect(server.written.isEmpty && server.closed == .disconnected)
   }
 
-  @Test(arguments: ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"])
-  func theServersCommandsAreRefused(command: String) {  // 71
+  @Test("stomp.md 71: the servers commands are refused", arguments: ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"])
+  func theServersCommandsAreRefused(command: String) {
     var server = TestServer(.v12)
     server.receive("\(command)\n\n\0")
     #expect(server.closed == .violation(.protocolError))
   }
 
-  @Test func brokenBytesEndTheSessionWithTheReceipt() {  // 66
+  @Test("stomp.md 66: broken bytes end the session with the receipt") func brokenBytesEndTheSessionWithTheReceipt() {
     var server = TestServer(.v12)
     server.receive("SEND\nreceipt:r\ndestination:/a\nbad\n\n\0")
     #expect(server.error == "header line without a colon" && server.last?.headers["receipt-id"] == "r")

@@ -75,7 +75,8 @@ import Testing
     }
   }
 
-  @Test func aClientThatDoesNotReadIsClosedAndNobodyElseWaits() async throws {
+  @Test("stomp.md 73, 86: a client that does not read is closed and nobody else waits")
+  func aClientThatDoesNotReadIsClosedAndNobodyElseWaits() async throws {
     try await withServer({ $0.outboundBytes = 256 << 10 }) { server, sink in
       let slow = try await TestClient.connected(to: server.stompPort, token: "slow")
       let slowSession = try await sink.session()
@@ -94,7 +95,8 @@ import Testing
     }
   }
 
-  @Test func anErrorArrivesThoughTheServerHasNotReadAll() async throws {
+  @Test("stomp.md 69: an error arrives though the server has not read all")
+  func anErrorArrivesThoughTheServerHasNotReadAll() async throws {
     try await withServer { server, _ in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       try await client.send(Array("NONSENSE\n\n\0".utf8) + [UInt8](repeating: 0x41, count: 2 << 20))
@@ -117,7 +119,8 @@ import Testing
     }
   }
 
-  @Test func heartBeatsGoBothWays() async throws {
+  @Test("stomp.md 34, 35: heart beats go both ways")
+  func heartBeatsGoBothWays() async throws {
     try await withServer({ $0.heartBeatMilliseconds = 100 }) { server, _ in
       let client = try await TestClient.open(port: server.stompPort)
       try await client.send("CONNECT\naccept-version:1.2\nhost:h\npasscode:a\nheart-beat:100,100\n\n\0")
@@ -139,7 +142,8 @@ import Testing
     }
   }
 
-  @Test func tlsIsSpokenWhereItIsConfigured() async throws {
+  @Test("stomp.md 83: tls is spoken where it is configured")
+  func tlsIsSpokenWhereItIsConfigured() async throws {
     let folder = #filePath.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/Vectors/"
     let tls = SignalingServer.Configuration.TLS(
       certificateChain: folder + "test-certificate.pem", privateKey: folder + "test-key.pem")

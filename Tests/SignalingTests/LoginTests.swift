@@ -91,7 +91,8 @@ import Testing
     }
   }
 
-  @Test func framesBehindConnectAreDoneAfterIt() async throws {
+  @Test("stomp.md 31: frames behind connect are done after it")
+  func framesBehindConnectAreDoneAfterIt() async throws {
     try await withServer { server, sink in
       let client = try await TestClient.open(port: server.stompPort)
       try await client.send(
@@ -148,7 +149,8 @@ import Testing
     }
   }
 
-  @Test func tooManyConnectionsAreRefused() async throws {
+  @Test("stomp.md 73: too many connections are refused")
+  func tooManyConnectionsAreRefused() async throws {
     try await withServer({ $0.maximumConnections = 1 }) { server, _ in
       let first = try await TestClient.connected(to: server.stompPort, token: "alice")
       let second = try await TestClient.open(port: server.stompPort)

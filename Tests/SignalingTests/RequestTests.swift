@@ -112,7 +112,8 @@ import Testing
     }
   }
 
-  @Test func subscriptionsCountAgainstTheRate() async throws {
+  @Test("stomp.md 73: subscriptions count against the rate")
+  func subscriptionsCountAgainstTheRate() async throws {
     try await withServer({ ($0.requestsPerSecond, $0.requestBurst) = (1, 1) }) { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       try await client.subscribe("replies", id: "1")
@@ -124,7 +125,7 @@ import Testing
   }
 
   @Test(arguments: [
-    "SUBSCRIBE\nid:1\ndestination:/topic/calls/x\n\n\0", "SUBSCRIBE\nid:1\ndestination:/user/queue/other\n\n\0",
+    "SUBSCRIBE\nid:1\ndestination:/topic/x\n\n\0", "SUBSCRIBE\nid:1\ndestination:/topic/calls/x/y\n\n\0",
     "SUBSCRIBE\nid:1\ndestination:/user/bob/queue/events\n\n\0",
     "SUBSCRIBE\nid:1\ndestination:/user/queue/events/\n\n\0",
     "SUBSCRIBE\nid:1\ndestination:/user/queue/events\n\n\0SUBSCRIBE\nid:2\ndestination:/user/queue/events\n\n\0",

@@ -6,7 +6,9 @@ import Testing
 
 /// Protocol section 1: STOMP over WebSocket.
 @Suite(.timeLimit(.minutes(1))) struct WebSocketTests {
-  @Test(arguments: ["/stomp", "/stomp/websocket", "/ws", "/ws/", "/stomp?token=1"])
+  @Test(
+    "stomp.md 75, 82: the endpoints upgrade",
+    arguments: ["/stomp", "/stomp/websocket", "/ws", "/ws/", "/stomp?token=1"])
   func theEndpointsUpgrade(path: String) async throws {
     try await withServer { server, _ in
       let socket = try await TestWebSocket.open(server, path: path)
@@ -17,10 +19,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("v10.stomp, v11.stomp, v12.stomp", "v12.stomp"), ("v11.stomp,v10.stomp", "v11.stomp"), ("v10.stomp", "v10.stomp"),
-    ("mqtt", nil), ("mqtt, v11.stomp", "v11.stomp"),
-  ])
+  @Test(
+    "stomp.md 75: the highest subprotocol is chosen",
+    arguments: [
+      ("v10.stomp, v11.stomp, v12.stomp", "v12.stomp"), ("v11.stomp,v10.stomp", "v11.stomp"),
+      ("v10.stomp", "v10.stomp"),
+      ("mqtt", nil), ("mqtt, v11.stomp", "v11.stomp"),
+    ])
   func theHighestSubprotocolIsChosen(offered: String, chosen: String?) async throws {
     try await withServer { server, _ in
       let socket = try await TestWebSocket.open(
@@ -31,12 +36,14 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (nil, true), ("http://example.org:8080", true), ("https://example.org:8080", true),
-    ("http://EXAMPLE.org:8080", true),
-    ("http://example.org", false), ("http://evil.org:8080", false), ("null", false), ("https://app.example", true),
-    ("http://example.org:8080.evil.org", false),
-  ])
+  @Test(
+    "stomp.md 81: pages of other sites are refused",
+    arguments: [
+      (nil, true), ("http://example.org:8080", true), ("https://example.org:8080", true),
+      ("http://EXAMPLE.org:8080", true),
+      ("http://example.org", false), ("http://evil.org:8080", false), ("null", false), ("https://app.example", true),
+      ("http://example.org:8080.evil.org", false),
+    ])
   func pagesOfOtherSitesAreRefused(origin: String?, isAllowed: Bool) async throws {
     try await withServer({ $0.origins = .sameHost(also: ["https://app.example"]) }) { server, _ in
       let socket = try await TestWebSocket.open(server, headers: origin.map { ["Origin: \($0)"] } ?? [])
@@ -46,14 +53,16 @@ import Testing
     }
   }
 
-  @Test func anyOriginCanBeConfigured() async throws {
+  @Test("stomp.md 81: any origin can be configured")
+  func anyOriginCanBeConfigured() async throws {
     try await withServer({ $0.origins = .any }) { server, _ in
       let socket = try await TestWebSocket.open(server, headers: ["Origin: http://evil.org"])
       #expect(socket.isOpen)
     }
   }
 
-  @Test func messageBoundariesMeanNothing() async throws {
+  @Test("stomp.md 5, 77: message boundaries mean nothing")
+  func messageBoundariesMeanNothing() async throws {
     try await withServer { server, sink in
       let socket = try await TestWebSocket.connected(server)
       // One frame over two messages and a fragmented third; text and binary; then three frames in one message.
@@ -77,7 +86,8 @@ import Testing
     }
   }
 
-  @Test func heartBeatsAreMessagesOfTheirOwn() async throws {
+  @Test("stomp.md 39, 79: heart beats are messages of their own")
+  func heartBeatsAreMessagesOfTheirOwn() async throws {
     try await withServer({ $0.heartBeatMilliseconds = 50 }) { server, _ in
       let socket = try await TestWebSocket.open(server)
       try await socket.send("CONNECT\naccept-version:1.2\nhost:h\npasscode:a\nheart-beat:0,50\n\n\0")
@@ -86,7 +96,8 @@ import Testing
     }
   }
 
-  @Test func anErrorComesBeforeTheClose() async throws {
+  @Test("stomp.md 80: an error comes before the close")
+  func anErrorComesBeforeTheClose() async throws {
     for (text, code) in [
       ("NONSENSE\n\n\0", 1_002), ("CONNECT\naccept-version:1.2\npasscode:bad\n\n\0", 1_008),
       ("CONNECT\naccept-version:9\n\n\0", 1_002),
@@ -106,7 +117,8 @@ import Testing
     }
   }
 
-  @Test func disconnectClosesNormallyAfterTheReceipt() async throws {
+  @Test("stomp.md 68, 80: disconnect closes normally after the receipt")
+  func disconnectClosesNormallyAfterTheReceipt() async throws {
     try await withServer { server, sink in
       let socket = try await TestWebSocket.connected(server)
       try await socket.send("DISCONNECT\nreceipt:1\n\n\0")
@@ -162,7 +174,8 @@ import Testing
     }
   }
 
-  @Test func theSumOfFragmentsIsBounded() async throws {
+  @Test("stomp.md 80: the sum of fragments is bounded")
+  func theSumOfFragmentsIsBounded() async throws {
     try await withServer({ ($0.requestBody, $0.keysBody) = (1 << 10, 1 << 10) }) { server, _ in
       let socket = try await TestWebSocket.connected(server)
       let fragment = [UInt8](repeating: 0x0A, count: 100 << 10)
@@ -172,7 +185,8 @@ import Testing
     }
   }
 
-  @Test func beforeLoginLittleIsTaken() async throws {
+  @Test("stomp.md 72: before login little is taken")
+  func beforeLoginLittleIsTaken() async throws {
     try await withServer { server, _ in
       let socket = try await TestWebSocket.open(server)
       // Part of one WebSocket frame of 200,000 bytes: the frame decoder alone would wait for all of it.

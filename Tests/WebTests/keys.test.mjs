@@ -1,73 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Person } from './person.mjs';
 import { hex, load } from './web.mjs';
 
 const { fromBase64, toBase64, sha256, concat, lp, utf8, u32 } = await load('bytes.js');
-const { Directory, Identity, fingerprintOf, isSignedBy } = await load('identity.js');
-const { KeyAgreement, callCodeOf, envelopeBytes, listBytes, listHashOf, ratchet } = await load('keys.js');
-const { MemoryStore } = await load('store.js');
+const { fingerprintOf, isSignedBy } = await load('identity.js');
+const { callCodeOf, envelopeBytes, listBytes, listHashOf, ratchet } = await load('transcript.js');
 const { wrap } = await load('wrap.js');
 
 console.warn = () => {}; // refusals are said there
-
-/** Somebody in the call `c`, with everything that it sent to the server and to its worker. */
-class Person {
-  static async make(user, participant, world, store = new MemoryStore()) {
-    const person = new Person();
-    person.identity = await Identity.open(store, user, 'd');
-    person.join = await person.identity.makeJoin();
-    person.requests = [];
-    person.posted = [];
-    person.warnings = [];
-    const fetchDevices = async () => ({ devices: world.map((other) => other.asDevice()) });
-    person.directory = new Directory({ store, owner: user, fetchDevices });
-    person.keys = new KeyAgreement({
-      call: 'c',
-      identity: person.identity,
-      directory: person.directory,
-      join: person.join,
-      request: async (path, body) => {
-        person.requests.push({ path, body });
-        return person.answer?.(path, body) ?? {};
-      },
-      post: (message) => person.posted.push(message),
-    });
-    person.keys.addEventListener('warning', ({ detail }) => person.warnings.push(detail));
-    person.keys.setParticipant(participant);
-    person.participant = participant;
-    world.push(person);
-    return person;
-  }
-
-  asDevice() {
-    const { user, device, keys, fingerprint } = this.identity;
-    return { user, device, keys, fingerprint: toBase64(fingerprint) };
-  }
-
-  entry() {
-    const { user, device, fingerprint } = this.identity;
-    return { user, device, participant: this.participant, fingerprint: toBase64(fingerprint), ...this.join.wire };
-  }
-
-  withKeys() {
-    return { ...this.entry(), keys: this.identity.keys };
-  }
-
-  /** The bytes that this person's worker would derive for itself: the same on two sides only with the same secret and list. */
-  async derived(epoch) {
-    const message = this.posted.find(({ type, epoch: other }) => type === 'epoch' && other === epoch);
-    if (!message) return undefined;
-    const parameters = { name: 'HKDF', hash: 'SHA-512', salt: message.listHash, info: utf8('') };
-    return hex(new Uint8Array(await crypto.subtle.deriveBits(parameters, message.secret, 256)));
-  }
-
-  /** The envelopes of the last answer to the server, as it passes them on. */
-  sent() {
-    const { body } = this.requests.filter(({ path }) => path === 'keys').at(-1);
-    const { user, device } = this.identity;
-    return body.envelopes.map((envelope) => ({ ...envelope, from: { user, device } }));
-  }
-}
 
 const rotation = async (epoch, mode, people, rest) => {
   const list = people.map((person) => person.entry());
@@ -228,10 +169,11 @@ test('a changed key is a warning, and gets nothing until the user takes it', asy
   assert.deepEqual(alice.sent(), []);
   const senders = () => alice.posted.filter(({ type }) => type === 'epoch').at(-1).senders.map((one) => one.participant);
   assert.deepEqual(senders(), [1]);
+  await alice.keys.requested({ epoch: 3, to: again.withKeys() });
+  assert.deepEqual(alice.sent(), []);
   await alice.keys.trust('bob', 'd');
   assert.deepEqual(senders(), [1, 3]);
-  await alice.keys.requested({ epoch: 3, to: again.withKeys() });
-  assert.equal(alice.sent().length, 1);
+  assert.equal(alice.sent().length, 1, 'who asked before is answered now');
 });
 
 test('a join key that the device did not sign is a warning', async () => {

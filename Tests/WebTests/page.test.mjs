@@ -58,6 +58,15 @@ test('a muted camera shows no picture', () => {
   assert.equal(tilesOf(call, () => 'video')[0].video, undefined);
 });
 
+test('who is on hold shows no picture, and nobody does while the call is on hold here', () => {
+  const call = callOf({ tracks: [track('2.2', 'camera')] });
+  call.members.get('bob').participants[0].held = true;
+  assert.deepEqual(tilesOf(call, () => 'video').map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
+  call.members.get('bob').participants[0].held = false;
+  call.isHeld = true;
+  assert.equal(tilesOf(call, () => 'video')[0].video, undefined);
+});
+
 test('the list of keys, not the server, says whose tile it is', () => {
   const call = callOf({ devices: [{ participant: 2, user: 'mallory' }], tracks: [] });
   assert.equal(tilesOf(call, () => undefined)[0].member.user, 'mallory');

@@ -168,6 +168,14 @@ test('a newer connection of the device ends this one for good', async () => {
   assert.equal(Socket.all.length, count);
 });
 
+test('a device that was removed does not come back by itself', async () => {
+  const { socket, stomp } = await connected();
+  let reason;
+  stomp.addEventListener('closed', ({ detail }) => (reason = detail.reason));
+  socket.say('ERROR', { message: 'this device was removed' });
+  assert.equal(reason, 'removed');
+});
+
 test('a beat from the server is answered with one', async () => {
   let now = 0;
   const { socket, stomp } = await connected({ now: () => now });

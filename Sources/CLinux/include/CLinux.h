@@ -59,6 +59,8 @@ clinux_received clinux_messages_received(const clinux_messages *messages, unsign
 
 int clinux_epoll_create(void);
 int clinux_epoll_add_readable(int epoll, int fd, uint64_t token);
+/* Both directions, edge-triggered. */
+int clinux_epoll_add_edges(int epoll, int fd, uint64_t token);
 /* Fills `tokens` with those that are readable (or failed); a negative timeout waits for ever. Returns their number or -errno. */
 int clinux_epoll_wait(int epoll, uint64_t *tokens, int capacity, int64_t nanoseconds);
 

@@ -1,19 +1,18 @@
-// The page: signing in, whom to call, and the call. All that it knows of Conclave is `conclave.js`.
+// The page: signing in, and which view is shown. All that it knows of Conclave is `conclave.js`.
 
-import { showCall } from './call-view.js';
+import { hideCall, showCall } from './call-view.js';
 import { Conclave, isSupported } from './conclave.js';
-import { avatar, busy, byID, element, joinNames, nameOf, setText } from './dom.js';
+import { beginDevices } from './devices-view.js';
+import { busy, byID, setText } from './dom.js';
+import { Lobby } from './lobby.js';
 import { learnNames, nameFor } from './names.js';
-import { notice, tellResults, wordsForEnd, wordsForError } from './notices.js';
-import { PeopleField, chosenIDs, userIDOf } from './people.js';
-import { RingDialog } from './ringing.js';
+import { notice, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { userIDOf } from './people.js';
 import * as session from './session.js';
 
 const views = ['welcome', 'lobby', 'call', 'elsewhere'];
-const callees = new PeopleField(byID('people'));
-const rings = new RingDialog({ accept, decline, isInCall: () => Boolean(call) });
 let conclave;
-let call;
+let lobby;
 let isDemo = false;
 let signIn;
 let signedInAs;
@@ -23,15 +22,15 @@ let signedInAs;
 function show(view) {
   for (const name of views) byID(name).hidden = name !== view;
   document.body.classList.toggle('in-call', view === 'call');
-  byID('account').hidden = view === 'welcome';
+  byID('account').hidden = view === 'welcome' || view === 'elsewhere';
   setTitle();
   byID(`${view}-title`).focus({ preventScroll: true });
 }
 
 function setTitle() {
-  const ring = rings.current;
+  const ring = lobby?.rings.current;
   if (ring) document.title = `${nameFor(ring.from)} is calling · Conclave`;
-  else document.title = call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
+  else document.title = conclave?.call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
 }
 
 // Signing in
@@ -49,8 +48,9 @@ async function begin() {
   isDemo = await session.isDemo();
   byID('name-field').hidden = !isDemo;
   byID('token-field').hidden = isDemo;
+  byID('name').value = session.savedName();
   const saved = session.savedSignIn();
-  if (saved && Boolean(saved.token) !== isDemo) connect(saved);
+  if (saved && Boolean(saved.token) !== isDemo) await connect(saved);
   else {
     show('welcome');
     byID(isDemo ? 'name' : 'token').focus();
@@ -75,9 +75,11 @@ function refuseSignIn(words) {
   byID(isDemo ? 'name' : 'token').focus();
 }
 
-function connect(entered) {
+async function connect(entered) {
   signIn = entered;
-  const device = session.tabDevice();
+  byID('sign-in-button').disabled = true;
+  const device = await session.claimDevice(session.userOf(signIn));
+  if (conclave) return conclave.connect(); // a token that was not accepted, and now another
   const credentials = async (wasRefused) => {
     if (!signIn.token) return session.demoToken(signIn, device);
     if (wasRefused) throw new session.SignInError('The token was not accepted, or has expired.');
@@ -87,16 +89,19 @@ function connect(entered) {
   conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: browserName(), credentials });
   conclave.addEventListener('connection', () => showConnection(conclave.status));
   conclave.addEventListener('ready', () => signedIn());
-  conclave.addEventListener('ring', ({ detail }) => {
-    learnNames(detail.members);
-    rings.add(detail);
-    setTitle();
-  });
-  conclave.addEventListener('ring-over', ({ detail }) => ringOver(detail));
-  conclave.connect();
+  conclave.addEventListener('warning', ({ detail }) => warnOfKey(detail, nameFor, () => conclave.trust(detail.user, detail.device)));
+  conclave.addEventListener('presence', showAvailability);
+  conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
+  lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+  beginDevices(conclave);
+  return conclave.connect();
 }
 
-const browserName = () => navigator.userAgentData?.brands?.at(-1)?.brand ?? 'Browser';
+function browserName() {
+  const brand = navigator.userAgentData?.brands?.at(-1)?.brand ?? 'Browser';
+  const system = navigator.userAgentData?.platform;
+  return system ? `${brand} on ${system}` : brand;
+}
 
 function showConnection(status) {
   const words = { connecting: 'Connecting…', reconnecting: 'Reconnecting…', ready: 'Connected' };
@@ -107,21 +112,30 @@ function showConnection(status) {
   byID('sign-in-button').disabled = status === 'connecting';
   if (status === 'refused') signedOut();
   else if (status === 'replaced') {
-    call?.giveUp();
+    endAll();
     show('elsewhere');
+  } else if (status === 'removed') {
+    session.forgetSignIn();
+    endAll();
+    signedInAs = undefined;
+    refuseSignIn('Another device of yours has removed this one. Sign in to use it again.');
   }
+}
+
+function endAll() {
+  for (const call of [conclave.call, ...conclave.held]) call?.giveUp();
 }
 
 /** The server does not need the token for a call that runs: it goes on while a fresh one is asked for. */
 function signedOut() {
   const words = conclave.reason || 'Signing in did not work.';
-  if (call && signIn.token) {
+  if (conclave.call && signIn.token) {
     setText(byID('fresh-token-error'), words);
     byID('fresh-token').value = '';
     if (!byID('fresh-token-dialog').open) byID('fresh-token-dialog').showModal();
     return;
   }
-  call?.giveUp();
+  endAll();
   signedInAs = undefined;
   session.forgetSignIn();
   byID('token').value = '';
@@ -138,26 +152,26 @@ byID('fresh-token-form').addEventListener('submit', (event) => {
 });
 byID('fresh-token-leave').addEventListener('click', () => byID('fresh-token-dialog').close());
 byID('fresh-token-dialog').addEventListener('cancel', (event) => event.preventDefault());
-byID('fresh-token-dialog').addEventListener('close', () => conclave.status === 'refused' && call?.leave());
+byID('fresh-token-dialog').addEventListener('close', () => conclave.status === 'refused' && conclave.call?.leave());
 
 async function signedIn() {
   session.saveSignIn(signIn);
   if (signIn.name) learnNames([{ user: conclave.user, name: signIn.name }]);
   setText(byID('account-name'), nameFor(conclave.user));
-  if (signedInAs === conclave.user) {
-    if (!call) showRunning();
-    return;
+  const isNew = signedInAs !== conclave.user;
+  if (isNew) {
+    endAll(); // a fresh token that is somebody else's
+    signedInAs = conclave.user;
+    show('lobby');
+    lobby.focus();
   }
-  call?.giveUp(); // the fresh token is somebody else's
-  signedInAs = conclave.user;
-  show('lobby');
-  callees.focus();
-  await showRunning();
-  await comeBack();
+  await lobby.refresh();
+  if (isNew) await lobby.comeBack();
 }
 
 byID('sign-out').addEventListener('click', () => {
   session.forgetSignIn();
+  if (conclave.identity) session.forgetCall(conclave.identity.device);
   conclave.close();
   location.reload();
 });
@@ -165,113 +179,45 @@ byID('use-here').addEventListener('click', () => location.reload());
 window.addEventListener('online', () => conclave?.hurry());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());
 
-// Whom to call
+// Availability
 
-const fieldOptions = () => ({ isDemo, own: conclave.user });
+function showAvailability() {
+  const isAway = conclave.presence.own === 'unavailable';
+  byID('availability').ariaPressed = isAway;
+  byID('availability').classList.toggle('pressed', isAway);
+}
 
-async function start(camera) {
-  const ids = chosenIDs(callees, byID('call-error'), fieldOptions());
-  if (!ids) return;
-  try {
-    enter(await conclave.start(ids, { camera }), camera);
-    tellResults(call?.results, nameFor);
-    callees.clear();
-  } catch (error) {
-    setText(byID('call-error'), wordsForError(error));
+byID('availability').addEventListener('click', busy(byID('availability'), async () => {
+  const isAway = conclave.presence.own === 'unavailable';
+  await conclave.presence.set(isAway ? 'available' : 'unavailable').catch((error) => notice(wordsForError(error)));
+}));
+
+// The call
+
+const shown = new WeakSet();
+
+/** Shows the call that is talked in. */
+function showCurrent() {
+  const { call } = conclave;
+  if (!call || call.hasEnded) return;
+  if (!shown.has(call)) {
+    shown.add(call);
+    call.addEventListener('ended', ({ detail }) => left(call, detail));
+    call.addEventListener('change', setTitle);
   }
+  showCall(call, { connection: conclave, options: lobby.fieldOptions });
+  if (byID('call').hidden) show('call');
 }
 
-const startVideo = busy(byID('call-video'), () => start(true));
-byID('call-form').addEventListener('submit', (event) => {
-  event.preventDefault();
-  startVideo();
-});
-byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => start(false)));
-
-async function showRunning() {
-  const list = byID('running-list');
-  const calls = await conclave.joinable().catch(() => []);
-  const mine = (state) => state.members.find(({ user }) => user === conclave.user);
-  const open = calls.filter((state) => mine(state)?.state !== 'ringing');
-  byID('running').hidden = open.length === 0;
-  list.replaceChildren(
-    ...open.map((state) => {
-      learnNames(state.members);
-      const others = state.members.filter(({ user, state: phase }) => user !== conclave.user && phase === 'joined');
-      const who = others.length > 0 ? `Call with ${joinNames(others.map(nameOf))}` : 'Your call';
-      const button = element('button', { type: 'button', className: 'secondary', textContent: 'Join' });
-      button.setAttribute('aria-label', `Join: ${who}`);
-      button.addEventListener('click', busy(button, () => join(state, true)));
-      const since = new Date(state.startedAt).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-      const text = element('div', { className: 'row-text' });
-      text.append(element('span', { textContent: who }), element('span', { className: 'row-sub', textContent: `since ${since}` }));
-      return element('li', {}, avatar(nameOf(others[0] ?? mine(state))), text, button);
-    }),
-  );
-  return calls;
-}
-
-async function join(state, camera) {
-  try {
-    learnNames(state.members);
-    enter(await conclave.enter(state, { camera }), camera);
-  } catch (error) {
-    notice(wordsForError(error));
-    showRunning();
-  }
-}
-
-/** After a reload: back into the call that this tab was in. */
-async function comeBack() {
-  const saved = session.savedCall();
-  if (!saved || call) return;
-  const calls = await conclave.joinable().catch(() => []);
-  const state = calls.find(({ id }) => id === saved.id);
-  if (state) await join(state, saved.camera);
-  else session.forgetCall();
-}
-
-async function accept(ring, camera) {
-  try {
-    enter(await conclave.accept(ring, { camera }), camera);
-  } catch (error) {
-    notice(wordsForError(error));
-  }
-}
-
-async function decline(ring) {
-  setTitle();
-  await conclave.decline(ring).catch((error) => notice(wordsForError(error)));
-}
-
-function ringOver({ ring, reason, by }) {
-  rings.remove(ring);
-  setTitle();
-  const from = nameFor(ring.from);
-  const words = {
-    'answered-elsewhere': 'Answered on another device',
-    'declined-elsewhere': 'Declined on another device',
-    cancelled: `${by ? nameFor(by) : from} stopped ringing`,
-    missed: `Missed call from ${from}`,
-    ended: `${from}’s call is over`,
-  };
-  if (words[reason]) notice(words[reason]);
-}
-
-function enter(entered, camera) {
-  if (entered.hasEnded) return;
-  call = entered;
-  const whenLeft = (detail) => {
-    call = undefined;
-    show('lobby');
-    const words = wordsForEnd(detail, nameFor, conclave.user);
-    if (words) notice(words);
-    if (conclave.status === 'ready') showRunning();
-    if (conclave.status === 'refused') signedOut();
-  };
-  showCall(entered, { connection: conclave, camera, options: fieldOptions(), whenLeft });
-  show('call');
-  call.addEventListener('change', setTitle);
+function left(call, detail) {
+  const words = wordsForEnd(detail, nameFor, conclave.user);
+  if (words) notice(words);
+  if (conclave.call && conclave.call !== call) return; // one on hold ended
+  session.forgetCall(conclave.identity.device);
+  hideCall();
+  show('lobby');
+  if (conclave.status === 'ready') lobby.refresh();
+  if (conclave.status === 'refused') signedOut();
 }
 
 begin();

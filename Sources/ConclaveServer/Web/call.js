@@ -1,83 +1,88 @@
-// One call on this device: its state as the server tells it, what this device sends, and coming back after a loss.
+// One call on this device: joining and coming back, what the server says, what people do. Facts are in `call-state.js`, what is sent is
+// in `sending.js`; a `seat` has the keys and the path of one join.
 
-import { KeyAgreement } from './keys.js';
-import { LocalMedia } from './local.js';
-import { Media, startWorker } from './media.js';
-import { Members } from './members.js';
+import { CallRequests } from './call-requests.js';
+import { CallState } from './call-state.js';
+import { Seat } from './seat.js';
+import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
 import { tilesOf } from './tiles.js';
 
-const FAILURES_SHOWN_EVERY_MS = 10_000;
-const REJOIN_RETRY_MS = 2_000;
-const REJOINS = 4; // in a row, before the call is given up
+const REJOIN_RETRY_MS = 1_000;
+const REJOINS = 5; // refused in a row, before the call is given up; a server that is away does not count
 
-/** Codes that say that the call, or this part in it, is over. */
-const GONE = ['call.not-found', 'call.ended', 'call.not-joined'];
+const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
+const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
+const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
 
 /**
- * Events: `change`; `speaking`; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
- * `ended` with `{reason, by}`: the call is over here, whatever it is for others.
+ * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
+ * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, whatever it is
+ * for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `status`, `identity`, `directory`,
  * `connectionNumber`.
  */
-export class Call extends EventTarget {
-  state = 'joining';
-  members = new Members([]);
+export class Call extends CallRequests {
   participant = 0;
-  epoch = 0;
-  media = 'video';
-  initiator = undefined;
-  startedAt = undefined;
   hasEnded = false;
   code = '';
+  /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
+  quality;
+  /** Whether the camera is to be on, when it can be. */
+  wantsCamera = false;
+  /** On hold by this user's wish. */
+  isHeld = false;
   #connection;
-  #keys;
-  #transport;
-  #local = new LocalMedia();
+  #seat;
+  #sending;
   #wasConnected = false;
   #joinedOn = 0;
   #joining;
-  #failuresShownAt = -Infinity;
 
   constructor({ id, connection }) {
-    super();
-    this.id = id;
+    const { user, device } = connection.identity ?? {};
+    super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
+    this.#sending = new Sending({
+      tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
+      negotiate: () => this.#negotiate(),
+      changed: () => this.#changed(),
+      notice: (detail) => this.#notice(detail),
+    });
   }
 
   get user() {
     return this.#connection.identity.user;
   }
 
-  get isInitiator() {
-    return this.initiator === this.user;
+  get device() {
+    return this.#connection.identity.device;
   }
 
-  get mayInvite() {
-    return this.policy?.invite !== 'initiator' || this.isInitiator;
+  get state() {
+    return this.hasEnded ? 'ended' : this.facts.state;
   }
 
-  /** `connecting`, `connected` or `reconnecting`: the path of the media. */
+  /** `connecting`, `connected`, `reconnecting` or `held`: the path of the media. */
   get path() {
-    if (!this.#transport || this.#joining) return this.#wasConnected ? 'reconnecting' : 'connecting';
-    const { connection } = this.#transport;
-    if (connection === 'connected') return 'connected';
+    if (this.isHeld) return 'held';
+    if (this.#transport?.connection === 'connected' && !this.#joining) return 'connected';
     return this.#wasConnected ? 'reconnecting' : 'connecting';
   }
 
   /** Microphone, camera, screen: `{isOn, track}` of what this device sends. */
   local(source) {
-    return this.#local.state(source);
+    return this.#sending.state(source);
   }
 
-  /** Everybody who can decrypt, by the list of the epoch in use. */
+  /** Everybody who can decrypt, by the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
   get devices() {
-    return this.#keys?.list ?? [];
+    return this.#keys?.devices ?? [];
   }
 
   get audioTracks() {
-    return this.#transport?.audioTracks ?? [];
+    return this.isHeld ? [] : (this.#transport?.audioTracks ?? []);
   }
 
   get speaking() {
@@ -91,102 +96,64 @@ export class Call extends EventTarget {
     return tilesOf(this, (participant, n) => this.#transport?.videoOf(participant, n));
   }
 
+  get #transport() {
+    return this.#seat?.transport;
+  }
+
+  get #keys() {
+    return this.#seat?.keys;
+  }
+
   // Joining
 
-  /** Joins by `kind`: `start`, `accept`, `join` or `rejoin`. `body` goes with it. Resolves with the reply once the call is known. */
-  async join(kind, body = {}) {
-    const { identity, directory } = this.#connection;
-    const [join, worker] = await Promise.all([identity.makeJoin(), startWorker()]);
-    const path = kind === 'start' ? 'calls/start' : `calls/${this.id}/${kind}`;
-    let reply;
-    try {
-      reply = await this.#askUntilAnswered(path, { ...body, ...join.wire });
-    } catch (error) {
-      worker.terminate();
-      throw error;
-    }
+  /**
+   * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted. Resolves
+   * with the reply once the call is known.
+   */
+  async join(kind, body = {}, ring = {}) {
+    const seat = await Seat.join({ kind, id: this.id, body, connection: this.#connection });
+    const { reply } = seat;
     if (this.hasEnded) {
       // Left before the answer came.
-      worker.terminate();
+      seat.close();
       this.#connection.request(`calls/${reply.call.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
     }
-    this.id = reply.call.id;
-    this.#take(reply.call);
     this.participant = reply.participant;
     this.#joinedOn = this.#connection.connectionNumber;
-    const request = (rest, content) => this.#connection.request(`calls/${this.id}/${rest}`, content);
-    const keys = new KeyAgreement({
-      call: this.id,
-      identity,
-      directory,
-      join,
-      request,
-      post: (message) => worker.postMessage(message),
-    });
-    keys.setParticipant(this.participant);
-    keys.addEventListener('change', () => this.#keysChanged(keys));
-    keys.addEventListener('warning', ({ detail }) => this.dispatchEvent(new CustomEvent('warning', { detail })));
-    this.#keys = keys;
-    if (kind === 'start') await keys.begin();
-    this.#transport = this.#openTransport({ ice: reply.ice, worker, request: (content) => request('media', content) });
-    this.#transport.wantFor(this.members.tracksOfOthers(this.user));
+    this.facts.take(reply.call);
+    this.#seat = seat;
+    this.#listen(seat);
+    await seat.begin(this.facts, ring);
+    this.#sending.transport = seat.transport;
     this.#changed();
     return reply;
   }
 
-  /** The same join asked again does nothing twice (protocol 4, rule 14), so a lost answer is asked for again. */
-  async #askUntilAnswered(path, body) {
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        return await this.#connection.request(path, body);
-      } catch (error) {
-        if (error.code !== 'connection-lost' || attempt >= 3) throw error;
-      }
-    }
-  }
-
-  #openTransport(options) {
-    const transport = new Media(options);
-    const passOn = (name) => transport.addEventListener(name, () => this.#transport === transport && this.#changed());
-    passOn('change');
-    passOn('connection');
-    transport.addEventListener('connection', () => {
-      this.#wasConnected ||= transport.connection === 'connected';
+  #listen(seat) {
+    const on = (name, action) => seat.addEventListener(name, (event) => seat === this.#seat && !this.hasEnded && action(event.detail));
+    on('change', () => this.#changed());
+    on('connection', () => {
+      this.#wasConnected ||= seat.transport.connection === 'connected';
+      this.#changed();
     });
-    transport.addEventListener('speaking', () => this.dispatchEvent(new Event('speaking')));
-    transport.addEventListener('failures', ({ detail }) => this.#framesFailed(detail.count));
+    on('speaking', () => this.dispatchEvent(new Event('speaking')));
+    on('failures', (detail) => this.#keys?.canSend && this.dispatchEvent(new CustomEvent('failures', { detail })));
     // Without the server there is no joining: `connectionReady` sees to it.
-    transport.addEventListener('lost', () => {
-      if (this.#transport === transport && this.#connection.status === 'ready') this.rejoin();
-    });
-    return transport;
+    on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
+    on('keys', () => this.#keysChanged(seat));
+    on('warning', (detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   }
 
   /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
   async capture({ camera = true } = {}) {
-    await Promise.all([this.#open('microphone'), camera && this.#open('camera')]);
+    this.wantsCamera = camera;
+    await this.#sending.capture({ camera });
   }
 
   /** Sends what was captured, and receives. */
   async begin() {
-    if (!this.hasEnded) await this.#sendAll();
-  }
-
-  async #open(source) {
-    try {
-      await this.#local.open(source);
-    } catch (error) {
-      this.#notice({ kind: 'no-device', source, error: error.name });
-    }
-    if (this.hasEnded) this.#local.closeAll(); // while the browser asked for permission
-    this.#changed();
-  }
-
-  async #sendAll() {
-    for (const [source, { track }] of this.#local.all) await this.#transport.send(source, track ?? null);
-    await this.#negotiate();
-    for (const [source, { isOn }] of this.#local.all) if (!isOn) this.#tellMuted(source, true);
+    if (!this.hasEnded) await this.#sending.sendAll();
   }
 
   /** A failed offer is not the end of the call: it is made again when the connection is back. */
@@ -210,17 +177,19 @@ export class Call extends EventTarget {
   }
 
   async #rejoin() {
-    this.#keys?.close();
-    this.#transport?.close();
-    this.#local.closeScreen();
-    for (let attempt = 0; attempt < REJOINS && !this.hasEnded; attempt += 1) {
+    this.#seat?.close();
+    this.#sending.forgetScreen();
+    for (let refused = 0; refused < REJOINS && !this.hasEnded; ) {
       try {
         await this.join('rejoin');
-        await this.#sendAll();
-        return undefined;
+        if (this.isHeld) await this.request('hold', { held: true });
+        await this.#sending.sendAll();
+        return this.#insist();
       } catch (error) {
         if (['call.not-found', 'call.ended', 'auth.forbidden'].includes(error.code)) break;
         if (error.code === 'call.answered-elsewhere') return this.#over({ reason: 'elsewhere' });
+        if (CLOSED.includes(this.#connection.status)) break;
+        if (!AWAY.includes(error.code)) refused += 1;
         await new Promise((resolve) => setTimeout(resolve, REJOIN_RETRY_MS));
       }
     }
@@ -229,90 +198,53 @@ export class Call extends EventTarget {
 
   // What people do
 
-  async setMicrophone(isOn) {
-    const { track } = this.local('microphone');
-    if (!track) return isOn ? this.#add('microphone') : undefined;
-    this.#local.mute('microphone', !isOn);
-    this.#changed();
-    return this.#tellMuted('microphone', !isOn);
+  setMicrophone(isOn) {
+    return this.#sending.setMicrophone(isOn);
   }
 
-  /** Off means that the camera's light goes out too. */
-  async setCamera(isOn) {
-    if (isOn) return this.#add('camera');
-    this.#local.turnOff('camera');
-    this.#changed();
-    await this.#transport?.pause('camera');
-    return this.#tellMuted('camera', true);
-  }
-
-  async #add(source) {
-    await this.#open(source);
-    const { track } = this.local(source);
-    if (!track || !this.#transport) return;
-    const isNew = !this.#transport.trackID(source);
-    await this.#transport.send(source, track);
-    if (isNew) await this.#negotiate();
-    else await this.#tellMuted(source, false);
-  }
-
-  async #tellMuted(source, muted) {
-    const track = this.#transport?.trackID(source);
-    if (!track) return;
-    try {
-      await this.#connection.request(`calls/${this.id}/tracks/${track}`, { muted });
-    } catch {
-      // Told again by `connectionReady` when the connection is back.
-    }
+  setCamera(isOn) {
+    this.wantsCamera = isOn;
+    return this.#sending.setCamera(isOn);
   }
 
   /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
-  async shareScreen({ replace = false } = {}) {
-    await this.#local.openScreen(() => this.stopScreen());
-    if (this.hasEnded) {
-      this.#local.closeAll();
-      return;
-    }
-    for (const source of ['screen', 'screen-audio']) {
-      const { track } = this.local(source);
-      if (track) await this.#transport.send(source, track);
-    }
-    if (replace) this.#transport.replaceOthers('screen');
+  shareScreen(options) {
+    return this.#sending.shareScreen(options);
+  }
+
+  stopScreen() {
+    return this.#sending.stopScreen();
+  }
+
+  /** Holds the call: nothing is sent or played, and its microphone and camera are free. Or resumes it. */
+  async hold(isHeld) {
+    if (this.isHeld === isHeld || this.hasEnded) return;
+    this.isHeld = isHeld;
     this.#changed();
+    // Silence first: what the server is told may take a while.
+    if (isHeld) await this.#sending.suspend();
     try {
-      await this.#transport.negotiate();
-    } catch (error) {
-      await this.stopScreen();
-      throw error;
+      await this.request('hold', { held: isHeld });
+    } finally {
+      if (!isHeld) await this.#sending.resume();
     }
   }
 
-  async stopScreen() {
-    if (!this.local('screen').isOn) return;
-    this.#local.closeScreen();
-    this.#changed();
-    await this.#transport?.remove('screen');
-    await this.#transport?.remove('screen-audio');
-    await this.#negotiate();
-  }
-
-  /** Rings `callees`; brings what became of each. */
-  async invite(callees) {
-    const { results } = await this.#connection.request(`calls/${this.id}/invite`, { callees });
-    return results;
-  }
-
-  cancel(user) {
-    return this.#connection.request(`calls/${this.id}/cancel`, { callees: [user] });
+  /** Sends `{text}` or `{reaction}` to the others. Throws where it can't be sealed now. */
+  async send(message) {
+    const body = await this.#seat?.messages?.seal(message);
+    if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
+    await this.request('message', { body });
+    this.dispatchEvent(new CustomEvent('message', { detail: { participant: this.participant, ...message } }));
   }
 
   async leave() {
     this.#over({ reason: 'left', by: this.user });
-    if (this.id) await this.#connection.request(`calls/${this.id}/leave`).catch(() => {});
+    if (this.id) await this.request('leave').catch(() => {});
   }
 
   async endForAll() {
-    await this.#connection.request(`calls/${this.id}/end`);
+    await this.request('end');
     this.#over({ reason: 'ended-by-initiator', by: this.user });
   }
 
@@ -323,6 +255,15 @@ export class Call extends EventTarget {
 
   trust(user, device) {
     return this.#keys.trust(user, device);
+  }
+
+  /** The codes were compared: the devices in this call count as verified from now on. */
+  verify() {
+    return this.#keys.verify();
+  }
+
+  reconsiderKeys() {
+    return this.#keys?.reconsider();
   }
 
   // What the server says
@@ -350,7 +291,16 @@ export class Call extends EventTarget {
     'media.need': (body) => {
       if (this.#transport?.want(body)) this.#negotiate();
     },
+    quality: ({ level }) => {
+      this.quality = level;
+    },
+    message: ({ body }) => void this.#opened(body),
   };
+
+  async #opened(body) {
+    const message = await this.#seat?.messages?.open(body);
+    if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
+  }
 
   /** The connection to the server is back, or events were lost: asks for what may have been missed. */
   async connectionReady() {
@@ -359,22 +309,21 @@ export class Call extends EventTarget {
     if (this.hasEnded || this.#joining) return;
     await this.#keys?.resync().catch(() => {});
     this.#transport?.resume();
-    for (const [source, { isOn }] of this.#local.all) this.#tellMuted(source, !isOn);
+    this.#sending.tellAll();
   }
 
   async #refresh() {
     try {
-      this.#take(await this.#connection.request(`calls/${this.id}/state`));
+      this.#take(await this.request('state'));
     } catch (error) {
       if (GONE.includes(error.code)) this.#over({ reason: 'lost' });
     }
   }
 
   #take(state) {
-    const { id, state: phase, media, initiator, startedAt, epoch, policy, members } = state;
-    Object.assign(this, { id, state: phase, media, initiator, startedAt, epoch, policy });
-    this.members = new Members(members);
-    if (phase === 'ended') return this.#over({ reason: 'lost' });
+    this.facts.take(state);
+    if (state.state === 'ended') return this.#over({ reason: 'lost' });
+    this.#keys?.seated(this.facts.seats);
     this.#rejoinWhenGone();
     return undefined;
   }
@@ -383,52 +332,58 @@ export class Call extends EventTarget {
   #rejoinWhenGone() {
     if (!this.participant || this.#joining || this.#joinedOn === this.#connection.connectionNumber) return;
     this.#joinedOn = this.#connection.connectionNumber;
-    const own = this.members.get(this.user)?.participants.find((other) => other.participant === this.participant);
-    if (!own?.connected) this.rejoin();
+    if (this.facts.elsewhere) this.#over({ reason: 'elsewhere' });
+    else if (!this.facts.participant(this.participant)?.connected) this.rejoin();
+    else this.#insist();
   }
 
-  #memberChanged({ cause, at, call, ...member }) {
-    this.members.set(member.user, member);
-    if (member.user !== this.user) this.#notice({ kind: 'member', cause, member });
-    if (cause === 'accepted' || cause === 'joined') this.state = 'active';
+  #memberChanged(body) {
+    const news = this.facts.memberChanged(body);
+    this.#keys?.seated(this.facts.seats);
+    if (news) return this.#notice(news);
+    return this.#ownMemberChanged(body);
+  }
+
+  /** This user's other device has taken the call, or this one was removed; a loss is another matter, and means coming back. */
+  #ownMemberChanged({ cause }) {
+    if (!this.participant || this.#joining) return undefined;
+    if (this.facts.participant(this.participant)) return this.#insist();
+    if (cause === 'disconnected' || cause === 'failed') return void this.rejoin();
+    return this.#over({ reason: this.facts.elsewhere ? 'elsewhere' : 'removed' });
+  }
+
+  /** A call that comes back on hold makes the server hold the one that is talked in; the user did not ask for that. */
+  #insist() {
+    const isHeldThere = this.facts.participant(this.participant)?.held;
+    if (isHeldThere && !this.isHeld && !this.hasEnded) this.request('hold', { held: false }).catch(() => {});
   }
 
   #setTrack(track) {
-    const { member, isNew } = this.members.setTrack(track);
-    const isNews = isNew && track.source === 'screen' && track.participant !== this.participant;
-    if (isNews) this.#notice({ kind: 'screen', member });
+    const { isNew, news } = this.facts.trackSet(track);
+    if (news) this.#notice(news);
     // Not waiting for `media.need` brings a new track onto the screen a second earlier.
-    if (isNew && this.#transport?.wantFor(this.members.tracksOfOthers(this.user))) this.#negotiate();
+    if (isNew && this.#transport?.wantFor(this.facts.tracksOfOthers)) this.#negotiate();
   }
 
   #removeTrack({ track, participant, cause }) {
-    this.members.removeTrack({ track, participant });
+    this.facts.trackRemoved({ track, participant });
     if (participant !== this.participant || track !== this.#transport?.trackID('screen')) return;
     if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
     this.stopScreen();
   }
 
-  async #keysChanged(keys) {
-    const code = await keys.code();
-    if (keys !== this.#keys) return;
+  async #keysChanged(seat) {
+    const code = await seat.keys.code();
+    if (seat !== this.#seat) return;
     this.code = code;
     this.#changed();
-  }
-
-  #framesFailed(count) {
-    const now = performance.now();
-    if (now - this.#failuresShownAt < FAILURES_SHOWN_EVERY_MS || !this.#keys?.canSend) return;
-    this.#failuresShownAt = now;
-    this.dispatchEvent(new CustomEvent('failures', { detail: { count } }));
   }
 
   #over(detail) {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    this.state = 'ended';
-    this.#keys?.close();
-    this.#transport?.close();
-    this.#local.closeAll();
+    this.#seat?.close();
+    this.#sending.close();
     this.dispatchEvent(new CustomEvent('ended', { detail }));
   }
 

@@ -5,56 +5,63 @@
 //   conclave.connect();
 //   const call = await conclave.start(['bob', 'carol'], { camera: true });
 
-import { Call } from './call.js';
-import { Directory, Identity } from './identity.js';
+import { Calls } from './calls.js';
+import { Directory } from './directory.js';
+import { Identity, sameDevice } from './identity.js';
+import { Inbox } from './inbox.js';
+import { Presence } from './presence.js';
+import { Rings } from './rings.js';
 import { openStore } from './store.js';
-import { RequestError, StompConnection } from './stomp.js';
+import { StompConnection } from './stomp.js';
 
 export { isSupported } from './media.js';
 export { readable } from './identity.js';
 export { RequestError } from './stomp.js';
 
-const HANDLED_KEPT = 2_000; // more events than the server keeps for a device that is away
-
-const ringOver = {
-  'call.answered-elsewhere': 'answered-elsewhere',
-  'call.declined-elsewhere': 'declined-elsewhere',
-  'call.cancelled': 'cancelled',
-  'call.missed': 'missed',
-  'call.ended': 'ended',
-};
+const LAST_CALLS = 5; // how far back a call is looked for that runs on another device
 
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`;
- * `ready`, after each connect. A call's own events are on the call.
+ * `ready`, after each connect; `calls` when one comes, goes or is held; `presence`; `warning` about a device that is not in a call here,
+ * with `{problem, user, device}`. A call's own events are on the call.
  */
 export class Conclave extends EventTarget {
-  /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` or `closed`. */
+  /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
   status = 'closed';
   reason = '';
   identity;
   directory;
   connectionNumber = 0;
-  rings = new Map();
-  call;
+  presence;
+  #calls;
+  #rings;
   #stomp;
   #device;
   #name;
-  #events = Promise.resolve();
-  #starting = Promise.resolve();
-  #lastSeq = 0;
-  #handled = new Set();
+  #inbox;
   #store;
+  #opening;
+  #verifiedOnly = false;
 
   /** `credentials(wasRefused)` resolves with `{token}`; an error with `isFinal` ends the connecting. */
   constructor({ url, device, name, credentials }) {
     super();
     this.#device = device;
     this.#name = name;
+    this.presence = new Presence((path, body) => this.request(path, body));
+    this.presence.addEventListener('change', () => this.#tell('presence'));
+    this.#calls = new Calls(this);
+    this.#calls.addEventListener('change', () => this.#tell('calls'));
+    this.#rings = new Rings({ rang: (ring) => this.#tell('ring', ring), ended: (end) => this.#tell('ring-over', end) });
+    this.#inbox = new Inbox({
+      handle: (event) => this.#handle(event),
+      missed: async () => this.status === 'ready' && (await this.#calls.connectionReady()),
+    });
     this.#stomp = new StompConnection({
       url,
-      credentials: async (wasRefused) => ({ ...(await credentials(wasRefused)), device }),
-      onEvent: (event) => this.#enqueue(event),
+      credentials: async (wasRefused) => ({ ...(await credentials(wasRefused)), device: this.#device }),
+      onEvent: (event) => this.#inbox.take(event),
+      isUrgent: () => Boolean(this.call) || this.held.length > 0,
     });
     this.#stomp.prepare = () => this.#prepare();
     this.#stomp.addEventListener('open', ({ detail }) => this.#opened(detail));
@@ -85,63 +92,112 @@ export class Conclave extends EventTarget {
 
   // Calls
 
-  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. */
-  async start(callees, { camera = true } = {}) {
-    const call = this.#newCall('');
-    const joined = call.join('start', { callees, media: camera ? 'video' : 'audio' });
-    // Events of the call may come before its id is known here: they wait.
-    this.#starting = joined.catch(() => {});
-    return this.#adopt(call, joined, { camera });
+  /** The call that is talked in, if any. */
+  get call() {
+    return this.#calls.current;
   }
 
-  /** Answers a ring. A call that runs here is left first. */
-  async accept(ring, { camera = true } = {}) {
-    this.#endRing(ring.call);
-    if (this.call) await this.call.leave();
-    const call = this.#newCall(ring.call);
-    return this.#adopt(call, call.join('accept'), { camera });
+  /** Calls of this device that are on hold. */
+  get held() {
+    return this.#calls.held;
+  }
+
+  /** Calls that run on another device of this user: their facts. */
+  get elsewhere() {
+    return [...this.#calls.elsewhere.values()];
+  }
+
+  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. */
+  start(callees, { camera = true } = {}) {
+    return this.#calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
+  }
+
+  /** Answers a ring. A call that runs here is held. */
+  accept(ring, { camera = true } = {}) {
+    this.#rings.end(ring.call);
+    return this.#calls.join('accept', { id: ring.call, ring, camera });
   }
 
   async decline(ring) {
-    this.#endRing(ring.call);
+    this.#rings.end(ring.call);
     await this.request(`calls/${ring.call}/decline`);
   }
 
-  /** The calls that can be joined or rejoined now. */
+  /** The calls that can be joined or rejoined now: their facts. Those on another device are in `elsewhere` then. */
   async joinable() {
-    const { calls } = await this.request('calls/list');
-    return calls;
+    const [{ calls }, answered] = await Promise.all([this.request('calls/list'), this.#lastAnswered()]);
+    return this.#calls.sort(calls, answered);
+  }
+
+  /** The server's list has no calls that are joined on another device; the history has them, running or over. */
+  async #lastAnswered() {
+    const calls = await this.history({ limit: LAST_CALLS }).catch(() => []);
+    return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
   }
 
   /** Comes into a running call: `rejoin` for who was in it, else `join`. */
-  async enter(state, { camera = true } = {}) {
-    const own = state.members.find(({ user }) => user === this.user);
-    const wasIn = ['joined', 'left', 'disconnected'].includes(own?.state);
-    const call = this.#newCall(state.id);
-    return this.#adopt(call, call.join(wasIn ? 'rejoin' : 'join'), { camera });
+  enter(facts, { camera = true } = {}) {
+    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera });
   }
 
-  #newCall(id) {
-    if (this.call) throw new RequestError({ code: 'call.busy', message: 'There is a call already.' });
-    const call = new Call({ id, connection: this });
-    this.call = call;
-    call.addEventListener('ended', () => {
-      if (this.call === call) this.call = undefined;
-    });
-    return call;
+  /** The call moves here from the user's other device. */
+  transfer(facts, { camera = true } = {}) {
+    return this.#calls.join('transfer', { id: facts.id, camera });
   }
 
-  async #adopt(call, joined, { camera }) {
-    const captured = call.capture({ camera });
-    try {
-      const reply = await joined;
-      call.results = reply.results ?? {};
-      captured.then(() => call.begin());
-      return call;
-    } catch (error) {
-      call.giveUp();
-      throw error;
-    }
+  /** Joins with a link that `call.makeLink` made. */
+  joinByLink(id, link, { camera = true } = {}) {
+    return this.#calls.join('join', { id, body: { link }, camera });
+  }
+
+  /** Talks in a held call again; the one before is held. */
+  resume(call) {
+    return this.#calls.resume(call);
+  }
+
+  // Devices, keys, history
+
+  /** With it, devices that this user has not verified get no keys, and nothing is sent while one of them is in the call. */
+  get verifiedOnly() {
+    return this.#verifiedOnly;
+  }
+
+  set verifiedOnly(isOn) {
+    this.#verifiedOnly = isOn;
+    if (this.directory) this.directory.verifiedOnly = isOn;
+    this.#calls.reconsiderKeys();
+  }
+
+  /** The user takes a device's changed key, in all calls. */
+  async trust(user, device) {
+    await this.directory.trust(user, device);
+    this.#calls.reconsiderKeys();
+  }
+
+  /** This user's devices, as the server lists them: `{device, name, fingerprint, registeredAt}`. */
+  async devices() {
+    const { devices } = await this.request('devices/list', { users: [this.user] });
+    return devices.filter(({ user }) => user === this.user);
+  }
+
+  async removeDevice(device) {
+    await this.request('devices/remove', { device });
+  }
+
+  /** Newest first: `{id, direction, outcome, media, members, startedAt, seconds, rejoinable}`. */
+  async history({ before, limit = 50 } = {}) {
+    const { calls } = await this.request('history/list', { before, limit });
+    return calls;
+  }
+
+  /** Deletes calls, or all, from this user's own history. */
+  async deleteHistory(calls) {
+    await this.request('history/delete', calls ? { calls } : { all: true });
+  }
+
+  /** `{calls, seconds}` spent with somebody. */
+  totals(user) {
+    return this.request('history/totals', { with: user });
   }
 
   // The connection
@@ -150,8 +206,6 @@ export class Conclave extends EventTarget {
     this.connectionNumber += 1;
     this.#opening = this.#openIdentity(headers['user-name'], headers.device ?? this.#device);
   }
-
-  #opening;
 
   async #openIdentity(user, device) {
     if (this.identity?.user === user && this.identity.device === device) return;
@@ -162,6 +216,7 @@ export class Conclave extends EventTarget {
       owner: user,
       fetchDevices: (users) => this.request('devices/list', { users }),
     });
+    this.directory.verifiedOnly = this.#verifiedOnly;
   }
 
   /** The device's keys are known to the server before anything else is asked of it. */
@@ -173,8 +228,9 @@ export class Conclave extends EventTarget {
 
   #ready() {
     this.#setStatus('ready');
-    this.dispatchEvent(new Event('ready'));
-    this.call?.connectionReady();
+    this.#tell('ready');
+    this.#calls.connectionReady();
+    this.presence.connectionReady(this.user);
   }
 
   #closed({ reason, message }) {
@@ -185,56 +241,32 @@ export class Conclave extends EventTarget {
   #setStatus(status, reason = '') {
     this.status = status;
     this.reason = reason;
-    this.dispatchEvent(new Event('connection'));
+    this.#tell('connection');
+  }
+
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
   // Events, one after the other
 
-  #enqueue(event) {
-    const turn = this.#events.then(() => this.#handle(event)).catch((error) => {
-      console.warn(`Conclave: ${event.name} failed: ${error.code ?? error.name}`);
-      return event.name !== 'keys.envelope';
-    }).then((isTaken) => {
-      if (isTaken) this.#remember(event.seq);
-      return isTaken;
-    });
-    this.#events = turn;
-    return turn;
-  }
-
-  async #handle({ name, seq, redelivered, body }) {
+  async #handle({ name, body }) {
     await this.#opening;
-    if (redelivered && this.#handled.has(seq)) return true; // its acknowledgement was lost
-    if (!redelivered && seq <= this.#lastSeq) this.#handled.clear(); // the server began anew and counts from 1
-    const isJump = this.#lastSeq > 0 && seq > this.#lastSeq + 1;
-    // `call.state`, first on a connection, has a higher number than what is redelivered behind it.
-    this.#lastSeq = redelivered ? Math.max(this.#lastSeq, seq) : seq;
-    if (isJump && this.status === 'ready') await this.call?.connectionReady();
-    if (name === 'call.ring') this.#rang(body);
-    else if (name in ringOver && this.rings.has(body.call)) this.#endRing(body.call, ringOver[name], body);
+    this.#rings.handle(name, body);
+    if (name === 'presence') this.presence.take(body);
+    if (name === 'keys.devices-changed') await this.#devicesChanged(body);
     if (!body.call || name === 'call.ring') return true;
-    if (this.call && !this.call.id) await this.#starting;
-    if (this.call?.id === body.call) return this.call.handle(name, body);
-    return name !== 'keys.envelope';
+    return this.#calls.handle(name, body);
   }
 
-  #remember(seq) {
-    this.#handled.add(seq);
-    if (this.#handled.size > HANDLED_KEPT) this.#handled.delete(this.#handled.values().next().value);
-  }
-
-  #rang(body) {
-    const ring = { ...body };
-    const timer = setTimeout(() => this.#endRing(ring.call, 'missed', ring), Math.max(0, body.expiresAt - body.at) + 2_000);
-    this.rings.set(ring.call, { ring, timer });
-    this.dispatchEvent(new CustomEvent('ring', { detail: ring }));
-  }
-
-  #endRing(call, reason = 'answered', { by } = {}) {
-    const entry = this.rings.get(call);
-    if (!entry) return;
-    clearTimeout(entry.timer);
-    this.rings.delete(call);
-    this.dispatchEvent(new CustomEvent('ring-over', { detail: { ring: entry.ring, reason, by } }));
+  /** Somebody's devices or keys changed: people are warned at once, not when the device joins. */
+  async #devicesChanged({ user }) {
+    for (const { entry, problem, isNew } of await this.directory.devicesOf([user])) {
+      if (sameDevice(entry, this.identity)) continue;
+      const { device, fingerprint } = entry;
+      if (isNew) this.#tell('warning', { problem: 'new-device', user, device, fingerprint });
+      if (problem === 'changed-key') this.#tell('warning', { problem, user, device, fingerprint });
+    }
+    this.#calls.reconsiderKeys();
   }
 }

@@ -3,6 +3,8 @@
 import { concat, u32, utf8 } from './bytes.js';
 import { ReplayWindow, SFrameError, TAG_BYTES, deriveKey, open, parseHeader, seal } from './sframe.js';
 
+const MESSAGE = utf8('message'); // the metadata of a message (protocol section 6)
+
 /** KID = participant × 65536 + n × 256 + epoch mod 256 (protocol section 5, "Sender keys"). */
 export const kidOf = (participant, n, epoch) => participant * 65536 + n * 256 + (epoch % 256);
 
@@ -57,6 +59,8 @@ class Epoch {
 export class FrameKeys {
   participant = 0;
   #epochs = new Map();
+  /** Nothing is sealed, whatever keys there are. */
+  isSilent = false;
   #sending = 0;
   #counters = new Map();
   #windows = new Map();
@@ -97,8 +101,20 @@ export class FrameKeys {
 
   /** clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. */
   async seal(n, data, clear) {
+    if (!n || data.length < clear) return undefined;
+    const metadata = data.subarray(0, clear);
+    const sframe = await this.#seal(n, metadata, data.subarray(clear));
+    return sframe && concat(metadata, sframe);
+  }
+
+  /** The SFrame of a message; undefined when there is no key yet. */
+  sealMessage(data) {
+    return this.#seal(0, MESSAGE, data);
+  }
+
+  async #seal(n, metadata, plaintext) {
     const epoch = this.#epochs.get(this.#sending);
-    if (!epoch || !n || data.length < clear) return undefined;
+    if (!epoch || this.isSilent) return undefined;
     const kid = kidOf(this.participant, n, epoch.number);
     const pending = epoch.key(kid);
     if (!pending) return undefined;
@@ -106,9 +122,7 @@ export class FrameKeys {
     const name = `${n}/${epoch.number}`;
     const counter = this.#counters.get(name) ?? 0;
     this.#counters.set(name, counter + 1);
-    const metadata = data.subarray(0, clear);
-    const sframe = await seal(await pending, BigInt(counter), metadata, data.subarray(clear));
-    return concat(metadata, sframe);
+    return seal(await pending, BigInt(counter), metadata, plaintext);
   }
 
   /** The KID of a sealed frame, and whether a key for it is here. Throws SFrameError for what is no SFrame. */
@@ -121,18 +135,30 @@ export class FrameKeys {
   }
 
   /** clear bytes ‖ plaintext of a frame that `inspect` knew. Throws SFrameError. */
-  async open(data, clear, { kid, header }) {
+  async open(data, clear, found) {
+    const metadata = data.subarray(0, clear);
+    return concat(metadata, await this.#open(found, metadata, data.subarray(clear)));
+  }
+
+  /** `{participant, data}` of a sealed message. Throws SFrameError. */
+  async openMessage(sframe) {
+    const found = this.inspect(sframe, 0);
+    const { participant, n } = partsOf(found.kid);
+    if (n !== 0) throw new SFrameError('header');
+    return { participant, data: await this.#open(found, MESSAGE, sframe) };
+  }
+
+  async #open({ kid, header }, metadata, sframe) {
     const pending = this.#epochFor(kid)?.key(kid);
     if (!pending) throw new SFrameError('unknown-key');
     if (!this.#windows.has(kid)) this.#windows.set(kid, new ReplayWindow());
     const seen = this.#windows.get(kid);
     const counter = Number(header.counter);
     if (!seen.accepts(counter)) throw new SFrameError('replay');
-    const metadata = data.subarray(0, clear);
-    const plaintext = await open(await pending, header, metadata, data.subarray(clear));
+    const plaintext = await open(await pending, header, metadata, sframe);
     // Twice the same frame in two slots at once: the second finds the first one's mark here.
     if (!seen.accepts(counter)) throw new SFrameError('replay');
     seen.mark(counter);
-    return concat(metadata, plaintext);
+    return plaintext;
   }
 }

@@ -1,4 +1,4 @@
-// This device's keys, the keys of other devices, and what is pinned: who is who (protocol section 5, "Device" and "Join").
+// This device's keys, and what signatures and fingerprints of any device are (protocol section 5, "Device" and "Join").
 
 import { concat, equal, fromBase64, lp, random, sha256, toBase64, toHex, utf8 } from './bytes.js';
 import { HPKE } from './wrap.js';
@@ -17,7 +17,8 @@ export function fingerprintOf(user, device, keys) {
   return sha256(concat(utf8('conclave-device-v1'), ...fields.map(lp)));
 }
 
-const joinBytes = (fingerprint, joinId, alg, spki) =>
+/** What the signature of a join key covers. */
+export const joinBytes = (fingerprint, joinId, alg, spki) =>
   concat(utf8('conclave-join-v1'), fingerprint, joinId, lp(alg), lp(spki));
 
 const spkiOf = async (pair) => new Uint8Array(await crypto.subtle.exportKey('spki', pair.publicKey));
@@ -84,88 +85,6 @@ export class Identity {
     const joinKey = { alg: HPKE, publicKey: toBase64(spki), signature: toBase64(signature) };
     return { joinId, pair, wire: { joinId: toBase64(joinId), joinKey } };
   }
-}
-
-/**
- * The keys of other devices, pinned on first use. `fetchDevices(users)` asks the server; what it says counts only
- * where it hashes to the fingerprint that is looked for.
- */
-export class Directory {
-  #store;
-  #owner;
-  #fetchDevices;
-  #offered = new Map();
-
-  constructor({ store, owner, fetchDevices }) {
-    this.#store = store;
-    this.#owner = owner;
-    this.#fetchDevices = fetchDevices;
-  }
-
-  /** The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`. */
-  async examine(entries) {
-    const found = await Promise.all(entries.map((entry) => this.#pinnedKeys(entry)));
-    const unknown = entries.filter((entry, index) => !found[index].keys && !entry.keys);
-    const fetched = unknown.length > 0 ? await this.#fetch(unknown) : [];
-    return Promise.all(
-      entries.map(async (entry, index) => {
-        const keys = found[index].keys ?? (await this.#matching(entry, fetched));
-        if (!keys) return { entry, problem: 'unknown-keys' };
-        if (!(await hasValidJoinKey(entry, keys))) return { entry, problem: 'bad-join-key' };
-        return this.#pin(entry, keys, found[index].pin);
-      }),
-    );
-  }
-
-  /** The user has looked at a changed key and takes it. */
-  async trust(user, device) {
-    const offered = this.#offered.get(`${user}/${device}`);
-    if (offered) await this.#store.put('pins', this.#name({ user, device }), offered);
-  }
-
-  #name({ user, device }) {
-    return `${this.#owner}>${user}/${device}`;
-  }
-
-  async #pinnedKeys(entry) {
-    const pin = await this.#store.get('pins', this.#name(entry));
-    return { pin, keys: pin?.fingerprint === entry.fingerprint ? pin.keys : undefined };
-  }
-
-  async #fetch(entries) {
-    const { devices } = await this.#fetchDevices([...new Set(entries.map(({ user }) => user))]);
-    return devices;
-  }
-
-  async #matching(entry, fetched) {
-    const candidates = [entry, ...fetched].filter(
-      ({ user, device, keys }) => keys && user === entry.user && device === entry.device,
-    );
-    for (const { keys } of candidates) {
-      const fingerprint = await fingerprintOf(entry.user, entry.device, keys).catch(() => undefined);
-      if (fingerprint && toBase64(fingerprint) === entry.fingerprint) return keys;
-    }
-    return undefined;
-  }
-
-  async #pin(entry, keys, pin) {
-    const offered = { fingerprint: entry.fingerprint, keys, since: Date.now() };
-    if (!pin) await this.#store.put('pins', this.#name(entry), offered);
-    else if (pin.fingerprint !== entry.fingerprint) {
-      this.#offered.set(`${entry.user}/${entry.device}`, offered);
-      return { entry, problem: 'changed-key' };
-    }
-    return { entry, keys };
-  }
-}
-
-async function hasValidJoinKey(entry, keys) {
-  if (!entry.joinKey) return true;
-  const { alg, publicKey, signature } = entry.joinKey;
-  const sign = keys.find((key) => key.use === 'sign');
-  const joinId = entry.joinId ? fromBase64(entry.joinId) : new Uint8Array(16);
-  const data = joinBytes(fromBase64(entry.fingerprint), joinId, alg, fromBase64(publicKey));
-  return isSignedBy(keys, sign.alg, fromBase64(signature), data);
 }
 
 /** A fingerprint for people: 8 groups of 8 hexadecimal digits. */

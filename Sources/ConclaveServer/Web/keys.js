@@ -1,55 +1,15 @@
-// The keys of one call: lists, epochs, envelopes, the leader's duties and the call code (protocol section 5).
+// The keys of one call: lists, epochs, the leader's duties (protocol section 5).
 
-import { concat, equal, fromBase64, lp, random, sha256, toBase64, u32, utf8 } from './bytes.js';
-import { isOwn, isSignedBy, sameDevice } from './identity.js';
-import { canWrap, hpkeOpen, wrap } from './wrap.js';
+import { equal, fromBase64, random } from './bytes.js';
+import { Refusal, ownEntry } from './envelopes.js';
+import { Epoch } from './epoch.js';
+import { isOwn, sameDevice } from './identity.js';
+import { SECRET_BYTES, callCodeOf, listHashOf, ratchet } from './transcript.js';
 
-const SECRET_BYTES = 32;
 const ANSWERS_PER_DEVICE = 3; // epoch rule 6
 
-const byUserThenDevice = (a, b) =>
-  a.user < b.user ? -1 : a.user > b.user ? 1 : a.device < b.device ? -1 : a.device > b.device ? 1 : 0;
-
-/** The list as bytes: fingerprint ‖ joinId ‖ SHA-256(join key SPKI) of each device, sorted by user, then device. */
-export async function listBytes(list) {
-  const rows = [...list].sort(byUserThenDevice).map(async ({ fingerprint, joinId, joinKey }) =>
-    concat(
-      fromBase64(fingerprint),
-      joinId ? fromBase64(joinId) : new Uint8Array(16),
-      joinKey ? await sha256(fromBase64(joinKey.publicKey)) : new Uint8Array(32),
-    ),
-  );
-  return concat(...(await Promise.all(rows)));
-}
-
-export const listHashOf = async (list) => sha256(await listBytes(list));
-
-/** The 40 digits that are the same on all honest screens. */
-export async function callCodeOf(call, list) {
-  const digest = await sha256(concat(utf8('conclave-code-v1'), lp(call), await listBytes(list)));
-  const number = digest.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
-  return (number % 10n ** 40n).toString().padStart(40, '0');
-}
-
-/** The secret of the next epoch, for everybody who has this one's. */
-export async function ratchet(secret) {
-  const source = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
-  const parameters = { name: 'HKDF', hash: 'SHA-512', salt: new Uint8Array(0), info: utf8('SFrame 1.0 Ratchet') };
-  return new Uint8Array(await crypto.subtle.deriveBits(parameters, source, SECRET_BYTES * 8));
-}
-
-/** What an envelope's signature covers. */
-export async function envelopeBytes({ call, epoch, from, to, alg, ciphertext, listHash }) {
-  const names = [from.user, from.device, to.user, to.device, alg].map(lp);
-  return concat(utf8('conclave-envelope-v1'), lp(call), u32(epoch), ...names, await sha256(ciphertext), listHash);
-}
-
-/** Why something the server sent is not taken; a reason in words for the console. */
-class Refusal extends Error {}
-
 /**
- * The key agreement of one join of one call. `request(path, body)` sends to `/app/calls/{id}/…`; `post(message)` goes to the
- * worker. What is asked of it is done one after the other.
+ * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. All is done in turn.
  * Events: `change` (the list in use), `warning` with `{problem, user, device, fingerprint}`.
  */
 export class KeyAgreement extends EventTarget {
@@ -63,7 +23,10 @@ export class KeyAgreement extends EventTarget {
   #current = 0;
   #sending = 0;
   #answers = new Map();
+  #unanswered = new Map();
   #warned = new Set();
+  #seats = new Map();
+  #isSilent = false;
   #turn = Promise.resolve();
 
   constructor({ call, identity, directory, join, request, post }) {
@@ -86,7 +49,12 @@ export class KeyAgreement extends EventTarget {
   }
 
   get canSend() {
-    return this.#sending > 0 && this.#sending === this.#current;
+    return this.#sending > 0 && this.#sending === this.#current && !this.#isSilent;
+  }
+
+  /** Each device of the list in use: `{user, device, fingerprint, problem?, isVerified}`. */
+  get devices() {
+    return this.#epochs.get(this.#current)?.devices ?? [];
   }
 
   code() {
@@ -98,13 +66,45 @@ export class KeyAgreement extends EventTarget {
     this.#post({ type: 'self', participant });
   }
 
-  /** Who starts a call makes epoch 1, and is alone on its list. */
-  async begin() {
-    const { user, device, fingerprint } = this.#identity;
-    const entry = { user, device, participant: this.participant, fingerprint: toBase64(fingerprint), ...this.#join.wire };
-    const record = await this.#admit({ epoch: 1, mode: 'fresh', list: [entry], listHash: await listHashOf([entry]) });
-    await this.#setSecret(record, random(SECRET_BYTES));
-    await this.#switchTo(1);
+  /** Who starts a call makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
+  begin(ring) {
+    return this.#inTurn(async () => {
+      const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
+      const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list) });
+      await this.#setSecret(record, ring?.secret ?? random(SECRET_BYTES));
+      await this.#switchTo(1);
+    });
+  }
+
+  /** Who accepts a ring that brought a list and an envelope has epoch 1 at once. What is wrong with them is no harm: epoch 2 comes. */
+  beginRung(ring) {
+    return this.#inTurn(() => this.#beginRung(ring));
+  }
+
+  async #beginRung({ from, list, envelope }) {
+    if (!list || !envelope || this.#newest > 0) return;
+    try {
+      // The caller is the one that has joined; a callee on the list has no key to hand out.
+      const joined = list.filter(({ joinId }) => joinId);
+      const isCallers = joined.length === 1 && joined[0].user === from && sameDevice(joined[0], envelope.from);
+      if (envelope.epoch !== 1 || !isCallers) throw new Refusal('a ring envelope that is not the caller’s, or not of epoch 1');
+      const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list), isRing: true });
+      // `start` did not know the call's id: its fresh joinId, which is on the list, binds the envelope to this call.
+      await this.#setSecret(record, await record.open(envelope, { call: '', pair: this.#identity.wrap }));
+      await this.#switchTo(1);
+    } catch (error) {
+      this.#epochs.delete(1);
+      this.#newest = 0;
+      this.#refuse(error);
+    }
+  }
+
+  /** Who has joined as which participant and with which joinId: `seats` maps `user/device` to it. */
+  seated(seats) {
+    this.#seats = seats;
+    const record = this.#epochs.get(this.#current);
+    if (!record?.secret || record.list.every(({ participant }) => participant > 0)) return undefined;
+    return this.#inTurn(() => this.#install(record));
   }
 
   /** `keys.rotate`. */
@@ -134,12 +134,30 @@ export class KeyAgreement extends EventTarget {
 
   /** The user takes a device's changed key. */
   trust(user, device) {
-    return this.#inTurn(() => this.#trust(user, device));
+    this.#warned.delete(`${user}/${device}/changed-key`);
+    return this.#inTurn(async () => {
+      await this.#directory.trust(user, device);
+      await this.#reconsider();
+    });
+  }
+
+  /** The user has compared the call code with everybody: their devices are verified. */
+  verify() {
+    return this.#inTurn(async () => {
+      const entries = this.list.filter((entry) => !sameDevice(entry, this.#identity));
+      await this.#directory.verify(entries);
+      await this.#reconsider();
+    });
+  }
+
+  /** The directory judges otherwise now: `verifiedOnly` was switched, or a device's keys changed. */
+  reconsider() {
+    return this.#inTurn(() => this.#reconsider());
   }
 
   /** The call is over, or joined anew: nothing of it stays in the page. */
   close() {
-    for (const record of this.#epochs.values()) record.secret?.fill(0);
+    for (const record of this.#epochs.values()) record.forget();
     this.#epochs.clear();
   }
 
@@ -166,7 +184,9 @@ export class KeyAgreement extends EventTarget {
       if (!this.#epochs.has(event.epoch)) await this.#resync();
       const record = this.#epochs.get(event.epoch);
       if (!record) throw new Refusal('an envelope of an epoch without a list');
-      if (!record.secret) await this.#setSecret(record, await this.#open(record, event));
+      if (!record.secret) {
+        await this.#setSecret(record, await record.open(event, { call: this.call, pair: this.#join.pair }));
+      }
       return true;
     } catch (error) {
       this.#refuse(error);
@@ -181,6 +201,7 @@ export class KeyAgreement extends EventTarget {
     if (!record) return;
     this.#current = epoch;
     this.#forgetBefore(epoch);
+    this.#setSilence();
     if (record.secret) this.#send(epoch);
     else await this.#request('keys/request', { epoch });
     this.dispatchEvent(new Event('change'));
@@ -194,8 +215,10 @@ export class KeyAgreement extends EventTarget {
     if (answers >= ANSWERS_PER_DEVICE) return;
     this.#answers.set(name, answers + 1);
     try {
-      const envelopes = await this.#envelopes(record, record.secret, [to]);
-      if (envelopes.length > 0) await this.#request('keys', { epoch, envelopes });
+      const envelopes = await record.envelopes(this.call, record.secret, [to]);
+      // Who is not trusted yet asks once: the user may come to trust it.
+      if (envelopes.length === 0) this.#unanswered.set(name, { epoch, to });
+      else await this.#request('keys', { epoch, envelopes });
     } catch (error) {
       this.#refuse(error);
     }
@@ -203,7 +226,7 @@ export class KeyAgreement extends EventTarget {
 
   async #resync() {
     const newest = await this.#request('keys/list', {});
-    if (newest.epoch < this.#newest) return;
+    if (!newest.list || newest.epoch < this.#newest) return;
     const record = this.#epochs.get(newest.epoch) ?? (await this.#announce(newest));
     if (!record) return;
     const before = this.#epochs.get(newest.epoch - 1);
@@ -213,14 +236,16 @@ export class KeyAgreement extends EventTarget {
     if (!record.secret) await this.#request('keys/request', { epoch: newest.epoch });
   }
 
-  async #trust(user, device) {
-    await this.#directory.trust(user, device);
-    this.#warned.delete(`${user}/${device}`);
+  async #reconsider() {
+    for (const record of this.#epochs.values()) await this.#examine(record);
     const record = this.#epochs.get(this.#newest);
     if (!record) return;
-    await this.#examine(record);
     if (record.secret) await this.#install(record);
     else await this.#request('keys/request', { epoch: record.epoch });
+    const unanswered = [...this.#unanswered.values()];
+    this.#unanswered.clear();
+    for (const event of unanswered) await this.#requested(event);
+    this.#setSilence();
     this.dispatchEvent(new Event('change'));
   }
 
@@ -232,7 +257,12 @@ export class KeyAgreement extends EventTarget {
         return this.#epochs.get(event.epoch);
       }
       const listHash = await listHashOf(list);
-      if (!equal(listHash, fromBase64(event.listHash))) throw new Refusal('a list that is not what its hash says');
+      if (!equal(listHash, fromBase64(event.listHash))) {
+        if (event.list) throw new Refusal('a list that is not what its hash says');
+        // The changes do not fit the list before, as when the server dropped ring envelopes: the whole list does.
+        await this.#resync();
+        return this.#epochs.get(event.epoch);
+      }
       const before = this.#epochs.get(event.epoch - 1);
       if (event.mode === 'ratchet' && before && !before.list.every((old) => holds(list, old))) {
         throw new Refusal('a ratchet for a list that somebody is no longer on');
@@ -252,30 +282,34 @@ export class KeyAgreement extends EventTarget {
     return [...before.list.filter((entry) => !gone.some((other) => sameDevice(other, entry))), ...added];
   }
 
-  async #admit(record) {
+  async #admit(description) {
+    const record = new Epoch({ ...description, identity: this.#identity });
     const own = record.list.find((entry) => sameDevice(entry, this.#identity));
-    if (!own || !isOwn(own, this.#identity) || own.joinId !== this.#join.wire.joinId) {
-      throw new Refusal('a list that this join is not on');
-    }
+    const isThisJoin = record.isRing ? !own?.joinKey : own?.joinId === this.#join.wire.joinId;
+    if (!own || !isOwn(own, this.#identity) || !isThisJoin) throw new Refusal('a list that this join is not on');
     await this.#examine(record);
     this.#epochs.set(record.epoch, record);
     this.#newest = Math.max(this.#newest, record.epoch);
     return record;
   }
 
-  /** Finds each entry's keys; `record.keys` maps `user/device` to them for those that are to be trusted. */
+  /** Each problem is told once, a new device whenever it is one. */
   async #examine(record) {
-    const others = record.list.filter((entry) => !sameDevice(entry, this.#identity));
-    record.keys = new Map();
-    for (const { entry, keys, problem } of await this.#directory.examine(others)) {
-      const name = `${entry.user}/${entry.device}`;
-      if (keys) record.keys.set(name, keys);
-      else if (!this.#warned.has(name)) {
-        this.#warned.add(name);
-        const { user, device, fingerprint } = entry;
-        this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
-      }
+    for (const { entry, problem } of await record.examine(this.#directory)) {
+      const { user, device, fingerprint } = entry;
+      const name = `${user}/${device}/${problem}`;
+      if (this.#warned.has(name)) continue;
+      this.#warned.add(name);
+      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
     }
+  }
+
+  /** With `verifiedOnly` nothing is sent while somebody is on the list who is not verified: another may give them the key. */
+  #setSilence() {
+    const isSilent = this.#directory.verifiedOnly && Boolean(this.#epochs.get(this.#current)?.hasProblem);
+    if (isSilent === this.#isSilent) return;
+    this.#isSilent = isSilent;
+    this.#post({ type: 'silence', isSilent });
   }
 
   async #setSecret(record, secret) {
@@ -286,14 +320,9 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** The worker gets a key that only derives, and the senders whose keys are trusted. */
-  async #install({ epoch, listHash, secret, list, keys }) {
-    const senders = list
-      .filter((entry) => sameDevice(entry, this.#identity) || keys.has(`${entry.user}/${entry.device}`))
-      .map(({ participant, fingerprint, joinId }) => ({
-        participant,
-        fingerprint: fromBase64(fingerprint),
-        joinId: joinId ? fromBase64(joinId) : new Uint8Array(16),
-      }));
+  async #install(record) {
+    const { epoch, listHash, secret } = record;
+    const senders = record.senders({ participant: this.participant, joinId: this.#join.wire.joinId }, this.#seats);
     const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
     this.#post({ type: 'epoch', epoch, call: this.call, listHash, secret: key, senders });
   }
@@ -307,7 +336,7 @@ export class KeyAgreement extends EventTarget {
   #forgetBefore(epoch) {
     for (const [number, record] of this.#epochs) {
       if (number >= epoch) continue;
-      record.secret?.fill(0);
+      record.forget();
       this.#epochs.delete(number);
     }
   }
@@ -317,46 +346,12 @@ export class KeyAgreement extends EventTarget {
       const { epoch, mode } = record;
       if (!record.secret && mode === 'ratchet') return void (await this.#request('keys/request', { epoch }));
       const secret = record.secret ?? random(SECRET_BYTES);
-      const envelopes = await this.#envelopes(record, secret, deliver);
+      const envelopes = await record.envelopes(this.call, secret, deliver);
       await this.#request('keys', { epoch, envelopes });
       if (!record.secret) await this.#setSecret(record, secret);
     } catch (error) {
       this.#refuse(error);
     }
-  }
-
-  /** Envelopes for the trusted ones of `entries`; throws when one is not on the list. */
-  async #envelopes(record, secret, entries) {
-    const own = { user: this.#identity.user, device: this.#identity.device };
-    const sealed = entries.map(async (asked) => {
-      const entry = record.list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
-      if (!entry) throw new Refusal('a key is asked for somebody who is not on the list');
-      const keys = record.keys.get(`${entry.user}/${entry.device}`);
-      const target = entry.joinKey ?? keys?.find((key) => key.use === 'wrap');
-      if (!keys || !canWrap(target.alg)) return undefined;
-      const ciphertext = await wrap(target.alg, fromBase64(target.publicKey), secret);
-      const { epoch, listHash } = record;
-      const to = { user: entry.user, device: entry.device };
-      const facts = { call: this.call, epoch, from: own, to, alg: target.alg, ciphertext, listHash };
-      const { sigAlg, signature } = await this.#identity.sign(await envelopeBytes(facts));
-      const wire = { epoch, to, alg: target.alg, ciphertext: toBase64(ciphertext) };
-      return { ...wire, sigAlg, signature: toBase64(signature) };
-    });
-    return (await Promise.all(sealed)).filter(Boolean);
-  }
-
-  async #open(record, { epoch, to, from, alg, sigAlg, signature, ...event }) {
-    if (!sameDevice(to, this.#identity)) throw new Refusal('an envelope for somebody else');
-    if (!signature || !from) throw new Refusal('an envelope that nobody signed');
-    const keys = record.keys.get(`${from.user}/${from.device}`);
-    if (!keys) throw new Refusal('an envelope from a device that is not on the list, or not trusted');
-    const ciphertext = fromBase64(event.ciphertext ?? event.encryptedAESKey);
-    const facts = { call: this.call, epoch, from, to, alg, ciphertext, listHash: record.listHash };
-    if (!(await isSignedBy(keys, sigAlg, fromBase64(signature), await envelopeBytes(facts)))) {
-      throw new Refusal('an envelope with a wrong signature');
-    }
-    if (alg !== this.#join.wire.joinKey.alg) throw new Refusal('an envelope of another algorithm');
-    return hpkeOpen(this.#join.pair, ciphertext);
   }
 
   #refuse(error) {

@@ -55,6 +55,9 @@ export class Media extends EventTarget {
   #levelTimer;
   #heard = new Map();
   #isClosed = false;
+  #openedAt = performance.now();
+  /** How long after its opening the first frame of another came; undefined until then. */
+  firstFrameMs;
 
   /** `request(body)` sends to `/app/calls/{id}/media`; the worker is this connection's own. */
   constructor({ ice, worker, request }) {
@@ -92,6 +95,11 @@ export class Media extends EventTarget {
   get speaking() {
     const now = performance.now();
     return new Set([...this.#heard].filter(([, at]) => now - at < SPEAKING_HOLD_MS).map(([participant]) => participant));
+  }
+
+  /** What the browser measures: all reports of the PeerConnection. */
+  async statistics() {
+    return [...(await this.#pc.getStats()).values()];
   }
 
   /** The track id `participant.n` of a source that is sent now. */
@@ -284,6 +292,7 @@ export class Media extends EventTarget {
   #fromWorker(message) {
     const now = performance.now();
     if (message.type === 'opened') {
+      this.firstFrameMs ??= now - this.#openedAt;
       const slot = this.#slots.find(({ name }) => name === message.name);
       if (slot) Object.assign(slot, partsOf(message.kid), { seenAt: now });
       this.dispatchEvent(new Event('change'));

@@ -89,7 +89,7 @@ export class RingDialog {
     setText(byID('ring-title'), `${from} is calling`);
     const kind = ring.media === 'video' ? 'Video call' : 'Audio call';
     const company = others.length > 0 ? ` with ${joinNames(others)}` : '';
-    const consequence = this.isInCall() ? '. Answering leaves your present call.' : '';
+    const consequence = this.isInCall() ? '. Answering puts your present call on hold.' : '';
     setText(byID('ring-text'), `${kind}${company}${consequence}`);
     this.#dialog.showModal();
     this.#tone.start();

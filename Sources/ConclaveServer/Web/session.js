@@ -1,8 +1,12 @@
-// Who is signed in here: demo mode or a token, and what a reload of this tab must remember.
+// Who is signed in here: demo mode or a token, which device this tab is, and what a reload or a restart must remember.
 
 import { toHex } from './bytes.js';
 
-const kept = sessionStorage;
+const tab = sessionStorage;
+const browser = localStorage;
+const DEVICES_KEPT = 8;
+const RELOAD_MS = 1_500; // until the page before has let go of its device
+const COME_BACK_MS = 120_000; // a call left longer ago is offered, not entered
 
 export class SignInError extends Error {
   constructor(message, isFinal = true) {
@@ -11,25 +15,84 @@ export class SignInError extends Error {
   }
 }
 
-/** One device for each tab, so that tabs can be different people. */
-export function tabDevice() {
-  if (!kept.getItem('device')) {
-    kept.setItem('device', `web-${toHex(crypto.getRandomValues(new Uint8Array(5)))}`);
+const read = (storage, key) => JSON.parse(storage.getItem(key) ?? 'null');
+const write = (storage, key, value) => storage.setItem(key, JSON.stringify(value));
+
+// The device
+
+/** Holds a device for this tab until it closes; `ms` is how long to wait for another to let go. */
+function claim(device, ms) {
+  if (!navigator.locks) return true;
+  const options = ms > 0 ? { signal: AbortSignal.timeout(ms) } : { ifAvailable: true };
+  return new Promise((resolve) => {
+    const held = (lock) => {
+      resolve(Boolean(lock));
+      return lock ? new Promise(() => {}) : undefined;
+    };
+    navigator.locks.request(`conclave/${device}`, options, held).catch(() => resolve(false));
+  });
+}
+
+/**
+ * This tab's device: the one before the reload, else one that this browser had for `user` and no tab uses, else a new one. So a device
+ * and its pins outlive the browser, and two tabs are still two devices.
+ */
+export async function claimDevice(user) {
+  const before = read(tab, 'device');
+  if (before?.user === user && (await claim(before.device, RELOAD_MS))) return before.device;
+  const known = navigator.locks ? (read(browser, `devices/${user}`) ?? []) : [];
+  for (const device of known) {
+    if (!(await claim(device, 0))) continue;
+    write(tab, 'device', { user, device });
+    return device;
   }
-  return kept.getItem('device');
+  const device = `web-${toHex(crypto.getRandomValues(new Uint8Array(5)))}`;
+  await claim(device, 0);
+  write(tab, 'device', { user, device });
+  write(browser, `devices/${user}`, [device, ...known].slice(0, DEVICES_KEPT));
+  return device;
 }
 
-export function savedSignIn() {
-  return JSON.parse(kept.getItem('sign-in') ?? 'null');
+/** The user that a token is for, as far as the page can read it; the server is who checks. */
+export function userOf({ user, token }) {
+  if (user) return user;
+  try {
+    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sub ?? '';
+  } catch {
+    return '';
+  }
 }
 
-export const saveSignIn = (signIn) => kept.setItem('sign-in', JSON.stringify(signIn));
-export const forgetSignIn = () => ['sign-in', 'call'].forEach((key) => kept.removeItem(key));
+// Signing in
 
-/** The call that a reload comes back to: `{id, camera}`. */
-export const saveCall = (call) => kept.setItem('call', JSON.stringify(call));
-export const savedCall = () => JSON.parse(kept.getItem('call') ?? 'null');
-export const forgetCall = () => kept.removeItem('call');
+export const savedSignIn = () => read(tab, 'sign-in');
+
+export function saveSignIn(signIn) {
+  write(tab, 'sign-in', signIn);
+  if (signIn.name) write(browser, 'name', signIn.name);
+}
+
+export const savedName = () => read(browser, 'name') ?? '';
+export const forgetSignIn = () => tab.removeItem('sign-in');
+
+// The call that a reload or a restart comes back to
+
+/** Said again while the call runs, so that it is known how long ago that was. */
+export const saveCall = (device, call) => write(browser, `call/${device}`, { ...call, at: Date.now() });
+export const forgetCall = (device) => browser.removeItem(`call/${device}`);
+
+/** `{id, camera}` of the call that this device was in a moment ago. */
+export function savedCall(device) {
+  const saved = read(browser, `call/${device}`);
+  return saved && Date.now() - saved.at < COME_BACK_MS ? saved : undefined;
+}
+
+// What the user has set
+
+export const savedSetting = (name) => read(browser, `setting/${name}`);
+export const saveSetting = (name, value) => write(browser, `setting/${name}`, value);
+
+// Demo mode
 
 export async function isDemo() {
   try {

@@ -156,7 +156,23 @@ const handlers = {
   'key-frame'({ name }) {
     senders.get(name)?.requestKeyFrame();
   },
+  silence({ isSilent }) {
+    keys.isSilent = isSilent;
+    if (!isSilent) for (const sender of senders.values()) sender.requestKeyFrame();
+  },
+  'seal-message'({ id, data }) {
+    answer(id, keys.sealMessage(data));
+  },
+  'open-message'({ id, data }) {
+    answer(id, keys.openMessage(data));
+  },
 };
+
+/** The page gets `result`, or nothing where there is no key or the message is not what it should be. */
+function answer(id, result) {
+  const post = (value) => postMessage({ type: 'answer', id, result: value });
+  result.then(post, () => post(undefined));
+}
 
 addEventListener('message', ({ data }) => handlers[data.type]?.(data));
 

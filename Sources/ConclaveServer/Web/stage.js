@@ -36,7 +36,7 @@ class Tile {
     this.node = element('li', { className: 'tile' }, element('figure', {}, this.#avatar, this.#video, caption));
   }
 
-  show({ source, member, participant, isOwn, isConnected, isMuted, video, track }) {
+  show({ source, member, participant, isOwn, isConnected, isHeld, isMuted, video, track }) {
     const name = nameOf(member);
     const { dataset, classList } = this.node;
     Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted) });
@@ -46,7 +46,7 @@ class Tile {
     classList.toggle('own', Boolean(isOwn));
     classList.toggle('away', source === 'camera' && !isConnected);
     setText(this.#name, source === 'screen' ? `${isOwn ? 'Your' : `${name}’s`} screen` : isOwn ? 'You' : name);
-    const states = { ringing: 'Ringing…', camera: isConnected ? '' : 'Connecting…', screen: video ? '' : 'Loading…' };
+    const states = { ringing: 'Ringing…', camera: isHeld ? 'On hold' : isConnected ? '' : 'Connecting…', screen: video ? '' : 'Loading…' };
     setText(this.#state, states[source]);
     this.#state.hidden = !states[source];
     this.#muted.toggleAttribute('hidden', !isMuted);

@@ -4,6 +4,7 @@ const HEART_BEAT_MS = 10_000;
 const SILENCE_MS = 25_000; // two heart-beats and a slow network
 const CONNECT_MS = 10_000;
 const REQUEST_MS = 15_000;
+const URGENT_MS = 1_500;
 const BACK_OFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000];
 
 const escapes = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', ':': '\\c' };
@@ -58,13 +59,15 @@ export class RequestError extends Error {
  * One device's connection to the server.
  *
  * `credentials(refused)` brings `{token, device}`; `refused` says that the last token was not taken.
- * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused` or `replaced` (it does not).
+ * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused`, `replaced` or `removed` (it does not).
+ * While `isUrgent()`, as in a call, it tries again within `URGENT_MS`.
  * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged. `prepare()`, if set, runs first on each connection.
  */
 export class StompConnection extends EventTarget {
   #url;
   #credentials;
   #onEvent;
+  #isUrgent;
   #now;
   #socket;
   #attempt = 0;
@@ -80,9 +83,10 @@ export class StompConnection extends EventTarget {
   #spokeAt = 0;
   #beatMs = 0;
 
-  constructor({ url, credentials, onEvent, now = () => performance.now() }) {
+  constructor({ url, credentials, onEvent, isUrgent = () => false, now = () => performance.now() }) {
     super();
     this.#now = now;
+    this.#isUrgent = isUrgent;
     this.#url = url;
     this.#credentials = credentials;
     this.#onEvent = onEvent;
@@ -236,6 +240,7 @@ export class StompConnection extends EventTarget {
 
   #error(socket, message) {
     if (message === 'replaced by a newer connection') this.#finish('replaced');
+    else if (message === 'this device was removed') this.#finish('removed');
     else if (message.startsWith('Bad CONNECT') && this.#wasRefused) this.#finish('refused', 'The token was not accepted.');
     else {
       this.#wasRefused = message.startsWith('Bad CONNECT') || message === 'token expired';
@@ -252,7 +257,8 @@ export class StompConnection extends EventTarget {
     if (socket !== this.#socket) return;
     this.#drop('lost');
     if (!this.#isWanted) return;
-    const wait = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
+    const patient = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
+    const wait = this.#isUrgent() ? Math.min(patient, URGENT_MS) : patient;
     this.#attempt += 1;
     this.#after(wait * (0.75 + Math.random() / 2), () => this.#open());
   }

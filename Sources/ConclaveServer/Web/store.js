@@ -25,6 +25,12 @@ class DatabaseStore {
     return settled(this.#database.transaction(store, 'readwrite').objectStore(store).put(value, key));
   }
 
+  /** Whether there is an entry of `store` whose key begins with `prefix`. */
+  async has(store, prefix) {
+    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`);
+    return (await settled(this.#database.transaction(store).objectStore(store).count(range))) > 0;
+  }
+
   /** Forgets the entries of `store` whose `lastUsed` is before `time` (ms since 1970). */
   prune(store, time) {
     const cursors = this.#database.transaction(store, 'readwrite').objectStore(store).openCursor();
@@ -46,6 +52,10 @@ export class MemoryStore {
 
   async put(store, key, value) {
     this.#stores.get(store).set(key, value);
+  }
+
+  async has(store, prefix) {
+    return [...this.#stores.get(store).keys()].some((key) => key.startsWith(prefix));
   }
 
   prune() {}

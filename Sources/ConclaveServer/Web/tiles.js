@@ -12,17 +12,17 @@ export function tilesOf(call, find) {
   return tiles;
 }
 
-function ofParticipant(call, member, { participant, tracks, connected }, find) {
+function ofParticipant(call, member, { participant, tracks, connected, held }, find) {
   const isOwn = participant === call.participant;
   const trackOf = (source) => tracks.find((track) => track.source === source);
   const videoOf = (source) => {
     if (isOwn) return call.local(source).track;
     const track = trackOf(source);
-    return track && !track.muted ? find(participant, numberOf(track.track)) : undefined;
+    return track && !track.muted && !held && !call.isHeld ? find(participant, numberOf(track.track)) : undefined;
   };
   const microphone = trackOf('microphone');
   const owner = ownerOf(call, participant, member);
-  const base = { member: owner, participant, isOwn, isConnected: connected || isOwn };
+  const base = { member: owner, participant, isOwn, isConnected: connected || isOwn, isHeld: Boolean(held) };
   const camera = {
     ...base,
     key: `${participant}/camera`,

@@ -13,7 +13,7 @@ final class Participant: Sendable {
   let client: CallClient
   let account: TokenSource.Account
   let progress = PeerProgress()
-  private let plan: Plan
+  private let plan: CallPlan
   private let isPublisher: Bool
   private let moments = Mutex(Moments())
   private let rings: AsyncStream<String>
@@ -28,7 +28,7 @@ final class Participant: Sendable {
     var failure: String?
   }
 
-  init(_ account: TokenSource.Account, index: Int, plan: Plan, group: MultiThreadedEventLoopGroup) throws {
+  init(_ account: TokenSource.Account, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup) throws {
     guard let identity = DeviceIdentity(user: account.user, device: account.device) else {
       throw TokenSource.Failure(description: "a token's user or device is no id of the protocol")
     }

@@ -2,9 +2,9 @@ import Foundation
 import JSON
 import MediaModel
 
-/// What came of a load test.
-struct Report {
-  private let plan: Plan
+/// What came of a load test with calls.
+struct CallReport: Report {
+  private let plan: CallPlan
   private let joinTimes: LatencyHistogram
   private let joined: Int
   private let failures: [String]
@@ -15,7 +15,7 @@ struct Report {
 
   /// Each participant should have got all that the others of its call sent while the test measured.
   init(
-    plan: Plan, participants: [Participant], traffic: [PeerTraffic], tally: Tally, server: ServerUsage.Result?
+    plan: CallPlan, participants: [Participant], traffic: [PeerTraffic], tally: Tally, server: ServerUsage.Result?
   ) {
     self.plan = plan
     self.tally = tally

@@ -6,9 +6,9 @@ import NIOCore
 import NIOPosix
 import Transport
 
-/// One load test from sign-in to report.
-struct Run {
-  private let plan: Plan
+/// One load test with calls, from sign-in to report.
+struct CallRun {
+  private let plan: CallPlan
   private let participants: [Participant]
   private let loops: [MediaLoop]
   private let group: MultiThreadedEventLoopGroup
@@ -20,7 +20,7 @@ struct Run {
   private static let drainTime = Duration.milliseconds(1_500)
   private static let pollInterval = Duration.milliseconds(20)
 
-  init(_ plan: Plan, tokens: TokenSource) throws {
+  init(_ plan: CallPlan, tokens: TokenSource) throws {
     self.plan = plan
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     self.group = group
@@ -30,7 +30,7 @@ struct Run {
     loops = try (0..<plan.threads).map { try MediaLoop(number: $0) }
   }
 
-  func perform() async throws -> Report {
+  func perform() async throws -> CallReport {
     let progress = ProgressLine()
     var server = ServerUsage(process: plan.serverProcess)
     try await connect(progress)
@@ -46,7 +46,7 @@ struct Run {
     for loop in loops { loop.submit(.measure(false)) }
     try? await Task.sleep(for: Self.drainTime)
     let traffic = await traffic()
-    let report = Report(
+    let report = CallReport(
       plan: plan, participants: participants, traffic: traffic, tally: tally, server: server.result)
     progress.finish()
     await leave(calls)

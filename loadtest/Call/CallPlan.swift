@@ -1,7 +1,7 @@
 import ConclaveClient
 
-/// What to do, from the command line.
-struct Plan: Sendable {
+/// The calls to make, from the command line.
+struct CallPlan: Sendable {
   var address: ServerAddress
   var calls: Int
   /// Of each call.

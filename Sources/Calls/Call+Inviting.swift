@@ -1,0 +1,49 @@
+import Contract
+import MediaModel
+
+/// Links: invitations to whoever holds them (protocol section 4).
+extension Call {
+  /// Who may invite: a joined member, and under `policy.invite` `initiator` only that one (rule 5).
+  func checkMayInvite(_ user: UserID) throws(RequestError) {
+    guard member(user)?.isJoined == true else {
+      throw RequestError(.callNotJoined, "only who has joined the call may add people")
+    }
+    guard rules.invite == .members || user == initiator else {
+      throw RequestError(.callInviteNotAllowed, "only the initiator of this call may add people")
+    }
+  }
+
+  /// Makes a link that is valid for so many seconds. `key` is for the call's first, and for the first after a `revoke`.
+  mutating func makeLink(
+    _ seconds: Int?, by user: UserID, key: () -> [UInt8], now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> Link {
+    try checkMayInvite(user)
+    let seconds = seconds ?? CallLinks.defaultLifetime
+    guard CallLinks.lifetimes.contains(seconds) else {
+      throw RequestError(.requestInvalid, "a link is valid for 60 to 86,400 seconds", field: "expiresIn")
+    }
+    var links = self.links ?? CallLinks(key: key(), now: now)
+    let link = links.make(for: id, until: now + .seconds(seconds), digest: epochs.digest)
+    self.links = links
+    settle(now: now, out: &out)
+    return link
+  }
+
+  /// Makes all links void.
+  mutating func revokeLinks(by user: UserID, now: Timestamp, out: inout Outputs) throws(RequestError) {
+    try checkMayInvite(user)
+    links = nil
+    settle(now: now, out: &out)
+  }
+
+  func isOpen(to link: String, now: Timestamp) -> Bool {
+    links?.isValid(link, for: id, now: now, digest: epochs.digest) ?? false
+  }
+
+  /// A link lets in who is no member, or was cancelled; all others need none.
+  func needsLink(_ user: UserID) -> Bool {
+    guard let member = member(user) else { return true }
+    if case .cancelled = member.phase { return true }
+    return false
+  }
+}

@@ -1,0 +1,115 @@
+import Contract
+import MediaModel
+
+/// A call after a restart of the server (rule 11): its members as they were, with the media and signaling of all gone since now.
+extension Call {
+  /// The timers of what was under way. Those that ran out meanwhile are due at once.
+  func resume(now: Timestamp, out: inout Outputs) {
+    out.set(.expiry, at: startedAt + rules.lifetime)
+    if let rotateAt = epochs.rotateAt { out.set(.rotate, at: rotateAt) }
+    if let aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
+    if epochs.pending != nil { out.set(.batch, at: now + Epochs.batchTime) }
+    for member in members {
+      let user = member.user
+      switch member.phase {
+      case .ringing(let ringing): out.set(.ring(user), at: ringing.expiresAt)
+      case .joined: for participant in member.participants { resume(participant, of: member, now: now, out: &out) }
+      case .disconnected(let participant):
+        let since = participant.goneSince.map { $0 + limits.disconnectTime } ?? now
+        out.set(.away(user), at: since + rules.awayTime)
+      case .left, .declined, .missed, .cancelled: break
+      }
+    }
+  }
+
+  private func resume(_ participant: Participant, of member: Member, now: Timestamp, out: inout Outputs) {
+    let device = participant.device
+    out.add(.peerAdded(participant.peer, member.user))
+    out.set(.disconnect(device), at: now + limits.disconnectTime)
+    if participant.number == member.arriving?.number {
+      out.set(.connect(device), at: now + min(Self.transferTime, rules.connectTime ?? Self.transferTime))
+    } else if let limit = rules.connectTime {
+      out.set(.connect(device), at: now + limit)
+    }
+  }
+
+  /// What of it is on disk is what it is made of.
+  mutating func countAsStored() {
+    journal.isStored = true
+    journal.epoch = epochs.newest.number
+    journal.ringEnvelopes = Set(epochs.ringEnvelopes.keys)
+    journal.staying = Set(members.filter(\.isJoined).map(\.user))
+    for member in members {
+      journal.members[member.user] = stored(member)
+      journal.numbers.formUnion(member.participants.map(\.number))
+    }
+  }
+}
+
+extension StoredMember {
+  /// - Parameter peer: makes one for a joined participant, which has no media yet.
+  func member(of call: StoredCall, limits: Call.Limits, now: Timestamp, peer: () -> PeerID) -> Member? {
+    guard let phase = phase(of: call, limits: limits, now: now, peer: peer) else { return nil }
+    var member = Member(user: user, name: name, phase: phase)
+    member.hasBeenIn = hasBeenIn
+    member.cameByLink = cameByLink
+    if member.isJoined, participants.count > 1 {
+      member.arriving = Participant(restoring: participants[1], of: user, peer: peer(), goneSince: now)
+    }
+    return member
+  }
+
+  private func phase(of call: StoredCall, limits: Call.Limits, now: Timestamp, peer: () -> PeerID) -> Member.Phase? {
+    switch phase {
+    case .ringing:
+      return ringing.map {
+        .ringing(
+          Member.Ringing(
+            by: $0.by, expiresAt: $0.expiresAt, waiting: $0.waiting, metadata: $0.metadata ?? call.metadata,
+            isPushed: $0.isPushed))
+      }
+    case .joined:
+      return participants.first.map { .joined(Participant(restoring: $0, of: user, peer: peer(), goneSince: now)) }
+    case .disconnected:
+      let since = (disconnectedAt ?? now) - limits.disconnectTime
+      return participants.first.map {
+        .disconnected(Participant(restoring: $0, of: user, peer: peer(), goneSince: since))
+      }
+    case .left: return .left
+    case .declined: return .declined
+    case .missed: return .missed
+    case .cancelled: return .cancelled
+    }
+  }
+}
+
+extension Participant {
+  /// Its DTLS fingerprint is not restored: the media plane is new, and takes any first offer.
+  init(restoring stored: StoredParticipant, of user: UserID, peer: PeerID, goneSince: Timestamp) {
+    number = stored.number
+    device = Device(user: user, device: stored.device)
+    joinId = stored.joinId
+    self.peer = peer
+    joinedAt = stored.joinedAt
+    signaling = .gone(since: goneSince)
+    isHeld = stored.isHeld
+    tracks = TrackTable(
+      participant: stored.number,
+      restoring: stored.tracks.map {
+        TrackTable.Track(
+          id: TrackID(participant: stored.number, index: $0.index), mid: $0.mid, source: $0.source, muted: $0.muted,
+          liveSince: $0.liveSince)
+      })
+  }
+}
+
+extension StoredParticipant {
+  /// Its place in the epochs; nil for a device without keys.
+  func seat(of user: UserID) -> Seat? {
+    keys.map {
+      Seat(
+        number: number, device: Device(user: user, device: device), joinId: joinId, joinKey: joinKey, keys: $0,
+        isConnected: false)
+    }
+  }
+}

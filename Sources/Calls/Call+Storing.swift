@@ -1,0 +1,156 @@
+import Contract
+import MediaModel
+
+/// What of a call is written to disk, and when: only what changed.
+extension Call {
+  /// Adds what differs from what is stored, which counts as stored then.
+  mutating func takeChanges(now: Timestamp, into changes: inout [StoreChange]) {
+    if !journal.isStored { begin(&changes) }
+    let progress = storedProgress
+    if progress != journal.progress {
+      changes.append(.progress(id, progress))
+      journal.progress = progress
+      // The initiator's outcome is the call's.
+      journal.touched.insert(initiator)
+    }
+    if epochs.newest.number != journal.epoch {
+      changes.append(.epoch(id, epochs.stored))
+      journal.epoch = epochs.newest.number
+    }
+    if !journal.touched.isEmpty {
+      for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
+      journal.touched = []
+    }
+    takeRingEnvelopes(&changes)
+  }
+
+  private mutating func begin(_ changes: inout [StoreChange]) {
+    changes.append(.call(stored))
+    changes.append(.history(.call(id, media, startedAt: startedAt)))
+    journal.isStored = true
+  }
+
+  private mutating func takeChanges(of user: UserID, now: Timestamp, into changes: inout [StoreChange]) {
+    guard let member = member(user) else { return }
+    let record = stored(member)
+    if record != journal.members[user] {
+      changes.append(.member(id, record))
+      journal.members[user] = record
+    }
+    for participant in member.participants where journal.numbers.insert(participant.number).inserted {
+      changes.append(.number(id, participant.number, participant.device))
+    }
+    let part = HistoryFact.part(
+      id, user, name: member.name, user == initiator ? .outgoing : .incoming, outcome(of: member))
+    if part != journal.parts[user] {
+      changes.append(.history(part))
+      journal.parts[user] = part
+    }
+    if member.isJoined, journal.staying.insert(user).inserted {
+      changes.append(.history(.came(id, user, at: now)))
+    } else if !member.isJoined, journal.staying.remove(user) != nil {
+      changes.append(.history(.went(id, user, at: now)))
+    }
+  }
+
+  /// They are there from the start, and go one by one.
+  private mutating func takeRingEnvelopes(_ changes: inout [StoreChange]) {
+    let kept = epochs.ringEnvelopes
+    guard kept.count != journal.ringEnvelopes.count else { return }
+    for device in journal.ringEnvelopes.subtracting(kept.keys).sorted() {
+      changes.append(.ringEnvelopeOver(id, device))
+    }
+    for device in Set(kept.keys).subtracting(journal.ringEnvelopes).sorted() {
+      if let envelope = kept[device] { changes.append(.ringEnvelope(id, envelope)) }
+    }
+    journal.ringEnvelopes = Set(kept.keys)
+  }
+
+  /// All there is of the call, stored or not.
+  func everything(now: Timestamp) -> [StoreChange] {
+    var copy = self
+    var changes: [StoreChange] = []
+    // Facts of history that were written are not lost with a rewrite, and repeated ones change nothing.
+    copy.journal = CallJournal()
+    copy.journal.touched = Set(members.map(\.user))
+    copy.journal.staying = journal.staying
+    copy.takeChanges(now: now, into: &changes)
+    return changes
+  }
+
+  // MARK: records
+
+  private var stored: StoredCall {
+    var reply = firstReply
+    reply?.ice = ICE()
+    return StoredCall(
+      id: id, media: media, initiator: initiator, startedAt: startedAt, policy: rules.shown, metadata: metadata,
+      starter: startToken.device, joinId: startToken.joinId, reply: reply)
+  }
+
+  private var storedProgress: StoredProgress {
+    var activeSince: Timestamp?
+    if case .active(let since) = phase { activeSince = since }
+    return StoredProgress(
+      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneSince: aloneSince,
+      links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
+      distributor: epochs.distributor)
+  }
+
+  func stored(_ member: Member) -> StoredMember {
+    var ringing: StoredMember.Ringing?
+    if case .ringing(let ring) = member.phase {
+      ringing = StoredMember.Ringing(
+        by: ring.by, expiresAt: ring.expiresAt, waiting: ring.waiting, isPushed: ring.isPushed,
+        metadata: ring.metadata == metadata ? nil : ring.metadata)
+    }
+    var disconnectedAt: Timestamp?
+    if case .disconnected(let participant) = member.phase {
+      disconnectedAt = participant.goneSince.map { $0 + limits.disconnectTime }
+    }
+    return StoredMember(
+      user: member.user, name: member.name, place: place(of: member.user) ?? 0, phase: member.state.state,
+      hasBeenIn: member.hasBeenIn, cameByLink: member.cameByLink, ringing: ringing,
+      participants: member.participants.map(stored),
+      disconnectedAt: disconnectedAt)
+  }
+
+  private func stored(_ participant: Participant) -> StoredParticipant {
+    let seat = epochs.seats[participant.device].flatMap { $0.joinId == participant.joinId ? $0 : nil }
+    return StoredParticipant(
+      number: participant.number, device: participant.device.device, joinId: participant.joinId,
+      joinedAt: participant.joinedAt,
+      cameBy: joins.kind(of: JoinToken(device: participant.device, joinId: participant.joinId))?.rawValue,
+      isHeld: participant.isHeld,
+      tracks: participant.tracks.tracks.map {
+        StoredParticipant.Track(
+          index: $0.id.index, mid: $0.mid, source: $0.source, muted: $0.muted, liveSince: $0.liveSince)
+      },
+      joinKey: seat?.joinKey, keys: seat?.keys)
+  }
+
+  // MARK: history
+
+  /// nil while it is open.
+  private func outcome(of member: Member) -> HistoryEntry.Outcome? {
+    guard member.user != initiator else { return outcome }
+    if member.hasBeenIn { return .answered }
+    return switch member.phase {
+    case .declined: .declined
+    case .missed: .missed
+    case .cancelled: .cancelled
+    case .ringing, .joined, .disconnected, .left: nil
+    }
+  }
+
+  /// For who began the call.
+  private var outcome: HistoryEntry.Outcome? {
+    if isActive || members.contains(where: { $0.user != initiator && $0.hasBeenIn }) { return .answered }
+    return switch endReason {
+    case nil: nil
+    case .declined: .declined
+    case .noAnswer: .missed
+    case .endedByInitiator, .allLeft, .cancelled, .expired: .cancelled
+    }
+  }
+}

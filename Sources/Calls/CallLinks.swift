@@ -1,0 +1,57 @@
+import Contract
+import MediaModel
+
+/// What a call's links are made and checked with: a token is its expiry and an HMAC over call and expiry, in base64url. Another key makes all former ones void.
+struct CallLinks {
+  static let lifetimes = 60...86_400
+  static let defaultLifetime = 3_600
+  private static let tokenLength = 54
+
+  /// 32 random bytes.
+  var key: [UInt8]
+  /// Until the last of the links that were made with the key is over.
+  var validUntil: Timestamp
+
+  init(key: [UInt8], now: Timestamp) {
+    self.key = key
+    validUntil = now
+  }
+
+  init(_ stored: StoredLinks) {
+    key = stored.key.bytes
+    validUntil = stored.validUntil
+  }
+
+  var stored: StoredLinks { StoredLinks(key: Base64Bytes(key), validUntil: validUntil) }
+
+  mutating func make(for call: CallID, until expiry: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Link {
+    validUntil = max(validUntil, expiry)
+    let time = Self.bytes(of: expiry)
+    let token = Base64Bytes(time + mac(call, time, digest)).base64
+    let text = token.filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }
+    return Link(link: String(text), expiresAt: expiry)
+  }
+
+  func isValid(_ token: String, for call: CallID, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {
+    guard token.utf8.count == Self.tokenLength, !token.contains("+"), !token.contains("/") else { return false }
+    let text = String(token.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }) + "=="
+    guard let bytes = Base64Bytes(base64: text)?.bytes, bytes.count == 40 else { return false }
+    let time = Array(bytes.prefix(8))
+    var difference: UInt8 = 0
+    // All bytes, so that the time it takes says nothing of how many fit.
+    for (ours, theirs) in zip(mac(call, time, digest), bytes.dropFirst(8)) { difference |= ours ^ theirs }
+    let expiry = time.reduce(0) { $0 << 8 | Int64($1) }
+    return difference == 0 && now.milliseconds < expiry
+  }
+
+  /// HMAC (RFC 2104) over label, call and expiry.
+  private func mac(_ call: CallID, _ time: [UInt8], _ digest: ([UInt8]) -> [UInt8]) -> [UInt8] {
+    let block = key + [UInt8](repeating: 0, count: max(0, 64 - key.count))
+    let inner = digest(block.map { $0 ^ 0x36 } + Array("conclave-link-v1".utf8) + time + Array(call.text.utf8))
+    return digest(block.map { $0 ^ 0x5c } + inner)
+  }
+
+  private static func bytes(of time: Timestamp) -> [UInt8] {
+    (0..<8).map { UInt8(truncatingIfNeeded: time.milliseconds >> (56 - 8 * Int64($0))) }
+  }
+}

@@ -1,0 +1,100 @@
+import Contract
+import MediaModel
+
+/// `presence/set` and `presence/watch`, and the event `presence` (protocol section 7).
+extension Calls {
+  mutating func setPresence(_ request: SetPresence, _ identity: Identity) throws(RequestError) -> Outcome {
+    if let role = request.role, !identity.roles.contains(role) {
+      throw RequestError(.roleNotAllowed, "the token's claim \"roles\" does not have this role", field: "role")
+    }
+    let user = identity.device.user
+    presence.set(request.state, role: request.role, of: user)
+    presence.touch(user)
+    return Outcome(NoBody())
+  }
+
+  /// - Throws: `request.invalid` unless it names either users or a role, `request.too-large` for more than a connection may watch.
+  func checkWatch(_ request: WatchPresence, _ identity: Identity) throws(RequestError) {
+    guard (request.users == nil) != (request.role == nil) else {
+      throw RequestError(.requestInvalid, "either users or a role is watched", field: "users")
+    }
+    guard let session = directory[identity.device]?.connection?.session else { return }
+    if let users = request.users, !presence.hasRoom(for: users, on: session) {
+      throw RequestError(
+        .requestTooLarge, "a connection watches at most \(Presence.maximumUsers) users", field: "users")
+    }
+    if let role = request.role {
+      guard (1...128).contains(role.utf8.count) else {
+        throw RequestError(.requestInvalid, "a role has 1 to 128 bytes", field: "role")
+      }
+      guard presence.hasRoom(for: role, on: session) else {
+        throw RequestError(
+          .requestTooLarge, "a connection watches at most \(Presence.maximumRoles) roles", field: "role")
+      }
+    }
+  }
+
+  /// Who may not be seen looks offline, and is not watched.
+  mutating func watchPresence(
+    _ request: WatchPresence, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Outcome {
+    try checkWatch(request, identity)
+    guard let session = directory[identity.device]?.connection?.session else { throw .notFound }
+    if let role = request.role {
+      let users = presence.bearers(of: role).map { (user: $0, now: presence(of: $0)) }
+      presence.watch(role: role, users, on: session)
+      return Outcome(
+        PresenceList(
+          users: users.filter { $0.now.state != .offline }.map { PresenceState(user: $0.user, state: $0.now.state) }))
+    }
+    var states: [PresenceState] = []
+    var seen: Set<UserID> = []
+    for user in request.users ?? [] where seen.insert(user).inserted {
+      guard reach.includes(user) else {
+        states.append(PresenceState(user: user, state: .offline))
+        continue
+      }
+      let now = presence(of: user)
+      presence.watch(user, now, on: session)
+      states.append(PresenceState(user: user, state: now.state))
+    }
+    return Outcome(PresenceList(users: states))
+  }
+
+  /// `ringing` and `in-call` hide what was set; who is only `disconnected` is not in a call (rule 10).
+  private func presence(of user: UserID) -> Presence.Shown {
+    let role = presence.role(of: user)
+    guard directory.isConnected(user) else { return Presence.Shown(state: .offline, role: role) }
+    var isRinging = false
+    for id in memberships[user] ?? [] {
+      guard let member = calls[id]?.member(user) else { continue }
+      if member.isJoined { return Presence.Shown(state: .inCall, role: role) }
+      if member.isRinging { isRinging = true }
+    }
+    let set: PresenceState.State = presence.isUnavailable(user, now: now) ? .unavailable : .available
+    return Presence.Shown(state: isRinging ? .ringing : set, role: role)
+  }
+
+  /// At the end of each command: of all that it moved only where they came to counts.
+  mutating func tellPresence() {
+    for user in presence.takeTouched() {
+      var messages: [PresenceState.State: Message] = [:]
+      for (session, state) in presence.show(presence(of: user), of: user) {
+        guard let device = directory.device(of: session) else { continue }
+        let message = messages[state] ?? makeMessage(.presence(PresenceState(user: user, state: state)), of: nil)
+        messages[state] = message
+        deliver(message, to: device)
+      }
+    }
+  }
+
+  // MARK: roles
+
+  /// - Throws: `role.not-allowed` for a role that is configured to start nothing. The one that was picked decides; without a pick each that the token has.
+  func checkRole(_ identity: Identity) throws(RequestError) {
+    let picked = presence.role(of: identity.device.user).flatMap { identity.roles.contains($0) ? [$0] : nil }
+    guard !(picked ?? identity.roles).contains(where: configuration.neverStarts.contains) else {
+      throw RequestError(.roleNotAllowed, "this role may not start calls or invite")
+    }
+  }
+}

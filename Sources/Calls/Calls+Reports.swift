@@ -1,0 +1,65 @@
+import Contract
+import MediaModel
+
+/// What clients tell for the operator: abuse, and how well media flowed (protocol section 6).
+extension Calls {
+  private static let reportTime = Duration.seconds(24 * 3_600)
+  /// Of `Connection.reports`: five at once, then one every 10 s.
+  private static let reportCost = 10
+
+  /// `report`: by members, until 24 h after the end.
+  mutating func report(_ id: CallID, _ request: ReportAbuse, _ device: Device) throws(RequestError) -> Outcome {
+    try checkMayReport(device.user, of: id)
+    guard (1...4_096).contains(request.text.utf8.count) else {
+      throw RequestError(
+        request.text.isEmpty ? .requestInvalid : .requestTooLarge, "a report has 1 to 4,096 bytes", field: "text")
+    }
+    let reported = try reported(by: request, in: id)
+    try countReport(of: device)
+    let report = Report(by: device.user, user: reported, participant: request.participant, text: request.text)
+    tellService(.serviceReports, makeMessage(.report(report), of: id))
+    return Outcome(NoBody())
+  }
+
+  private func checkMayReport(_ user: UserID, of id: CallID) throws(RequestError) {
+    if calls[id]?.member(user) != nil { return }
+    guard ended.wasMember(user, of: id), let end = ended.end(of: id) else { throw .notFound }
+    guard now < end + Self.reportTime else {
+      throw RequestError(.callEnded, "the call ended more than 24 hours ago")
+    }
+  }
+
+  /// Whom it is about: a participant's user, or a member.
+  private func reported(by request: ReportAbuse, in id: CallID) throws(RequestError) -> UserID {
+    guard request.participant != nil || request.user != nil else {
+      throw RequestError(.requestInvalid, "a report names a participant or a user", field: "participant")
+    }
+    let owner = request.participant.flatMap { calls[id]?.device(of: $0) ?? ended.device(of: $0, in: id) }?.user
+    let user = request.participant == nil ? request.user : owner
+    guard let user, request.user == nil || request.user == user,
+      calls[id]?.member(user) != nil || ended.wasMember(user, of: id)
+    else {
+      throw RequestError(
+        .userNotFound, "nobody of this name was in the call", field: request.participant == nil ? "user" : "participant"
+      )
+    }
+    return user
+  }
+
+  private mutating func countReport(of device: Device) throws(RequestError) {
+    guard let wait = directory[device]?.connection?.reports.wait(for: Self.reportCost, now: now) else { return }
+    guard wait == 0 else {
+      throw RequestError(.rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait)
+    }
+    directory[device]?.connection?.reports.take(Self.reportCost, now: now)
+  }
+
+  /// `stats`, of participants.
+  mutating func measure(_ id: CallID, _ numbers: QualityNumbers, _ device: Device) throws(RequestError) -> Outcome {
+    try checkMembership(device.user, of: id)
+    _ = try calls[id]?.participant(of: device)
+    try numbers.check()
+    effects.append(.measured(numbers))
+    return Outcome(NoBody())
+  }
+}

@@ -1,0 +1,99 @@
+import Contract
+package import MediaModel
+
+/// After a restart: everybody is away, and the time that the server was down counts (rule 11).
+extension Calls {
+  /// - Parameters:
+  ///   - digest: SHA-256.
+  ///   - random: 64 unpredictable bits a call.
+  ///   - stored: what the last run of the server left. What ran out since happens with the first command.
+  package init(
+    configuration: Configuration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
+    restoring stored: Stored, now: Timestamp
+  ) {
+    self.init(configuration: configuration, digest: digest, random: random)
+    self.now = now
+    // Far above all numbers of the runs before, so that each device sees the jump.
+    directory = Directory(lastSeq: UInt64(stored.boots) << 32)
+    for device in stored.devices {
+      directory.restore(device.device, userName: device.userName, entry: device.entry, nil, now: now)
+    }
+    for (device, mailbox) in stored.mailboxes {
+      directory.restore(device, userName: nil, entry: nil, mailbox, now: now)
+      watch(device)
+    }
+    for end in stored.ended { restore(end, numbers: stored.numbers[end.call] ?? [:]) }
+    let unopened = Self.unopened(stored.mailboxes)
+    for call in stored.calls.sorted(by: { ($0.call.startedAt, $0.call.id) < ($1.call.startedAt, $1.call.id) }) {
+      restore(call, numbers: stored.numbers[call.call.id] ?? [:], unopened: unopened[call.call.id] ?? [])
+    }
+    journal = Journal()
+  }
+
+  /// The devices that hold envelopes of each call, all of its newest epoch.
+  private static func unopened(_ mailboxes: [Device: StoredMailbox]) -> [CallID: Set<Device>] {
+    var unopened: [CallID: Set<Device>] = [:]
+    for (device, mailbox) in mailboxes {
+      for held in mailbox.envelopes { unopened[held.call, default: []].insert(device) }
+    }
+    return unopened
+  }
+
+  private mutating func restore(_ end: StoredEnd, numbers: [ParticipantNumber: Device]) {
+    guard var reply = end.reply else { return }
+    reply.ice = configuration.ice(end.starter)
+    ended.restore(end, numbers: numbers, reply: reply)
+  }
+
+  private mutating func restore(
+    _ stored: Stored.Call, numbers: [ParticipantNumber: Device], unopened: Set<Device>
+  ) {
+    guard let rules = try? CallRules(stored.call.policy, defaultCodecs: configuration.defaultCodecs) else { return }
+    let id = stored.call.id
+    let limits = callLimits
+    var members: [Member] = []
+    var seats: [Device: Seat] = [:]
+    for record in stored.members.sorted(by: { ($0.place, $0.user) < ($1.place, $1.user) }) {
+      guard let member = record.member(of: stored.call, limits: limits, now: now, peer: { makePeer() }) else {
+        continue
+      }
+      members.append(member)
+      memberships[member.user, default: []].append(id)
+      for participant in record.participants {
+        directory.restore(
+          Device(user: record.user, device: participant.device), userName: nil, entry: nil, nil, now: now)
+        watch(Device(user: record.user, device: participant.device))
+        guard member.isJoined, let seat = participant.seat(of: record.user) else { continue }
+        seats[seat.device] = seat
+      }
+    }
+    let epochs = Epochs(
+      restoring: stored.epoch, stored.progress, seats: seats, ringEnvelopes: stored.ringEnvelopes, unopened: unopened,
+      keys: { directory[$0]?.entry }, rotationTime: rules.rotationTime, digest: digest, now: now)
+    var call = Call(
+      restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
+      numbers: numbers)
+    call.firstReply?.ice = configuration.ice(stored.call.starter)
+    remember(stored.members, &call)
+    call.countAsStored()
+    starts[call.startToken] = id
+    var out = Outputs()
+    call.resume(now: now, out: &out)
+    calls[id] = call
+    carryOut(out, of: id)
+  }
+
+  /// Joins that may be repeated still (rule 14).
+  private func remember(_ members: [StoredMember], _ call: inout Call) {
+    for member in members {
+      for participant in member.participants {
+        guard let kind = participant.cameBy.flatMap(JoinMemory.Kind.init) else { continue }
+        let device = Device(user: member.user, device: participant.device)
+        var state = call.state
+        state.members = []
+        let reply = Joined(call: state, participant: participant.number, ice: configuration.ice(device))
+        call.joins.restore(reply, kind, for: JoinToken(device: device, joinId: participant.joinId))
+      }
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package import Contract
+package import MediaModel
+
+/// Everything that survives a restart, as it was read from the disk.
+package struct Stored: Hashable, Sendable {
+  package struct Call: Hashable, Sendable {
+    package var call: StoredCall
+    package var progress: StoredProgress
+    package var epoch: StoredEpoch
+    package var members: [StoredMember]
+    package var ringEnvelopes: [Envelope]
+
+    package init(
+      call: StoredCall, progress: StoredProgress, epoch: StoredEpoch, members: [StoredMember],
+      ringEnvelopes: [Envelope]
+    ) {
+      self.call = call
+      self.progress = progress
+      self.epoch = epoch
+      self.members = members
+      self.ringEnvelopes = ringEnvelopes
+    }
+  }
+
+  /// How often the server had started before.
+  package var boots: UInt32
+  package var calls: [Call] = []
+  package var devices: [StoredDevice] = []
+  package var mailboxes: [Device: StoredMailbox] = [:]
+  /// The call that ended first comes first.
+  package var ended: [StoredEnd] = []
+  /// Whose participant numbers are, or were.
+  package var numbers: [CallID: [ParticipantNumber: Device]] = [:]
+
+  package init(boots: UInt32 = 0) { self.boots = boots }
+}
+
+/// A device's public keys.
+package struct StoredDevice: Hashable, Sendable, Codable {
+  package var entry: DeviceEntry
+  /// The user's, as others saw it last.
+  package var userName: String?
+
+  var device: Device { Device(user: entry.user, device: entry.device) }
+}
+
+/// What a device has not had yet, or not acknowledged, and may not lose.
+package struct StoredMailbox: Hashable, Sendable, Codable {
+  package struct Held: Hashable, Sendable, Codable {
+    package var call: CallID
+    package var at: Timestamp
+    /// 0: not written yet. A repeated event keeps its number (protocol section 3).
+    package var seq: UInt64
+    package var envelope: Envelope
+  }
+
+  package var envelopes: [Held]
+  /// The calls that ring on it.
+  package var rung: [CallID]
+
+  package var isEmpty: Bool { envelopes.isEmpty && rung.isEmpty }
+}
+
+/// That a call was: for `call.ended`, reports, and a repeated `start`.
+package struct StoredEnd: Hashable, Sendable, Codable {
+  package var call: CallID
+  package var endedAt: Timestamp
+  package var end: Ended
+  package var users: [UserID]
+  package var starter: Device
+  package var joinId: Base64Bytes
+  /// To `start`; without `ice`.
+  package var reply: Joined?
+  package var links: StoredLinks?
+}
+
+extension StoredDevice: CustomStringConvertible { package var description: String { "device" } }
+extension StoredMailbox: CustomStringConvertible { package var description: String { "mailbox" } }
+extension StoredEnd: CustomStringConvertible { package var description: String { "ended call" } }

@@ -1,0 +1,99 @@
+package import Contract
+package import MediaModel
+
+/// What never changes in a call.
+package struct StoredCall: Hashable, Sendable, Codable {
+  package var id: CallID
+  package var media: CallMedia
+  package var initiator: UserID
+  package var startedAt: Timestamp
+  package var policy: Policy
+  package var metadata: Base64Bytes?
+  /// Who sent `start`, and its joinId (rule 14).
+  package var starter: Device
+  package var joinId: Base64Bytes
+  /// To `start`; without `ice`, whose credentials are for a time only.
+  package var reply: Joined?
+}
+
+/// What changes in a call as a whole: small, for it is written at each join.
+package struct StoredProgress: Hashable, Sendable, Codable {
+  /// nil while it rings.
+  package var activeSince: Timestamp?
+  package var lastNumber: ParticipantNumber
+  package var soleCallee: UserID?
+  package var aloneSince: Timestamp?
+  package var links: StoredLinks?
+  package var rotateAt: Timestamp?
+  /// The epoch last switched to.
+  package var epoch: UInt32
+  /// The newest epoch waits neither for its key nor for its switch, and nothing calls for the next.
+  package var isSettled: Bool
+  /// Who handed out the newest epoch's key.
+  package var distributor: Device?
+}
+
+/// What the links to a call are checked with.
+package struct StoredLinks: Hashable, Sendable, Codable {
+  package var key: Base64Bytes
+  package var validUntil: Timestamp
+}
+
+/// The newest epoch as it was announced.
+package struct StoredEpoch: Hashable, Sendable, Codable {
+  package var number: UInt32
+  package var mode: RotationMode
+  package var list: [ListEntry]
+  package var hadRingEnvelopes: Bool
+}
+
+package struct StoredMember: Hashable, Sendable, Codable {
+  package struct Ringing: Hashable, Sendable, Codable {
+    package var by: UserID
+    package var expiresAt: Timestamp
+    package var waiting: Bool
+    package var isPushed: Bool
+    /// nil: the call's.
+    package var metadata: Base64Bytes?
+  }
+
+  package var user: UserID
+  package var name: String?
+  /// Of all members, in the order in which they came.
+  package var place: Int
+  package var phase: MemberPhase
+  package var hasBeenIn: Bool
+  package var cameByLink: Bool
+  package var ringing: Ringing?
+  /// Two while a transfer is under way: the one that it comes from is the first.
+  package var participants: [StoredParticipant]
+  /// Of a disconnected one: from when `awaySeconds` count.
+  package var disconnectedAt: Timestamp?
+}
+
+package struct StoredParticipant: Hashable, Sendable, Codable {
+  package struct Track: Hashable, Sendable, Codable {
+    package var index: UInt8
+    package var mid: String
+    package var source: TrackSource
+    package var muted: Bool
+    package var liveSince: Timestamp?
+  }
+
+  package var number: ParticipantNumber
+  package var device: DeviceID
+  package var joinId: Base64Bytes
+  package var joinedAt: Timestamp
+  /// The request it came by; nil when it sent no joinId, so that it can't be repeated.
+  package var cameBy: String?
+  package var isHeld: Bool
+  package var tracks: [Track]
+  package var joinKey: JoinKey?
+  /// That the device had when it joined (rule 15).
+  package var keys: DeviceEntry?
+}
+
+extension StoredCall: CustomStringConvertible { package var description: String { "call \(id)" } }
+extension StoredProgress: CustomStringConvertible { package var description: String { "progress" } }
+extension StoredMember: CustomStringConvertible { package var description: String { "member" } }
+extension StoredParticipant: CustomStringConvertible { package var description: String { "participant" } }

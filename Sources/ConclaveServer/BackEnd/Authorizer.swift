@@ -1,0 +1,85 @@
+import Calls
+import Contract
+import JSON
+import MediaModel
+import Synchronization
+
+/// Asks the app's back end who may reach whom (protocol section 7). Whatever goes wrong is nobody.
+final class Authorizer: Sendable {
+  struct Statistics {
+    var answered: UInt64 = 0
+    /// No answer in time, or none that can be read.
+    var failed: UInt64 = 0
+    /// Not asked, for too many questions were under way.
+    var overloaded: UInt64 = 0
+  }
+
+  private struct State {
+    var underWay = 0
+    var statistics = Statistics()
+  }
+
+  static let maximumUnderWay = 256
+  private static let maximumAnswer = 1 << 20
+
+  private let requests: SignedRequests
+  private let time: Duration
+  private let state = Mutex(State())
+
+  init(_ requests: SignedRequests, time: Duration) {
+    self.requests = requests
+    self.time = time
+  }
+
+  var statistics: Statistics { state.withLock { $0.statistics } }
+
+  /// Those of `to` whom the back end allows.
+  func allowed(_ action: Question.Action, from: UserID, to: [UserID]) async -> Set<UserID> {
+    let hasRoom = state.withLock { state in
+      guard state.underWay < Self.maximumUnderWay else {
+        state.statistics.overloaded &+= 1
+        return false
+      }
+      state.underWay += 1
+      return true
+    }
+    guard hasRoom else { return [] }
+    let allowed = await ask(AuthorizeQuestion(action: action.rawValue, from: from, to: to))
+    state.withLock { state in
+      state.underWay -= 1
+      if allowed == nil { state.statistics.failed &+= 1 } else { state.statistics.answered &+= 1 }
+    }
+    return (allowed ?? []).intersection(to)
+  }
+
+  private func ask(_ question: AuthorizeQuestion) async -> Set<UserID>? {
+    guard let body = try? JSON.encode(question),
+      let answer = try? await requests.post(body, headers: [], timeout: time, answer: Self.maximumAnswer),
+      answer.status == 200
+    else { return nil }
+    return try? JSON.decode(AuthorizeAnswer.self, from: answer.body).allowed
+  }
+}
+
+struct AuthorizeQuestion: Encodable {
+  var action: String
+  var from: UserID
+  var to: [UserID]
+}
+
+/// `{"allowed":["bob"]}`, or the array alone. What is no user id is left out.
+struct AuthorizeAnswer: Decodable {
+  var allowed: Set<UserID>
+
+  private enum CodingKeys: String, CodingKey { case allowed }
+
+  init(from decoder: any Decoder) throws {
+    let names: [String]
+    if let container = try? decoder.container(keyedBy: CodingKeys.self) {
+      names = try container.decode([String].self, forKey: .allowed)
+    } else {
+      names = try decoder.singleValueContainer().decode([String].self)
+    }
+    allowed = Set(names.compactMap { UserID($0) })
+  }
+}

@@ -1,0 +1,43 @@
+import AsyncHTTPClient
+import Calls
+import Contract
+import MediaModel
+import NIOCore
+
+/// The app's back end, as the server reaches it over HTTP: webhooks and the `authorize` hook.
+final class BackEnd: Sendable {
+  let webhooks: Webhooks?
+  let authorizer: Authorizer?
+  private let client: HTTPClient
+
+  /// nil when the configuration names no back end.
+  /// - Throws: `ConfigurationError` when a secret cannot be read.
+  init?(
+    _ configuration: Configuration, answerTime: Duration, clock: WallClock, group: any EventLoopGroup
+  ) throws(ConfigurationError) {
+    guard configuration.webhooks != nil || configuration.authorize != nil else { return nil }
+    let hook = try configuration.webhooks?.secret.bytes("webhooks", minimum: 32)
+    let own = try configuration.authorize?.secret?.bytes("authorize", minimum: 32)
+    let client = HTTPClient.forBackEnd(group)
+    self.client = client
+    webhooks = configuration.webhooks.map {
+      Webhooks(
+        SignedRequests(client: client, url: $0.url, secret: hook ?? [], clock: clock), events: $0.events,
+        loop: group.next())
+    }
+    authorizer = configuration.authorize.map {
+      Authorizer(SignedRequests(client: client, url: $0.url, secret: own ?? hook ?? [], clock: clock), time: answerTime)
+    }
+  }
+
+  /// Asks, and hands the answer to `done`.
+  func ask(
+    _ action: Question.Action, from: UserID, to: [UserID], done: @escaping @Sendable (Set<UserID>) -> Void
+  ) {
+    guard let authorizer else { return done([]) }
+    Task { done(await authorizer.allowed(action, from: from, to: to)) }
+  }
+
+  /// What waits is lost.
+  func stop() async { try? await client.shutdown() }
+}

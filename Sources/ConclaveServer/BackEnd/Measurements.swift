@@ -1,0 +1,47 @@
+import Contract
+import Synchronization
+
+/// What clients measured (`/app/calls/{id}/stats`), added up: of nobody.
+final class Measurements: Sendable {
+  struct Histogram: Sendable {
+    let bounds: [Double]
+    /// For each bound the values up to it that are over the one before; the last counts the rest.
+    private(set) var counts: [UInt64]
+    private(set) var sum = 0.0
+
+    init(_ bounds: [Double]) {
+      self.bounds = bounds
+      counts = Array(repeating: 0, count: bounds.count + 1)
+    }
+
+    /// Values that no client can mean are left out.
+    mutating func add(_ value: Double?) {
+      guard let value, value.isFinite, (0...1e9).contains(value) else { return }
+      counts[bounds.firstIndex { value <= $0 } ?? bounds.count] &+= 1
+      sum += value
+    }
+  }
+
+  /// Times in milliseconds, loss as a part of 1.
+  struct Values: Sendable {
+    var roundTrip = Histogram([25, 50, 100, 200, 400, 800, 1600])
+    var loss = Histogram([0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
+    var jitter = Histogram([5, 10, 20, 40, 80, 160, 320])
+    var freezes = Histogram([0, 1, 2, 5, 10, 20, 50])
+    var firstFrame = Histogram([100, 200, 400, 800, 1600, 3200, 6400])
+  }
+
+  private let stored = Mutex(Values())
+
+  var values: Values { stored.withLock { $0 } }
+
+  func add(_ numbers: QualityNumbers) {
+    stored.withLock { values in
+      values.roundTrip.add(numbers.rtt)
+      values.loss.add(numbers.loss)
+      values.jitter.add(numbers.jitter)
+      values.freezes.add(numbers.freezes)
+      values.firstFrame.add(numbers.firstFrameMs)
+    }
+  }
+}

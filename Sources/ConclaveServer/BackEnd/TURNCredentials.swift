@@ -1,0 +1,32 @@
+import Contract
+import Crypto
+import Foundation
+import MediaModel
+
+/// Credentials for a TURN server that shares a secret with us (draft-uberti-behave-turn-rest-00; coturn's `use-auth-secret`).
+struct TURNCredentials: Sendable {
+  private let urls: [String]
+  private let secret: [UInt8]?
+  private let lifetime: Duration
+
+  /// - Throws: `ConfigurationError` when the secret cannot be read.
+  init(_ configuration: Configuration.TURN) throws(ConfigurationError) {
+    urls = configuration.urls
+    secret = try configuration.secret?.bytes("turn", minimum: 1)
+    lifetime = .seconds(configuration.seconds)
+  }
+
+  /// STUN servers take no credentials; they stand apart, for some clients give theirs to all of an entry's.
+  func ice(for user: UserID, now: Timestamp) -> ICE {
+    let turn = urls.filter { $0.hasPrefix("turn") }
+    let stun = urls.filter { $0.hasPrefix("stun") }
+    var servers: [ICE.Server] = []
+    if !stun.isEmpty { servers.append(ICE.Server(urls: stun)) }
+    if !turn.isEmpty, let secret {
+      let name = "\((now + lifetime).milliseconds / 1000):\(user.text)"
+      let code = HMAC<Insecure.SHA1>.authenticationCode(for: Data(name.utf8), using: SymmetricKey(data: secret))
+      servers.append(ICE.Server(urls: turn, username: name, credential: Data(code).base64EncodedString()))
+    }
+    return ICE(servers: servers)
+  }
+}

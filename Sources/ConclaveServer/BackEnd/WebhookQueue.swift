@@ -1,0 +1,147 @@
+import MediaModel
+import NIOCore
+
+/// What waits to be POSTed to the app's back end, and when: in order within a line (a call), lines beside each other. Pure: times and
+/// randomness are arguments, what to send next is a value.
+struct WebhookQueue {
+  struct Post: Sendable, Equatable {
+    /// `Conclave-Id`: the same each time the post is sent.
+    var id: String
+    /// Posts of one line are sent one after the other.
+    var line: String
+    var event: String
+    var body: [UInt8]
+  }
+
+  enum Outcome: Sendable {
+    case delivered
+    /// The back end will not take it, however often it is sent.
+    case refused
+    /// It did not answer, or asked for patience.
+    case failed
+  }
+
+  enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused }
+
+  /// At most this much waits; beyond it the oldest posts go.
+  static let maximumPosts = 10_000
+  static let maximumBytes = 32 << 20
+  /// Posts under way at once.
+  static let parallel = 8
+  static let lifetime = Duration.seconds(600)
+  static let firstRetry = Duration.seconds(1)
+  static let lastRetry = Duration.seconds(60)
+
+  private struct Waiting {
+    var post: Post
+    var since: Instant
+    var serial: UInt64
+  }
+
+  private struct Line {
+    var posts = CircularBuffer<Waiting>()
+    /// The first of `posts` is under way.
+    var isBusy = false
+    var failures = 0
+  }
+
+  private var lines: [String: Line] = [:]
+  /// Lines whose first post may go now; each line is here, in `pauses` or busy.
+  private var ready = CircularBuffer<String>()
+  /// Lines that wait after a failure, the soonest last.
+  private var pauses: [(until: Instant, line: String)] = []
+  private var underWay = 0
+  private var bytes = 0
+  private var lastSerial: UInt64 = 0
+  private(set) var count = 0
+  private(set) var drops: [Drop: UInt64] = [:]
+
+  /// When `next` has something again without anything else happening; nil when nothing pauses.
+  var deadline: Instant? { pauses.last?.until }
+
+  mutating func add(_ post: Post, now: Instant) {
+    lastSerial += 1
+    let isNew = lines[post.line] == nil
+    lines[post.line, default: Line()].posts.append(Waiting(post: post, since: now, serial: lastSerial))
+    count += 1
+    bytes += post.body.count
+    if isNew { ready.append(post.line) }
+    while count > Self.maximumPosts || bytes > Self.maximumBytes { guard dropOldest() else { break } }
+  }
+
+  /// The post to send now; nil when none may go. Each is answered by `finished`.
+  mutating func next(now: Instant) -> Post? {
+    while let pause = pauses.last, pause.until <= now {
+      pauses.removeLast()
+      ready.append(pause.line)
+    }
+    guard underWay < Self.parallel else { return nil }
+    while let name = ready.popFirst() {
+      while let first = lines[name]?.posts.first, first.since.duration(to: now) >= Self.lifetime {
+        removeFirst(of: name)
+        drops[.tooOld, default: 0] += 1
+      }
+      guard let post = lines[name]?.posts.first?.post else {
+        lines[name] = nil
+        continue
+      }
+      lines[name]?.isBusy = true
+      underWay += 1
+      return post
+    }
+    return nil
+  }
+
+  /// - Parameter jitter: 0 to 1, random: spreads the retries of lines that failed together.
+  mutating func finished(_ post: Post, _ outcome: Outcome, now: Instant, jitter: Double) {
+    guard var line = lines[post.line], line.isBusy else { return }
+    underWay -= 1
+    line.isBusy = false
+    line.failures = outcome == .failed ? line.failures + 1 : 0
+    lines[post.line] = line
+    guard outcome == .failed else {
+      if outcome == .refused { drops[.refused, default: 0] += 1 }
+      removeFirst(of: post.line)
+      if lines[post.line]?.posts.isEmpty == true { lines[post.line] = nil } else { ready.append(post.line) }
+      return
+    }
+    pause(post.line, until: now.advanced(by: Self.pause(after: line.failures, jitter: jitter)))
+  }
+
+  /// Twice as long after each failure, between half of it and all.
+  static func pause(after failures: Int, jitter: Double) -> Duration {
+    let doubled = min(firstRetry * Int(1 << min(max(0, failures - 1), 16)), lastRetry)
+    return doubled * (0.5 + 0.5 * min(max(0, jitter), 1))
+  }
+
+  private mutating func pause(_ line: String, until: Instant) {
+    let place = pauses.firstIndex { $0.until < until } ?? pauses.endIndex
+    pauses.insert((until, line), at: place)
+  }
+
+  private mutating func removeFirst(of name: String) {
+    guard let first = lines[name]?.posts.popFirst() else { return }
+    count -= 1
+    bytes -= first.post.body.count
+  }
+
+  /// The oldest of all that is not under way. A line that is empty then goes when its turn comes.
+  private mutating func dropOldest() -> Bool {
+    var oldest: (line: String, serial: UInt64)?
+    for (name, line) in lines {
+      guard let waiting = line.posts.dropFirst(line.isBusy ? 1 : 0).first, waiting.serial < oldest?.serial ?? .max
+      else {
+        continue
+      }
+      oldest = (name, waiting.serial)
+    }
+    guard let name = oldest?.line, let line = lines[name] else { return false }
+    let place = line.posts.index(line.posts.startIndex, offsetBy: line.isBusy ? 1 : 0)
+    if let waiting = lines[name]?.posts.remove(at: place) {
+      count -= 1
+      bytes -= waiting.post.body.count
+      drops[.full, default: 0] += 1
+    }
+    return true
+  }
+}

@@ -1,0 +1,110 @@
+import Calls
+import Contract
+import JSON
+import LinuxIO
+import MediaModel
+import NIOCore
+import Synchronization
+
+/// Sends what waits in a `WebhookQueue`, as many posts at once as it says, and again after failures.
+final class Webhooks: Sendable {
+  struct Statistics {
+    var delivered: UInt64 = 0
+    var failed: UInt64 = 0
+    var waiting = 0
+    var drops: [WebhookQueue.Drop: UInt64] = [:]
+  }
+
+  private struct State {
+    var queue = WebhookQueue()
+    var timer: (deadline: Instant, task: Scheduled<Void>)?
+    var delivered: UInt64 = 0
+    var failed: UInt64 = 0
+  }
+
+  private static let timeout = Duration.seconds(10)
+
+  private let requests: SignedRequests
+  /// nil for all.
+  private let wanted: Set<String>?
+  private let loop: any EventLoop
+  private let state = Mutex(State())
+
+  /// - Parameter events: names of those that are wanted; empty for all.
+  init(_ requests: SignedRequests, events: [String], loop: any EventLoop) {
+    self.requests = requests
+    wanted = events.isEmpty ? nil : Set(events)
+    self.loop = loop
+  }
+
+  var statistics: Statistics {
+    state.withLock {
+      Statistics(delivered: $0.delivered, failed: $0.failed, waiting: $0.queue.count, drops: $0.queue.drops)
+    }
+  }
+
+  func send(_ event: EventMessage) {
+    let name = event.body.name.rawValue
+    guard wanted?.contains(name) != false, let body = try? JSON.encode(WebhookBody(event: event)) else { return }
+    let id = String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
+    let post = WebhookQueue.Post(id: id, line: event.call?.text ?? "", event: name, body: body)
+    state.withLock { $0.queue.add(post, now: MonotonicClock.now()) }
+    pump()
+  }
+
+  /// Starts all that may go, and wakes for the next retry.
+  private func pump() {
+    let posts = state.withLock { state -> [WebhookQueue.Post] in
+      var posts: [WebhookQueue.Post] = []
+      while let post = state.queue.next(now: MonotonicClock.now()) { posts.append(post) }
+      schedule(&state)
+      return posts
+    }
+    for post in posts { Task { await self.deliver(post) } }
+  }
+
+  private func schedule(_ state: inout State) {
+    guard let deadline = state.queue.deadline, deadline != state.timer?.deadline else { return }
+    state.timer?.task.cancel()
+    let delay = TimeAmount.nanoseconds(max(0, MonotonicClock.now().duration(to: deadline).nanoseconds))
+    state.timer = (deadline, loop.scheduleTask(in: delay) { [weak self] in self?.wake() })
+  }
+
+  private func wake() {
+    state.withLock { $0.timer = nil }
+    pump()
+  }
+
+  private func deliver(_ post: WebhookQueue.Post) async {
+    let headers = [("conclave-id", post.id), ("conclave-event", post.event)]
+    let answer = try? await requests.post(post.body, headers: headers, timeout: Self.timeout, answer: 0)
+    let outcome = Self.outcome(answer?.status)
+    state.withLock { state in
+      if outcome == .delivered { state.delivered &+= 1 } else { state.failed &+= 1 }
+      state.queue.finished(post, outcome, now: MonotonicClock.now(), jitter: .random(in: 0...1))
+    }
+    pump()
+  }
+
+  /// 2xx is taken, 408, 425, 429 and 5xx ask for another try, anything else says that no try will do.
+  static func outcome(_ status: Int?) -> WebhookQueue.Outcome {
+    switch status {
+    case .some(200..<300): .delivered
+    case nil, .some(408), .some(425), .some(429), .some(500...): .failed
+    case .some: .refused
+    }
+  }
+}
+
+/// The event with its name, which elsewhere is a header.
+struct WebhookBody: Encodable {
+  var event: EventMessage
+
+  private enum CodingKeys: String, CodingKey { case event }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(event.body.name, forKey: .event)
+    try event.encode(to: encoder)
+  }
+}

@@ -1,0 +1,178 @@
+import Contract
+import Foundation
+
+extension Configuration {
+  /// POSTs of the service topics' events to the app's back end (protocol section 11).
+  package struct Webhooks: Sendable {
+    package var url: String
+    package var secret: Secret
+    /// Names of the events that are wanted; empty for all.
+    package var events: [String]
+  }
+
+  /// Where the app's back end is asked who may reach whom (protocol section 7).
+  package struct Authorize: Sendable {
+    package var url: String
+    /// nil for that of the webhooks.
+    package var secret: Secret?
+  }
+
+  /// What `ice.servers` tells clients (protocol section 6).
+  package struct TURN: Sendable {
+    package var urls: [String]
+    /// Shared with coturn (`static-auth-secret`); nil when all urls are of STUN.
+    package var secret: Secret?
+    /// How long a credential is good.
+    package var seconds: Int
+  }
+
+  package struct Role: Sendable {
+    /// Who has it may not start calls or invite.
+    package var neverStarts = false
+  }
+
+  package struct History: Sendable {
+    package var days = 90
+  }
+
+  /// Events that the service topics carry.
+  static let backEndEvents = EventName.allCases.map(\.rawValue).filter {
+    $0.hasPrefix("call.") || $0.hasPrefix("push.") || $0 == EventName.report.rawValue
+  }
+
+  func validateBackEnd() throws(ConfigurationError) {
+    if let webhooks {
+      try Self.check(url: webhooks.url, "webhooks.url")
+      for name in webhooks.events where !Self.backEndEvents.contains(name) {
+        throw ConfigurationError(
+          "webhooks.events: \(name) is never sent; there are \(Self.backEndEvents.joined(separator: ", "))")
+      }
+    }
+    if let authorize {
+      try Self.check(url: authorize.url, "authorize.url")
+      guard authorize.secret != nil || webhooks != nil else {
+        throw ConfigurationError("authorize: set secretFile or secret, or webhooks, whose secret is then used")
+      }
+    }
+    if let turn { try turn.validate() }
+    guard (1...3650).contains(history.days) else {
+      throw ConfigurationError("history.days: \(history.days) is out of range; take 1 to 3650")
+    }
+    guard (0...3600).contains(drain) else {
+      throw ConfigurationError("drain: \(drain) is out of range; take 0 to 3600 seconds")
+    }
+    for prefix in destinations { try Self.check(prefix: prefix) }
+  }
+
+  private static func check(url: String, _ name: String) throws(ConfigurationError) {
+    guard let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme), parts.host?.isEmpty == false
+    else { throw ConfigurationError("\(name): take an http or https URL with a host, as https://app.example/conclave") }
+    guard parts.user == nil, parts.password == nil else {
+      throw ConfigurationError("\(name): leave user and password out; requests are signed with the secret")
+    }
+  }
+
+  /// What clients may exchange (protocol section 3), the reserved ones left out.
+  private static func check(prefix: String) throws(ConfigurationError) {
+    let segments = prefix.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+    guard prefix.hasPrefix("/"), segments.count > 1, let kind = segments.first,
+      ["topic", "queue", "exchange"].contains(kind),
+      !segments.dropLast().contains(""), !segments.contains("."), !segments.contains("..")
+    else {
+      throw ConfigurationError(
+        "destinations: \(prefix) is no prefix of an app's destinations; begin it with /topic/, /queue/ or /exchange/")
+    }
+    let rest = segments.dropFirst().joined(separator: "/")
+    for reserved in ["calls", "service"] where kind != "queue" && (rest == reserved || rest.hasPrefix(reserved + "/")) {
+      throw ConfigurationError("destinations: \(prefix) is the server's own; take another name than \(reserved)")
+    }
+  }
+}
+
+extension Configuration.TURN {
+  fileprivate func validate() throws(ConfigurationError) {
+    guard !urls.isEmpty, urls.count <= 16 else { throw ConfigurationError("turn.urls: name 1 to 16") }
+    for url in urls {
+      guard let scheme = url.split(separator: ":").first, ["turn", "turns", "stun", "stuns"].contains(scheme),
+        url.utf8.count > scheme.utf8.count + 1, !url.contains("/")
+      else {
+        throw ConfigurationError(
+          "turn.urls: \(url) is none of RFC 7064 or 7065; take turn:turn.example:3478?transport=udp")
+      }
+      guard secret != nil || scheme.hasPrefix("stun") else {
+        throw ConfigurationError("turn: \(url) needs secretFile or secret: coturn's static-auth-secret")
+      }
+    }
+    guard (60...604_800).contains(seconds) else {
+      throw ConfigurationError("turn.seconds: \(seconds) is out of range; take 60 to 604800")
+    }
+  }
+}
+
+extension Configuration.Webhooks: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case url, secretFile, secret, events }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    url = try container.decode(String.self, forKey: .url)
+    guard let secret = try container.secret(file: .secretFile, text: .secret) else {
+      throw DecodingError.keyNotFound(
+        CodingKeys.secretFile, .init(codingPath: decoder.codingPath, debugDescription: "set it, or secret"))
+    }
+    self.secret = secret
+    events = try container.decodeIfPresent([String].self, forKey: .events) ?? []
+  }
+}
+
+extension Configuration.Authorize: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case url, secretFile, secret }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    url = try container.decode(String.self, forKey: .url)
+    secret = try container.secret(file: .secretFile, text: .secret)
+  }
+}
+
+extension Configuration.TURN: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case urls, secretFile, secret, seconds }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    urls = try container.decode([String].self, forKey: .urls)
+    secret = try container.secret(file: .secretFile, text: .secret)
+    seconds = try container.decodeIfPresent(Int.self, forKey: .seconds) ?? 86_400
+  }
+}
+
+extension Configuration.Role: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case neverStarts }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    neverStarts = try container.decodeIfPresent(Bool.self, forKey: .neverStarts) ?? neverStarts
+  }
+}
+
+extension Configuration.History: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case days }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    days = try container.decodeIfPresent(Int.self, forKey: .days) ?? days
+  }
+}
+
+extension KeyedDecodingContainer {
+  /// One of two members, not both; nil for neither.
+  fileprivate func secret(file: Key, text: Key) throws -> Secret? {
+    switch (try decodeIfPresent(String.self, forKey: file), try decodeIfPresent(String.self, forKey: text)) {
+    case (nil, nil): return nil
+    case (let file?, nil): return .file(file)
+    case (nil, let text?): return .text(text)
+    case (_?, _?):
+      throw DecodingError.dataCorruptedError(
+        forKey: text, in: self, debugDescription: "and \(file.stringValue) are both set; take one")
+    }
+  }
+}

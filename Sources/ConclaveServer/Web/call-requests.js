@@ -1,0 +1,62 @@
+// The part of a call that only looks at its facts or asks the server something.
+
+export class CallRequests extends EventTarget {
+  /** What the server has told: a `CallState`. */
+  facts;
+  #connection;
+
+  constructor(facts, connection) {
+    super();
+    this.facts = facts;
+    this.#connection = connection;
+  }
+
+  get id() {
+    return this.facts.id;
+  }
+
+  get members() {
+    return this.facts.members;
+  }
+
+  get startedAt() {
+    return this.facts.startedAt;
+  }
+
+  get isInitiator() {
+    return this.facts.isInitiator;
+  }
+
+  get mayInvite() {
+    return this.facts.mayInvite;
+  }
+
+  request(rest, body) {
+    return this.#connection.request(`calls/${this.id}/${rest}`, body);
+  }
+
+  /** Rings `callees`; brings what became of each. */
+  async invite(callees) {
+    const { results } = await this.request('invite', { callees });
+    return results;
+  }
+
+  cancel(user) {
+    return this.request('cancel', { callees: [user] });
+  }
+
+  /** `{link, expiresAt}`: who holds the link may join for `expiresIn` seconds. */
+  makeLink(expiresIn = 3_600) {
+    return this.request('link', { expiresIn });
+  }
+
+  /** All links made so far are void. */
+  revokeLinks() {
+    return this.request('link', { revoke: true });
+  }
+
+  /** Tells the app's back end of abuse; `text` is what the user writes about it. */
+  report(user, text) {
+    return this.request('report', { user, text });
+  }
+}

@@ -1,0 +1,138 @@
+// The calls of this device: one that is talked in, others on hold, and those of the user that run on another device.
+
+import { Call } from './call.js';
+import { CallState } from './call-state.js';
+
+/**
+ * `connection` is what `Call` needs. Events: `change`.
+ */
+export class Calls extends EventTarget {
+  /** The call that is talked in, or none. */
+  current;
+  /** Calls that run on another device of this user, by id: a `CallState` each. */
+  elsewhere = new Map();
+  #calls = new Set();
+  #connection;
+  #starting = Promise.resolve();
+
+  constructor(connection) {
+    super();
+    this.#connection = connection;
+  }
+
+  get held() {
+    return [...this.#calls].filter((call) => call !== this.current);
+  }
+
+  find(id) {
+    return [...this.#calls].find((call) => call.id === id);
+  }
+
+  /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and goes on if the join fails. */
+  async join(kind, { id = '', body, ring, camera = true, isNew = false }) {
+    const before = this.current;
+    await this.#hold(before);
+    const call = new Call({ id, connection: this.#connection });
+    this.#calls.add(call);
+    this.current = call;
+    call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));
+    this.#changed();
+    const joined = call.join(kind, body, ring);
+    // Events of the call may come before its id is known here: they wait.
+    if (isNew) this.#starting = joined.catch(() => {});
+    const captured = call.capture({ camera });
+    try {
+      const reply = await joined;
+      call.results = reply.results ?? {};
+      this.elsewhere.delete(call.id);
+      captured.then(() => call.begin());
+      return call;
+    } catch (error) {
+      call.giveUp();
+      if (before && !before.hasEnded) await this.resume(before);
+      throw error;
+    }
+  }
+
+  /** Talks in `call` again; the one before is held. */
+  async resume(call) {
+    if (this.current !== call) await this.#hold(this.current);
+    this.current = call;
+    this.#changed();
+    await call.hold(false);
+  }
+
+  /** After a connect: each call asks what it missed. */
+  async connectionReady() {
+    await Promise.all([...this.#calls].map((call) => call.connectionReady()));
+  }
+
+  reconsiderKeys() {
+    for (const call of this.#calls) call.reconsiderKeys();
+  }
+
+  /** An event about a call. Resolves with false for an envelope that did not open. */
+  async handle(name, body) {
+    if (!this.find(body.call) && this.find('')) await this.#starting;
+    const call = this.find(body.call);
+    if (call) return call.handle(name, body);
+    if (name === 'call.member' && body.user === this.#connection.user) await this.#ownMember(body);
+    if (name === 'call.ended' && this.elsewhere.delete(body.call)) this.#changed();
+    return name !== 'keys.envelope';
+  }
+
+  /**
+   * Takes the server's list of calls that this user may join: those that are not here already, nor on another device, are brought back.
+   * `answered` are ids of calls that may run on another device.
+   */
+  async sort(states, answered = []) {
+    const listed = states.map((state) => this.#facts(state)).filter(({ id }) => !this.find(id));
+    // The list has no calls that are joined on another device: those are asked for, and those heard of before.
+    const unlisted = (id) => !this.find(id) && !listed.some((facts) => facts.id === id);
+    const known = [...new Set([...this.elsewhere.keys(), ...answered])].filter(unlisted);
+    const others = await Promise.all(known.map((id) => this.#ask(id)));
+    const all = [...listed, ...others.filter(Boolean)];
+    this.elsewhere = new Map(all.filter(({ elsewhere }) => elsewhere).map((facts) => [facts.id, facts]));
+    this.#changed();
+    return listed.filter(({ id, phase }) => !this.elsewhere.has(id) && phase !== 'ringing');
+  }
+
+  /** This user is in a call that this device is not in. */
+  async #ownMember({ call, participants }) {
+    const isThere = participants.length > 0;
+    if (isThere === this.elsewhere.has(call)) return;
+    const facts = isThere && (await this.#ask(call));
+    if (facts) this.elsewhere.set(call, facts);
+    else this.elsewhere.delete(call);
+    this.#changed();
+  }
+
+  /** A call's facts; none when it is over. */
+  async #ask(id) {
+    const state = await this.#connection.request(`calls/${id}/state`).catch(() => undefined);
+    return state && state.state !== 'ended' ? this.#facts(state) : undefined;
+  }
+
+  #facts(state) {
+    const { user, device } = this.#connection.identity;
+    const facts = new CallState({ id: state.id, user, device });
+    facts.take(state);
+    return facts;
+  }
+
+  /** What the server makes of it is its own matter: here the call is silent, and joining another holds it there too. */
+  async #hold(call) {
+    await call?.hold(true).catch(() => {});
+  }
+
+  #ended(call, { reason }) {
+    this.#calls.delete(call);
+    if (reason === 'elsewhere' && call.facts.elsewhere) this.elsewhere.set(call.id, call.facts);
+    if (this.current === call) this.current = undefined;
+    this.#changed();
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event('change'));
+  }
+}

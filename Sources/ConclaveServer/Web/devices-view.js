@@ -1,0 +1,45 @@
+// This user's own devices, and whether only verified ones of others are talked to.
+
+import { fromBase64 } from './bytes.js';
+import { readable } from './conclave.js';
+import { byID } from './dom.js';
+import { replaceRows, row, rowButton } from './dialogs.js';
+import { notice, wordsForError } from './notices.js';
+import { saveSetting, savedSetting } from './session.js';
+
+let conclave;
+
+export function beginDevices(connection) {
+  conclave = connection;
+  conclave.verifiedOnly = savedSetting('verified-only') ?? false;
+  byID('verified-only').checked = conclave.verifiedOnly;
+}
+
+async function show() {
+  const devices = await conclave.devices();
+  const rows = devices.map(({ device, name, fingerprint, registeredAt }) => {
+    const isThis = device === conclave.identity.device;
+    const since = new Date(registeredAt).toLocaleDateString([], { dateStyle: 'medium' });
+    const title = `${name || device}${isThis ? ' (this device)' : ''}`;
+    const made = row(name || device, title, `${device} · since ${since} · ${readable(fromBase64(fingerprint))}`);
+    made.dataset.device = device;
+    const remove = async () => {
+      await conclave.removeDevice(device);
+      notice(`${name || device} is removed`);
+      await show();
+    };
+    if (!isThis) made.append(rowButton('Remove', `${name || 'device'} ${device}`, remove));
+    return made;
+  });
+  replaceRows(byID('own-device-list'), rows, byID('own-devices-title'));
+}
+
+byID('show-devices').addEventListener('click', async () => {
+  byID('devices-dialog').showModal();
+  await show().catch((error) => notice(wordsForError(error)));
+});
+
+byID('verified-only').addEventListener('change', ({ target }) => {
+  conclave.verifiedOnly = target.checked;
+  saveSetting('verified-only', target.checked);
+});

@@ -1,0 +1,39 @@
+// What all dialogs share: their close buttons, and rows of people or devices.
+
+import { avatar, busy, element } from './dom.js';
+import { notice, wordsForError } from './notices.js';
+
+for (const button of document.querySelectorAll('[data-close]')) {
+  button.addEventListener('click', () => button.closest('dialog').close());
+}
+
+/** A row with an avatar, a line and one below it, and what else belongs there. */
+export function row(name, line, below, ...rest) {
+  const text = element('div', { className: 'row-text' });
+  text.append(element('span', { textContent: line }), element('span', { className: 'row-sub', textContent: below }));
+  return element('li', {}, avatar(name), text, ...rest);
+}
+
+/** A button of a row; `about` tells a screen reader which row's. What goes wrong is a notice. */
+export function rowButton(label, about, action, className = 'secondary') {
+  const button = element('button', { type: 'button', className, textContent: label, ariaLabel: `${label}: ${about}` });
+  button.addEventListener('click', busy(button, () => action().catch((error) => notice(wordsForError(error)))));
+  return button;
+}
+
+const shown = new WeakMap();
+
+/**
+ * As `replaceChildren`, where something differs: a button must not go while it is pressed. The keyboard keeps its place, or goes to
+ * `fallback` when its row is gone.
+ */
+export function replaceRows(list, rows, fallback) {
+  const look = rows.map(({ outerHTML }) => outerHTML).join('');
+  if (shown.get(list) === look) return;
+  shown.set(list, look);
+  const focused = list.contains(document.activeElement) ? document.activeElement.ariaLabel : undefined;
+  list.replaceChildren(...rows);
+  if (!focused) return;
+  const again = [...list.querySelectorAll('button')].find(({ ariaLabel }) => ariaLabel === focused);
+  (again ?? fallback).focus();
+}

@@ -1,0 +1,121 @@
+// Recent calls: calling back, how the people are now, what was spent with them, and deleting.
+
+import { avatar, busy, byID, element, icon, joinNames, nameOf } from './dom.js';
+import { replaceRows, rowButton } from './dialogs.js';
+import { othersOf, outcomeOf, totalsOf } from './history-words.js';
+import { learnNames, nameFor } from './names.js';
+import { notice, wordsForError } from './notices.js';
+
+const PAGE = 20;
+const presences = {
+  available: 'available',
+  'in-call': 'in a call',
+  ringing: 'is being rung',
+  unavailable: 'not available',
+  offline: 'offline',
+};
+
+/** `callBack(users, withCamera)` rings them; `enter(id)` rejoins a call that runs. */
+export class HistoryView {
+  #conclave;
+  #callBack;
+  #enter;
+  #calls = [];
+
+  constructor({ callBack, enter }) {
+    this.#callBack = callBack;
+    this.#enter = enter;
+    byID('history-more').addEventListener('click', busy(byID('history-more'), () => this.#more()));
+    byID('history-clear').addEventListener('click', busy(byID('history-clear'), () => this.#delete()));
+  }
+
+  /** The newest calls, from the server. */
+  async load(conclave) {
+    this.#conclave = conclave;
+    try {
+      this.#calls = await conclave.history({ limit: PAGE });
+    } catch {
+      return; // a server without a history: there is nothing to show
+    }
+    byID('history-more').hidden = this.#calls.length < PAGE;
+    await this.#watch();
+    this.show();
+  }
+
+  show() {
+    if (!this.#conclave) return;
+    byID('history').hidden = this.#calls.length === 0;
+    replaceRows(byID('history-list'), this.#calls.map((call) => this.#row(call)), byID('history-title'));
+  }
+
+  async #more() {
+    const before = this.#calls.at(-1)?.startedAt;
+    const older = await this.#conclave.history({ before, limit: PAGE }).catch(() => []);
+    this.#calls.push(...older);
+    byID('history-more').hidden = older.length < PAGE;
+    await this.#watch();
+    this.show();
+  }
+
+  async #watch() {
+    for (const call of this.#calls) learnNames(call.members);
+    const users = this.#calls.flatMap((call) => othersOf(call, this.#conclave.user).map(({ user }) => user));
+    await this.#conclave.presence.watch(users).catch(() => {});
+  }
+
+  /** Without `call`: all. */
+  async #delete(call) {
+    try {
+      await this.#conclave.deleteHistory(call && [call.id]);
+      this.#calls = call ? this.#calls.filter((other) => other !== call) : [];
+      byID('history-more').hidden ||= !call;
+      this.show();
+    } catch (error) {
+      notice(wordsForError(error));
+    }
+  }
+
+  #row(call) {
+    const others = othersOf(call, this.#conclave.user);
+    const who = others.length > 0 ? joinNames(others.map(nameOf)) : 'Only you';
+    const details = element('button', { type: 'button', className: 'row-text', ariaLabel: `Details: ${who}`, ariaExpanded: 'false' });
+    const outcome = element('span', { className: 'row-sub' }, icon(call.direction), outcomeOf(call));
+    details.append(element('span', { textContent: who }), outcome);
+    details.addEventListener('click', () => this.#showTotals(details, others));
+    const made = element('li', {}, avatarOf(others, who, this.#conclave.presence), details);
+    Object.assign(made.dataset, { call: call.id, outcome: call.outcome, direction: call.direction });
+    const users = others.map(({ user }) => user);
+    if (call.rejoinable) made.append(rowButton('Rejoin', who, () => this.#enter(call.id)));
+    else if (users.length > 0) made.append(rowButton('Call back', who, () => this.#callBack(users, call.media === 'video')));
+    const remove = rowButton('Delete', who, () => this.#delete(call), 'quiet icon-only');
+    remove.replaceChildren(icon('trash'));
+    made.append(remove);
+    return made;
+  }
+
+  async #showTotals(button, others) {
+    if (button.ariaExpanded === 'true') {
+      button.ariaExpanded = 'false';
+      for (const line of button.querySelectorAll('.totals')) line.remove();
+      return;
+    }
+    button.ariaExpanded = 'true';
+    for (const { user } of others.slice(0, 8)) {
+      const state = presences[this.#conclave.presence.of(user)];
+      const totals = await this.#conclave.totals(user).catch(() => undefined);
+      if (button.ariaExpanded !== 'true') return;
+      const facts = [state, totals && `in all ${totalsOf(totals)}`].filter(Boolean).join(' · ');
+      button.append(element('span', { className: 'row-sub totals', textContent: `${nameFor(user)}: ${facts || 'nothing is known'}` }));
+    }
+  }
+}
+
+/** One person's avatar has a dot that says how they are. */
+function avatarOf(others, who, presence) {
+  const made = avatar(others.length > 0 ? nameOf(others[0]) : who);
+  const state = others.length === 1 ? presence.of(others[0].user) : undefined;
+  if (!state) return made;
+  const dot = element('span', { className: 'presence', title: presences[state] });
+  dot.dataset.state = state;
+  return element('div', { className: 'with-presence' }, made, dot, element('span', { className: 'visually-hidden', textContent: presences[state] }));
+}

@@ -1,0 +1,52 @@
+// Events in their order, each once: what `seq` and `redelivered` are for (protocol section 3).
+
+const HANDLED_KEPT = 2_000; // more events than the server keeps for a device that is away
+
+/**
+ * `handle(event)` answers whether the event is taken; it is asked for one event after the other. `missed()` is awaited before an event
+ * whose number shows that others were lost.
+ */
+export class Inbox {
+  #handle;
+  #missed;
+  #turn = Promise.resolve();
+  #last = 0;
+  #handled = new Set();
+
+  constructor({ handle, missed }) {
+    this.#handle = handle;
+    this.#missed = missed;
+  }
+
+  /** Resolves with whether the event is to be acknowledged: all are but an envelope that did not open. */
+  take(event) {
+    const turn = this.#turn
+      .then(() => this.#next(event))
+      .catch((error) => {
+        console.warn(`Conclave: ${event.name} failed: ${error.code ?? error.name}`);
+        return event.name !== 'keys.envelope';
+      })
+      .then((isTaken) => {
+        if (isTaken) this.#remember(event.seq);
+        return isTaken;
+      });
+    this.#turn = turn;
+    return turn;
+  }
+
+  async #next(event) {
+    const { seq, redelivered } = event;
+    if (redelivered && this.#handled.has(seq)) return true; // its acknowledgement was lost
+    if (!redelivered && seq <= this.#last) this.#handled.clear(); // the server lost its count and began anew
+    const isJump = this.#last > 0 && seq > this.#last + 1;
+    // `call.state`, first on a connection, has a higher number than what is redelivered behind it.
+    this.#last = redelivered ? Math.max(this.#last, seq) : seq;
+    if (isJump) await this.#missed();
+    return this.#handle(event);
+  }
+
+  #remember(seq) {
+    this.#handled.add(seq);
+    if (this.#handled.size > HANDLED_KEPT) this.#handled.delete(this.#handled.values().next().value);
+  }
+}

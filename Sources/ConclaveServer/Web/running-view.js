@@ -1,0 +1,50 @@
+// Running calls: those on hold here, those on another device of this user, and those that can be joined.
+
+import { avatar, byID, element, joinNames, nameOf } from './dom.js';
+import { replaceRows, rowButton } from './dialogs.js';
+import { learnNames } from './names.js';
+
+/** "Call with Bob and Carol": who is in it, else who was. */
+export function titleOf(facts) {
+  const present = facts.others.filter(({ participants }) => participants.length > 0);
+  const others = present.length > 0 ? present : facts.others;
+  return others.length > 0 ? `Call with ${joinNames(others.map(nameOf))}` : 'Your call';
+}
+
+const clock = (time) => new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+
+function rowOf(kind, facts, below, ...buttons) {
+  learnNames(facts.members.values());
+  const title = titleOf(facts);
+  const text = element('div', { className: 'row-text' });
+  text.append(element('span', { textContent: title }), element('span', { className: 'row-sub', textContent: below }));
+  const made = element('li', {}, avatar(nameOf(facts.others[0] ?? facts.members.values().next().value)), text);
+  Object.assign(made.dataset, { kind, call: facts.id });
+  for (const [label, action, className] of buttons) made.append(rowButton(label, title, action, className));
+  return made;
+}
+
+/** Rows for calls on hold and on other devices; `actions` has `resume(call)`, `leave(call)`, `transfer(facts)`, `join(facts)`. */
+export function otherCalls({ held, elsewhere, open = [] }, { resume, leave, transfer, join }) {
+  return [
+    ...held.map((call) =>
+      rowOf('held', call.facts, 'On hold', ['Resume', () => resume(call)], ['Leave', () => leave(call), 'quiet']),
+    ),
+    ...elsewhere.map((facts) => rowOf('elsewhere', facts, 'On another device of yours', ['Take it here', () => transfer(facts)])),
+    ...open.map((facts) => rowOf('open', facts, `since ${clock(facts.startedAt)}`, [facts.wasIn ? 'Rejoin' : 'Join', () => join(facts)])),
+  ];
+}
+
+/** In the lobby. */
+export function showRunning(calls, actions) {
+  const rows = otherCalls(calls, actions);
+  byID('running').hidden = rows.length === 0;
+  replaceRows(byID('running-list'), rows, byID('lobby-title'));
+}
+
+/** Above the call that is talked in. */
+export function showBeside(calls, actions) {
+  const rows = otherCalls(calls, actions);
+  byID('held').hidden = rows.length === 0;
+  replaceRows(byID('held'), rows, byID('call-title'));
+}

@@ -1,0 +1,105 @@
+import Calls
+import Contract
+import Foundation
+import GRDB
+import JSON
+import MediaModel
+
+extension Database {
+  /// With a prepared statement that is kept.
+  func run(_ sql: String, _ arguments: StatementArguments) throws {
+    try cachedStatement(sql: sql).execute(arguments: arguments)
+  }
+
+  func apply(_ change: StoreChange) throws {
+    switch change {
+    case .reset: for table in ["call", "device", "mailbox"] { try run("DELETE FROM \(table)", []) }
+    case .call(let call):
+      try run(
+        "INSERT INTO call VALUES (?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
+        [call.id.text, try blob(call)])
+    case .progress(let id, let progress):
+      try run("INSERT OR REPLACE INTO progress VALUES (?, ?)", [id.text, try blob(progress)])
+    case .epoch(let id, let epoch): try run("INSERT OR REPLACE INTO epoch VALUES (?, ?)", [id.text, try blob(epoch)])
+    case .member(let id, let member):
+      try run("INSERT OR REPLACE INTO member VALUES (?, ?, ?)", [id.text, member.user.text, try blob(member)])
+    case .memberGone(let id, let user): try run("DELETE FROM member WHERE call = ? AND user = ?", [id.text, user.text])
+    case .number(let id, let number, let device):
+      try run(
+        "INSERT OR IGNORE INTO number VALUES (?, ?, ?, ?)", [id.text, number, device.user.text, device.device.text])
+    case .ringEnvelope(let id, let envelope):
+      let to = envelope.to
+      try run(
+        "INSERT OR REPLACE INTO ringEnvelope VALUES (?, ?, ?, ?)",
+        [id.text, to.user.text, to.device.text, try blob(envelope)])
+    case .ringEnvelopeOver(let id, let device):
+      try run(
+        "DELETE FROM ringEnvelope WHERE call = ? AND user = ? AND device = ?",
+        [id.text, device.user.text, device.device.text])
+    case .ended(let end): try apply(end)
+    case .device(let device):
+      try run(
+        "INSERT OR REPLACE INTO device VALUES (?, ?, ?)",
+        [device.entry.user.text, device.entry.device.text, try blob(device)])
+    case .deviceGone(let device):
+      try run("DELETE FROM device WHERE user = ? AND device = ?", [device.user.text, device.device.text])
+    case .mailbox(let device, let mailbox): try apply(mailbox, of: device)
+    case .history(let fact): try apply(fact)
+    case .forgotten(let user):
+      try forget(user)
+      try run("DELETE FROM forgotten WHERE user = ?", [user.text])
+    }
+  }
+
+  private func apply(_ end: StoredEnd) throws {
+    try run("DELETE FROM call WHERE id = ?", [end.call.text])
+    // The users have rows of their own, so that one can be forgotten.
+    var record = end
+    record.users = []
+    try run(
+      "INSERT OR REPLACE INTO ended VALUES (?, ?, ?)", [end.call.text, end.endedAt.milliseconds, try blob(record)])
+    for user in end.users { try run("INSERT OR IGNORE INTO endedUser VALUES (?, ?)", [end.call.text, user.text]) }
+  }
+
+  private func apply(_ mailbox: StoredMailbox, of device: Device) throws {
+    if mailbox.isEmpty {
+      try run("DELETE FROM mailbox WHERE user = ? AND device = ?", [device.user.text, device.device.text])
+    } else {
+      try run(
+        "INSERT OR REPLACE INTO mailbox VALUES (?, ?, ?)",
+        [device.user.text, device.device.text, try blob(mailbox)])
+    }
+  }
+
+  /// A fact may come twice, when the disk has failed in between.
+  private func apply(_ fact: HistoryFact) throws {
+    switch fact {
+    case .call(let id, let media, let startedAt):
+      try run(
+        "INSERT OR IGNORE INTO history (call, media, startedAt) VALUES (?, ?, ?)",
+        [id.text, media.rawValue, startedAt.milliseconds])
+    case .part(let id, let user, let name, let direction, let outcome):
+      try run(
+        """
+        INSERT INTO part (call, user, name, direction, outcome, startedAt)
+        SELECT call, ?, ?, ?, ?, startedAt FROM history WHERE call = ?
+        ON CONFLICT DO UPDATE SET name = excluded.name, outcome = excluded.outcome
+        """, [user.text, name, direction.rawValue, outcome?.rawValue, id.text])
+    case .came(let id, let user, let at):
+      try run(
+        """
+        INSERT INTO stay (call, user, came) SELECT call, ?, ? FROM history WHERE call = ?
+        AND NOT EXISTS
+          (SELECT 1 FROM stay WHERE stay.call = history.call AND user = ? AND (went IS NULL OR came >= ?))
+        """, [user.text, at.milliseconds, id.text, user.text, at.milliseconds])
+    case .went(let id, let user, let at):
+      try run(
+        "UPDATE stay SET went = ? WHERE call = ? AND user = ? AND went IS NULL",
+        [at.milliseconds, id.text, user.text])
+    case .ended(let id, let at):
+      try run("UPDATE history SET endedAt = ? WHERE call = ?", [at.milliseconds, id.text])
+    }
+  }
+
+  private func blob(_ value: some Encodable) throws -> Data { Data(try JSON.encode(value)) }
+}

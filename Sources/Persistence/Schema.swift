@@ -1,0 +1,64 @@
+import GRDB
+
+/// The tables, by the migrations that make them. A migration that was released never changes.
+enum Schema {
+  static var migrator: DatabaseMigrator {
+    var migrator = DatabaseMigrator()
+    migrator.registerMigration("1") { db in try db.execute(sql: first) }
+    return migrator
+  }
+
+  /// `record` is JSON: what no query looks at.
+  private static let first = """
+    CREATE TABLE server (boots INTEGER NOT NULL);
+    INSERT INTO server VALUES (0);
+
+    CREATE TABLE call (id TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE progress (
+      call TEXT PRIMARY KEY REFERENCES call ON DELETE CASCADE, record BLOB NOT NULL);
+    CREATE TABLE epoch (
+      call TEXT PRIMARY KEY REFERENCES call ON DELETE CASCADE, record BLOB NOT NULL);
+    CREATE TABLE member (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, user TEXT NOT NULL, record BLOB NOT NULL,
+      PRIMARY KEY (call, user));
+    CREATE TABLE ringEnvelope (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, user TEXT NOT NULL, device TEXT NOT NULL,
+      record BLOB NOT NULL, PRIMARY KEY (call, user, device));
+
+    CREATE TABLE number (
+      call TEXT NOT NULL, number INTEGER NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL,
+      PRIMARY KEY (call, number)) WITHOUT ROWID;
+    CREATE INDEX numberByUser ON number (user);
+
+    CREATE TABLE device (
+      user TEXT NOT NULL, device TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (user, device));
+    CREATE TABLE mailbox (
+      user TEXT NOT NULL, device TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (user, device));
+
+    CREATE TABLE ended (call TEXT PRIMARY KEY, endedAt INTEGER NOT NULL, record BLOB NOT NULL);
+    CREATE INDEX endedByTime ON ended (endedAt);
+    CREATE TABLE endedUser (
+      call TEXT NOT NULL REFERENCES ended ON DELETE CASCADE, user TEXT NOT NULL,
+      PRIMARY KEY (call, user)) WITHOUT ROWID;
+    CREATE INDEX endedByUser ON endedUser (user);
+
+    CREATE TABLE history (
+      call TEXT PRIMARY KEY, media TEXT NOT NULL, startedAt INTEGER NOT NULL, endedAt INTEGER) WITHOUT ROWID;
+    CREATE INDEX historyByTime ON history (startedAt);
+    CREATE TABLE part (
+      call TEXT NOT NULL REFERENCES history ON DELETE CASCADE, user TEXT NOT NULL, name TEXT, direction TEXT NOT NULL,
+      outcome TEXT, startedAt INTEGER NOT NULL, hidden INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (call, user));
+    CREATE INDEX partByUser ON part (user, startedAt);
+    CREATE TABLE stay (
+      call TEXT NOT NULL REFERENCES history ON DELETE CASCADE, user TEXT NOT NULL, came INTEGER NOT NULL,
+      went INTEGER);
+    CREATE INDEX stayByCall ON stay (call, user);
+    CREATE INDEX stayByUser ON stay (user, call);
+    CREATE TABLE total (
+      low TEXT NOT NULL, high TEXT NOT NULL, calls INTEGER NOT NULL, milliseconds INTEGER NOT NULL,
+      PRIMARY KEY (low, high)) WITHOUT ROWID;
+    CREATE INDEX totalByHigh ON total (high);
+
+    CREATE TABLE forgotten (user TEXT PRIMARY KEY) WITHOUT ROWID;
+    """
+}

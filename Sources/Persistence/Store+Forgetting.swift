@@ -1,0 +1,59 @@
+import GRDB
+package import MediaModel
+import Synchronization
+
+/// `conclave forget`.
+extension Store {
+  /// All that is stored of the user goes. A server that runs, or starts, is told by `takeForgotten`, and does the rest.
+  package func forget(_ user: UserID) throws(StoreError) {
+    try transaction { db in
+      try db.forget(user)
+      try db.run("INSERT OR IGNORE INTO forgotten VALUES (?)", [user.text])
+    }
+    // The log beside the file holds old pages until then. A reader that is in the way is no fault.
+    _ = try? writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+  }
+
+  /// Users that another process had forgotten since the last look, for the server that owns the file; `.forgotten` settles each.
+  package func takeForgotten() throws(StoreError) -> [UserID] {
+    do {
+      return try writer.read { db in
+        let current = try Int.fetchOne(db.cachedStatement(sql: "PRAGMA data_version"))
+        let isNew = version.withLock { version in
+          defer { version = current }
+          return version != current
+        }
+        guard isNew else { return [] }
+        return try String.fetchAll(db, sql: "SELECT user FROM forgotten").compactMap { UserID($0) }
+      }
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+}
+
+extension Database {
+  /// A running call's membership is its server's to end.
+  func forget(_ user: UserID) throws {
+    let name = user.text
+    for table in ["device", "mailbox", "number"] { try run("DELETE FROM \(table) WHERE user = ?", [name]) }
+    let theirs = "call IN (SELECT call FROM endedUser WHERE user = ?)"
+    let started = "FROM ended WHERE \(theirs) AND json_extract(CAST(record AS TEXT), '$.starter.user') = ?"
+    try run("DELETE FROM number WHERE call IN (SELECT call \(started))", [name, name])
+    try run("DELETE \(started)", [name, name])
+    // Replies hold the members' names.
+    try run("UPDATE ended SET record = json_remove(CAST(record AS TEXT), '$.reply') WHERE \(theirs)", [name])
+    try run("DELETE FROM endedUser WHERE user = ?", [name])
+    try run("DELETE FROM total WHERE low = ? OR high = ?", [name, name])
+    try run("DELETE FROM stay WHERE user = ?", [name])
+    let calls = try String.fetchAll(self, sql: "SELECT call FROM part WHERE user = ?", arguments: [name])
+    try run("DELETE FROM part WHERE user = ?", [name])
+    for call in calls {
+      try run(
+        """
+        DELETE FROM history WHERE call = ? AND endedAt IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM part WHERE part.call = history.call)
+        """, [call])
+    }
+  }
+}

@@ -1,0 +1,88 @@
+package import Contract
+import GRDB
+package import MediaModel
+
+/// Protocol section 8.
+extension Store {
+  /// `history/list`: the newest first. A call whose outcome is open is not history yet.
+  package func list(
+    of user: UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>, now: Timestamp
+  ) throws(StoreError) -> HistoryList {
+    try reading { db in
+      let rows = try Row.fetchAll(
+        db,
+        sql: """
+          SELECT part.call, direction, outcome, media, part.startedAt,
+            (SELECT sum(max(0, coalesce(went, ?) - came)) FROM stay WHERE stay.call = part.call AND user = part.user)
+          FROM part JOIN history USING (call)
+          WHERE user = ? AND part.startedAt < ? AND outcome IS NOT NULL AND NOT hidden
+          ORDER BY part.startedAt DESC, part.call LIMIT ?
+          """, arguments: [now.milliseconds, user.text, before.milliseconds, limit])
+      return HistoryList(
+        calls: try rows.compactMap { row in
+          guard let id = CallID(row[0] as String), let direction = HistoryEntry.Direction(rawValue: row[1]),
+            let outcome = HistoryEntry.Outcome(rawValue: row[2]), let media = CallMedia(rawValue: row[3])
+          else { return nil }
+          return HistoryEntry(
+            id: id, direction: direction, outcome: outcome, media: media, members: try db.members(of: id),
+            startedAt: Timestamp(milliseconds: row[4]), seconds: ((row[5] as Int?) ?? 0) / 1_000,
+            rejoinable: rejoinable.contains(id))
+        })
+    }
+  }
+
+  /// `history/delete`: from this user's list alone. Totals stay.
+  package func delete(of user: UserID, calls: [CallID]?) throws(StoreError) {
+    try transaction { db in
+      guard let calls else { return try db.run("UPDATE part SET hidden = 1 WHERE user = ?", [user.text]) }
+      for call in calls {
+        try db.run("UPDATE part SET hidden = 1 WHERE user = ? AND call = ?", [user.text, call.text])
+      }
+    }
+  }
+
+  /// `history/totals`: the time that both were in the same call.
+  package func totals(of user: UserID, with other: UserID, now: Timestamp) throws(StoreError) -> Totals {
+    guard user != other else { return Totals(calls: 0, seconds: 0) }
+    return try reading { db in
+      let kept = try Row.fetchOne(
+        db, sql: "SELECT calls, milliseconds FROM total WHERE low = ? AND high = ?",
+        arguments: [min(user, other).text, max(user, other).text])
+      let live = try Row.fetchOne(
+        db,
+        sql: """
+          SELECT count(DISTINCT a.call), sum(min(coalesce(a.went, ?1), coalesce(b.went, ?1)) - max(a.came, b.came))
+          FROM stay a JOIN stay b ON b.call = a.call AND b.user = ?3
+          WHERE a.user = ?2 AND min(coalesce(a.went, ?1), coalesce(b.went, ?1)) > max(a.came, b.came)
+          """, arguments: [now.milliseconds, user.text, other.text])
+      let calls = ((kept?[0] as Int?) ?? 0) + ((live?[0] as Int?) ?? 0)
+      return Totals(calls: calls, seconds: (((kept?[1] as Int?) ?? 0) + ((live?[1] as Int?) ?? 0)) / 1_000)
+    }
+  }
+
+  /// Those of `others` with whom the user has a call, or history, in common (protocol section 7).
+  package func acquainted(_ user: UserID, with others: [UserID]) throws(StoreError) -> Set<UserID> {
+    try reading { db in
+      Set(
+        try others.filter { other in
+          let names: StatementArguments = [min(user, other).text, max(user, other).text, user.text, other.text]
+          return try Bool.fetchOne(
+            db,
+            sql: """
+              SELECT EXISTS (SELECT 1 FROM total WHERE low = ? AND high = ?)
+                OR EXISTS (SELECT 1 FROM part a JOIN part b ON b.call = a.call WHERE a.user = ? AND b.user = ?)
+              """, arguments: names) ?? false
+        })
+    }
+  }
+}
+
+extension Database {
+  fileprivate func members(of call: CallID) throws -> [HistoryEntry.Member] {
+    let rows = try Row.fetchAll(
+      cachedStatement(sql: "SELECT user, name FROM part WHERE call = ? ORDER BY rowid"), arguments: [call.text])
+    return rows.compactMap { row in
+      UserID(row[0] as String).map { HistoryEntry.Member(user: $0, name: row[1]) }
+    }
+  }
+}

@@ -1,0 +1,100 @@
+package import Calls
+import Contract
+import Foundation
+import GRDB
+import JSON
+package import MediaModel
+
+extension Store {
+  /// Ended calls are remembered for so long (protocol section 6, `report`).
+  static let endedTime = Duration.seconds(86_400)
+  /// Of very many only the last.
+  fileprivate static let maximumEnded = 4_096
+
+  /// What the last run left; counts this start. Calls that ended too long ago are not among it.
+  package func load(now: Timestamp) throws(StoreError) -> Stored {
+    try transaction { db in
+      var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)
+      try db.execute(sql: "UPDATE server SET boots = boots + 1")
+      stored.calls = try db.calls()
+      stored.devices = try db.records(StoredDevice.self, "SELECT record FROM device ORDER BY user, device")
+      for row in try Row.fetchAll(db, sql: "SELECT user, device, record FROM mailbox") {
+        stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
+      }
+      stored.ended = try db.ended(since: now - Store.endedTime)
+      for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
+        stored.numbers[call] = try db.numbers(of: call)
+      }
+      return stored
+    }
+  }
+}
+
+extension Database {
+  fileprivate func records<Value: Decodable>(_ type: Value.Type, _ sql: String) throws -> [Value] {
+    try Row.fetchAll(self, sql: sql).map { try record(type, $0) }
+  }
+
+  fileprivate func calls() throws -> [Stored.Call] {
+    let progress = try byCall(StoredProgress.self, "progress")
+    let epochs = try byCall(StoredEpoch.self, "epoch")
+    let members = try byCall(StoredMember.self, "member")
+    let envelopes = try byCall(Envelope.self, "ringEnvelope")
+    return try records(StoredCall.self, "SELECT record FROM call ORDER BY id").map { call in
+      let id = call.id.text
+      guard let progress = progress[id]?.first, let epoch = epochs[id]?.first else {
+        throw JSONError(reason: "a call without its epoch")
+      }
+      return Stored.Call(
+        call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [])
+    }
+  }
+
+  private func byCall<Value: Decodable>(_ type: Value.Type, _ table: String) throws -> [String: [Value]] {
+    var values: [String: [Value]] = [:]
+    for row in try Row.fetchAll(self, sql: "SELECT call, record FROM \(table) ORDER BY call, rowid") {
+      values[row[0], default: []].append(try record(type, row))
+    }
+    return values
+  }
+
+  fileprivate func ended(since time: Timestamp) throws -> [StoredEnd] {
+    let ends = try records(
+      StoredEnd.self,
+      """
+      SELECT record FROM ended WHERE endedAt > \(time.milliseconds)
+      ORDER BY endedAt DESC, call LIMIT \(Store.maximumEnded)
+      """)
+    return try ends.reversed().map { end in
+      var end = end
+      end.users = try String.fetchAll(
+        self, sql: "SELECT user FROM endedUser WHERE call = ?", arguments: [end.call.text]
+      )
+      .compactMap { UserID($0) }
+      return end
+    }
+  }
+}
+
+extension Database {
+  fileprivate func numbers(of call: CallID) throws -> [ParticipantNumber: Device] {
+    var numbers: [ParticipantNumber: Device] = [:]
+    let sql = "SELECT user, device, number FROM number WHERE call = ?"
+    for row in try Row.fetchAll(cachedStatement(sql: sql), arguments: [call.text]) {
+      numbers[row["number"]] = try device(row)
+    }
+    return numbers
+  }
+}
+
+private func record<Value: Decodable>(_ type: Value.Type, _ row: Row) throws -> Value {
+  let data: Data = row["record"]
+  return try JSON.decode(type, from: Array(data))
+}
+
+private func device(_ row: Row) throws -> Device {
+  guard let user = UserID(row["user"] as String), let device = DeviceID(row["device"] as String) else {
+    throw JSONError(reason: "an id that is none")
+  }
+  return Device(user: user, device: device)
+}

@@ -1,0 +1,39 @@
+import GRDB
+
+/// Why the database cannot be used, in words for the operator.
+package struct StoreError: Error, Equatable, CustomStringConvertible {
+  package enum Kind: Sendable { case cannotOpen, broken, newer, full, readOnly, busy, failed }
+
+  package var kind: Kind
+  package var description: String
+
+  init(_ kind: Kind, _ description: String) {
+    self.kind = kind
+    self.description = description
+  }
+
+  init(_ error: any Error, path: String) {
+    guard let error = error as? DatabaseError else {
+      self = error as? StoreError ?? StoreError(.broken, Self.broken(path))
+      return
+    }
+    switch error.resultCode {
+    case .SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_MISMATCH: self.init(.broken, Self.broken(path))
+    case .SQLITE_FULL: self.init(.full, "\(path): the disk is full; make room")
+    case .SQLITE_READONLY, .SQLITE_PERM:
+      self.init(.readOnly, "\(path): cannot be written; check who owns the file and its folder, and their modes")
+    case .SQLITE_CANTOPEN, .SQLITE_AUTH:
+      self.init(.cannotOpen, "\(path): cannot be opened; check that its folder exists and is the server's own")
+    case .SQLITE_BUSY, .SQLITE_LOCKED:
+      self.init(.busy, "\(path): another process has locked it; end that one, or wait")
+    case .SQLITE_IOERR: self.init(.failed, "\(path): the disk failed (SQLite \(error.extendedResultCode.rawValue))")
+    // Never the message or the arguments: they may hold what was to be written.
+    default: self.init(.failed, "\(path): SQLite error \(error.extendedResultCode.rawValue)")
+    }
+  }
+
+  private static func broken(_ path: String) -> String {
+    "\(path): the file is damaged; move it away (with -wal and -shm beside it) and start anew, or restore a backup: "
+      + "running calls, devices' keys and history are in it"
+  }
+}

@@ -1,0 +1,39 @@
+package import NIOCore
+
+/// A MESSAGE for many subscribers: what is the same for all is written once for each version, before a subscriber's own lines only are put.
+package struct SharedMessage: Sendable {
+  /// `destination` and the sender's headers; none that the server sets for each subscriber.
+  package let headers: Headers
+  package let body: ByteBuffer
+  private var tails: [ByteBuffer?] = []
+
+  package init(destination: String, headers: Headers, body: ByteBuffer) {
+    var all: Headers = ["destination": destination]
+    for field in headers.fields { all.append(field.name, field.value) }
+    self.headers = all
+    self.body = body
+  }
+
+  /// What it costs to keep, in bytes.
+  package var size: Int { headers.size + body.readableBytes }
+
+  /// The bytes from the first shared header to the NUL.
+  mutating func tail(for version: Version) -> ByteBuffer {
+    if tails.isEmpty { tails = Array(repeating: nil, count: Version.allCases.count) }
+    let index = version.index
+    if let tail = tails[index] { return tail }
+    let tail = FrameEncoder(version: version).tail(headers: headers, body: body, of: .message)
+    tails[index] = tail
+    return tail
+  }
+}
+
+extension Version {
+  fileprivate var index: Int {
+    switch self {
+    case .v10: 0
+    case .v11: 1
+    case .v12: 2
+    }
+  }
+}

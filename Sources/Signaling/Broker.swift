@@ -1,0 +1,190 @@
+import Calls
+import MediaModel
+import STOMP
+
+/// An app's own messages (protocol section 3): topics go to all subscribed, queues to one of them. In memory only.
+///
+/// ## Overview
+/// `perform` takes what connections want and says what to write where; time is an argument, in nanoseconds of any clock that never runs backwards.
+/// What goes to one subscriber goes in the order in which `perform` was called.
+///
+/// ## Invariants
+/// - A message of a queue waits, or is with exactly one subscriber, until that one settles it or goes.
+/// - What waits or is with subscribers has at most `limits.bytes`.
+struct Broker: Sendable {
+  /// Normalised.
+  enum Address: Hashable, Sendable {
+    case topic(String)
+    case queue(String)
+    case user(UserID, String)
+  }
+
+  struct Subscriber: Hashable, Sendable {
+    let session: SessionID
+    /// The subscription's number on its connection.
+    let key: UInt64
+    /// The event loop of the connection, by number.
+    let lane: Int
+  }
+
+  enum Operation: Sendable {
+    case subscribe(Subscriber, Address)
+    case unsubscribe(Subscriber, Address)
+    case send(SharedMessage, Address)
+    /// The subscriber of a queue has a message done, or with NACK (`accepted` false) leaves it to another.
+    case settle(Subscriber, Address, number: UInt64, accepted: Bool)
+  }
+
+  struct Limits: Sendable {
+    var queueMessages = 1_000
+    var queueBytes = 1 << 20
+    /// How long a message waits for a subscriber, in nanoseconds.
+    var queueTime: UInt64 = 600_000_000_000
+    var queues = 10_000
+    /// Of all queues.
+    var bytes = 64 << 20
+    /// What one subscription is given before it acknowledges.
+    var unacknowledged = 100
+    var unacknowledgedBytes = 1 << 20
+    /// How often a message is given out before it counts as poisonous.
+    var attempts = 16
+  }
+
+  /// One message for subscribers of one lane.
+  struct Delivery: Sendable {
+    let message: SharedMessage
+    let address: Address
+    let subscribers: [Subscriber]
+    /// What to settle it by; 0 for what needs no settling.
+    let number: UInt64
+    let redelivered: Bool
+  }
+
+  /// Deliveries by lane, each in order, and what was thrown away.
+  struct Output: Sendable {
+    var lanes: [[Delivery]]
+    var drops: [SignalingStatistics.Drop: UInt64] = [:]
+
+    mutating func drop(_ reason: SignalingStatistics.Drop, _ count: Int = 1) {
+      if count > 0 { drops[reason, default: 0] += UInt64(count) }
+    }
+  }
+
+  private let laneCount: Int
+  private let limits: Limits
+  private var audiences: [Address: Audience] = [:]
+  private var queues: [Address: BrokerQueue] = [:]
+  private var lastNumber: UInt64 = 0
+  /// Of all queues, waiting or given out.
+  private(set) var bytes = 0
+
+  init(lanes: Int, limits: Limits = Limits()) {
+    laneCount = lanes
+    self.limits = limits
+  }
+
+  /// Queues with messages or subscribers.
+  var queueCount: Int { queues.count }
+  /// Topics and user queues with subscribers.
+  var audienceCount: Int { audiences.count }
+
+  /// All of it, with nothing of another connection in between.
+  mutating func perform(_ operations: [Operation], now: UInt64) -> Output {
+    var output = Output(lanes: Array(repeating: [], count: laneCount))
+    for operation in operations { perform(operation, now: now, &output) }
+    return output
+  }
+
+  /// Throws away what has waited too long in queues that nobody touches. To be called now and then.
+  mutating func expire(now: UInt64) -> Output {
+    var output = Output(lanes: Array(repeating: [], count: laneCount))
+    for address in queues.keys { withQueue(address, now: now, &output) { $0.expire(now: now, &$1) } }
+    return output
+  }
+
+  private mutating func perform(_ operation: Operation, now: UInt64, _ output: inout Output) {
+    switch operation {
+    case .subscribe(let subscriber, let address):
+      if case .queue = address {
+        withQueue(address, now: now, &output) { queue, _ in queue.add(subscriber) }
+      } else {
+        audiences[address, default: Audience(lanes: laneCount)].insert(subscriber)
+      }
+    case .unsubscribe(let subscriber, let address):
+      if case .queue = address {
+        withQueue(address, now: now, &output) { $0.remove(subscriber, &$1) }
+      } else {
+        audiences[address]?.remove(subscriber)
+        if audiences[address]?.isEmpty == true { audiences[address] = nil }
+      }
+    case .send(let message, let address):
+      if case .queue = address {
+        enqueue(message, address, now: now, &output)
+      } else {
+        fanOut(message, address, &output)
+      }
+    case .settle(let subscriber, let address, let number, let accepted):
+      withQueue(address, now: now, &output) { $0.settle(number, by: subscriber, accepted: accepted, &$1) }
+    }
+  }
+
+  private func fanOut(_ message: SharedMessage, _ address: Address, _ output: inout Output) {
+    guard let audience = audiences[address] else { return output.drop(.nobodySubscribed) }
+    for (lane, subscribers) in audience.lanes.enumerated() where !subscribers.isEmpty {
+      output.lanes[lane].append(
+        Delivery(message: message, address: address, subscribers: subscribers, number: 0, redelivered: false))
+    }
+  }
+
+  private mutating func enqueue(
+    _ message: SharedMessage, _ address: Address, now: UInt64, _ output: inout Output
+  ) {
+    lastNumber += 1
+    let entry = BrokerQueue.Entry(number: lastNumber, message: message, expiresAt: now + limits.queueTime)
+    guard bytes + entry.size <= limits.bytes, queues[address] != nil || queues.count < limits.queues else {
+      return output.drop(.queuesFull)
+    }
+    withQueue(address, now: now, &output) { queue, _ in queue.append(entry) }
+  }
+
+  /// Changes a queue, gives out what can be given out, and keeps the books.
+  private mutating func withQueue(
+    _ address: Address, now: UInt64, _ output: inout Output, _ change: (inout BrokerQueue, inout Output) -> Void
+  ) {
+    var queue = queues.removeValue(forKey: address) ?? BrokerQueue(limits: limits)
+    let before = queue.bytes
+    change(&queue, &output)
+    while let (entry, subscriber) = queue.next(now: now, &output) {
+      output.lanes[subscriber.lane].append(
+        Delivery(
+          message: entry.message, address: address, subscribers: [subscriber], number: entry.number,
+          redelivered: entry.attempts > 0))
+    }
+    queue.trim(&output)
+    bytes += queue.bytes - before
+    if !queue.isEmpty { queues[address] = queue }
+  }
+}
+
+/// Who is subscribed to a topic, by lane.
+private struct Audience {
+  private(set) var lanes: [[Broker.Subscriber]]
+  private var positions: [Broker.Subscriber: Int] = [:]
+
+  init(lanes: Int) { self.lanes = Array(repeating: [], count: lanes) }
+
+  var isEmpty: Bool { positions.isEmpty }
+
+  mutating func insert(_ subscriber: Broker.Subscriber) {
+    guard positions[subscriber] == nil else { return }
+    positions[subscriber] = lanes[subscriber.lane].count
+    lanes[subscriber.lane].append(subscriber)
+  }
+
+  mutating func remove(_ subscriber: Broker.Subscriber) {
+    guard let position = positions.removeValue(forKey: subscriber) else { return }
+    guard let last = lanes[subscriber.lane].popLast(), last != subscriber else { return }
+    lanes[subscriber.lane][position] = last
+    positions[last] = position
+  }
+}

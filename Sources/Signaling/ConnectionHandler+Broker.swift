@@ -1,0 +1,83 @@
+import Calls
+import MediaModel
+import STOMP
+
+/// An app's own messages, to and from the broker.
+extension ConnectionHandler {
+  /// What others get of a SEND.
+  func send(_ frame: Frame, as destination: String, to address: Broker.Address) {
+    var headers = Headers()
+    for field in frame.headers.fields where !Headers.isKeptBack(field.name) {
+      headers.append(field.name, field.value)
+    }
+    operations.append(.send(SharedMessage(destination: destination, headers: headers, body: frame.body), address))
+    services.counters.update { $0.messages += 1 }
+    if let wait = messageRate.owe(now: now) { pause(for: wait) }
+  }
+
+  func subscribe(_ subscription: Subscription, to address: Broker.Address) {
+    guard let lane, let subscriber = subscriber(subscription.key) else { return }
+    if addresses.isEmpty { lane.insert(self) }
+    addresses[subscription.key] = address
+    operations.append(.subscribe(subscriber, address))
+  }
+
+  func unsubscribe(_ key: UInt64) {
+    guard let subscriber = subscriber(key), let address = addresses.removeValue(forKey: key) else { return }
+    operations.append(.unsubscribe(subscriber, address))
+    if addresses.isEmpty { lane?.remove(id) }
+  }
+
+  func settle(_ token: UInt64, of key: UInt64, accepted: Bool) {
+    guard let subscriber = subscriber(key), let address = addresses[key], token != 0 else { return }
+    operations.append(.settle(subscriber, address, number: token, accepted: accepted))
+  }
+
+  /// Hands all that came together to the broker, as one.
+  func flushOperations() {
+    guard !operations.isEmpty else { return }
+    services.exchange.perform(exchange(&operations, with: []), now: now)
+  }
+
+  /// Writes one message; nil when the subscription is gone or the connection ended, else whether no ACK will follow.
+  func deliver(_ message: inout SharedMessage, _ delivery: Broker.Delivery, key: UInt64) -> Bool? {
+    guard !isEnded else { return nil }
+    let delivered = write {
+      session.deliver(&message, to: key, token: delivery.number, redelivered: delivery.redelivered, into: &$0)
+    }
+    switch delivered {
+    case .written(let isSettled): return isSettled
+    case .unknown: return nil
+    case .ended(let actions):
+      perform(actions)
+      return nil
+    }
+  }
+
+  /// Writes an event of a topic to each of the connection's subscriptions to it.
+  func publish(_ message: inout SharedMessage, on channel: Channel) {
+    guard !isEnded else { return }
+    let destination = channel.destination
+    let keys = session.subscriptions.filter { $0.destination == destination }.map(\.key)
+    if keys.isEmpty { services.counters.drop(.notSubscribed) }
+    for key in keys where !isEnded {
+      services.counters.update { $0.framesOut += 1 }
+      if case .ended(let actions) = write({ session.deliver(&message, to: key, into: &$0) }) { perform(actions) }
+    }
+  }
+
+  private func subscriber(_ key: UInt64) -> Broker.Subscriber? {
+    lane.map { Broker.Subscriber(session: id, key: key, lane: $0.number) }
+  }
+}
+
+extension Headers {
+  /// What a SEND says to the server, what is secret, and what only the server may say (`destination` and `content-length` are set anew). Of no use to a
+  /// subscriber, or a forgery.
+  fileprivate static func isKeptBack(_ name: String) -> Bool { keptBack.contains(name.lowercased()) }
+
+  private static let keptBack: Set<String> = [
+    "destination", "receipt", "transaction", "content-length", "login", "passcode", "authorization", "subscription",
+    "message-id", "ack", "redelivered", "user-name",
+  ]
+}

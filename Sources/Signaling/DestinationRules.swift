@@ -1,0 +1,47 @@
+import STOMP
+
+/// Who may use which destination (protocol section 3). What is refused ends the connection with an ERROR, as STOMP asks.
+struct DestinationRules: Sendable {
+  /// An app's own, normalised.
+  private let prefixes: [String]
+  /// Bytes of an app's own message.
+  private let body: Int
+
+  init(prefixes: [String], body: Int) {
+    self.prefixes = prefixes.map(Destination.normalized)
+    self.body = body
+  }
+
+  func admission(of access: Session.Access, isService: Bool) -> Session.Admission {
+    switch access {
+    case .subscribe(let destination, let existing):
+      switch Destination(destination) {
+      case .channel(let channel) where channel.isOwn:
+        existing == 0 ? .allowed : .refused("this connection is subscribed to the queue already")
+      case .channel: .asked
+      case .ownQueue: .allowed
+      case .app(let address) where isOpen(address): .allowed
+      default: .refused("no such destination to subscribe to")
+      }
+    case .send(let destination, let bytes):
+      switch Destination(destination) {
+      case .request: .allowed
+      case .userQueue where isService: isSmall(bytes)
+      case .userQueue: .refused("only a service may send to a user's queue")
+      case .app(let address) where isOpen(address): isSmall(bytes)
+      default: .refused("no such destination to send to")
+      }
+    }
+  }
+
+  private func isOpen(_ address: Broker.Address) -> Bool {
+    switch address {
+    case .topic(let name), .queue(let name): prefixes.contains { name.hasPrefix($0) }
+    case .user: false
+    }
+  }
+
+  private func isSmall(_ bytes: Int) -> Session.Admission {
+    bytes <= body ? .allowed : .refused("the body may have \(body) bytes; split it or send less")
+  }
+}

@@ -1,0 +1,14 @@
+import Calls
+import STOMP
+
+/// An event of a topic; equal ones are the same message, and written once for all subscribers.
+struct SharedEvent: Sendable {
+  /// 0 is equal to none.
+  let messageID: UInt64
+  let channel: Channel
+  var message: SharedMessage
+
+  func isSame(as other: SharedEvent) -> Bool {
+    messageID != 0 && messageID == other.messageID && channel == other.channel
+  }
+}

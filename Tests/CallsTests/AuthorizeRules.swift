@@ -1,0 +1,213 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+
+/// `authorize` of protocol section 7, and the other requests that the shell answers.
+struct AuthorizeRules {
+  let stage = Stage { $0.asksBackEnd = true }
+
+  func start(_ client: Client, _ callees: [String], id: String = "s", join: UInt8 = 1) {
+    let start = StartCall(callees: callees.map { UserID(unchecked: $0) }, media: .audio, joinId: joinId(join))
+    stage.handle(.request(client.session, id: id, .start(start)))
+  }
+
+  /// The one question that was asked.
+  func question() throws -> (id: QuestionID, question: Question) {
+    let asked: [(QuestionID, Question)] = stage.takeOthers().compactMap {
+      if case .ask(let id, let question) = $0 { (id, question) } else { nil }
+    }
+    return try #require(asked.count == 1 ? asked.first : nil)
+  }
+
+  func joined(_ id: String = "s") throws -> Joined {
+    guard case .ok(let body)? = stage.reply(id) else { throw RequestError(.internal, "no reply") }
+    return try #require(body as? Joined)
+  }
+
+  @Test func whoMayNotBeRungIsOfflineAndNotRung() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    start(alice, ["bob", "carol", "alice"])
+    let asked = try question()
+    #expect(asked.question == .authorize(.ring, from: alice.user, to: [bob.user, carol.user]))
+    #expect(stage.reply("s") == nil)
+    stage.handle(.answer(asked.id, allowed: [bob.user]))
+    let reply = try joined()
+    #expect(reply.results == [bob.user: .ringing, carol.user: .offline, alice.user: .alreadyJoined])
+    #expect(reply.call.members.map(\.user) == [alice.user, bob.user])
+    #expect(bob.events().rings.count == 1 && carol.events().isEmpty)
+    stage.handle(.answer(asked.id, allowed: [carol.user]))
+    #expect(carol.events().isEmpty, "an answer counts once")
+  }
+
+  @Test func noAnswerWithinASecondIsNo() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    start(alice, ["bob"])
+    let asked = try question()
+    stage.advance(.seconds(1))
+    #expect(try joined().results == [bob.user: .offline])
+    stage.handle(.answer(asked.id, allowed: [bob.user]))
+    #expect(bob.events().isEmpty)
+    #expect(stage.reply("s") == nil)
+  }
+
+  @Test func invitesAreAskedTooAndCheckedAnew() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    start(alice, ["bob", "dave"])
+    stage.handle(.answer(try question().id, allowed: [bob.user, UserID(unchecked: "dave")]))
+    let call = try joined().call.id
+    try bob.accept(call)
+    let carol = stage.connect("carol")
+    stage.handle(.request(bob.session, id: "i", .invite(call, Invite(callees: [carol.user]))))
+    let asked = try question()
+    #expect(asked.question == .authorize(.ring, from: bob.user, to: [carol.user]))
+    _ = bob.ask(.leave(call))
+    stage.handle(.answer(asked.id, allowed: [carol.user]))
+    guard case .failed(let error)? = stage.reply("i") else { return #expect(Bool(false)) }
+    #expect([.callNotJoined, .callEnded].contains(error.code))
+    #expect(carol.events().isEmpty)
+  }
+
+  @Test func aRepeatedStartIsNotAskedAgain() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    start(alice, ["bob"])
+    start(alice, ["bob"], id: "again")
+    let asked = stage.takeOthers().compactMap { if case .ask(let id, _) = $0 { id } else { nil } }
+    #expect(asked.count == 2)
+    for id in asked { stage.handle(.answer(id, allowed: [bob.user])) }
+    #expect(try joined() == joined("again"))
+    start(alice, ["bob"], id: "later")
+    #expect(stage.takeOthers().isEmpty)
+    #expect(stage.calls.calls.count == 1 && bob.events().rings.count == 1)
+  }
+
+  @Test func devicesOfWhomOneMayNotListAreLeftOut() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let users = [alice.user, bob.user, carol.user]
+    stage.handle(.request(alice.session, id: "d", .listDevices(ListDevices(users: users))))
+    let asked = try question()
+    #expect(asked.question == .authorize(.devices, from: alice.user, to: [bob.user, carol.user]))
+    stage.handle(.answer(asked.id, allowed: [bob.user]))
+    guard case .ok(let body)? = stage.reply("d"), let devices = body as? Devices else {
+      return #expect(Bool(false))
+    }
+    #expect(devices.devices.map(\.user) == [alice.user, bob.user])
+    #expect(try alice.get(.listDevices(ListDevices(users: [alice.user])), as: Devices.self).devices.count == 1)
+  }
+
+  @Test func watchingIsAskedOfTheBackEndAlone() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    stage.handle(
+      .request(alice.session, id: "w", .watchPresence(WatchPresence(users: [bob.user, carol.user]))))
+    let asked = try question()
+    #expect(asked.question == .authorize(.watch, from: alice.user, to: [bob.user, carol.user]))
+    stage.handle(.answer(asked.id, allowed: [bob.user]))
+    guard case .ok(let body)? = stage.reply("w"), let list = body as? PresenceList else {
+      return #expect(Bool(false))
+    }
+    #expect(list.users.map(\.state) == [.available, .offline])
+    bob.disconnect()
+    carol.disconnect()
+    #expect(alice.events().presences == ["bob offline"])
+  }
+
+  @Test func aConnectionThatGoesDropsItsQuestions() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    start(alice, ["bob"])
+    let asked = try question()
+    alice.disconnect()
+    #expect(stage.calls.questions.next == nil)
+    stage.handle(.answer(asked.id, allowed: [bob.user]))
+    #expect(stage.calls.calls.isEmpty)
+  }
+
+  @Test func aDeviceHasABoundedNumberOfQuestions() throws {
+    let alice = stage.connect("alice")
+    for number in 0..<Questions.maximumOfDevice { start(alice, ["bob"], id: "s\(number)", join: UInt8(number)) }
+    start(alice, ["bob"], id: "more", join: 99)
+    guard case .failed(let error)? = stage.reply("more") else { return #expect(Bool(false)) }
+    #expect(error.code == .serverBusy && error.retryAfterMs == 1_000)
+    stage.advance(.seconds(1))
+    start(alice, ["bob"], id: "then", join: 100)
+    #expect(stage.reply("then") == nil, "it waits for its answer")
+  }
+
+  // MARK: history, drain, forget
+
+  @Test func historyRequestsAreCheckedAndPassedOn() throws {
+    let stage = Stage()
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"])
+    for limit in [0, 201] { #expect(bob.code(.listHistory(ListHistory(limit: limit))) == .requestInvalid) }
+    #expect(bob.code(.deleteHistory(DeleteHistory())) == .requestInvalid)
+    #expect(bob.code(.deleteHistory(DeleteHistory(calls: [call], all: true))) == .requestInvalid)
+    #expect(bob.code(.deleteHistory(DeleteHistory(all: false))) == .requestInvalid)
+    #expect(bob.code(.historyTotals(HistoryTotals(with: bob.user))) == .requestInvalid)
+    func query(_ request: Request) throws -> HistoryQuery {
+      stage.handle(.request(bob.session, id: "h", request))
+      guard case .history(bob.session, "h", let query)? = stage.takeOthers().first else {
+        throw RequestError(.internal, "no query")
+      }
+      return query
+    }
+    #expect(
+      try query(.listHistory(ListHistory()))
+        == .list(bob.user, before: stage.now + .milliseconds(1), limit: 50, rejoinable: [call]))
+    let before = Timestamp(milliseconds: 5)
+    #expect(
+      try query(.listHistory(ListHistory(before: before, limit: 200)))
+        == .list(bob.user, before: before, limit: 200, rejoinable: [call]))
+    #expect(try query(.deleteHistory(DeleteHistory(all: true))) == .delete(bob.user, calls: nil))
+    #expect(try query(.deleteHistory(DeleteHistory(calls: [call]))) == .delete(bob.user, calls: [call]))
+    #expect(try query(.historyTotals(HistoryTotals(with: alice.user))) == .totals(bob.user, with: alice.user))
+  }
+
+  @Test func aServerThatDrainsStartsNoCallsAndEndsNone() throws {
+    let stage = Stage()
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"], join: 1)
+    stage.handle(.drain)
+    #expect(alice.code(.start(StartCall(callees: [], media: .audio))) == .serverDraining)
+    #expect(try alice.call(["bob"], join: 1) == call, "a retry gets the first reply")
+    try bob.accept(call)
+    #expect(alice.code(.invite(call, Invite(callees: [UserID(unchecked: "carol")]))) == nil)
+  }
+
+  @Test func nothingIsKeptOfAUserWhoIsForgotten() throws {
+    let stage = Stage()
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    _ = stage.connect("bob", "tablet")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob", "carol"])
+    try bob.accept(call)
+    try carol.accept(call)
+    let other = try alice.call(["bob"]) { $0.aloneSeconds = 600 }
+    _ = try alice.watch("bob")
+    _ = alice.events()
+    stage.handle(.forget(bob.user))
+    #expect(alice.events().causes == [.left, .cancelled])
+    #expect(Set(stage.closed).contains(bob.session) && stage.closed.count == 2)
+    #expect(try alice.phase(of: "bob", in: call) == nil)
+    #expect(try alice.phase(of: "bob", in: other) == nil)
+    #expect(try alice.get(.listDevices(ListDevices(users: [bob.user])), as: Devices.self).devices.isEmpty)
+    #expect(stage.calls.directory.devices(of: bob.user).isEmpty)
+    #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
+    _ = alice.ask(.end(call))
+    #expect(carol.code(.state(call)) == .callEnded)
+    #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
+  }
+}

@@ -1,0 +1,107 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+
+/// `hold` and call waiting (protocol section 4).
+struct HoldRules {
+  let stage = Stage()
+  let alice: Client
+  let bob: Client
+  let carol: Client
+
+  init() {
+    alice = stage.connect("alice")
+    bob = stage.connect("bob")
+    carol = stage.connect("carol")
+  }
+
+  private func isHeld(_ user: String, in call: CallID, seenBy client: Client) throws -> [Bool]? {
+    try client.state(call).members.first { $0.user.text == user }?.participants.map(\.held)
+  }
+
+  private func holds() -> [Bool] {
+    stage.takeMedia().compactMap { if case .hold(_, let held) = $0 { held } else { nil } }
+  }
+
+  @Test func membersHearOfAHoldAndTheMediaPlaneDoes() throws {
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    #expect(bob.offer(call, .sending([:]), []) == nil)
+    _ = alice.events()
+    #expect(bob.code(.hold(call, Hold(held: true))) == nil)
+    #expect(alice.events().causes == [.held])
+    #expect(try isHeld("bob", in: call, seenBy: alice) == [true])
+    #expect(bob.code(.hold(call, Hold(held: true))) == nil)
+    #expect(alice.events().isEmpty && holds() == [true], "nothing changed")
+    #expect(bob.code(.hold(call, Hold(held: false))) == nil)
+    #expect(alice.events().causes == [.held])
+    #expect(holds() == [false])
+    #expect(carol.code(.hold(call, Hold(held: true))) == .callNotFound)
+  }
+
+  @Test func onlyAParticipantHolds() throws {
+    let call = try alice.call(["bob"])
+    #expect(bob.code(.hold(call, Hold(held: true))) == .callNotJoined)
+  }
+
+  @Test func acceptOfAnotherHoldsThePresentOne() throws {
+    let first = try alice.call(["bob"])
+    try bob.accept(first)
+    #expect(bob.offer(first, .sending([:]), []) == nil)
+    let second = try carol.call(["bob"])
+    #expect(bob.events().rings.last?.waiting == true)
+    _ = alice.events()
+    try bob.accept(second)
+    #expect(try isHeld("bob", in: first, seenBy: alice) == [true])
+    #expect(try isHeld("bob", in: second, seenBy: carol) == [false])
+    #expect(alice.events().causes == [.held])
+    #expect(holds() == [true])
+    #expect(bob.code(.hold(first, Hold(held: false))) == nil)
+    #expect(try isHeld("bob", in: first, seenBy: alice) == [false])
+    #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "the other one is held then")
+    _ = bob.ask(.leave(first))
+    #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "nothing goes on by itself")
+  }
+
+  @Test func soDoStartJoinRejoinAndTransfer() throws {
+    let first = try alice.call(["bob", "nobody"])
+    try bob.accept(first)
+    let second = try bob.call(["carol"])
+    #expect(try isHeld("bob", in: first, seenBy: alice) == [true])
+    try bob.rejoin(first)
+    #expect(try isHeld("bob", in: first, seenBy: alice) == [false], "a new participant is not held")
+    #expect(try isHeld("bob", in: second, seenBy: carol) == [true])
+    let tablet = stage.connect("bob", "tablet")
+    let third = try tablet.call(["carol"])
+    try tablet.transfer(second)
+    #expect(try isHeld("bob", in: second, seenBy: carol) == [true, false])
+    #expect(try isHeld("bob", in: third, seenBy: carol) == [true])
+    #expect(try isHeld("bob", in: first, seenBy: alice) == [false], "of another device")
+  }
+
+  @Test func aHoldBeforeTheFirstOfferIsToldWithIt() throws {
+    let call = try alice.call(["bob"])
+    #expect(alice.code(.hold(call, Hold(held: true))) == nil)
+    #expect(holds().isEmpty, "the media plane does not know the peer")
+    #expect(alice.offer(call, .sending([:]), []) == nil)
+    #expect(holds() == [true])
+    #expect(alice.offer(call, .sending([:]), []) == nil)
+    #expect(holds().isEmpty)
+  }
+
+  @Test func aHeldParticipantStaysOnTheListOfKeysAndIsNoSpeaker() throws {
+    let call = try alice.call(["bob", "carol"])
+    try bob.accept(call)
+    _ = bob.ask(.hold(call, Hold(held: true)))
+    try carol.accept(call)
+    stage.advance(.milliseconds(100))
+    #expect(alice.events().rotations.last?.deliver?.count == 2)
+    #expect(bob.names().contains(.keysRotate))
+    stage.handle(.media(.speakers(call, [2, 1, 9])))
+    #expect(carol.events().contains(.speakers(Speakers(participants: [1]))))
+    stage.handle(.media(.speakers(call, [1])))
+    #expect(carol.events().isEmpty, "no change")
+  }
+}

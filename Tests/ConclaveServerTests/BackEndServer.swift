@@ -1,0 +1,102 @@
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Synchronization
+
+@testable import ConclaveServer
+
+/// An app's back end on a free loopback port: keeps what is POSTed and answers as it is told.
+final class BackEndServer: Sendable {
+  struct Received: Sendable {
+    var path: String
+    var headers: [String: String]
+    var body: [UInt8]
+    var text: String { String(decoding: body, as: UTF8.self) }
+  }
+
+  struct Answer: Sendable {
+    var status = 200
+    var body = ""
+    var location: String?
+    var delay = TimeAmount.zero
+  }
+
+  let port: Int
+  private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+  private let stored = Mutex<[Received]>([])
+
+  /// - Parameter answer: to the request of this number, from 0.
+  init(answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
+    let late = Late<BackEndServer>()
+    let take = Box { received in late.value?.keep(received, answer) ?? Answer(status: 503) }
+    let channel = try await ServerBootstrap(group: group)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+          try channel.pipeline.syncOperations.addHandler(Handler(take: take))
+        }
+      }
+      .bind(host: "127.0.0.1", port: 0).get()
+    port = channel.localAddress?.port ?? 0
+    late.set(self)
+  }
+
+  var url: String { "http://127.0.0.1:\(port)/hook" }
+  var received: [Received] { stored.withLock { $0 } }
+
+  func stop() async { try? await group.shutdownGracefully() }
+
+  private func keep(_ received: Received, _ answer: @Sendable (Int, Received) -> Answer) -> Answer {
+    answer(
+      stored.withLock {
+        $0.append(received)
+        return $0.count - 1
+      }, received)
+  }
+
+  private struct Box: Sendable {
+    let call: @Sendable (Received) -> Answer
+    init(_ call: @escaping @Sendable (Received) -> Answer) { self.call = call }
+  }
+
+  private final class Handler: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+    private let take: Box
+    private var request = Received(path: "", headers: [:], body: [])
+
+    init(take: Box) { self.take = take }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      switch unwrapInboundIn(data) {
+      case .head(let head):
+        let headers = head.headers.map { ($0.name.lowercased(), $0.value) }
+        request = Received(path: head.uri, headers: Dictionary(headers) { a, _ in a }, body: [])
+      case .body(let bytes): request.body += Array(buffer: bytes)
+      case .end: answer(take.call(request), context)
+      }
+    }
+
+    private func answer(_ answer: Answer, _ context: ChannelHandlerContext) {
+      var headers = HTTPHeaders([("content-length", "\(answer.body.utf8.count)")])
+      if let location = answer.location { headers.add(name: "location", value: location) }
+      let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: answer.status), headers: headers)
+      let bound = NIOLoopBound((context: context, handler: self), eventLoop: context.eventLoop)
+      context.eventLoop.scheduleTask(in: answer.delay) {
+        let (context, handler) = bound.value
+        context.write(handler.wrapOutboundOut(.head(head)), promise: nil)
+        context.write(handler.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: answer.body)))), promise: nil)
+        context.writeAndFlush(handler.wrapOutboundOut(.end(nil)), promise: nil)
+      }
+    }
+  }
+}
+
+/// Waits for what other threads do, at most 10 s.
+func eventually(_ condition: () -> Bool) async -> Bool {
+  for _ in 0..<1000 {
+    if condition() { return true }
+    try? await Task.sleep(for: .milliseconds(10))
+  }
+  return condition()
+}

@@ -1,0 +1,88 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import STOMP
+import Testing
+
+@testable import Signaling
+
+/// The certificate's files may change while the server runs.
+@Suite(.timeLimit(.minutes(2))) struct CertificateTests {
+  private let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors")
+  private let folder = FileManager.default.temporaryDirectory.appending(path: "certificates-\(UUID())")
+
+  /// Puts a pair of files where the server looks, as a renewal would.
+  private func install(_ name: String, key: String? = nil) throws {
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    for (kind, from) in [("certificate", name), ("key", key ?? name)] {
+      try Data(contentsOf: vectors.appending(path: "\(from)-\(kind).pem"))
+        .write(to: folder.appending(path: "\(kind).pem"), options: .atomic)
+    }
+  }
+
+  private var files: SignalingServer.Configuration.TLS {
+    SignalingServer.Configuration.TLS(
+      certificateChain: folder.appending(path: "certificate.pem").path,
+      privateKey: folder.appending(path: "key.pem").path)
+  }
+
+  /// The certificate that the server shows on a port; nil when there is no handshake.
+  private func shown(_ port: Int) async throws -> [UInt8]? {
+    let client = try await TestClient.open(port: port, tls: true)
+    // Something must go through for the handshake to be done.
+    try await client.send("\n")
+    let certificate = try await client.channel.nioSSL_peerCertificate().get()
+    client.channel.close(promise: nil)
+    return try certificate?.toDERBytes()
+  }
+
+  private func until(_ port: Int, shows certificate: [UInt8]) async throws {
+    while try await shown(port) != certificate { try await Task.sleep(for: .milliseconds(20)) }
+  }
+
+  private func der(_ name: String) throws -> [UInt8] {
+    try #require(try NIOSSLCertificate.fromPEMFile(vectors.appending(path: "\(name)-certificate.pem").path).first)
+      .toDERBytes()
+  }
+
+  @Test func newConnectionsGetTheNewCertificateAndOldOnesLiveOn() async throws {
+    try install("test")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try await withServer({
+      $0.tls = files
+      $0.choreInterval = .milliseconds(20)
+    }) { server, _ in
+      let port = try #require(server.stompTLSPort)
+      let old = try await TestClient.connected(to: port, token: "a", tls: true)
+      #expect(try await shown(port) == der("test"))
+      // Neither a broken file nor a key that does not fit is taken.
+      try Data("nonsense".utf8).write(to: folder.appending(path: "certificate.pem"), options: .atomic)
+      try await Task.sleep(for: .milliseconds(100))
+      #expect(try await shown(port) == der("test"))
+      try install("other", key: "test")
+      try await Task.sleep(for: .milliseconds(100))
+      #expect(try await shown(port) == der("test"))
+      try install("other")
+      try await until(port, shows: der("other"))
+      try await until(server.httpPort, shows: der("other"))
+      try await old.send("SEND\ndestination:/app/calls/list\nrequest-id:1\nreceipt:r\n\n\0")
+      #expect(try await old.frame()?.headers["receipt-id"] == "r")
+      try await TestClient.connected(to: port, token: "b", tls: true).close()
+    }
+  }
+
+  @Test func whatCannotBeUsedIsLoggedOnceAndTriedAgainWhenItChanges() throws {
+    try install("test")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let log = LogLines()
+    let certificates = try Certificates(files, logger: Logger(label: "test") { _ in log })
+    try FileManager.default.removeItem(at: folder.appending(path: "key.pem"))
+    for _ in 0..<3 { certificates.reload() }
+    #expect(log.levels == [.error])
+    try install("other")
+    for _ in 0..<3 { certificates.reload() }
+    #expect(log.levels == [.error, .notice])
+  }
+}

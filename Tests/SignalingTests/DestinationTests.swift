@@ -1,0 +1,86 @@
+import STOMP
+import Testing
+
+@testable import Signaling
+
+/// Which destinations a client may name (protocol section 3); stomp.md 84.
+@Suite struct DestinationTests {
+  private let rules = DestinationRules(prefixes: ["/topic/", "/queue/work", "/exchange/chat/"], body: 100)
+
+  private func send(_ destination: String, service: Bool = false, bytes: Int = 1) -> Bool {
+    rules.admission(of: .send(destination: destination, bytes: bytes), isService: service) == .allowed
+  }
+
+  private func subscribe(_ destination: String, service: Bool = false) -> Session.Admission {
+    rules.admission(of: .subscribe(destination: destination, existing: 0), isService: service)
+  }
+
+  @Test(arguments: [
+    "/topic/a", "/topic/a/b", "/topic/a.b", "/topic/callsign", "/topic/x/calls", "/queue/work", "/queue/work/1",
+    "/exchange/chat/room", "/exchange/news", "/exchange/a.b/c",
+  ])
+  func anAppsOwnAreOpen(destination: String) {
+    #expect(send(destination) && subscribe(destination) == .allowed)
+  }
+
+  @Test(arguments: [
+    "", "/", "topic/a", "/topic", "/topic/", "/topic//a", "/topic/a/", "/topic/./a", "/topic/../app/x", "/topic/*",
+    "/topic/a/#", "/topic/**", "/queue/other", "/queue/", "/exchange/", "/exchange/a/b/c", "/exchange//a",
+    "/exchange/a/", "/temp-queue/a", "/amq/queue/a", "/Topic/a", "/user", "/user/queue", "/user/queue/a/b",
+    "/topic/" + String(repeating: "x", count: 1_024),
+  ])
+  func allElseIsRefused(destination: String) {
+    #expect(!send(destination) && !send(destination, service: true))
+    guard case .refused = subscribe(destination) else { return #expect(Bool(false), "\(destination)") }
+  }
+
+  @Test(
+    "stomp.md 84: the servers own take no send",
+    arguments: [
+      "/topic/calls", "/topic/calls/c1", "/topic/calls/c1/x", "/topic/calls.c1", "/topic/service",
+      "/topic/service/calls",
+      "/topic/service.calls", "/topic/service/x", "/exchange/calls", "/exchange/calls/c1", "/exchange/calls.c1",
+      "/exchange/service/calls", "/exchange/service.calls/x", "/user/queue/events", "/user/queue/replies",
+      "/user/bob/queue/events", "/user/bob/queue/replies", "/user/queue/x",
+    ])
+  func theServersOwnTakeNoSend(destination: String) {
+    #expect(!send(destination) && !send(destination, service: true))
+  }
+
+  @Test func theServersTopicsAreAskedFor() {
+    #expect(subscribe("/topic/calls/c1") == .asked)
+    for name in ["calls", "push", "reports"] { #expect(subscribe("/topic/service/\(name)") == .asked) }
+    for name in ["/topic/calls", "/topic/calls/c1/x", "/topic/service/x", "/topic/calls.c1", "/exchange/calls/c1"] {
+      guard case .refused = subscribe(name) else { return #expect(Bool(false), "\(name)") }
+    }
+  }
+
+  @Test("stomp.md 84: only a service sends to a users queue")
+  func onlyAServiceSendsToAUsersQueue() {
+    #expect(!send("/user/bob/queue/news") && send("/user/bob/queue/news", service: true))
+    #expect(subscribe("/user/queue/news") == .allowed)
+    for name in ["/user/b b/queue/x", "/user/bob/queue/", "/user/bob/topic/x", "/user/bob/queue/x/y"] {
+      #expect(!send(name, service: true))
+    }
+    guard case .refused = subscribe("/user/bob/queue/news", service: true) else { return #expect(Bool(false)) }
+  }
+
+  @Test func withoutPrefixesNothingIsOpenButRequests() {
+    let rules = DestinationRules(prefixes: [], body: 100)
+    for destination in ["/topic/a", "/queue/a", "/exchange/a"] {
+      #expect(rules.admission(of: .send(destination: destination, bytes: 1), isService: true) != .allowed)
+    }
+    #expect(rules.admission(of: .send(destination: "/app/x", bytes: 1_000), isService: false) == .allowed)
+  }
+
+  @Test func bodiesAreBounded() {
+    #expect(send("/topic/a", bytes: 100) && !send("/topic/a", bytes: 101))
+    #expect(!send("/user/bob/queue/news", service: true, bytes: 101))
+  }
+
+  @Test func exchangesAreTopics() {
+    #expect(Destination("/exchange/a/b") == Destination("/topic/a.b"))
+    #expect(Destination("/exchange/a") == Destination("/topic/a"))
+    #expect(Destination("/topic/a/b") != Destination("/topic/a.b"))
+  }
+}

@@ -1,0 +1,138 @@
+// What a browser brings and Node does not: a PeerConnection, a worker, microphones; and a server for one device that answers as the
+// protocol says.
+
+import { load } from './web.mjs';
+
+const { Identity } = await load('identity.js');
+const { Directory } = await load('directory.js');
+const { MemoryStore } = await load('store.js');
+const { RequestError } = await load('stomp.js');
+
+export class PeerConnection extends EventTarget {
+  static all = [];
+  connectionState = 'connected';
+  iceConnectionState = 'connected';
+  signalingState = 'stable';
+  isClosed = false;
+
+  constructor() {
+    super();
+    PeerConnection.all.push(this);
+  }
+
+  addTransceiver(track, { direction }) {
+    const kind = track.kind ?? track;
+    const sent = { track: track.kind ? track : null, replaceTrack: async (next) => void (sent.track = next) };
+    const transceiver = { mid: `${this.count++}`, direction, kind, receiver: { track: { kind } }, sender: sent, setCodecPreferences() {} };
+    return transceiver;
+  }
+
+  count = 0;
+
+  async createOffer() {
+    return { type: 'offer', sdp: '' };
+  }
+
+  async setLocalDescription() {
+    this.localDescription = { sdp: '' };
+  }
+
+  async setRemoteDescription() {}
+
+  async getStats() {
+    return new Map();
+  }
+
+  close() {
+    this.isClosed = true;
+  }
+}
+
+class Worker extends EventTarget {
+  constructor() {
+    super();
+    setTimeout(() => this.dispatchEvent(Object.assign(new Event('message'), { data: { type: 'ready' } })), 0);
+  }
+
+  postMessage() {}
+  terminate() {}
+}
+
+export const opened = [];
+
+const track = (kind) => {
+  const made = { kind, enabled: true, isStopped: false, addEventListener() {}, stop: () => void (made.isStopped = true) };
+  opened.push(made);
+  return made;
+};
+const getUserMedia = async ({ video }) => ({ getTracks: () => [track(video ? 'video' : 'audio')] });
+
+/** Puts the browser's parts in place. */
+export function browser() {
+  Object.assign(globalThis, { RTCPeerConnection: PeerConnection, Worker, RTCRtpScriptTransform: class {} });
+  globalThis.RTCRtpReceiver = { getCapabilities: () => ({ codecs: [] }) };
+  Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: { getUserMedia } }, configurable: true });
+}
+
+/** The server as one device sees it, with the state of each call in `calls`; `asked` has all requests. */
+export class FakeServer {
+  asked = [];
+  calls = new Map();
+  /** Set to a code: the next request whose path ends so fails with it. */
+  failures = [];
+  #next = 1;
+
+  constructor(user, device) {
+    Object.assign(this, { user, device });
+  }
+
+  async connection() {
+    const identity = await Identity.open(new MemoryStore(), this.user, this.device);
+    const directory = new Directory({ store: new MemoryStore(), owner: this.user, fetchDevices: async () => ({ devices: [] }) });
+    return { identity, directory, user: this.user, status: 'ready', connectionNumber: 1, request: (path, body) => this.request(path, body) };
+  }
+
+  /** A call that others are in, with this user in `state` and, if wished, joined on another device. */
+  running(id, { elsewhere, state = 'ringing' } = {}) {
+    const participant = { participant: this.#next++, device: elsewhere, joinId: '', connected: true, held: false, tracks: [] };
+    const bob = { user: 'bob', name: 'Bob', state: 'joined', participants: [{ participant: this.#next++, device: 'd', tracks: [] }] };
+    const own = { user: this.user, state: elsewhere ? 'joined' : state, participants: elsewhere ? [participant] : [] };
+    const call = { id, state: 'active', media: 'audio', initiator: 'bob', startedAt: 0, epoch: 1, policy: {}, members: [bob, own] };
+    this.calls.set(id, call);
+    return call;
+  }
+
+  member(call) {
+    return this.calls.get(call).members.find(({ user }) => user === this.user);
+  }
+
+  count(ending) {
+    return this.asked.filter(({ path }) => path.endsWith(ending)).length;
+  }
+
+  async request(path, body = {}) {
+    this.asked.push({ path, body });
+    const failure = this.failures.findIndex(({ ending }) => path.endsWith(ending));
+    if (failure >= 0) {
+      const [{ code }] = this.failures.splice(failure, 1);
+      throw new RequestError({ code, message: code });
+    }
+    const [area, id, what] = path.split('/');
+    if (area !== 'calls') return {};
+    if (id === 'list') return { calls: structuredClone([...this.calls.values()]) };
+    const call = id === 'start' ? this.running(`call-${this.#next}`) : this.calls.get(id);
+    if (!call) throw new RequestError({ code: 'call.not-found', message: '' });
+    if (id === 'start' || ['accept', 'join', 'rejoin', 'transfer'].includes(what)) return this.#join(call, body);
+    if (what === 'hold') this.member(id).participants.at(-1).held = body.held;
+    if (what === 'state') return structuredClone(call);
+    if (what === 'media') return { sdp: '', tracks: body.tracks.map(({ mid }, n) => ({ mid, track: `1.${n + 1}` })), receive: [] };
+    return {};
+  }
+
+  #join(call, { joinId }) {
+    const own = call.members.find(({ user }) => user === this.user);
+    const participant = { participant: this.#next++, device: this.device, joinId, connected: true, held: false, tracks: [] };
+    Object.assign(own, { state: 'joined', participants: [...own.participants.filter(({ device }) => device !== this.device), participant] });
+    return { call: structuredClone(call), participant: participant.participant, ice: { servers: [] }, results: {} };
+  }
+}

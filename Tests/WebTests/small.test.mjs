@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fakeTimers, load } from './web.mjs';
+
+const { FrameKeys } = await load('frames.js');
+const { Inbox } = await load('inbox.js');
+const { decodeMessage, encodeMessage } = await load('messages.js');
+const { Presence } = await load('presence.js');
+const { QualityMeter } = await load('quality.js');
+const { Rings } = await load('rings.js');
+const { duration, outcomeOf, totalsOf, when } = await load('history-words.js');
+const { StompConnection } = await load('stomp.js');
+
+console.warn = () => {};
+
+test('a jump in seq asks for what was missed, before the event is handled', async () => {
+  const order = [];
+  const inbox = new Inbox({ handle: async ({ seq }) => order.push(seq), missed: async () => order.push('missed') });
+  for (const seq of [7, 8, 4294967297]) await inbox.take({ name: 'call.member', seq, redelivered: false });
+  assert.deepEqual(order, [7, 8, 'missed', 4294967297]);
+});
+
+test('an event that fails is taken, an envelope that fails is not and may come again', async () => {
+  const inbox = new Inbox({ handle: async () => { throw new Error('x'); }, missed: async () => {} });
+  assert.equal(await inbox.take({ name: 'call.member', seq: 1, redelivered: false }), true);
+  assert.equal(await inbox.take({ name: 'keys.envelope', seq: 2, redelivered: false }), false);
+});
+
+test('a ring that comes again after a lost connection rings once, with what is new in it', () => {
+  const said = [];
+  const rings = new Rings({ rang: ({ call }) => said.push(call), ended: ({ ring, reason }) => said.push([ring.media, reason]) });
+  rings.handle('call.ring', { call: 'c', at: 0, expiresAt: 9, media: 'audio' });
+  rings.handle('call.ring', { call: 'c', at: 1, expiresAt: 9, media: 'video' });
+  rings.handle('call.cancelled', { call: 'c' });
+  rings.handle('call.ended', { call: 'c' });
+  assert.deepEqual(said, ['c', ['video', 'cancelled']]);
+});
+
+test('messages go sealed with n = 0 and the metadata “message”, once', async () => {
+  const senders = [1, 2].map((participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16) }));
+  const [alice, bob] = await Promise.all([1, 2].map(async (participant) => {
+    const keys = new FrameKeys();
+    keys.participant = participant;
+    const secret = await crypto.subtle.importKey('raw', new Uint8Array(32), 'HKDF', false, ['deriveBits']);
+    keys.install({ epoch: 1, call: 'c', listHash: new Uint8Array(32), secret, senders });
+    keys.switchTo(1);
+    return keys;
+  }));
+  const sealed = await alice.sealMessage(encodeMessage({ text: 'hello' }));
+  const { participant, data } = await bob.openMessage(sealed);
+  assert.deepEqual([participant, decodeMessage(data)], [1, { text: 'hello' }]);
+  await assert.rejects(bob.openMessage(sealed), { reason: 'replay' });
+  await assert.rejects(bob.openMessage(await alice.seal(1, new Uint8Array(20), 0)), { reason: 'header' }, 'a frame is no message');
+});
+
+test('what is no message is none', () => {
+  for (const text of ['', '[]', 'null', '{"text":1}', '{"reaction":"much too long for a reaction"}']) {
+    assert.equal(decodeMessage(new TextEncoder().encode(text)), undefined, text);
+  }
+  assert.equal(encodeMessage({ text: 'x'.repeat(20_000) }), undefined);
+});
+
+test('presence is what the reply and the events say, and is asked for again on a new connection', async () => {
+  const asked = [];
+  const presence = new Presence(async (path, body) => {
+    asked.push([path, body]);
+    return path === 'presence/watch' ? { users: body.users.map((user) => ({ user, state: 'offline' })) } : {};
+  });
+  await presence.watch(['bob', 'carol', 'bob']);
+  presence.take({ user: 'bob', state: 'in-call' });
+  assert.deepEqual(['bob', 'carol', 'dave'].map((user) => presence.of(user)), ['in-call', 'offline', undefined]);
+  await presence.watch(['bob', 'carol']);
+  assert.equal(asked.length, 1, 'the same people are not asked for twice');
+  await presence.set('unavailable');
+  await presence.connectionReady('alice');
+  assert.deepEqual(asked.slice(1).map(([path]) => path), ['presence/set', 'presence/set', 'presence/watch']);
+});
+
+test('what was set before a reload, or on another device, is learned, and a call does not hide it', async () => {
+  let own = 'unavailable';
+  const presence = new Presence(async (path, body) => ({ users: body.users?.map((user) => ({ user, state: own })) }));
+  await presence.connectionReady('alice');
+  assert.equal(presence.own, 'unavailable');
+  presence.take({ user: 'alice', state: 'in-call' });
+  assert.equal(presence.own, 'unavailable');
+  presence.take({ user: 'alice', state: 'available' });
+  assert.equal(presence.own, 'available');
+});
+
+test('quality is told of what came since the last time, and of nothing that was not measured', () => {
+  const meter = new QualityMeter();
+  const report = (packetsReceived, packetsLost, freezeCount) => ({ type: 'inbound-rtp', packetsReceived, packetsLost, freezeCount, jitter: 0.004 });
+  assert.deepEqual(meter.numbers([], undefined), { freezes: 0 });
+  const pair = { type: 'candidate-pair', nominated: true, currentRoundTripTime: 0.02 };
+  assert.deepEqual(meter.numbers([pair, report(90, 10, 1)], 350), { rtt: 20, loss: 0.1, jitter: 4, freezes: 1, firstFrameMs: 350 });
+  assert.deepEqual(meter.numbers([report(190, 10, 1)], 350), { loss: 0, jitter: 4, freezes: 0, firstFrameMs: 350 });
+});
+
+test('a past call is told in words', () => {
+  const now = new Date(2026, 10, 21, 15).getTime();
+  const call = { direction: 'incoming', outcome: 'missed', seconds: 0, startedAt: new Date(2026, 10, 21, 9, 5).getTime() };
+  assert.match(outcomeOf(call, now), /^Missed · Today .*9:05/);
+  assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing · .* · 12 min$/);
+  assert.match(when(now - 86_400_000, now), /^Yesterday /);
+  assert.deepEqual([8, 3_600, 12_000].map(duration), ['8 s', '1 h', '3 h 20 min']);
+  assert.deepEqual([totalsOf({ calls: 1, seconds: 60 }), totalsOf({ calls: 2, seconds: 60 })], ['1 call, 1 min', '2 calls, 1 min']);
+});
+
+test('in a call the connection is tried again every 2 s at most, else with growing pauses', async (t) => {
+  const waits = async (isUrgent) => {
+    const opened = [];
+    globalThis.WebSocket = class {
+      constructor() {
+        opened.push(this);
+      }
+
+      close() {}
+    };
+    const tick = fakeTimers(t);
+    const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true, isUrgent: () => isUrgent });
+    stomp.connect();
+    let longest = 0;
+    for (let i = 0; i < 8; i += 1) {
+      const { length } = opened;
+      opened.at(-1).onclose();
+      let waited = 0;
+      for (; opened.length === length && waited < 60_000; waited += 100) tick(100);
+      longest = Math.max(longest, waited);
+    }
+    stomp.close();
+    return longest;
+  };
+  assert.ok((await waits(true)) <= 2_000);
+  assert.ok((await waits(false)) > 10_000);
+});

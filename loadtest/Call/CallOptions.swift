@@ -1,0 +1,56 @@
+import ArgumentParser
+import ConclaveClient
+
+/// How many calls of whom, and what they send.
+struct CallOptions: ParsableArguments {
+  @Option(help: "Number of calls.")
+  var calls = 1
+
+  @Option(help: "Participants in each call.")
+  var participants = 10
+
+  @Flag(help: "No video.")
+  var audioOnly = false
+
+  @Option(help: "Bitrate of each camera in kbit/s, at 30 frames a second.")
+  var videoKbps = 600
+
+  @Option(help: "How many participants of each call send; the rest only watch. Default: all.")
+  var publishers: Int?
+
+  @Option(
+    name: .customLong("guest"),
+    help:
+      "A user whose client is of another make: the first participant rings it too, and the frames that it sends are counted, not opened."
+  )
+  var guests: [String] = []
+
+  @Option(help: "Threads for the media of all participants.")
+  var threads = 1
+
+  func check(_ server: ServerOptions) throws {
+    guard ServerAddress(server.url) != nil else {
+      throw ValidationError("--url must be stomp://HOST:PORT or stomps://HOST:PORT")
+    }
+    guard calls >= 1, participants >= 2 else {
+      throw ValidationError("there must be at least 1 call of 2 participants")
+    }
+    guard threads >= 1, (30...20_000).contains(videoKbps) else {
+      throw ValidationError("--threads must be positive, --video-kbps 30 to 20000")
+    }
+    guard (publishers.map { 1...participants ~= $0 } ?? true) else {
+      throw ValidationError("--publishers must be 1 to --participants")
+    }
+    guard guests.isEmpty || calls == 1 else { throw ValidationError("a --guest comes into one call: take --calls 1") }
+  }
+
+  func run(_ server: ServerOptions) async throws -> CallReport {
+    let source = try server.accounts(calls * participants)
+    let plan = CallPlan(
+      address: ServerAddress(server.url)!, calls: calls, participants: participants,
+      publishers: publishers ?? participants, duration: .milliseconds(Int((server.duration ?? 20) * 1000)),
+      joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, threads: threads,
+      serverProcess: server.serverPid)
+    return try await CallRun(plan, tokens: source).perform()
+  }
+}

@@ -1,0 +1,39 @@
+import LinuxIO
+import MediaModel
+
+/// Many connections that come in at once, subscribe, and stay idle.
+struct CrowdMeasurement {
+  /// Until the last was CONNECTED.
+  let connectTime: Duration
+  /// What a connection with one subscription adds to the broker's memory; nil when its process is not known.
+  let bytesAConnection: Double?
+  let serverName: String?
+
+  init(at broker: Broker, _ plan: SignalingPlan) throws {
+    let before = broker.usage
+    let swarm = try Swarm(broker)
+    connectTime = try swarm.connect(plan.connections, atOnce: .max, within: plan.joinTimeout)
+    try swarm.subscribe(to: plan.destination, excluding: 0, within: plan.joinTimeout)
+    broker.settle()
+    bytesAConnection = before.flatMap { before in
+      broker.usage.map { (Double($0.residentBytes) - Double(before.residentBytes)) / Double(plan.connections) }
+    }
+    serverName = swarm.serverName
+  }
+}
+
+extension Broker {
+  var usage: ProcessUsage? { process.flatMap { ProcessUsage(of: $0) } }
+
+  /// Waits until the broker has no more to do, at most 30 s: what it does for connections that are gone would count for the next.
+  func settle() {
+    let end = MonotonicClock.now().advanced(by: .seconds(30))
+    let step = Duration.milliseconds(500)
+    repeat {
+      let before = usage
+      MonotonicClock.sleep(nanoseconds: UInt64(step.nanoseconds))
+      guard let before, let after = usage else { return }
+      if after.cpuNanoseconds &- before.cpuNanoseconds < UInt64(step.nanoseconds) * 3 / 100 { return }
+    } while MonotonicClock.now() < end
+  }
+}

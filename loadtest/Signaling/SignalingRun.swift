@@ -1,0 +1,40 @@
+import MediaModel
+
+/// Puts each load on each broker in turn, run by run, so that what disturbs the machine disturbs all alike.
+struct SignalingRun {
+  private let plan: SignalingPlan
+  private let brokers: [Broker]
+  private let progress = ProgressLine()
+
+  init(_ plan: SignalingPlan, brokers: [Broker]) {
+    self.plan = plan
+    self.brokers = brokers
+  }
+
+  func perform() throws -> SignalingReport {
+    defer { progress.finish() }
+    var results = brokers.map { BrokerResult($0.address) }
+    for run in 1...plan.runs {
+      if plan.connections > 0 {
+        for (index, broker) in brokers.enumerated() {
+          prepare(run, index, "\(plan.connections) connections at once")
+          results[index].add(try CrowdMeasurement(at: broker, plan))
+        }
+      }
+      for load in plan.fanOuts {
+        for (index, broker) in brokers.enumerated() {
+          prepare(run, index, load.title)
+          results[index].add(try FanOutMeasurement(load, at: broker, plan), of: load)
+        }
+      }
+    }
+    return SignalingReport(plan: plan, results: results)
+  }
+
+  private func prepare(_ run: Int, _ index: Int, _ what: String) {
+    let broker = brokers[index]
+    progress.show("run \(run) of \(plan.runs), \(broker.address.host):\(broker.address.port): \(what)")
+    // All of them: they may share a core.
+    for broker in brokers { broker.settle() }
+  }
+}
