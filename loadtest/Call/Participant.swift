@@ -160,6 +160,8 @@ final class Participant: Sendable {
       try await connectMedia(of: call, on: loop, certificate)
     } catch SignalingError.disconnected {
       // Lost again: another rejoin follows.
+    } catch SignalingError.refused("call.not-joined", _) {
+      // Asked on the connection after: the same.
     } catch {
       fail("could not bring media back: \(error)")
     }

@@ -58,6 +58,11 @@ final class ReceivingSlot {
     var statistics: Statistics
     var hasGuests: Bool
 
+    /// Whether a frame may be of an epoch from before this participant's stay.
+    func isEarly(_ now: Instant) -> Bool {
+      !statistics.wasMeasuring(at: now) || progress.state.arrivedAt > now
+    }
+
     /// A frame that no key of the call opens.
     func refuse() {
       if hasGuests { statistics.tally.guestFrames += 1 } else { statistics.tally.decryptFailures += 1 }
@@ -126,7 +131,7 @@ final class ReceivingSlot {
       note(opened, now: now, surroundings)
     } catch .unknownKey where mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
-    } catch .unknownKey where !surroundings.statistics.wasMeasuring(at: now) || surroundings.progress.state.arrivedAt > now {
+    } catch .unknownKey where surroundings.isEarly(now) {
       // Sent under an epoch from before this participant joined, whose key it must not have.
       surroundings.statistics.tally.beforeJoining += 1
     } catch {

@@ -39,6 +39,8 @@ public actor CallClient {
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
+    /// Rejoined, and the state that begins the new stay has not come: what comes of keys is the former participant's.
+    var isBeginning = false
     /// Messages whose key has not arrived.
     var messages = WaitingFrames<[UInt8]>()
     /// Epochs of the participant that was, and when they are forgotten.
