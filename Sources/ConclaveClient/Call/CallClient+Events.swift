@@ -153,24 +153,27 @@ extension CallClient {
   /// Sends a key agreement's request and feeds it the reply.
   private func run(_ request: Request, of id: CallID) {
     guard let participant = calls[id]?.session.participant else { return }
-    // A reply to the participant that was says nothing to the one that is.
-    func feed(_ input: KeyInput, to id: CallID) {
-      if calls[id]?.session.participant == participant { self.feed(input, to: id) }
-    }
     Task {
       switch request {
       case .listDevices:
         let reply = try? await requestAgain(request, reply: Devices.self)
         directory.learn(reply?.devices ?? [])
-        feed(.directory(reply?.devices ?? []), to: id)
+        feed(.directory(reply?.devices ?? []), to: id, as: participant)
       case .listKeys:
-        if let list = try? await requestAgain(request, reply: KeyList.self) { feed(.list(list), to: id) }
+        if let list = try? await requestAgain(request, reply: KeyList.self) {
+          feed(.list(list), to: id, as: participant)
+        }
       case .keys(_, let handedOut):
-        feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id)
+        feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
       default:
         try? await perform(request)
       }
     }
+  }
+
+  /// A reply to the participant that was says nothing to the one that is.
+  private func feed(_ reply: KeyInput, to id: CallID, as participant: ParticipantNumber) {
+    if calls[id]?.session.participant == participant { feed(reply, to: id) }
   }
 
   /// Whether the server took the envelopes; nil when it could not say.
