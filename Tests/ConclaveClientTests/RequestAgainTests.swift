@@ -1,5 +1,5 @@
 import Contract
-import NIOPosix
+import STOMP
 import Synchronization
 import Testing
 
