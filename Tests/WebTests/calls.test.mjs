@@ -88,6 +88,13 @@ test('a call on another device of the user is shown as such, and can be taken he
   assert.equal(call.hasEnded, false);
 });
 
+test('a call that ran on another device before the page was loaded is found, one that is over is not', async (t) => {
+  const { server, calls } = await laptop(t);
+  server.running('c', { elsewhere: 'phone' });
+  const open = await calls.sort([], ['over', 'c']);
+  assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], ['c']]);
+});
+
 test('when the call was taken by another device it is over here', async (t) => {
   const { calls, join } = await laptop(t);
   const call = await join('accept', 'c');

@@ -72,8 +72,19 @@ test('presence is what the reply and the events say, and is asked for again on a
   await presence.watch(['bob', 'carol']);
   assert.equal(asked.length, 1, 'the same people are not asked for twice');
   await presence.set('unavailable');
-  await presence.connectionReady();
+  await presence.connectionReady('alice');
   assert.deepEqual(asked.slice(1).map(([path]) => path), ['presence/set', 'presence/set', 'presence/watch']);
+});
+
+test('what was set before a reload, or on another device, is learned, and a call does not hide it', async () => {
+  let own = 'unavailable';
+  const presence = new Presence(async (path, body) => ({ users: body.users?.map((user) => ({ user, state: own })) }));
+  await presence.connectionReady('alice');
+  assert.equal(presence.own, 'unavailable');
+  presence.take({ user: 'alice', state: 'in-call' });
+  assert.equal(presence.own, 'unavailable');
+  presence.take({ user: 'alice', state: 'available' });
+  assert.equal(presence.own, 'available');
 });
 
 test('quality is told of what came since the last time, and of nothing that was not measured', () => {

@@ -81,11 +81,15 @@ export class Calls extends EventTarget {
     return name !== 'keys.envelope';
   }
 
-  /** Takes the server's list of calls that this user may join: those that are not here already, nor on another device, are brought back. */
-  async sort(states) {
+  /**
+   * Takes the server's list of calls that this user may join: those that are not here already, nor on another device, are brought back.
+   * `answered` are ids of calls that may run on another device.
+   */
+  async sort(states, answered = []) {
     const listed = states.map((state) => this.#facts(state)).filter(({ id }) => !this.find(id));
-    // The list has no calls that are joined on another device: those heard of before are asked for.
-    const known = [...this.elsewhere.keys()].filter((id) => !listed.some((facts) => facts.id === id));
+    // The list has no calls that are joined on another device: those are asked for, and those heard of before.
+    const unlisted = (id) => !this.find(id) && !listed.some((facts) => facts.id === id);
+    const known = [...new Set([...this.elsewhere.keys(), ...answered])].filter(unlisted);
     const others = await Promise.all(known.map((id) => this.#ask(id)));
     const all = [...listed, ...others.filter(Boolean)];
     this.elsewhere = new Map(all.filter(({ elsewhere }) => elsewhere).map((facts) => [facts.id, facts]));

@@ -18,6 +18,8 @@ export { isSupported } from './media.js';
 export { readable } from './identity.js';
 export { RequestError } from './stomp.js';
 
+const LAST_CALLS = 5; // how far back a call is looked for that runs on another device
+
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`;
  * `ready`, after each connect; `calls` when one comes, goes or is held; `presence`; `warning` about a device that is not in a call here,
@@ -123,8 +125,14 @@ export class Conclave extends EventTarget {
 
   /** The calls that can be joined or rejoined now: their facts. Those on another device are in `elsewhere` then. */
   async joinable() {
-    const { calls } = await this.request('calls/list');
-    return this.#calls.sort(calls);
+    const [{ calls }, answered] = await Promise.all([this.request('calls/list'), this.#lastAnswered()]);
+    return this.#calls.sort(calls, answered);
+  }
+
+  /** The server's list has no calls that are joined on another device; the history has them, running or over. */
+  async #lastAnswered() {
+    const calls = await this.history({ limit: LAST_CALLS }).catch(() => []);
+    return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
   }
 
   /** Comes into a running call: `rejoin` for who was in it, else `join`. */
@@ -222,7 +230,7 @@ export class Conclave extends EventTarget {
     this.#setStatus('ready');
     this.#tell('ready');
     this.#calls.connectionReady();
-    this.presence.connectionReady();
+    this.presence.connectionReady(this.user);
   }
 
   #closed({ reason, message }) {

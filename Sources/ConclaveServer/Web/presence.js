@@ -6,6 +6,7 @@ const WATCHED = 100; // the people called last; more nobody looks at
 export class Presence extends EventTarget {
   #states = new Map();
   #watched = [];
+  #user;
   #own = 'available';
   #request;
 
@@ -39,8 +40,9 @@ export class Presence extends EventTarget {
     this.#changed();
   }
 
-  /** On a new connection nothing is watched, and a user's own wish is said again. */
-  async connectionReady() {
+  /** On a new connection nothing is watched, and a user's own wish is said again. What was set before a reload, or elsewhere, is learned. */
+  async connectionReady(user) {
+    this.#user = user;
     if (this.#own !== 'available') await this.set(this.#own).catch(() => {});
     await this.#ask().catch(() => {});
   }
@@ -48,14 +50,21 @@ export class Presence extends EventTarget {
   /** The event `presence`. */
   take({ user, state }) {
     this.#states.set(user, state);
+    this.#learnOwn();
     this.#changed();
   }
 
   async #ask() {
-    if (this.#watched.length === 0) return;
-    const { users } = await this.#request('presence/watch', { users: this.#watched });
+    const { users } = await this.#request('presence/watch', { users: [this.#user, ...this.#watched].filter(Boolean) });
     this.#states = new Map((users ?? []).map(({ user, state }) => [user, state]));
+    this.#learnOwn();
     this.#changed();
+  }
+
+  /** `ringing` and `in-call` hide what was set. */
+  #learnOwn() {
+    const state = this.of(this.#user);
+    if (state === 'available' || state === 'unavailable') this.#own = state;
   }
 
   #changed() {
