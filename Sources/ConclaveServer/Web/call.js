@@ -17,8 +17,7 @@ const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'inte
 
 /**
  * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
- * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, whatever it is
- * for others.
+ * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `status`, `identity`, `directory`,
  * `connectionNumber`.
@@ -79,6 +78,10 @@ export class Call extends CallRequests {
   /** Everybody who can decrypt, by the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
   get devices() {
     return this.#keys?.devices ?? [];
+  }
+
+  get hasUnverified() {
+    return Boolean(this.#keys?.hasUnverified);
   }
 
   get audioTracks() {
