@@ -110,6 +110,7 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     everybody_decodes(mona, nils)
     nils.leave()
     mona.sees("#lobby")  # a call of two is over when one leaves
+    nils.loses("#running")
     mona.press("Delete all")
     mona.loses("#history-list li")
 

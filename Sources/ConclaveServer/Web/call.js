@@ -159,7 +159,7 @@ export class Call extends CallRequests {
     if (!this.hasEnded) await this.#sending.sendAll();
   }
 
-  /** A failed offer is not the end of the call: it is made again when the connection is back. */
+  /** A failed offer is made again when the connection is back. */
   async #negotiate() {
     try {
       await this.#transport?.negotiate();
@@ -242,8 +242,9 @@ export class Call extends CallRequests {
   }
 
   async leave() {
+    const told = this.id && this.request('leave').catch(() => {}); // before what the page asks when the call is over
     this.#over({ reason: 'left', by: this.user });
-    if (this.id) await this.request('leave').catch(() => {});
+    await told;
   }
 
   async endForAll() {
