@@ -30,8 +30,7 @@ export class Call extends CallRequests {
   quality;
   /** Whether the camera is to be on, when it can be. */
   wantsCamera = false;
-  /** On hold by this user's wish. */
-  isHeld = false;
+  isHeld = false; // by this user's wish
   #connection;
   #seat;
   #sending;
