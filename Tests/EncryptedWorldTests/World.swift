@@ -90,7 +90,7 @@ final class World {
     for effect in calls.handle(command, now: timestamp) {
       switch effect {
       case .reply(let session, let id, let reply): sessions[session]?.sendDown(session) { $0.receive(reply, to: id) }
-      case .event(let session, let delivery): deliver(delivery, session)
+      case .event(let session, let delivery): deliver(delivery.message, delivery.seq, session)
       case .close(let session, _): sessions[session]?.lose(session)
       default: break
       }
@@ -99,11 +99,10 @@ final class World {
     watchTheClock()
   }
 
-  private func deliver(_ delivery: EventDelivery, _ session: SessionID) {
+  private func deliver(_ message: EventMessage, _ seq: UInt64, _ session: SessionID) {
     guard let device = sessions[session] else { return }
-    guard let lie else { return device.sendDown(session) { $0.receive(delivery.message, delivery.seq) } }
-    guard let message = lie(delivery.message, device.address) else { return }
-    device.sendDown(session) { $0.receive(message, delivery.seq) }
+    guard let message = lie.map({ $0(message, device.address) }) ?? message else { return }
+    device.sendDown(session) { $0.receive(message, seq) }
   }
 
   private func watchTheClock() {
