@@ -108,8 +108,9 @@ struct EventInvariants {
 
   /// What was kept for who is not there: nobody can see it but by looking.
   private mutating func keepForAway(_ step: WorldStep, _ told: inout [EventMessage: Set<Device>]) {
-    guard !step.changed.isEmpty || !step.gone.isEmpty else { return }
-    var users: Set<UserID> = []
+    var users = Set([step.asker?.user].compactMap { $0 })
+    // Its call may have ended at once.
+    if case .start(let start) = step.request { users.formUnion(start.callees + [start.as].compactMap { $0 }) }
     for id in step.changed { users.formUnion(step.after[id]?.members.keys.map { $0 } ?? []) }
     for id in step.gone { users.formUnion(step.before[id]?.members.keys.map { $0 } ?? []) }
     for user in users {

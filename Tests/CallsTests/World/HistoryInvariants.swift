@@ -23,6 +23,8 @@ struct HistoryInvariants {
     var last: [UserID: MemberPhase] = [:]
     /// Somebody else than the initiator was in.
     var wasAnswered = false
+    /// Came and ended the call with that, for nobody else was there.
+    var visitor: UserID?
     var isOver = false
   }
 
@@ -83,6 +85,10 @@ struct HistoryInvariants {
   private mutating func close(_ id: CallID, _ step: WorldStep) {
     guard var chronicle = chronicles[id] else { return }
     chronicle.isOver = true
+    if step.entry?.call == id, step.isOK, let user = step.asker?.user {
+      chronicle.visitor = user
+      if user != chronicle.initiator { chronicle.wasAnswered = true }
+    }
     for user in chronicle.parts.keys {
       chronicle.parts[user]?.follow(isIn: false, at: step.now)
       if chronicle.last[user] == .ringing { chronicle.last[user] = end(of: user, id, step) }
@@ -93,7 +99,10 @@ struct HistoryInvariants {
   /// How a ring ended that was the last of its call: its devices hear of it.
   private func end(of user: UserID, _ id: CallID, _ step: WorldStep) -> MemberPhase {
     if case .decline(id, _) = step.request, step.asker?.user == user { return .declined }
-    if step.isTimeout, let ring = step.before[id]?.rings[user], ring.expiresAt <= step.now { return .missed }
+    if step.isTimeout, let ring = step.before[id]?.rings[user], ring.expiresAt <= step.now {
+      // What else was due may have ended the call before.
+      return stored[id]?[user]?.outcome == .cancelled ? .cancelled : .missed
+    }
     return .cancelled
   }
 
@@ -114,7 +123,7 @@ struct HistoryInvariants {
 
   private func outcome(of user: UserID, _ chronicle: Chronicle) -> HistoryEntry.Outcome? {
     guard user == chronicle.initiator else {
-      guard chronicle.parts[user]?.stays.isEmpty == true else { return .answered }
+      guard chronicle.parts[user]?.stays.isEmpty == true, chronicle.visitor != user else { return .answered }
       return chronicle.last[user].flatMap(Self.outcome)
     }
     // For who began it the answers of the others count.

@@ -239,7 +239,11 @@ final class SimulatedWorld {
 
   private func carryOut(_ command: Calls.Command) -> [Calls.Effect] {
     var effects = calls.handle(command, now: now)
-    mutant?.change(&effects, &calls, self, command)
+    if mutant != nil {
+      var server = calls
+      mutant?.change(&effects, &server, self, command)
+      calls = server
+    }
     disk.write(effects)
     return effects
   }
