@@ -41,7 +41,8 @@ struct DeviceModel {
   private mutating func number(_ delivery: EventDelivery, _ device: Device, _ verdict: Verdict) {
     let isNext = delivery.seq == lastSeq + 1 || (mayJump && delivery.seq > lastSeq)
     verdict.require(
-      .inOrder, isNext, "\(delivery.message.body.name) has seq \(delivery.seq) after \(lastSeq) on \(device.device.text)")
+      .inOrder, isNext,
+      "\(delivery.message.body.name) has seq \(delivery.seq) after \(lastSeq) on \(device.device.text)")
     lastSeq = max(lastSeq, delivery.seq)
     mayJump = false
   }

@@ -18,7 +18,8 @@ extension EventInvariants {
     let name = event.message.body.name
     for device in event.devices {
       verdict.require(
-        .nobodyElse, audience.most.contains(device), "\(event.message.body) for \(device.user.text)/\(device.device.text)")
+        .nobodyElse, audience.most.contains(device),
+        "\(event.message.body) for \(device.user.text)/\(device.device.text)")
     }
     let missing = audience.least.subtracting(event.devices)
     verdict.require(
@@ -35,7 +36,9 @@ extension EventInvariants {
     let before = step.before[id]
     let after = step.after[id]
     // A call that nobody could be rung for ends in the step in which it starts.
-    if before == nil, after == nil { return Audience(most: devices(of: Set([step.asker?.user].compactMap { $0 }), step)) }
+    if before == nil, after == nil {
+      return Audience(most: devices(of: Set([step.asker?.user].compactMap { $0 }), step))
+    }
     switch message.body {
     case .member(let change):
       let stable = (before?.listeners ?? []).intersection(after?.listeners ?? [])
@@ -71,9 +74,10 @@ extension EventInvariants {
       return audience
     case .rotate(let rotate):
       // Who comes in may end the call with that, for nobody else is there.
-      return Audience(most: participants(before, after).most.union(entering(step)).filter { device in
-        after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
-      })
+      return Audience(
+        most: participants(before, after).most.union(entering(step)).filter { device in
+          after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
+        })
     case .switchKeys, .keyRequest, .slots, .need, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
@@ -115,7 +119,8 @@ extension EventInvariants {
     for id in step.gone {
       let ends = told.filter { $0.message.call == id && $0.message.body.name == .callEnded }
       let members = devices(of: Set(step.before[id].map { Array($0.members.keys) } ?? []), step)
-      verdict.require(.everyEntitledDevice, ends.count == 1 || members.isEmpty, "the end of a call was told \(ends.count) times")
+      verdict.require(
+        .everyEntitledDevice, ends.count == 1 || members.isEmpty, "the end of a call was told \(ends.count) times")
     }
     for id in step.changed + step.gone { checkRings(id, told, step) }
     for id in step.changed {
@@ -133,7 +138,8 @@ extension EventInvariants {
       let heard = events.filter { event in
         if case .member(let change) = event.message.body { change.member.user == user } else { false }
       }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
-      verdict.require(.everyEntitledDevice, heard.isSuperset(of: listeners), "a change of \(user.text) was not told to all")
+      verdict.require(
+        .everyEntitledDevice, heard.isSuperset(of: listeners), "a change of \(user.text) was not told to all")
     }
   }
 
@@ -176,7 +182,8 @@ extension EventInvariants {
     }
     if before.newest != after.newest, after.isAsking || after.isSpreading {
       let told = heard { if case .rotate(let rotate) = $0 { rotate.epoch == after.newest } else { false } }
-      verdict.require(.everyEntitledDevice, told.isSuperset(of: audience(after.list)), "keys.rotate was not told to all")
+      verdict.require(
+        .everyEntitledDevice, told.isSuperset(of: audience(after.list)), "keys.rotate was not told to all")
     }
     // The next one may have begun with it.
     let list = after.current == after.newest ? after.list : after.current == before.newest ? before.list : []

@@ -68,7 +68,8 @@ struct EventInvariants {
     }
     for delivery in rest {
       counts[delivery.message.body.name, default: 0] += 1
-      verdict.require(.acknowledgedIsOver, !delivery.redelivered, "\(delivery.message.body.name) is repeated in between")
+      verdict.require(
+        .acknowledgedIsOver, !delivery.redelivered, "\(delivery.message.body.name) is repeated in between")
       models[device, default: DeviceModel()].write(
         delivery, mayBeGone: mayBeGone(delivery.message, device, step), device, now: step.now, verdict)
     }
@@ -77,7 +78,9 @@ struct EventInvariants {
 
   /// Rule 16.
   private func checkGreeting(_ deliveries: [EventDelivery], _ device: Device, _ step: WorldStep) {
-    let places = step.before.filter { $0.value.members[device.user]?.participants.contains { $0.device == device.device } == true }
+    let places = step.before.filter {
+      $0.value.members[device.user]?.participants.contains { $0.device == device.device } == true
+    }
     let states = deliveries.prefix(places.count).filter { if case .state = $0.message.body { true } else { false } }
     verdict.require(
       .stateComesFirst, Set(states.compactMap(\.message.call)) == Set(places.keys),
@@ -117,7 +120,9 @@ struct EventInvariants {
       for device in step.calls.directory.devices(of: user) {
         guard let record = step.calls.directory[device], record.connection?.events == nil else { continue }
         var known: [EventMessage: Int] = [:]
-        for owed in models[device]?.owed ?? [] where owed.message.at == step.now { known[owed.message, default: 0] += 1 }
+        for owed in models[device]?.owed ?? [] where owed.message.at == step.now {
+          known[owed.message, default: 0] += 1
+        }
         for message in record.mailbox.kept where message.at == step.now {
           if let count = known[message], count > 0 {
             known[message] = count - 1
@@ -157,8 +162,11 @@ struct EventInvariants {
       if let new, new.newest == old.newest { continue }
       for device in old.participants.keys {
         models[device]?.drop {
-          if case .envelope(let envelope) = $0.message.body { $0.message.call == id && envelope.epoch < new?.newest ?? .max }
-          else { false }
+          if case .envelope(let envelope) = $0.message.body {
+            $0.message.call == id && envelope.epoch < new?.newest ?? .max
+          } else {
+            false
+          }
         }
       }
     }

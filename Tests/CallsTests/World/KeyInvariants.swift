@@ -80,7 +80,11 @@ struct KeyInvariants {
     guard old.newest < view.newest else { return }
     verdict.require(.oneEpochWaits, view.newest == old.newest + 1 || step.isTimeout, "an epoch was left out")
     let switched = told.contains {
-      if case .switchKeys(let keys) = $0.message.body { $0.message.call == id && keys.epoch == old.newest } else { false }
+      if case .switchKeys(let keys) = $0.message.body {
+        $0.message.call == id && keys.epoch == old.newest
+      } else {
+        false
+      }
     }
     verdict.require(
       .oneEpochWaits, !old.isSpreading || switched || view.current >= old.newest,
@@ -129,7 +133,8 @@ struct KeyInvariants {
     } else {
       let wanted = known.demands[asker] ?? []
       verdict.require(
-        .firstAnswerWins, keys.envelopes.allSatisfy { wanted.contains($0.to) }, "a second answer for an epoch was taken")
+        .firstAnswerWins, keys.envelopes.allSatisfy { wanted.contains($0.to) }, "a second answer for an epoch was taken"
+      )
     }
     for envelope in keys.envelopes { epochs[id]?[keys.epoch]?.handedOut[envelope.to, default: []].append(asker) }
   }

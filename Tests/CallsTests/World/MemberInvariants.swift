@@ -129,7 +129,8 @@ struct MemberInvariants {
 
   /// Protocol section 7, and the end of the server.
   private func checkStart(_ step: WorldStep) {
-    guard let asker = step.asker, step.entry?.kind == .start, step.after.keys.contains(where: { step.before[$0] == nil })
+    guard let asker = step.asker, step.entry?.kind == .start,
+      step.after.keys.contains(where: { step.before[$0] == nil })
     else { return }
     let roles = step.calls.directory[asker]?.connection?.identity.roles ?? []
     verdict.require(.roleMayStart, !roles.contains("guest"), "somebody started a call whose role may not")

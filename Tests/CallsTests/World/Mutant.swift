@@ -57,7 +57,9 @@ struct Mutant {
     case .repeatsEvent: effects.insert(effects[place], at: place)
     case .sendsToAnother:
       let user = world.places[session].map { world.devices[$0].device.user }
-      let others = world.places.filter { world.devices[$0.value].device.user != user && world.isMember(of: delivery, $0.value) == false }
+      let others = world.places.filter {
+        world.devices[$0.value].device.user != user && world.isMember(of: delivery, $0.value) == false
+      }
       if let other = others.keys.sorted(by: { $0.rawValue < $1.rawValue }).first {
         effects.insert(.event(other, delivery), at: place)
       }
@@ -92,7 +94,9 @@ struct Mutant {
   ) {
     switch (mutation, command) {
     case (.resurrectsEnvelope, .subscribe(let session, .events, _)):
-      guard let (device, old) = opened, let place = world.places[session], world.devices[place].device == device else { return }
+      guard let (device, old) = opened, let place = world.places[session], world.devices[place].device == device else {
+        return
+      }
       var again = old
       again.redelivered = true
       effects.append(.event(session, again))
@@ -107,9 +111,13 @@ struct Mutant {
         guard case .event(let session, var delivery) = effects[place], !delivery.redelivered else { continue }
         if case .envelope(var envelope) = delivery.message.body {
           if mutation == .forgesSender { envelope.from = envelope.to }
-          if mutation == .envelopeForUnlisted { envelope.to = Device(user: envelope.to.user, device: DeviceID(unchecked: "ghost")) }
+          if mutation == .envelopeForUnlisted {
+            envelope.to = Device(user: envelope.to.user, device: DeviceID(unchecked: "ghost"))
+          }
           delivery.message.body = .envelope(envelope)
-        } else if mutation == .namesAnotherLeader, case .rotate(var rotate) = delivery.message.body, rotate.deliver != nil {
+        } else if mutation == .namesAnotherLeader, case .rotate(var rotate) = delivery.message.body,
+          rotate.deliver != nil
+        {
           rotate.leader += 1
           delivery.message.body = .rotate(rotate)
         }
@@ -122,11 +130,14 @@ struct Mutant {
     guard let id = calls.calls.keys.sorted().randomElement(using: &random), let call = calls.calls[id] else { return }
     let epoch = call.epochs.newest
     func replaced(_ entries: [ListEntry]) -> Epoch {
-      Epoch(number: epoch.number, mode: epoch.mode, entries: entries, hadRingEnvelopes: epoch.hadRingEnvelopes, digest: calls.digest)
+      Epoch(
+        number: epoch.number, mode: epoch.mode, entries: entries, hadRingEnvelopes: epoch.hadRingEnvelopes,
+        digest: calls.digest)
     }
     switch mutation {
     case .lowersEpoch: if call.epochs.current > 1 { calls.calls[id]?.epochs.current -= 1 }
-    case .makesTwoLists: if epoch.list.count > 1 { calls.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
+    case .makesTwoLists:
+      if epoch.list.count > 1 { calls.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
     case .listsAbsent:
       guard var entry = epoch.list.first else { return }
       entry.device = DeviceID(unchecked: "ghost")
@@ -135,7 +146,8 @@ struct Mutant {
       if case .spreading = call.epochs.phase { calls.timers.set(.spread, of: id, at: calls.now + .seconds(20)) }
     default:
       guard let (device, old) = opened, calls.directory[device] != nil else { return }
-      let message = Message(id: Message.unshared, event: EventMessage(at: Stage.start, call: old.message.call, body: old.message.body))
+      let message = Message(
+        id: Message.unshared, event: EventMessage(at: Stage.start, call: old.message.call, body: old.message.body))
       if old.message.call.flatMap({ calls.calls[$0]?.epochs.newest.number }) != epoch.number {
         let limits = calls.mailboxLimits
         let now = calls.now
@@ -156,7 +168,9 @@ struct Mutant {
       }
     }
     guard let place = places.randomElement(using: &random) else { return }
-    if mutation == .wrongOutcome, case .store(.history(.part(let id, let user, let name, let direction, let outcome))) = effects[place] {
+    if mutation == .wrongOutcome,
+      case .store(.history(.part(let id, let user, let name, let direction, let outcome))) = effects[place]
+    {
       let other: HistoryEntry.Outcome = outcome == .missed ? .declined : .missed
       effects[place] = .store(.history(.part(id, user, name: name, direction, other)))
     } else {
@@ -174,7 +188,8 @@ struct Mutant {
     calls.calls[id]?.endByService(now: calls.now, out: &out)
     calls.effects = []
     calls.carryOut(out, of: id)
-    effects = [.reply(session, id: request, .ok(NoBody()))] + calls.takeChanges().map(Calls.Effect.store) + calls.effects
+    effects =
+      [.reply(session, id: request, .ok(NoBody()))] + calls.takeChanges().map(Calls.Effect.store) + calls.effects
     calls.effects = []
   }
 
@@ -195,7 +210,8 @@ struct Mutant {
     var out = Outputs()
     func guest(_ user: UserID, number: ParticipantNumber) -> Participant {
       let device = Device(user: user, device: DeviceID(unchecked: "second"))
-      let joiner = Joiner(device: device, name: nil, joinId: joinId(77), joinKey: nil, keys: nil, peer: PeerID(rawValue: 1 << 40))
+      let joiner = Joiner(
+        device: device, name: nil, joinId: joinId(77), joinKey: nil, keys: nil, peer: PeerID(rawValue: 1 << 40))
       return Participant(number: number, joiner: joiner, now: calls.now)
     }
     switch mutation {
@@ -203,7 +219,8 @@ struct Mutant {
       guard call.member(user)?.isJoined == true, call.member(user)?.arriving == nil else { return }
       calls.calls[id]?.setArriving(guest(user, number: 900), of: user)
     case .ringsOnTwice:
-      guard let member = call.members.first(where: { $0.user != user && $0.isRinging }), case .ringing(var ring) = member.phase
+      guard let member = call.members.first(where: { $0.user != user && $0.isRinging }),
+        case .ringing(var ring) = member.phase
       else { return }
       ring.expiresAt = ring.expiresAt + .seconds(1)
       calls.calls[id]?.setPhase(.ringing(ring), of: member.user, out: &out)
@@ -214,8 +231,12 @@ struct Mutant {
       guard let member = call.members.first(where: { $0.user != user && !$0.isListening }) else { return }
       calls.calls[id]?.setPhase(.joined(guest(member.user, number: 901)), of: member.user, out: &out)
     case .reusesNumber:
-      guard case .joined(let participant)? = call.member(user)?.phase, world.hasEntered(command, effects), participant.number > 1 else { return }
-      let joiner = Joiner(device: participant.device, name: nil, joinId: participant.joinId, joinKey: nil, keys: nil, peer: participant.peer)
+      guard case .joined(let participant)? = call.member(user)?.phase, world.hasEntered(command, effects),
+        participant.number > 1
+      else { return }
+      let joiner = Joiner(
+        device: participant.device, name: nil, joinId: participant.joinId, joinKey: nil, keys: nil,
+        peer: participant.peer)
       calls.calls[id]?.setPhase(.joined(Participant(number: 1, joiner: joiner, now: calls.now)), of: user, out: &out)
     case .removesMember:
       guard let member = call.members.first(where: { $0.user != user && $0.isJoined }) else { return }

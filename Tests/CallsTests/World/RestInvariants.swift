@@ -70,7 +70,8 @@ struct RestInvariants {
       }
       verdict.require(.restartTells, after.members == cutOff, "a member is another after a restart")
       verdict.require(
-        .restartTells, after.newest == before.newest && after.current == before.current
+        .restartTells,
+        after.newest == before.newest && after.current == before.current
           && after.listHash == before.listHash && after.rings == before.rings, "an epoch is another after a restart")
     }
     let none = StoredMailbox(envelopes: [], rung: [])

@@ -92,7 +92,8 @@ extension SimulatedWorld {
       let envelopes = entries.map { envelope(to: $0.address, epoch: epoch) }
       lastRequest += 1
       plan(
-        .request(session, id: "\(lastRequest)", .keys(call, HandOutKeys(epoch: epoch, envelopes: envelopes))), in: delay)
+        .request(session, id: "\(lastRequest)", .keys(call, HandOutKeys(epoch: epoch, envelopes: envelopes))), in: delay
+      )
     }
     switch (delivery.message.body, delivery.message.call) {
     case (.rotate(let rotate), let call?):

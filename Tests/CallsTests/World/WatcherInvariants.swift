@@ -74,7 +74,8 @@ struct WatcherInvariants {
     var published: [SessionID: [CallID: Set<UInt64>]] = [:]
     for case .publish(let session, .call(let id), let message, let event) in step.effects {
       let isEnd = event.body.name == .callEnded
-      verdict.require(.topicIsTold, before[id]?.contains(session) == true || readers[id]?.contains(session) == true || isEnd,
+      verdict.require(
+        .topicIsTold, before[id]?.contains(session) == true || readers[id]?.contains(session) == true || isEnd,
         "\(event.body.name) for who may not read the topic")
       verdict.require(.topicIsTold, event.body.isPublic || event.body.isRing, "\(event.body.name) is not public")
       published[session, default: [:]][id, default: []].insert(message)
@@ -84,7 +85,8 @@ struct WatcherInvariants {
     for case .event(_, let delivery) in step.effects where delivery.message.body.isPublic && !delivery.redelivered {
       guard let id = delivery.message.call else { continue }
       for session in before[id] ?? [] where readers[id]?.contains(session) == true {
-        verdict.require(.topicIsTold,   published[session]?[id]?.contains(delivery.messageID) == true,
+        verdict.require(
+          .topicIsTold, published[session]?[id]?.contains(delivery.messageID) == true,
           "\(delivery.message.body.name) was not published")
       }
     }
