@@ -48,6 +48,12 @@ struct MemberInvariants {
     for participant in member.participants where !known.contains(participant.participant) {
       checkArrival(participant, of: member.user, id, step)
     }
+    for participant in member.participants {
+      guard let same = old?.participants.first(where: { $0.participant == participant.participant }) else { continue }
+      verdict.require(
+        .numberIsNew, same.joinId == participant.joinId && same.device == participant.device,
+        "number \(participant.participant) is another participant's now")
+    }
     if member.participants.count == 2 {
       let newer = member.participants[1].participant
       verdict.require(

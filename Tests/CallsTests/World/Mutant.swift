@@ -239,7 +239,9 @@ struct Mutant {
         peer: participant.peer)
       calls.calls[id]?.setPhase(.joined(Participant(number: 1, joiner: joiner, now: calls.now)), of: user, out: &out)
     case .removesMember:
-      guard let member = call.members.first(where: { $0.user != user && $0.isJoined }) else { return }
+      guard let member = call.members.first(where: { $0.user != user && $0.isJoined }), call.presentCount > 1 else {
+        return
+      }
       calls.calls[id]?.setPhase(.left, of: member.user, out: &out)
     default: break
     }

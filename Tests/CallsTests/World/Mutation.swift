@@ -22,7 +22,7 @@ enum Mutation: CaseIterable {
     case .letsStrangerEnd: [.onlyInitiatorEnds]
     case .removesMember: [.nobodyIsRemoved]
     case .resurrectsEnvelope: [.acknowledgedIsOver, .supersededIsOver]
-    case .keepsEnvelope: [.queueEmpties]
+    case .keepsEnvelope: [.queueEmpties, .acknowledgedIsOver, .supersededIsOver]
     case .forgesSender: [.fromIsServers]
     case .envelopeForUnlisted: [.envelopeIsForListed, .nobodyElse, .inOrder]
     case .dropsEnvelopeAtRestart: [.unacknowledgedComesAgain]
