@@ -194,7 +194,11 @@ final class SimDevice {
     case .cancelled, .missed, .answeredElsewhere, .declinedElsewhere: rings[call] = nil
     default: break
     }
-    guard let stay, stay.call == call else { return acknowledge(seq) }
+    guard let stay, stay.call == call else {
+      // The app was restarted in a call: it goes back.
+      if case .state = message.body, self.stay == nil { rejoin(call) }
+      return acknowledge(seq)
+    }
     if case .envelope(let envelope) = message.body { return feed(.envelope(envelope, delivery: seq), to: stay) }
     acknowledge(seq)
     apply(message.body, to: stay)

@@ -76,6 +76,8 @@ extension CallClient {
     case .declinedElsewhere: eventSink.yield(.ringStopped(call: id.text, .declinedElsewhere))
     case .cancelled: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     case .missed: eventSink.yield(.ringStopped(call: id.text, .missed))
+    case .state(let state) where calls[id] == nil && joining == 0:
+      eventSink.yield(.interrupted(CallSnapshot(state, speakers: [])))
     case .ended where calls[id] == nil: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     default: break
     }
