@@ -108,7 +108,8 @@ final class SimDevice {
     let id = "\(lastRequest)"
     pending[id] = { [unowned self] reply in
       switch reply {
-      case .ok(let body): if let body = body as? Body { then(body) } else { world.audit.fail("a reply of another type") }
+      case .ok(let body):
+        if let body = body as? Body { then(body) } else { world.audit.fail("a reply of another type") }
       case .failed(let error):
         lastError = error
         orElse()

@@ -173,7 +173,9 @@ extension CallClient {
     return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
   }
 
-  func snapshot(_ call: CallID) -> CallSnapshot? { calls[call].map { CallSnapshot($0.session.state, speakers: $0.session.speakers) } }
+  func snapshot(_ call: CallID) -> CallSnapshot? {
+    calls[call].map { CallSnapshot($0.session.state, speakers: $0.session.speakers) }
+  }
 
   func code(_ call: CallID) -> String? { calls[call]?.keys.code }
 

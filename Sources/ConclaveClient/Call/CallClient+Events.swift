@@ -87,7 +87,8 @@ extension CallClient {
     guard let change = calls[id]?.session.handle(body), let call = calls[id] else { return }
     switch change {
     case .none, .lost: break
-    case .members, .speakers: call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
+    case .members, .speakers:
+      call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
     case .slots:
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
     case .need: call.updates.yield(.need(audio: call.session.need?.audio ?? 0, video: call.session.need?.video ?? 0))
