@@ -18,9 +18,12 @@ package struct Session: Sendable {
   private enum State {
     case fresh(connectBy: UInt64)
     case authenticating(ConnectRequest, connectBy: UInt64)
-    case connected(Conversation)
+    case connected
     case closed
   }
+
+  /// While `connected`. Not in the state, where each change would move all of it out and in.
+  private var conversation: Conversation?
 
   package init(configuration: Configuration, now: UInt64) {
     self.configuration = configuration
@@ -38,7 +41,7 @@ package struct Session: Sendable {
   package var isWaiting: Bool {
     switch state {
     case .authenticating: true
-    case .connected(let conversation): conversation.isAsking
+    case .connected: conversation?.isAsking ?? false
     case .fresh, .closed: false
     }
   }
@@ -49,7 +52,7 @@ package struct Session: Sendable {
 
   /// What the client is subscribed to.
   package var subscriptions: [Subscription] {
-    if case .connected(let conversation) = state { conversation.subscriptions } else { [] }
+    conversation?.subscriptions ?? []
   }
 
   // MARK: From the network
@@ -58,17 +61,16 @@ package struct Session: Sendable {
   package mutating func handle(_ frame: Frame, now: UInt64) -> [Action] {
     let receipt = frame.headers["receipt"]
     do {
-      switch exchange(&state, with: .closed) {
+      switch state {
       case .fresh(let connectBy):
         let request = try connectRequest(frame)
         state = .authenticating(request, connectBy: connectBy)
         return [.authenticate(request)]
       case .authenticating:
         preconditionFailure("a frame was handed in before the answer to CONNECT")
-      case .connected(var conversation):
-        let actions = try conversation.handle(frame)
-        if case .close = actions.last { return actions }
-        state = .connected(conversation)
+      case .connected:
+        let actions = try conversation?.handle(frame) ?? []
+        if case .close = actions.last { close() }
         return actions
       case .closed:
         return []
@@ -87,12 +89,12 @@ package struct Session: Sendable {
 
   /// Any octets came, a whole frame or not.
   package mutating func received(now: UInt64) {
-    withConversation { $0.heartBeat.received(now: now) }
+    conversation?.heartBeat.received(now: now)
   }
 
   /// Anything was written.
   package mutating func wrote(now: UInt64) {
-    withConversation { $0.heartBeat.wrote(now: now) }
+    conversation?.heartBeat.wrote(now: now)
   }
 
   // MARK: Time
@@ -101,7 +103,7 @@ package struct Session: Sendable {
   package var nextDeadline: UInt64? {
     switch state {
     case .fresh(let connectBy), .authenticating(_, let connectBy): connectBy
-    case .connected(let conversation): conversation.nextDeadline
+    case .connected: conversation?.nextDeadline
     case .closed: nil
     }
   }
@@ -111,9 +113,9 @@ package struct Session: Sendable {
     case .fresh(let connectBy), .authenticating(_, let connectBy):
       guard now >= connectBy else { return [] }
       return end(Violation(.connectTimeout, "Bad CONNECT: too late"), receipt: nil)
-    case .connected(let conversation):
-      if let violation = conversation.violation(now: now) { return end(violation, receipt: nil) }
-      return conversation.owesHeartBeat(now: now) ? [.heartBeat] : []
+    case .connected:
+      if let violation = conversation?.violation(now: now) { return end(violation, receipt: nil) }
+      return conversation?.owesHeartBeat(now: now) == true ? [.heartBeat] : []
     case .closed:
       return []
     }
@@ -131,7 +133,8 @@ package struct Session: Sendable {
       configuration: configuration, admit: admit, version: request.version,
       heartBeat: configuration.heartBeat.agreed(with: request.heartBeat), expiresAt: welcome.expiresAt)
     conversation.heartBeat.start(now: now)
-    state = .connected(conversation)
+    self.conversation = conversation
+    state = .connected
     version = request.version
     return [
       .write(
@@ -152,12 +155,8 @@ package struct Session: Sendable {
 
   /// The answer to the last `.ask`: the subscription holds, or the connection ends with an ERROR of this text. Without a question it means nothing.
   package mutating func answer(refusal: String?) -> [Action] {
-    guard case .connected(var conversation) = state else { return [] }
-    state = .closed
     do {
-      let actions = try conversation.answer(refusal: refusal)
-      state = .connected(conversation)
-      return actions
+      return try conversation?.answer(refusal: refusal) ?? []
     } catch {
       return end(error.violation, receipt: error.receipt)
     }
@@ -169,16 +168,8 @@ package struct Session: Sendable {
     into output: inout ByteBuffer
   ) -> Delivered {
     do {
-      switch exchange(&state, with: .closed) {
-      case .connected(var conversation):
-        let delivered = try conversation.deliver(
-          &message, to: key, token: token, redelivered: redelivered, into: &output)
-        state = .connected(conversation)
-        return delivered
-      case let other:
-        state = other
-        return .unknown
-      }
+      return try conversation?.deliver(
+        &message, to: key, token: token, redelivered: redelivered, into: &output) ?? .unknown
     } catch {
       return .ended(end(error, receipt: nil))
     }
@@ -190,15 +181,7 @@ package struct Session: Sendable {
     to destination: String, headers: Headers, body: ByteBuffer, token: UInt64
   ) -> [Action] {
     do {
-      switch exchange(&state, with: .closed) {
-      case .connected(var conversation):
-        let actions = try conversation.deliver(to: destination, headers: headers, body: body, token: token)
-        state = .connected(conversation)
-        return actions
-      case let other:
-        state = other
-        return []
-      }
+      return try conversation?.deliver(to: destination, headers: headers, body: body, token: token) ?? []
     } catch {
       return end(error, receipt: nil)
     }
@@ -206,17 +189,13 @@ package struct Session: Sendable {
 
   // MARK: Inside
 
-  private mutating func withConversation(_ change: (inout Conversation) -> Void) {
-    switch exchange(&state, with: .closed) {
-    case .connected(var conversation):
-      change(&conversation)
-      state = .connected(conversation)
-    case let other: state = other
-    }
+  private mutating func close() {
+    state = .closed
+    conversation = nil
   }
 
   private mutating func end(_ violation: Violation, receipt: String?) -> [Action] {
-    state = .closed
+    close()
     var headers: Headers = ["message": violation.message]
     headers.append("receipt-id", receipt)
     for field in violation.headers.fields { headers.append(field.name, field.value) }

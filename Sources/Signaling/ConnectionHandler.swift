@@ -29,7 +29,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private let gate: LoginGate?
   private var timer: (task: Scheduled<Void>, deadline: UInt64)?
   private var linger: Scheduled<Void>?
-  /// Bytes written and not yet taken by the kernel.
+  /// Bytes that the kernel may not have taken yet: at most so many. A promise for each write would tell exactly, at a tenth of a delivery's cost.
   private var waitingBytes = 0
   private var needsFlush = false
   /// Frames written and not flushed yet, where their borders mean nothing: a WebSocket has a message for each.
@@ -139,7 +139,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         services.counters.update { $0.framesOut += 1 }
         write(FrameEncoder(version: session.version).encode(frame))
       case .heartBeat: write(FrameEncoder.heartBeat)
-      case .ask(let subscription), .subscribed(let subscription): subscribed(subscription)
+      case .ask(let subscription): ask(subscription)
+      case .subscribed(let subscription): subscribed(subscription)
       case .unsubscribed(let subscription): unsubscribed(subscription)
       case .sent(let frame): sent(frame)
       case .acknowledged(let receiver, let token, let accepted):
@@ -172,20 +173,29 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Writes the frame that `encode` appends. What is too much for the client has not been written.
   func write(_ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
-    var bytes = isWebSocket ? ByteBuffer() : exchange(&output, with: ByteBuffer())
-    let delivered = encode(&bytes)
-    if case .written = delivered { needsFlush = true }
-    if !isWebSocket {
-      output = bytes
+    let delivered: Session.Delivered
+    if isWebSocket {
+      var bytes = ByteBuffer()
+      delivered = encode(&bytes)
+      if bytes.readableBytes > 0 { pass(bytes) }
+    } else {
+      delivered = encode(&output)
       checkOutput()
-    } else if bytes.readableBytes > 0 {
-      pass(bytes)
     }
+    if case .written = delivered { needsFlush = true }
     return phase == .ended ? .unknown : delivered
   }
 
   private func checkOutput() {
-    if waitingBytes + output.readableBytes > services.configuration.outboundBytes { cutOff() }
+    if !hasRoom(for: output.readableBytes) { cutOff() }
+  }
+
+  /// Asks the channel only when the bound is reached.
+  private func hasRoom(for count: Int) -> Bool {
+    let limit = services.configuration.outboundBytes
+    guard waitingBytes + count > limit, let options = context?.channel.syncOptions else { return true }
+    waitingBytes = (try? options.getOption(.bufferedWritableBytes)) ?? waitingBytes
+    return waitingBytes + count <= limit
   }
 
   /// Nothing more would arrive, so there is no use in an ERROR. Media goes on and the client can connect again.
@@ -197,20 +207,15 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func pass(_ bytes: ByteBuffer) {
     guard let context else { return }
-    let count = bytes.readableBytes
-    guard waitingBytes + count <= services.configuration.outboundBytes else { return cutOff() }
-    waitingBytes += count
-    let promise = context.eventLoop.makePromise(of: Void.self)
-    promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.written(count) }
-    context.write(Self.wrapOutboundOut(bytes), promise: promise)
+    guard hasRoom(for: bytes.readableBytes) else { return cutOff() }
+    waitingBytes += bytes.readableBytes
+    context.write(Self.wrapOutboundOut(bytes), promise: nil)
   }
 
-  private func written(_ count: Int) {
-    waitingBytes -= count
-    if isInputClosed { closeWhenWritten() }
-  }
+  func flush() { if needsFlush { flush(now: now) } }
 
-  func flush() {
+  /// For whoever flushes many at one time.
+  func flush(now: UInt64) {
     guard needsFlush, let context else { return }
     needsFlush = false
     if output.readableBytes > 0 { pass(exchange(&output, with: ByteBuffer())) }
@@ -279,7 +284,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func closeWhenWritten() {
-    if waitingBytes == 0 { context?.close(promise: nil) }
+    guard let context else { return }
+    // A write of nothing is done when all before it is.
+    let promise = context.eventLoop.makePromise(of: Void.self)
+    promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
+    context.writeAndFlush(Self.wrapOutboundOut(ByteBuffer()), promise: promise)
   }
 
   /// The session is over for the application, once.

@@ -37,30 +37,37 @@ final class Exchange: Sendable {
 
   /// On the lane's loop: writes what has come together, and flushes each connection once.
   fileprivate func drain(_ lane: Lane) {
+    let now = NIODeadline.now().uptimeNanoseconds
     var touched: [ConnectionHandler] = []
     var settled: [Broker.Operation] = []
     var written = 0
-    for delivery in lane.take() {
+    let deliveries = lane.take()
+    let connections = lane.connections
+    for (index, delivery) in deliveries.enumerated() {
       var message = delivery.message
+      let isLast = index + 1 == deliveries.count
       for subscriber in delivery.subscribers {
         // Who is gone has taken back its subscriptions, so the broker knows.
-        guard let handler = lane.connection(subscriber.session) else { continue }
-        if !handler.hasOutput { touched.append(handler) }
-        guard let isSettled = handler.deliver(&message, delivery, key: subscriber.key) else { continue }
+        guard let handler = connections[subscriber.session] else { continue }
+        if !isLast, !handler.hasOutput { touched.append(handler) }
+        let isSettled = handler.deliver(&message, delivery, key: subscriber.key)
+        // Nothing more comes: its memory is at hand now, and the next one's can be the same.
+        if isLast { handler.flush(now: now) }
+        guard let isSettled else { continue }
         written += 1
         if isSettled, delivery.number != 0 {
           settled.append(.settle(subscriber, delivery.address, number: delivery.number, accepted: true))
         }
       }
     }
-    for handler in touched { handler.flush() }
+    for handler in touched { handler.flush(now: now) }
     if written > 0 {
       counters.update { [written] in
         $0.deliveries += UInt64(written)
         $0.framesOut += UInt64(written)
       }
     }
-    if !settled.isEmpty { perform(settled, now: NIODeadline.now().uptimeNanoseconds) }
+    if !settled.isEmpty { perform(settled, now: now) }
   }
 }
 
@@ -69,13 +76,13 @@ final class Lane: Sendable {
   let number: Int
   let loop: any EventLoop
   private let inbox = Mutex<[Broker.Delivery]>([])
-  /// The connections that use the broker; the loop's own.
-  private let connections: NIOLoopBoundBox<[SessionID: ConnectionHandler]>
+  /// The loop's own.
+  private let bound: NIOLoopBoundBox<[SessionID: ConnectionHandler]>
 
   init(number: Int, loop: any EventLoop) {
     self.number = number
     self.loop = loop
-    connections = .makeBoxSendingValue([:], eventLoop: loop)
+    bound = .makeBoxSendingValue([:], eventLoop: loop)
   }
 
   /// From any thread.
@@ -89,9 +96,10 @@ final class Lane: Sendable {
 
   fileprivate func take() -> [Broker.Delivery] { inbox.withLock { exchange(&$0, with: []) } }
 
-  fileprivate func connection(_ session: SessionID) -> ConnectionHandler? { connections.value[session] }
+  /// The connections that use the broker.
+  fileprivate var connections: [SessionID: ConnectionHandler] { bound.value }
 
-  func insert(_ handler: ConnectionHandler) { connections.value[handler.id] = handler }
+  func insert(_ handler: ConnectionHandler) { bound.value[handler.id] = handler }
 
-  func remove(_ session: SessionID) { connections.value[session] = nil }
+  func remove(_ session: SessionID) { bound.value[session] = nil }
 }

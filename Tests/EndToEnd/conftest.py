@@ -1,5 +1,6 @@
 """A real server for each test session, on free ports, as an operator would run it."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import urllib.request
 import pytest
 
 from client import Client
+from device import Device
 
 BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
 # All waits are so many times as long: for a machine that is busy with something else.
@@ -158,6 +160,27 @@ def connect(server):
     yield make
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def on(server):
+    """Signs raw devices in: on("alice", "laptop"). A file may have a `server` of its own."""
+    devices = []
+
+    def make(user, device="phone", **options):
+        devices.append(Device(server, user, device, **options))
+        return devices[-1]
+
+    yield make
+    for device in devices:
+        device.close()
+
+
+@pytest.fixture
+def names(request):
+    """User ids that no other test has."""
+    test = hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
+    return [f"{name}-{test}" for name in ("alice", "bob", "carol", "dave")]
 
 
 @pytest.fixture

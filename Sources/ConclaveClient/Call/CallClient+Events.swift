@@ -78,6 +78,8 @@ extension CallClient {
     case .declinedElsewhere: eventSink.yield(.ringStopped(call: id.text, .declinedElsewhere))
     case .cancelled: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     case .missed: eventSink.yield(.ringStopped(call: id.text, .missed))
+    case .state(let state) where calls[id] == nil && joining == 0:
+      eventSink.yield(.interrupted(CallSnapshot(state, speakers: [])))
     case .ended where calls[id] == nil: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     default: break
     }
@@ -87,7 +89,8 @@ extension CallClient {
     guard let change = calls[id]?.session.handle(body), let call = calls[id] else { return }
     switch change {
     case .none, .lost: break
-    case .members, .speakers: call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
+    case .members, .speakers:
+      call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
     case .slots:
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
     case .need: call.updates.yield(.need(audio: call.session.need?.audio ?? 0, video: call.session.need?.video ?? 0))

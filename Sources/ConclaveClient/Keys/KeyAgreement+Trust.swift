@@ -29,7 +29,8 @@ extension KeyAgreement {
     trust == .firstUse
       || epoch.list.entries.allSatisfy { entry in
         let pin = pins[entry.address]
-        return entry.address == identity.address || pin?.isVerified == true && pin?.fingerprint == entry.fingerprint.bytes
+        return entry.address == identity.address
+          || pin?.isVerified == true && pin?.fingerprint == entry.fingerprint.bytes
       }
   }
 
