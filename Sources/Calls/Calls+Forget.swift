@@ -38,6 +38,7 @@ extension Call {
     removeMember(user)
     journal.members[user] = nil
     journal.parts[user] = nil
+    journal.staying.remove(user)
     journal.touched.remove(user)
     guard firstReply?.results?[user] != nil || firstReply?.call.members.contains(where: { $0.user == user }) == true
     else { return }

@@ -32,6 +32,19 @@ struct HistoryRules {
     #expect(outcome(of: "alice") == .missed)
   }
 
+  @Test func whoWasForgottenAndComesBackByALinkIsInTheHistoryAgain() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    let link: Link = try bob.get(.link(call, MakeLink(expiresIn: 3_600, revoke: nil)))
+    stage.handle(.forget(alice.user))
+    let again = stage.connect("alice")
+    _ = try again.get(.join(call, Join(link: link.link)), as: Joined.self)
+    let stays = stage.disk.history.count { if case .came(_, alice.user, _) = $0 { true } else { false } }
+    #expect(stays == 1, "the stay before is forgotten, this one is not")
+  }
+
   @Test func aCallThatAServiceStartedHasAnOutcomeForItsInitiator() throws {
     _ = stage.connect("alice")
     _ = stage.connect("bob")

@@ -176,12 +176,14 @@ struct KeyInvariants {
       let device = event.devices.first
     else { return }
     verdict.require(.leaderIsLowest, event.devices.count == 1, "two devices are told to lead at once")
-    verdict.require(
-      .leaderIsLowest, view.participants[device]?.participant == rotate.leader, "the leader is told that another leads")
+    // It may be gone at the end of the step in which it was asked.
+    let numbers = [view, step.before[id]].compactMap { $0?.participants[device]?.participant }
+    verdict.require(.leaderIsLowest, numbers.contains(rotate.leader), "the leader is told that another leads")
     let connected = Set(step.devices.values)
     let before = epochs[id]?[rotate.epoch - 1]?.list ?? []
     // In one step of time several may have been asked, or have gone.
-    let isQuiet = !step.isTimeout || step.before[id]?.newest == rotate.epoch
+    let stayed = step.before[id]?.participants.mapValues(\.participant) == view.participants.mapValues(\.participant)
+    let isQuiet = !step.isTimeout || (step.before[id]?.newest == rotate.epoch && stayed)
     let candidates = view.list.filter {
       connected.contains($0.address) && !known.tried.contains($0.address)
         && view.participants[$0.address]?.joinId == $0.joinId

@@ -5,19 +5,19 @@ import Testing
 
 struct SimulatedWorldTests {
   #if DEBUG
-    static let batches = 0..<8
+    static let batches = 0..<1
   #else
-    static let batches = 0..<80
+    static let batches = 0..<10
   #endif
   /// What failed once stays.
-  static let kept: [UInt64] = []
+  static let kept: [UInt64] = [9, 49, 77, 362, 1_666]
 
   /// Each seed is a world of its own; the one that fails is printed with what led to it.
   @Test(arguments: batches) func theRulesHoldWhateverHappens(batch: Int) {
     var counts: [EventName: Int] = [:]
     var causes: [MemberCause: Int] = [:]
     var looked = [Int](repeating: 0, count: Check.allCases.count)
-    for seed in UInt64(batch * 25)..<UInt64((batch + 1) * 25) {
+    for seed in UInt64(batch * 250)..<UInt64((batch + 1) * 250) {
       let world = SimulatedWorld(seed: seed)
       if let failure = world.run(steps: 100) {
         Issue.record("seed \(seed): \(failure)")
