@@ -3,6 +3,7 @@ import MediaModel
 import NIOCore
 import NIOPosix
 import STOMP
+import Synchronization
 import Testing
 
 @testable import ConclaveClient
@@ -107,13 +108,39 @@ struct SignalingConnectionTests {
     await connection.close()
   }
 
-  @Test func aReplacedConnectionStaysAway() async throws {
+  @Test(arguments: ["replaced by a newer connection", "this device was removed"])
+  func whoIsReplacedOrRemovedStaysAway(_ message: String) async throws {
     let server = try await FakeServer()
     let connection = await connected(to: server)
-    try await server.fail("replaced by a newer connection", on: 1)
+    try await server.fail(message, on: 1)
     var last: SignalingConnection.Status?
     for await status in connection.statuses { last = status }
-    #expect(last == .ended("replaced by a newer connection"))
+    #expect(last == .ended(message))
+  }
+
+  @Test func anExpiredTokenIsFollowedByAFreshOne() async throws {
+    let server = try await FakeServer()
+    let tokens = Mutex(0)
+    let connection = SignalingConnection(
+      address: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false), device: "phone",
+      group: .singletonMultiThreadedEventLoopGroup
+    ) {
+      tokens.withLock {
+        $0 += 1
+        return "token \($0)"
+      }
+    }
+    await connection.open()
+    for await status in connection.statuses where status == .connected { break }
+    try await server.fail("token expired", on: 1)
+    for await status in connection.statuses where status == .connected { break }
+    var passcodes: [String] = []
+    for await received in server.frames where received.frame.command == .connect {
+      passcodes.append(received.frame.headers["passcode"] ?? "")
+      if passcodes.count == 2 { break }
+    }
+    #expect(passcodes == ["token 1", "token 2"])
+    await connection.close()
   }
 
   @Test func aRequestWithoutAConnectionFails() async throws {

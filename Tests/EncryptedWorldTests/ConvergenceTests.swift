@@ -101,7 +101,7 @@ struct ConvergenceTests {
     change(kind, world, call)
     // Those who go are not heard on; the others are, all the time.
     let staying = members.filter { $0.stay != nil }
-    world.run(10_000)
+    world.run(15_000)
     #expect(world.hasConverged(call), "seed \(seed)")
     for (receiver, sender) in pairs(staying) {
       #expect(

@@ -54,7 +54,7 @@ struct RandomWorldTests {
 
   private func step(_ world: World, _ call: CallID) {
     let device = world.devices[world.random.below(world.devices.count)]
-    switch world.random.below(10) {
+    switch world.random.below(11) {
     case 0...3:
       if device.stay == nil { device.rings[call] != nil ? device.accept(call) : device.join(call) }
     case 4: device.leave()
@@ -62,6 +62,10 @@ struct RandomWorldTests {
     case 6: device.restart()
     case 7: device.connect()
     case 8: if device.stay == nil { device.rejoin(call) }
+    case 9:
+      // Stolen, say: another device of the user takes it out of the call.
+      let other = world.devices.first { $0.address.user == device.address.user && $0 !== device && $0.isConnected }
+      other?.ask(.removeDevice(RemoveDevice(device: device.address.device))) { (_: NoBody) in }
     default:
       if let stay = device.stay { world.setMedia(world.random.chance(50), of: device, in: stay.call) }
     }

@@ -206,7 +206,10 @@ final class SimDevice {
   }
 
   private func apply(_ body: EventBody, to stay: Stay) {
-    if case .ended = stay.session.handle(body) { stay.isOver = true }
+    switch stay.session.handle(body) {
+    case .ended, .gone: stay.isOver = true
+    default: break
+    }
     switch body {
     case .rotate(let rotation): feed(.rotate(rotation), to: stay)
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: stay)

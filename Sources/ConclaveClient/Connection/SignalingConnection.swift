@@ -193,7 +193,8 @@ extension SignalingConnection {
   private static func ending(_ error: Frame) -> Ending {
     let message = error.headers["message"] ?? ""
     if message.hasPrefix("Bad CONNECT") { return .refused }
-    if message.hasPrefix("replaced by") { return .final(message) }
+    // A removed device that registered again by itself would undo what its user wanted.
+    if message.hasPrefix("replaced by") || message.hasPrefix("this device was removed") { return .final(message) }
     return .lost
   }
 

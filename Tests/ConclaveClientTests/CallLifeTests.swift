@@ -1,0 +1,101 @@
+import ConclaveServer
+import MediaModel
+import Synchronization
+import Testing
+
+@testable import ConclaveClient
+
+/// Calls that outlive connections and servers, and what is said in them, over real connections.
+@Suite(.timeLimit(.minutes(1)))
+struct CallLifeTests {
+  /// What a call's updates were, read by a task.
+  private final class Diary: Sendable {
+    private let updates = Mutex<[CallUpdate]>([])
+
+    init(_ call: Call) {
+      Task { for await update in call.updates { updates.withLock { $0.append(update) } } }
+    }
+
+    func has(_ matches: (CallUpdate) -> Bool) -> Bool { updates.withLock { $0.contains(where: matches) } }
+    var messages: [[UInt8]] {
+      updates.withLock { $0.compactMap { if case .message(_, let body) = $0 { body } else { nil } } }
+    }
+  }
+
+  @Test func aCallSurvivesARestartOfTheServer() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice"), house.client("bob"))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    try await expectAgreement([call, bobs])
+    let diaries = [Diary(call), Diary(bobs)]
+    let numbers = [call.participant, bobs.participant]
+    try await house.restart()
+    try await eventually { diaries.allSatisfy { $0.has { if case .rejoined = $0 { true } else { false } } } }
+    #expect(!numbers.contains(call.participant) && !numbers.contains(bobs.participant))
+    try await expectAgreement([call, bobs])
+    #expect(try open(seal("still here", by: call), by: bobs) == "still here")
+    // Nobody is there twice.
+    #expect(await call.snapshot?.members.flatMap(\.participants).count == 2)
+    await house.close()
+  }
+
+  @Test func whoAcceptsHasAKeyAtOnce() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice"), house.client("bob"))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    #expect(bobs.cipher.sendingEpoch == 1)
+    let frame = try seal("at once", by: bobs)
+    try await eventually { (try? open(frame, by: call)) == "at once" }
+    await house.close()
+  }
+
+  @Test func messagesAreReadByTheOthersOnce() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice"), house.client("bob"))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    let diary = Diary(bobs)
+    try await expectAgreement([call, bobs])
+    try await call.send(Array("hello".utf8))
+    try await call.send(Array("again".utf8), to: [bobs.participant])
+    try await eventually { diary.messages.count == 2 }
+    #expect(diary.messages == [Array("hello".utf8), Array("again".utf8)])
+    #expect(diary.has { $0 == .message(from: call.participant, body: Array("hello".utf8)) })
+    await house.close()
+  }
+
+  @Test func aLinkLetsAStrangerIn() async throws {
+    let house = try await House()
+    let (alice, bob, carol) = try await (house.client("alice"), house.client("bob"), house.client("carol"))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    let link = try await call.makeLink()
+    let carols = try await carol.client.join(call.id, link: link.link)
+    try await expectAgreement([call, bobs, carols])
+    #expect(await call.snapshot?.members.filter(\.isByLink).map(\.user) == ["carol"])
+    try await call.revokeLinks()
+    let dave = try await house.client("dave")
+    await #expect(throws: SignalingError.self) { _ = try await dave.client.join(call.id, link: link.link) }
+    try await call.hold(true)
+    try await eventually { await bobs.snapshot?.members.flatMap(\.participants).filter(\.isHeld).count == 1 }
+    await house.close()
+  }
+
+  @Test func presenceAndHistoryAreThere() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice"), house.client("bob"))
+    let call = try await alice.client.start(callees: ["bob"], media: .audio)
+    let bobs = try await bob.client.accept(bob.ring())
+    #expect(try await alice.client.watch(["bob"]).map(\.state) == [.inCall])
+    try await call.end()
+    for await _ in bobs.updates {}
+    try await eventually { try await alice.client.history().map(\.outcome) == ["answered"] }
+    #expect(try await alice.client.historyTotals(with: "bob").calls == 1)
+    try await alice.client.deleteHistory()
+    #expect(try await alice.client.history().isEmpty)
+    #expect(try await alice.client.devices(of: ["bob"]).map(\.fingerprint) == [bob.identity.fingerprint])
+    await house.close()
+  }
+}

@@ -1,0 +1,110 @@
+import ConclaveServer
+import Foundation
+import Logging
+import MediaModel
+import Testing
+
+@testable import ConclaveClient
+
+/// A server on free ports, and clients of it.
+final class House {
+  struct Resident {
+    let client: CallClient
+    let identity: DeviceIdentity
+    private let rings: AsyncStream<String>
+
+    init(_ client: CallClient, identity: DeviceIdentity) {
+      self.client = client
+      self.identity = identity
+      let (rings, sink) = AsyncStream<String>.makeStream()
+      self.rings = rings
+      Task { for await event in client.events { if case .ring(let ring) = event { sink.yield(ring.id) } } }
+    }
+
+    /// The next call that rings.
+    func ring() async throws -> String {
+      for await ring in rings { return ring }
+      throw SignalingError.disconnected
+    }
+  }
+
+  let address: ServerAddress
+  private var server: Running?
+  private let configuration: Configuration
+  private let tokens: TokenAuthority
+
+  init() async throws {
+    var configuration = Configuration()
+    configuration.state = NSTemporaryDirectory() + "conclave-client-tests-\(UUID().uuidString)"
+    configuration.listen.address = "127.0.0.1"
+    configuration.listen.stomp = 0
+    configuration.listen.stompTLS = 0
+    configuration.listen.http = 0
+    configuration.media.port = 0
+    configuration.media.workers = 1
+    let server = try await Self.run(configuration)
+    configuration.listen.stomp = server.stompPort
+    self.configuration = configuration
+    self.server = server
+    address = ServerAddress(host: "127.0.0.1", port: server.stompPort, usesTLS: false)
+    tokens = await TokenAuthority(secret: try StateFolder(configuration.state).secret(file: nil).secret)
+  }
+
+  private static func run(_ configuration: Configuration) async throws -> Running {
+    try await Running(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+  }
+
+  /// Another process of the server, as far as its clients can tell: it knows what is on the disk.
+  func restart() async throws {
+    await server?.stop()
+    server = nil
+    server = try await Self.run(configuration)
+  }
+
+  func client(_ user: String, identity: DeviceIdentity? = nil) async throws -> Resident {
+    let identity = try identity ?? #require(DeviceIdentity(user: user, device: "phone"))
+    let token = try await tokens.mint(
+      user: #require(UserID(user)), device: DeviceID("phone"), name: nil,
+      expiresAt: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000) + 600_000))
+    let client = CallClient(server: address, identity: identity, token: { token })
+    let resident = Resident(client, identity: identity)
+    try await client.connect()
+    return resident
+  }
+
+  func close() async {
+    await server?.stop()
+    try? FileManager.default.removeItem(atPath: configuration.state)
+  }
+}
+
+/// The same code and the same epoch to send under, at everyone.
+func expectAgreement(_ calls: [Call]) async throws {
+  try await eventually {
+    var codes: Set<String?> = []
+    for call in calls { codes.insert(await call.code) }
+    let epochs = Set(calls.map(\.cipher.sendingEpoch))
+    guard codes.count == 1, codes.first != .some(nil), epochs.count == 1, let epoch = epochs.first ?? nil else {
+      return false
+    }
+    // Everyone has joined before this epoch, so all are on its list.
+    for call in calls where await call.snapshot?.members.flatMap(\.participants).count ?? 0 < calls.count {
+      return false
+    }
+    for sender in calls {
+      for receiver in calls where (try? open(seal("?", by: sender), by: receiver)) == nil { return false }
+    }
+    return epoch >= 2
+  }
+}
+
+func eventually(_ condition: () async throws -> Bool) async throws {
+  // Bounded by the suite's time limit.
+  while try await !condition() { try await Task.sleep(for: .milliseconds(10)) }
+}
+
+func seal(_ text: String, by call: Call) throws -> [UInt8] { try call.cipher.seal(Array(text.utf8), track: 1) }
+
+func open(_ frame: [UInt8], by call: Call) throws -> String {
+  String(decoding: try call.cipher.open(frame).0, as: UTF8.self)
+}
