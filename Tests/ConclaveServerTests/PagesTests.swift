@@ -8,7 +8,9 @@ import Testing
 private let tokens = Task { await TokenAuthority(secret: String(repeating: "s", count: 64)) }
 
 private func pages(demo: Bool, isReady: Bool = true) async throws -> Pages {
-  try Pages(demo: demo ? await tokens.value : nil, clock: WallClock(), unready: { isReady ? nil : "the disk is full" }, metrics: { "m 1\n" })
+  try Pages(
+    demo: demo ? await tokens.value : nil, clock: WallClock(), unready: { isReady ? nil : "the disk is full" },
+    metrics: { "m 1\n" })
 }
 
 private func request(
