@@ -7,7 +7,7 @@ struct SimulatedWorldTests {
   #if DEBUG
     static let batches = 0..<1
   #else
-    static let batches = 0..<10
+    static let batches = 0..<8
   #endif
   /// What failed once stays.
   static let kept: [UInt64] = [9, 49, 77, 362, 1_666]
