@@ -140,6 +140,11 @@ extension Call {
 
   private var reasonOfDesertion: EndReason {
     guard case .ringing = phase else { return .allLeft }
+    return refusal
+  }
+
+  /// Why nobody came.
+  var refusal: EndReason {
     // The initiator of a call that a service started was rung, too.
     let callees = members.filter { $0.user != initiator || !$0.hasBeenIn }
     func any(_ matches: (Member.Phase) -> Bool) -> Bool { callees.contains { matches($0.phase) } }
@@ -149,6 +154,7 @@ extension Call {
 
   private mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     var seconds = 0
+    wasActive = isActive
     if case .active(let since) = phase { seconds = Int((now.milliseconds - since.milliseconds) / 1_000) }
     phase = .ended
     for member in members {

@@ -145,12 +145,13 @@ extension Call {
 
   /// For who began the call.
   private var outcome: HistoryEntry.Outcome? {
-    if isActive || members.contains(where: { $0.user != initiator && $0.hasBeenIn }) { return .answered }
-    return switch endReason {
-    case nil: nil
+    if isActive || wasActive { return .answered }
+    guard isEnded else { return nil }
+    // Who hangs up on people that have all declined was declined all the same.
+    return switch refusal {
     case .declined: .declined
     case .noAnswer: .missed
-    case .endedByInitiator, .allLeft, .cancelled, .expired: .cancelled
+    default: .cancelled
     }
   }
 }

@@ -34,8 +34,8 @@ struct Call {
   var joins = JoinMemory()
   /// To `start`.
   var firstReply: Joined?
-  /// Why it ended.
-  var endReason: EndReason?
+  /// It has ended, and somebody else than the initiator had come.
+  var wasActive = false
   var journal = CallJournal()
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]

@@ -65,7 +65,8 @@ extension Calls {
 
   /// The call has ended: all that stays is that it was.
   mutating func close(_ call: inout Call, _ end: Ended) {
-    call.endReason = end.reason
+    // The outcome for the initiator is the call's, and settled only now.
+    call.journal.touched.insert(call.initiator)
     call.takeChanges(now: now, into: &journal.changes)
     journal.changes.append(.history(.ended(call.id, at: now)))
     var reply = call.firstReply

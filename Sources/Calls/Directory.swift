@@ -97,6 +97,8 @@ struct Directory {
     addDevice(device)
     if let userName { users[device.user]?.name = userName }
     if let entry { records[device]?.entry = entry }
+    // Nobody is there after a restart: what is kept from now on is kept for a device that is away.
+    records[device]?.mailbox.goAway(now: now)
     if let mailbox { records[device]?.mailbox.restore(mailbox, now: now) }
   }
 

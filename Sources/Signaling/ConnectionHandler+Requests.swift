@@ -7,19 +7,35 @@ import STOMP
 
 /// Requests in, replies and events out.
 extension ConnectionHandler {
-  /// The client is subscribed, or would be to a topic of the control plane's.
-  func subscribed(_ subscription: Subscription) {
-    // Kept events are delivered to each new subscription, so subscribing over and over costs as much as requests do.
-    guard rate.take(now: now) == nil else {
-      return perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
+  /// The client would be subscribed to a topic of the control plane's, which answers. Once for each: a second answer would be taken for the next question's.
+  func ask(_ subscription: Subscription) {
+    guard maySubscribe() else { return }
+    if case .channel(let channel) = Destination(subscription.destination) {
+      submit(.subscribe(id, channel, as: subscription.mode))
     }
+  }
+
+  func subscribed(_ subscription: Subscription) {
     switch Destination(subscription.destination) {
-    case .channel(let channel): submit(.subscribe(id, channel, as: subscription.mode))
+    case .channel(let channel):
+      // The control plane knows of its topics' since it was asked.
+      guard channel.isOwn, maySubscribe() else { return }
+      submit(.subscribe(id, channel, as: subscription.mode))
     case .ownQueue(let name):
-      if let user { subscribe(subscription, to: .user(user, name)) }
-    case .app(let address): subscribe(subscription, to: address)
+      guard maySubscribe(), let user else { return }
+      subscribe(subscription, to: .user(user, name))
+    case .app(let address):
+      guard maySubscribe() else { return }
+      subscribe(subscription, to: address)
     case .request, .userQueue, nil: break
     }
+  }
+
+  /// Kept events are delivered to each new subscription, so subscribing over and over costs as much as requests do.
+  private func maySubscribe() -> Bool {
+    guard rate.take(now: now) != nil else { return true }
+    perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
+    return false
   }
 
   func unsubscribed(_ subscription: Subscription) {

@@ -139,7 +139,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         services.counters.update { $0.framesOut += 1 }
         write(FrameEncoder(version: session.version).encode(frame))
       case .heartBeat: write(FrameEncoder.heartBeat)
-      case .ask(let subscription), .subscribed(let subscription): subscribed(subscription)
+      case .ask(let subscription): ask(subscription)
+      case .subscribed(let subscription): subscribed(subscription)
       case .unsubscribed(let subscription): unsubscribed(subscription)
       case .sent(let frame): sent(frame)
       case .acknowledged(let receiver, let token, let accepted):

@@ -78,6 +78,17 @@ struct RestartRules {
     #expect(again.code(.state(call)) == .callEnded, "alice was the only one left of two (rule 9)")
   }
 
+  @Test func whatIsKeptForWhoStaysAwayGoesAfter2Minutes() throws {
+    let (call, _, _) = try callOfTwo()
+    stage.restart()
+    let alice = stage.connect("alice", keys: false)
+    try alice.rejoin(call)
+    try alice.connectMedia(call)
+    // After 15 s bob is disconnected, and would hear of it for 2 minutes.
+    stage.advance(.seconds(15 + 121))
+    #expect(!stage.connect("bob", keys: false, mode: .individual).names().contains(.callMember))
+  }
+
   @Test func beingAloneGoesOn() throws {
     let alice = stage.connect("alice")
     let call = try alice.call([]) { $0.aloneSeconds = 60 }

@@ -133,7 +133,10 @@ struct RingKeyTests {
     #expect(try refused { $0.envelope?.signature = nil } == [.envelopeNotAuthentic])
     #expect(try refused { $0.envelope?.ciphertext.bytes[70] ^= 1 } == [.envelopeNotAuthentic])
     #expect(try refused { $0.from = UserID("carol")! } == [.envelopeNotAuthentic])
-    #expect(try refused { $0.envelope?.from = Device(user: UserID("carol")!, device: DeviceID("phone")!) } == [.envelopeNotAuthentic])
+    #expect(
+      try refused { $0.envelope?.from = Device(user: UserID("carol")!, device: DeviceID("phone")!) } == [
+        .envelopeNotAuthentic
+      ])
     // Another list than the one that was signed, another join of the caller, or one without this device.
     #expect(try refused { $0.list?.removeLast() } == [.envelopeNotAuthentic])
     #expect(try refused { $0.list?[0].joinId?.bytes[0] ^= 1 } == [.envelopeNotAuthentic])

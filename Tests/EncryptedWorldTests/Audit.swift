@@ -37,7 +37,9 @@ final class Audit {
       return fail("a frame without a key was sent")
     }
     let key = baseKey.withUnsafeBytes { Array($0.prefix(16)) }
-    let count = [header.keyID, header.counter].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    let count = [header.keyID, header.counter].flatMap { word in
+      (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
+    }
     if !nonces.insert(key + count).inserted { fail("a (key, nonce) was used twice: KID \(header.keyID)") }
   }
 
@@ -49,10 +51,15 @@ final class Audit {
   /// Only a device on the epoch's list, in the stay for which it is there, opens a frame.
   func opened(_ frame: Sent, by device: Device, joins: Set<Base64Bytes>, as opened: FrameCipher.Opened) {
     self.opened += 1
-    if opened.participant != frame.participant { fail("a frame of \(frame.participant) passed for \(opened.participant)'s") }
-    guard let entry = lists[frame.call]?[frame.epoch]?[device] else {
-      return fail("\(device.user.text)/\(device.device.text) opened a frame of epoch \(frame.epoch), on whose list it is not")
+    if opened.participant != frame.participant {
+      fail("a frame of \(frame.participant) passed for \(opened.participant)'s")
     }
-    if let listed = entry, !joins.contains(listed) { fail("a device opened a frame of epoch \(frame.epoch) in another stay") }
+    guard let entry = lists[frame.call]?[frame.epoch]?[device] else {
+      return fail(
+        "\(device.user.text)/\(device.device.text) opened a frame of epoch \(frame.epoch), on whose list it is not")
+    }
+    if let listed = entry, !joins.contains(listed) {
+      fail("a device opened a frame of epoch \(frame.epoch) in another stay")
+    }
   }
 }

@@ -7,7 +7,6 @@ import Testing
 @testable import ConclaveClient
 
 /// A server that lies about devices: what it gets out of it, and what people see.
-@Suite(.timeLimit(.minutes(5)))
 struct LyingServerTests {
   /// A ghost that the server slips into the lists of some devices, as a device of Bob's.
   private final class Ghost {

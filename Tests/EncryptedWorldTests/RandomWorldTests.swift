@@ -6,7 +6,6 @@ import Testing
 @testable import ConclaveClient
 
 /// People come, go, lose their connections and restart their apps at random, behind an honest server.
-@Suite(.timeLimit(.minutes(5)))
 struct RandomWorldTests {
   @Test(arguments: 1...40)
   func onlyWhoIsOnTheListReadsAndAllAgreeInTheEnd(_ seed: UInt64) throws {
@@ -26,7 +25,8 @@ struct RandomWorldTests {
     for member in members { member.stay?.resetGaps() }
     world.run(1_000)
     for (receiver, sender) in pairs(members) {
-      #expect((receiver.stay?.heard[sender.address] ?? 0) > 15, "seed \(seed): \(receiver.address) hears \(sender.address)")
+      #expect(
+        (receiver.stay?.heard[sender.address] ?? 0) > 15, "seed \(seed): \(receiver.address) hears \(sender.address)")
     }
     #expect(world.audit.failure == nil, "seed \(seed)")
     #expect(world.devices.allSatisfy { $0.refusals.isEmpty && $0.warnings.allSatisfy { $0.problem == .newDevice } })
@@ -37,7 +37,9 @@ struct RandomWorldTests {
     let delays = [1...5, 10...50, 100...300, 800...1_000]
     for user in 0..<(3 + world.random.below(4)) {
       for device in 0...world.random.below(2) {
-        world.add("u\(user)", "d\(device)", delay: delays[world.random.below(4)], response: [5, 50, 300, nil][world.random.below(4)])
+        world.add(
+          "u\(user)", "d\(device)", delay: delays[world.random.below(4)],
+          response: [5, 50, 300, nil][world.random.below(4)])
       }
     }
     world.run(5_000)

@@ -108,7 +108,8 @@ final class SimDevice {
     let id = "\(lastRequest)"
     pending[id] = { [unowned self] reply in
       switch reply {
-      case .ok(let body): if let body = body as? Body { then(body) } else { world.audit.fail("a reply of another type") }
+      case .ok(let body):
+        if let body = body as? Body { then(body) } else { world.audit.fail("a reply of another type") }
       case .failed(let error):
         lastError = error
         orElse()
@@ -194,7 +195,11 @@ final class SimDevice {
     case .cancelled, .missed, .answeredElsewhere, .declinedElsewhere: rings[call] = nil
     default: break
     }
-    guard let stay, stay.call == call else { return acknowledge(seq) }
+    guard let stay, stay.call == call else {
+      // The app was restarted in a call: it goes back.
+      if case .state = message.body, self.stay == nil { rejoin(call) }
+      return acknowledge(seq)
+    }
     if case .envelope(let envelope) = message.body { return feed(.envelope(envelope, delivery: seq), to: stay) }
     acknowledge(seq)
     apply(message.body, to: stay)

@@ -57,7 +57,9 @@ final class Stay {
   }
 
   func makeFrame(_ audit: Audit) -> Sent? {
-    guard !isOver, let epoch = cipher.sendingEpoch, let bytes = try? cipher.seal([1, 2, 3, 4], track: 1) else { return nil }
+    guard !isOver, let epoch = cipher.sendingEpoch, let bytes = try? cipher.seal([1, 2, 3, 4], track: 1) else {
+      return nil
+    }
     audit.sealed(bytes, baseKey: baseKeys[epoch])
     return Sent(
       call: call, sender: device.address, participant: participant, epoch: epoch, bytes: bytes, at: device.world.now)

@@ -19,6 +19,8 @@ final class World {
   var lie: ((EventMessage, Device) -> EventMessage?)?
   /// What a lying server makes of a request before it heeds it.
   var alter: ((Request, Device) -> Request)?
+  /// Nobody speaks: for the time before what a test is about.
+  var isSilent = false
   /// Media of a frame takes so long.
   var mediaDelay = 20...60
 
@@ -41,7 +43,9 @@ final class World {
 
   /// Adds a device, connected and registered once the world has run a little.
   @discardableResult
-  func add(_ user: String, _ device: String = "phone", delay: ClosedRange<Int> = 10...50, response: Int? = 20) -> SimDevice {
+  func add(_ user: String, _ device: String = "phone", delay: ClosedRange<Int> = 10...50, response: Int? = 20)
+    -> SimDevice
+  {
     let device = SimDevice(user, device, in: self, delay: delay, response: response)
     devices.append(device)
     device.connect()
@@ -128,7 +132,9 @@ final class World {
 
   private func tickMedia() {
     at(Self.frameInterval) { [unowned self] in
-      for stay in devices.compactMap(\.stay) { if let frame = stay.makeFrame(audit) { forward(frame, from: stay) } }
+      for stay in isSilent ? [] : devices.compactMap(\.stay) {
+        if let frame = stay.makeFrame(audit) { forward(frame, from: stay) }
+      }
       tickMedia()
     }
   }

@@ -8,14 +8,15 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
-from conftest import wait_for
+from conftest import PATIENCE, wait_for
 
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    "--use-fake-device-for-media-stream",
+    # All browsers of a test encode and decode on one machine.
+    "--use-fake-device-for-media-stream=fps=10",
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     "--window-size=1280,800",
@@ -32,13 +33,18 @@ PROBE = """
     }
   };
   window.conclaveReceived = async () => {
-    const peer = peers.findLast(({ connectionState }) => connectionState !== 'closed');
     const received = { video: {}, audio: {}, frames: 0, samples: 0, packets: { audio: 0, video: 0 } };
-    if (!peer) return received;
-    const reports = [...(await peer.getStats()).values()].filter(({ type }) => type === 'inbound-rtp');
-    for (const { kind, mid, totalSamplesReceived, concealedSamples, framesDecoded, packetsReceived } of reports) {
+    const reports = [];
+    // A held call has its PeerConnection beside the one of the call that is talked in.
+    for (const [index, peer] of peers.entries()) {
+      if (peer.connectionState === 'closed') continue;
+      for (const report of (await peer.getStats()).values()) {
+        if (report.type === 'inbound-rtp') reports.push({ ...report, slot: `${index}/${report.mid}` });
+      }
+    }
+    for (const { kind, slot, totalSamplesReceived, concealedSamples, framesDecoded, packetsReceived } of reports) {
       received.packets[kind] += packetsReceived;
-      if (kind === 'audio') received.audio[mid] = totalSamplesReceived - concealedSamples;
+      if (kind === 'audio') received.audio[slot] = totalSamplesReceived - concealedSamples;
       if (kind === 'audio') received.samples += totalSamplesReceived;
       if (kind === 'video') received.frames += framesDecoded;
     }
@@ -46,7 +52,7 @@ PROBE = """
       const track = tile.querySelector('video').srcObject?.getVideoTracks()[0];
       const report = reports.find(({ trackIdentifier }) => track && trackIdentifier === track.id);
       const { user, source } = tile.dataset;
-      if (report) received.video[`${user}/${source}`] = [report.mid, report.framesDecoded];
+      if (report) received.video[`${user}/${source}`] = [report.slot, report.framesDecoded];
     }
     return received;
   };
@@ -80,7 +86,7 @@ class Tab:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")
         self.driver = webdriver.Chrome(options=options, service=Service(driver))
-        self.driver.set_script_timeout(10)
+        self.driver.set_script_timeout(10 * PATIENCE)
         for script in (PROBE, *scripts):
             self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
         self.is_closed = False
@@ -186,11 +192,11 @@ class Tab:
         def rises():
             received = self.received()
             now.clear()
-            now.update({(track, mid): frames for track, (mid, frames) in received["video"].items()})
-            now.update({("voice", mid): samples // 960 for mid, samples in received["audio"].items()})
+            now.update({(track, slot): frames for track, (slot, frames) in received["video"].items()})
+            now.update({("voice", slot): samples // 960 for slot, samples in received["audio"].items()})
             for key, count in now.items():
                 first.setdefault(key, count)
-            risen = [track for (track, mid), count in now.items() if count > first[track, mid] + 4]
+            risen = [track for (track, slot), count in now.items() if count > first[track, slot] + 4]
             return set(tracks) <= set(risen) and risen.count("voice") >= voices
 
         what = f"{self.name} decodes {', '.join(tracks)} and {voices} voices"

@@ -1,5 +1,6 @@
 """A real server for each test session, on free ports, as an operator would run it."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -11,8 +12,11 @@ import urllib.request
 import pytest
 
 from client import Client
+from device import Device
 
 BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
+# All waits are so many times as long: for a machine that is busy with something else.
+PATIENCE = float(os.environ.get("CONCLAVE_PATIENCE", "1"))
 
 
 def free_port(kind=socket.SOCK_STREAM):
@@ -23,13 +27,13 @@ def free_port(kind=socket.SOCK_STREAM):
 
 def wait_for(condition, seconds, what):
     """Waits until condition() is true and returns its value; fails with `what` (words, or a function that makes them) after `seconds`."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            pytest.fail(f"not within {seconds} s: {what() if callable(what) else what}")
+            pytest.fail(f"not within {seconds * PATIENCE:g} s: {what() if callable(what) else what}")
         time.sleep(0.02)
 
 
@@ -124,6 +128,15 @@ def server(tmp_path_factory, artifacts):
     assert running.process.returncode == 0, "the server did not end cleanly on SIGTERM"
 
 
+@pytest.fixture
+def fresh_server(tmp_path, artifacts, request):
+    """A server for one test alone, which may let it die and start it again."""
+    running = Server(tmp_path)
+    yield running
+    running.stop()
+    (artifacts / f"{request.node.name}-server.log").write_bytes((tmp_path / "server.log").read_bytes())
+
+
 @pytest.fixture(scope="session")
 def app_server(tmp_path_factory):
     """A server whose configuration opens destinations for an app's own messages."""
@@ -147,6 +160,27 @@ def connect(server):
     yield make
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def on(server):
+    """Signs raw devices in: on("alice", "laptop"). A file may have a `server` of its own."""
+    devices = []
+
+    def make(user, device="phone", **options):
+        devices.append(Device(server, user, device, **options))
+        return devices[-1]
+
+    yield make
+    for device in devices:
+        device.close()
+
+
+@pytest.fixture
+def names(request):
+    """User ids that no other test has."""
+    test = hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
+    return [f"{name}-{test}" for name in ("alice", "bob", "carol", "dave")]
 
 
 @pytest.fixture

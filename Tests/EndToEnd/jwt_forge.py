@@ -13,13 +13,17 @@ def encode(value):
 
 
 def claims(expires_in):
-    return encode({"sub": "mallory", "device": "laptop", "exp": int(time.time()) + expires_in})
+    return {"sub": "mallory", "device": "laptop", "exp": int(time.time()) + expires_in}
 
 
 def none():
-    return f"{encode({'alg': 'none', 'typ': 'JWT'})}.{claims(60)}."
+    return f"{encode({'alg': 'none', 'typ': 'JWT'})}.{encode(claims(60))}."
+
+
+def sign(secret, payload):
+    signed = f"{encode({'alg': 'HS256', 'typ': 'JWT'})}.{encode(payload)}"
+    return f"{signed}.{encode(hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest())}"
 
 
 def hs256(secret, expires_in=60):
-    signed = f"{encode({'alg': 'HS256', 'typ': 'JWT'})}.{claims(expires_in)}"
-    return f"{signed}.{encode(hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest())}"
+    return sign(secret, claims(expires_in))

@@ -1,8 +1,14 @@
 """The web client in real browsers: three people in one end-to-end encrypted group call."""
 
+import pytest
 
 from browser import WRONG_KEY
 from conftest import wait_for
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
 
 
 def in_a_call(person, *names):

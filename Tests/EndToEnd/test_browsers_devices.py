@@ -1,15 +1,15 @@
 """The web client on several devices: ringing, moving and holding calls, links, history, coming back, and keys that change."""
 
-import subprocess
-
 import pytest
 
-from browser import Tab
-from conftest import BINARY, Server, wait_for
+from client import Client
+from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
 
-# Everybody is in one test alone: a call that another test has left behind would be theirs too, for some seconds.
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
 
 
 def ringing(person, caller, callee):
@@ -32,6 +32,15 @@ def test_all_devices_ring_and_one_answers_then_the_call_moves_to_the_other(perso
     laptop.sees("#lobby")
     laptop.hears("The call goes on at another device of yours")
     assert uma.shown(".tile[data-user=vera]") == 1
+
+
+def test_a_page_that_is_loaded_later_finds_the_call_that_runs_on_the_other_device(person):
+    wanda, laptop = in_a_call(person, "Wanda", "Xaver")
+    everybody_decodes(wanda, laptop)
+    phone = person("Xaver")
+    phone.press("Take it here: Call with Wanda")
+    everybody_decodes(wanda, phone, seconds=8)
+    laptop.sees("#lobby")
 
 
 def test_a_decline_on_one_device_is_one_on_all(person):
@@ -100,9 +109,24 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     nils.answer()
     everybody_decodes(mona, nils)
     nils.leave()
-    mona.leave()
+    mona.sees("#lobby")  # a call of two is over when one leaves
+    nils.loses("#running")
     mona.press("Delete all")
     mona.loses("#history-list li")
+
+
+def test_do_not_disturb_outlives_a_reload_and_is_the_same_on_all_devices(person):
+    laptop, phone = person("Yuri"), person("Yuri")
+    laptop.press("Do not disturb")
+    phone.sees("#availability[aria-pressed=true]")
+    laptop.driver.refresh()
+    laptop.sees("#availability[aria-pressed=true]")
+    zoe = person("Zoe")
+    zoe.fill("People", "Yuri")
+    zoe.press("Video call")
+    zoe.hears("Yuri is not available")
+    phone.press("Do not disturb")
+    laptop.sees("#availability[aria-pressed=false]")
 
 
 def test_a_message_reaches_the_other(person):
@@ -112,6 +136,57 @@ def test_a_message_reaches_the_other(person):
     olga.fill("Message", "Shall we?")
     olga.press("Send")
     paul.hears("Olga: Shall we?")
+
+
+class Reports(Client):
+    """The app's back end, which reads abuse reports and nothing else."""
+
+    def __init__(self, server):
+        self.as_service = server
+        super().__init__(self, "app", "reports")
+
+    @property
+    def stomp_port(self):
+        return self.as_service.stomp_port
+
+    def token(self, user, device):
+        return self.as_service.token(user, device, "--service")
+
+    def subscribe(self, destination, identifier):
+        if identifier == "events":
+            super().subscribe("/topic/service/reports", identifier)
+
+
+def test_an_abuse_report_reaches_the_app_and_the_connection_is_shown(person, server):
+    wilma, xaver = in_a_call(person, "Wilma", "Xaver")
+    everybody_decodes(wilma, xaver)
+    app = Reports(server)
+    wilma.press("Add people")
+    wilma.press("Report: Xaver")
+    wilma.find("textarea", "What happened?").send_keys("He swears.")
+    wilma.find("#report-dialog button", "Report").click()
+    wilma.hears("Your report was sent")
+    report = app.event("report")
+    assert (report["user"], report["text"]) == ("xaver", "He swears.")
+    app.close()
+    wilma.press("Close")
+    wilma.sees("#call-quality[aria-label^=Connection]", seconds=15)
+
+
+def test_with_verified_devices_only_others_hear_nothing_until_the_codes_are_compared(person):
+    yara, zeno = person("Yara"), person("Zeno")
+    yara.press("Devices")
+    yara.driver.find_element("id", "verified-only").click()
+    yara.press("Close")
+    yara.call("Zeno")
+    zeno.answer()
+    wait_for(lambda: "is not verified" in yara.text("#warnings"), 8, "a warning of Zeno's device")
+    assert zeno.received()["frames"] == 0
+    yara.press("Call code")
+    yara.press("We have the same code")
+    yara.press("Close")
+    everybody_decodes(yara, zeno, seconds=8)
+    assert "not verified" not in yara.text("#warnings")
 
 
 FORGET_KEYS = "window.isOld = true; indexedDB.deleteDatabase('conclave'); location.reload();"
@@ -137,42 +212,15 @@ def test_a_changed_key_is_a_warning_and_that_device_hears_nothing_until_it_is_tr
     everybody_decodes(quinn, rita, seconds=8)
 
 
-class Mortal(Server):
-    """A server that may be killed, and started again on the same state and ports."""
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def start(self):
-        command = [BINARY, "serve", "--demo", "--config", str(self.config)]
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
-        wait_for(self.is_ready, 20, "the server answers /readyz")
-
-
-@pytest.fixture
-def mortal(tmp_path):
-    server = Mortal(tmp_path)
-    yield server
-    server.stop()
-
-
-def test_a_killed_server_comes_back_and_so_do_all_with_media(mortal):
-    tabs = [Tab(mortal.url, name) for name in ("Alice", "Bob")]
-    try:
-        alice, bob = tabs
-        alice.call("Bob")
-        bob.answer()
-        everybody_decodes(*tabs)
-        mortal.kill()
-        wait_for(lambda: "Reconnecting" in alice.text("#call-path"), 10, "Alice sees that the server is gone")
-        mortal.start()
-        everybody_decodes(*tabs, seconds=8)  # 5 s of the protocol's clients, and what a browser under test takes longer
-        for tab, other in ((alice, "bob"), (bob, "alice")):
-            assert tab.shown(f".tile[data-user={other}]") == 1
-    finally:
-        for tab in tabs:
-            tab.close()
+def test_a_killed_server_comes_back_and_so_do_all_with_media(person, server):
+    alice, bob = tabs = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(*tabs)
+    server.die()
+    wait_for(lambda: "Reconnecting" in alice.text("#call-path"), 10, "Alice sees that the server is gone")
+    server.start()
+    everybody_decodes(*tabs, seconds=5)
+    for tab, other in ((alice, "bob"), (bob, "alice")):
+        assert tab.shown(f".tile[data-user={other}]") == 1
 
 
 def test_a_browser_that_is_started_again_comes_back_into_the_call(person, tmp_path):

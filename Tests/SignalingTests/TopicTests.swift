@@ -36,6 +36,8 @@ import Testing
       server.deliver(.admission(session, refusal: nil))
       #expect(try await client.frame()?.headers["receipt-id"] == "s")
       #expect(try await client.frame()?.headers["receipt-id"] == "r")
+      // Asked once: a second answer would be taken for that of the next question.
+      #expect(sink.all.count { if case .subscribe(_, .call, _) = $0 { true } else { false } } == 1)
       try publish(server, session, epoch: 3, id: 1)
       let frame = try #require(try await client.frame())
       #expect(frame.headers["destination"] == "/topic/calls/c1" && frame.headers["subscription"] == "7")

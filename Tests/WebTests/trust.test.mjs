@@ -42,6 +42,20 @@ test('with “verified only” an unverified device gets no key, and nothing is 
   assert.equal(alice.sent().length, 1);
 });
 
+test('a device that is not verified is known from the moment its list is announced until it is verified', async () => {
+  const world = [];
+  const [alice, bob] = [await Person.make('alice', 1, world), await Person.make('bob', 2, world)];
+  alice.directory.verifiedOnly = true;
+  await alice.keys.begin();
+  assert.equal(alice.keys.hasUnverified, false);
+  await alice.keys.rotate({ ...(await rotation(2, [alice, bob])), deliver: [bob.withKeys()] });
+  assert.equal(alice.keys.hasUnverified, true, 'before the switch');
+  await alice.keys.switchTo({ epoch: 2 });
+  assert.equal(alice.keys.hasUnverified, true);
+  await alice.keys.verify();
+  assert.equal(alice.keys.hasUnverified, false);
+});
+
 test('switched on in a call, “verified only” silences at once, and off again it speaks', async () => {
   const { alice } = await led();
   assert.equal(alice.keys.canSend, true);

@@ -25,6 +25,12 @@ struct CallOptions: ParsableArguments {
   )
   var guests: [String] = []
 
+  @Flag(
+    help:
+      "The server is killed and started again meanwhile: what counts is that all come back by themselves. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again; SIGINT ends the measuring."
+  )
+  var outages = false
+
   @Option(help: "Threads for the media of all participants.")
   var threads = 1
 
@@ -49,7 +55,8 @@ struct CallOptions: ParsableArguments {
     let plan = CallPlan(
       address: ServerAddress(server.url)!, calls: calls, participants: participants,
       publishers: publishers ?? participants, duration: .milliseconds(Int((server.duration ?? 20) * 1000)),
-      joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, threads: threads,
+      joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, outages: outages,
+      threads: threads,
       serverProcess: server.serverPid)
     return try await CallRun(plan, tokens: source).perform()
   }

@@ -14,6 +14,8 @@ struct CallPlan: Sendable {
   var videoKbps: Int?
   /// Users of other clients that are rung into the call.
   var guests: [String]
+  /// Whether participants may lose the server, and come back.
+  var outages: Bool
   var threads: Int
   var serverProcess: Int32?
 

@@ -1,6 +1,7 @@
 import Foundation
 import JSON
 import MediaModel
+import Synchronization
 
 /// What came of a load test with calls.
 struct CallReport: Report {
@@ -12,6 +13,7 @@ struct CallReport: Report {
   private let received: UInt64
   private let tally: Tally
   private let server: ServerUsage.Result?
+  private let outages: Outages?
 
   /// Each participant should have got all that the others of its call sent while the test measured.
   init(
@@ -20,6 +22,7 @@ struct CallReport: Report {
     self.plan = plan
     self.tally = tally
     self.server = server
+    outages = plan.outages ? Outages(participants) : nil
     var times = LatencyHistogram()
     for time in participants.compactMap(\.joinTime) { times.record(nanoseconds: UInt64(max(0, time.nanoseconds))) }
     joinTimes = times
@@ -43,9 +46,11 @@ struct CallReport: Report {
   /// 0 to 1.
   private var loss: Double { expected == 0 ? 0 : Double(expected - received) / Double(expected) }
 
-  /// Everyone joined, everything arrived, everything opened.
+  /// Everyone joined, everything arrived, everything opened; with outages everyone is back, and what arrived opened.
   var isClean: Bool {
-    joined == plan.total && expected > 0 && received == expected && tally.decryptFailures == 0 && failures.isEmpty
+    guard joined == plan.total, tally.decryptFailures == 0, failures.isEmpty else { return false }
+    if let outages { return outages.away == 0 }
+    return expected > 0 && received == expected
   }
 
   var text: String {
@@ -62,6 +67,9 @@ struct CallReport: Report {
       "one-way latency   \(times(tally.latency))",
       "retransmission    \(tally.nacked) asked for, \(tally.retransmitted) came, \(tally.abandoned) given up",
     ]
+    if let outages {
+      lines.append("gaps              \(outages.gapCount), \(times(outages.gaps)), \(outages.away) not back")
+    }
     if tally.socketDrops > 0 { lines.append("lost on this side \(tally.socketDrops) datagrams, for want of buffer") }
     if let server {
       lines.append(
@@ -86,7 +94,8 @@ struct CallReport: Report {
         loss: loss, frames: tally.frames, decryptFailures: tally.decryptFailures, guestFrames: tally.guestFrames,
         nacked: tally.nacked,
         retransmitted: tally.retransmitted, latencyMs: Content.Times(tally.latency), joinMs: Content.Times(joinTimes),
-        server: server.map(Content.Server.init), failures: failures, ok: isClean))
+        server: server.map(Content.Server.init), outages: outages.map(Content.Outages.init), failures: failures,
+        ok: isClean))
   }
 
   private struct Content: Encodable {
@@ -111,6 +120,21 @@ struct CallReport: Report {
       }
     }
 
+    struct Outages: Encodable {
+      var gapMs: Times
+      var gaps, away: Int
+      /// Of each participant, in order.
+      var stays: [[Stay]]
+      init(_ outages: CallReport.Outages) {
+        gapMs = Times(outages.gaps)
+        gaps = outages.gapCount
+        away = outages.away
+        stays = outages.stays.map { $0.map { Stay(opened: $0.opened, refused: $0.refused) } }
+      }
+    }
+
+    struct Stay: Encodable { var opened, refused: UInt64 }
+
     var calls, participants, publishers, joined: Int
     var durationSeconds: Double
     var videoKbps: Int
@@ -120,7 +144,30 @@ struct CallReport: Report {
     var latencyMs: Times
     var joinMs: Times
     var server: Server?
+    var outages: Outages?
     var failures: [String]
     var ok: Bool
+  }
+}
+
+extension CallReport {
+  /// How the participants came back from a server that died.
+  struct Outages {
+    var gaps = LatencyHistogram()
+    var gapCount = 0
+    /// Participants that were not back at the end.
+    var away = 0
+    /// What each participant opened in each of its stays.
+    var stays: [[StayCount]] = []
+
+    init(_ participants: [Participant]) {
+      for participant in participants {
+        let moments = participant.moments.withLock { $0 }
+        if !moments.absences.isBack { away += 1 }
+        gapCount += moments.absences.gaps.count
+        for gap in moments.absences.gaps { gaps.record(nanoseconds: UInt64(max(0, gap.nanoseconds))) }
+        stays.append(moments.stays.map(\.state.count))
+      }
+    }
   }
 }

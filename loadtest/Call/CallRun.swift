@@ -36,6 +36,7 @@ struct CallRun {
     try await connect(progress)
     server.noteBeforeJoining()
     var calls: [Call] = []
+    let returns = plan.outages ? Task { await watchReturns() } : nil
     await join(progress, &calls)
     await settle(progress)
     for loop in loops { loop.submit(.measure(true)) }
@@ -45,6 +46,7 @@ struct CallRun {
     server.stop(packets: tally.packetsReceived - before.packetsReceived, seconds: plan.duration.seconds)
     for loop in loops { loop.submit(.measure(false)) }
     try? await Task.sleep(for: Self.drainTime)
+    returns?.cancel()
     let traffic = await traffic()
     let report = CallReport(
       plan: plan, participants: participants, traffic: traffic, tally: tally, server: server.result)
@@ -143,6 +145,19 @@ struct CallRun {
     }
   }
 
+  /// Notes who hears all the others of its call, until it is cancelled.
+  private func watchReturns() async {
+    while !Task.isCancelled {
+      for number in 0..<plan.calls {
+        let members = members(of: number)
+        guard !members.contains(where: { $0.isAway }) else { continue }
+        let tracks = members.reduce(into: Set<TrackKey>()) { $0.formUnion($1.tracks) }
+        for member in members { member.noteReturn(hearing: tracks) }
+      }
+      try? await Task.sleep(for: Self.pollInterval)
+    }
+  }
+
   private func wait(_ progress: ProgressLine, _ what: String, until isDone: () -> Bool) async {
     let deadline = MonotonicClock.now().advanced(by: plan.joinTimeout)
     while !isDone(), MonotonicClock.now() < deadline {
@@ -165,7 +180,8 @@ struct CallRun {
     let start = MonotonicClock.now()
     let end = start.advanced(by: plan.duration)
     var last = (tally: before, at: start)
-    while MonotonicClock.now() < end {
+    if plan.outages { Interrupt.watch() }
+    while MonotonicClock.now() < end, !Interrupt.hasCome {
       let left = MonotonicClock.now().duration(to: end)
       try? await Task.sleep(for: min(left, .milliseconds(500)))
       let now = MonotonicClock.now()

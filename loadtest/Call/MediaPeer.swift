@@ -99,6 +99,14 @@ final class MediaPeer {
     )
   }
 
+  /// What this peer opened of all that it got.
+  var count: StayCount {
+    slots.values.reduce(into: StayCount()) { sum, slot in
+      sum.opened += slot.stay.opened
+      sum.refused += slot.stay.refused
+    }
+  }
+
   /// Takes all that has arrived.
   func receive(into batch: ReceiveBatch) {
     repeat {

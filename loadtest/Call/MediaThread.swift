@@ -9,6 +9,8 @@ final class MediaThread {
   private let statistics = Statistics()
   private let output = OutputBuffer()
   private var peers: [MediaPeer] = []
+  /// Datagrams that the sockets of former peers lost.
+  private var formerDrops: UInt64 = 0
   private var isMeasuring = false
   private var isStopped = false
   private var nextPublication = Instant(nanoseconds: 0)
@@ -52,8 +54,18 @@ final class MediaThread {
 
   private var currentTally: Tally {
     var tally = statistics.tally
+    tally.socketDrops = formerDrops
     for peer in peers { tally.socketDrops += UInt64(peer.socket.receiveDrops) }
     return tally
+  }
+
+  /// Takes a peer; one that rejoined takes the place of the peer that it was.
+  private func add(_ peer: MediaPeer, at place: Int) {
+    guard place < peers.count else { return peers.append(peer) }
+    let former = peers[place]
+    formerDrops += UInt64(former.socket.receiveDrops)
+    former.setup.progress.ended(former.count)
+    peers[place] = peer
   }
 
   private func perform(_ command: MediaLoop.Command) {
@@ -61,15 +73,18 @@ final class MediaThread {
     case .add(let setup):
       do {
         let peer = try MediaPeer(setup, statistics: statistics, output: output, now: MonotonicClock.now())
-        try epoll.add(peer.socket.descriptor, token: UInt64(peers.count))
-        peers.append(peer)
+        let place = peers.firstIndex { $0.setup.index == setup.index } ?? peers.count
+        try epoll.add(peer.socket.descriptor, token: UInt64(place))
+        add(peer, at: place)
       } catch {
         setup.progress.failed("\(error)")
       }
     case .measure(let on):
       isMeasuring = on
       if on { statistics.measuringSince = MonotonicClock.now() }
-    case .report(let continuation): continuation.resume(returning: peers.map(\.traffic))
+    case .report(let continuation):
+      for peer in peers { peer.setup.progress.ended(peer.count) }
+      continuation.resume(returning: peers.map(\.traffic))
     case .stop: isStopped = true
     }
   }

@@ -12,10 +12,9 @@ final class Participant: Sendable {
   let call: Int
   let client: CallClient
   let account: TokenSource.Account
-  let progress = PeerProgress()
-  private let plan: CallPlan
+  let plan: CallPlan
   private let isPublisher: Bool
-  private let moments = Mutex(Moments())
+  let moments: Mutex<Moments>
   private let rings: AsyncStream<String>
   private let ringSink: AsyncStream<String>.Continuation
 
@@ -26,6 +25,22 @@ final class Participant: Sendable {
     var number: UInt32?
     var tracks: Set<TrackKey> = []
     var failure: String?
+    /// Of the stay that lasts, the last of all.
+    var progress: PeerProgress
+    var stays: [PeerProgress]
+    /// The server was lost, and there is no new media connection yet.
+    var isAway = true
+    var absences = Absences()
+
+    init(_ progress: PeerProgress) {
+      self.progress = progress
+      stays = [progress]
+    }
+
+    mutating func move(to progress: PeerProgress) {
+      self.progress = progress
+      stays.append(progress)
+    }
   }
 
   init(_ account: TokenSource.Account, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup) throws {
@@ -34,12 +49,15 @@ final class Participant: Sendable {
     }
     self.index = index
     self.plan = plan
+    moments = Mutex(Moments(PeerProgress(isArriving: plan.outages)))
     self.account = account
     call = index / plan.participants
     isPublisher = index % plan.participants < plan.publishers
     client = CallClient(server: plan.address, identity: identity, group: group, token: { account.token })
     (rings, ringSink) = AsyncStream.makeStream()
   }
+
+  var progress: PeerProgress { moments.withLock(\.progress) }
 
   /// The tracks that it sends; empty before it has joined.
   var tracks: Set<TrackKey> { moments.withLock(\.tracks) }
@@ -53,6 +71,8 @@ final class Participant: Sendable {
     return began.duration(to: max(keyed, connected))
   }
 
+  var isAway: Bool { moments.withLock(\.isAway) }
+
   var failure: String? { moments.withLock(\.failure) ?? progress.state.failure }
 
   func fail(_ reason: String) { moments.withLock { $0.failure = $0.failure ?? reason } }
@@ -62,7 +82,13 @@ final class Participant: Sendable {
     let events = client.events
     let sink = ringSink
     Task {
-      for await event in events { if case .ring(let ring) = event { sink.yield(ring.id) } }
+      for await event in events {
+        switch event {
+        case .ring(let ring): sink.yield(ring.id)
+        case .disconnected: noteLoss()
+        default: break
+        }
+      }
       sink.finish()
     }
     try await client.connect()
@@ -86,7 +112,16 @@ final class Participant: Sendable {
   private func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
 
   private func bringMedia(to call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
-    follow(call)
+    follow(call, on: loop, certificate)
+    do {
+      try await connectMedia(of: call, on: loop, certificate)
+    } catch SignalingError.disconnected where plan.outages {
+      // It rejoins by itself.
+    }
+  }
+
+  private func connectMedia(of call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
+    let participant = call.participant
     let others = plan.publishers - (isPublisher ? 1 : 0) + plan.guests.count
     let local = LocalMedia(
       sendsAudio: isPublisher, sendsVideo: isPublisher && plan.videoKbps != nil, audioSlots: others,
@@ -97,12 +132,16 @@ final class Participant: Sendable {
     var tracks: [String: TrackKey] = [:]
     for (mid, track) in answer.tracks {
       if let number = UInt8(track.drop { $0 != "." }.dropFirst()) {
-        tracks[mid] = TrackKey(participant: call.participant, track: number)
+        tracks[mid] = TrackKey(participant: participant, track: number)
       }
     }
-    moments.withLock {
-      $0.number = call.participant
+    // Rejoined meanwhile: this answer was for the participant that was.
+    guard call.participant == participant else { return }
+    let progress = moments.withLock {
+      $0.number = participant
       $0.tracks = Set(tracks.values)
+      $0.isAway = false
+      return $0.progress
     }
     loop.submit(
       .add(
@@ -113,15 +152,32 @@ final class Participant: Sendable {
           progress: progress)))
   }
 
+  /// A new participant in the old one's place: with a connection of its own, as the old one's is of no use to the server.
+  private func comeBack(to call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async {
+    noteRejoin()
+    moments.withLock { $0.move(to: PeerProgress(isArriving: true)) }
+    do {
+      try await connectMedia(of: call, on: loop, certificate)
+    } catch SignalingError.disconnected {
+      // Lost again: another rejoin follows.
+    } catch SignalingError.refused("call.not-joined", _) {
+      // Asked on the connection after: the same.
+    } catch {
+      fail("could not bring media back: \(error)")
+    }
+  }
+
   /// Notes the first key, and what goes wrong.
-  private func follow(_ call: Call) {
+  private func follow(_ call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) {
     Task {
       for await update in call.updates {
         switch update {
         case .keyChanged: moments.withLock { $0.keyed = $0.keyed ?? MonotonicClock.now() }
         case .warning(let refusal): fail("refused in key agreement: \(refusal)")
         case .keyWarning(let warning): fail("warned of a key: \(warning.problem)")
-        case .rejoining: fail("the server has given it up")
+        case .rejoining where !plan.outages: fail("the server has given it up")
+        case .rejoined: await comeBack(to: call, on: loop, certificate)
+        case .ended(let reason): fail("the call is over: \(reason)")
         default: break
         }
       }

@@ -10,13 +10,27 @@ final class PeerProgress: Sendable {
     var failure: String?
     /// Tracks of which a frame has opened.
     var heard: Set<TrackKey> = []
+    /// Since when it hears all the others: frames that came earlier may be of epochs from before its stay.
+    var arrivedAt: Instant
+    /// Frames that opened and that did not, when the stay is over.
+    var count = StayCount()
   }
 
-  private let guarded = Mutex(State())
+  private let guarded: Mutex<State>
+
+  init(isArriving: Bool = false) { guarded = Mutex(State(arrivedAt: Instant(nanoseconds: isArriving ? .max : 0))) }
 
   var state: State { guarded.withLock { $0 } }
 
   func connected(at now: Instant) { guarded.withLock { $0.connectedAt = $0.connectedAt ?? now } }
   func failed(_ reason: String) { guarded.withLock { $0.failure = reason } }
+  func arrived(at now: Instant) { guarded.withLock { $0.arrivedAt = now } }
+  func ended(_ count: StayCount) { guarded.withLock { $0.count = count } }
   func heard(_ track: TrackKey) { guarded.withLock { _ = $0.heard.insert(track) } }
+}
+
+/// What came of the others' frames while a participant had one and the same connection.
+struct StayCount: Sendable, Hashable {
+  var opened: UInt64 = 0
+  var refused: UInt64 = 0
 }

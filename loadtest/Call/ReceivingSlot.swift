@@ -6,6 +6,7 @@ import RTP
 final class ReceivingSlot {
   let slot: RemoteMedia.Slot
   private(set) var received: [TrackKey: Traffic] = [:]
+  private(set) var stay = StayCount()
   /// Frames that wait for their key: up to 64 for a second (protocol section 5, epochs, rule 5).
   private var held: [(bytes: [UInt8], arrived: Instant)] = []
 
@@ -56,6 +57,11 @@ final class ReceivingSlot {
     var progress: PeerProgress
     var statistics: Statistics
     var hasGuests: Bool
+
+    /// Whether a frame may be of an epoch from before this participant's stay.
+    func isEarly(_ now: Instant) -> Bool {
+      !statistics.wasMeasuring(at: now) || progress.state.arrivedAt > now
+    }
 
     /// A frame that no key of the call opens.
     func refuse() {
@@ -118,19 +124,24 @@ final class ReceivingSlot {
   private func open(_ frame: UnsafeRawBufferPointer, now: Instant, _ surroundings: Surroundings, mayHold: Bool) {
     // VP8's clear bytes: 10 of a key frame, 3 of another (protocol section 5, "Clear bytes").
     let clear = slot.isVideo ? (frame.first.map { $0 & 1 == 0 } ?? false ? 10 : 3) : 0
-    guard frame.count > clear else { return surroundings.refuse() }
+    guard frame.count > clear else { return refuse(surroundings) }
     do {
       let opened = try surroundings.cipher.decrypt(
         frame.part(clear..<frame.count), metadata: frame.part(0..<clear), into: plain)
       note(opened, now: now, surroundings)
     } catch .unknownKey where mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
-    } catch .unknownKey where !surroundings.statistics.wasMeasuring(at: now) {
+    } catch .unknownKey where surroundings.isEarly(now) {
       // Sent under an epoch from before this participant joined, whose key it must not have.
       surroundings.statistics.tally.beforeJoining += 1
     } catch {
-      surroundings.refuse()
+      refuse(surroundings)
     }
+  }
+
+  private func refuse(_ surroundings: Surroundings) {
+    stay.refused += 1
+    surroundings.refuse()
   }
 
   private func note(_ opened: FrameCipher.Opened, now: Instant, _ surroundings: Surroundings) {
@@ -142,6 +153,7 @@ final class ReceivingSlot {
       received[key] = Traffic()
       surroundings.progress.heard(key)
     }
+    stay.opened += 1
     guard content.isMeasured else { return }
     received[key]!.frames += 1
     received[key]!.packets += UInt64(content.packets)

@@ -15,7 +15,9 @@ extension Call {
   }
 
   /// Puts the call on hold, or takes it up again: nothing is forwarded to or from this device meanwhile.
-  public func hold(_ held: Bool) async throws(SignalingError) { try await client.perform(.hold(callID, Hold(held: held))) }
+  public func hold(_ held: Bool) async throws(SignalingError) {
+    try await client.perform(.hold(callID, Hold(held: held)))
+  }
 
   /// What this device wants to see of a video track.
   public struct VideoWish: Sendable, Hashable {

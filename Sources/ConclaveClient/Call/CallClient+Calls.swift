@@ -92,6 +92,12 @@ extension CallClient {
     try await join(call) { .transfer($0, $1.body) }
   }
 
+  /// Leaves a call that the app has no `Call` for (`ClientEvent.interrupted`).
+  public func leave(_ call: String) async throws(SignalingError) {
+    guard let id = CallID(call) else { throw .invalidIdentifier }
+    try await leave(id).get()
+  }
+
   /// The calls that this user may join or rejoin now.
   public func joinableCalls() async throws(SignalingError) -> [CallSnapshot] {
     try await connection.request(.listCalls, reply: CallList.self).calls.map { CallSnapshot($0, speakers: []) }
@@ -167,7 +173,9 @@ extension CallClient {
     return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
   }
 
-  func snapshot(_ call: CallID) -> CallSnapshot? { calls[call].map { CallSnapshot($0.session.state, speakers: $0.session.speakers) } }
+  func snapshot(_ call: CallID) -> CallSnapshot? {
+    calls[call].map { CallSnapshot($0.session.state, speakers: $0.session.speakers) }
+  }
 
   func code(_ call: CallID) -> String? { calls[call]?.keys.code }
 

@@ -4,12 +4,13 @@ import MediaModel
 /// Events of the server, and what a key agreement wants done.
 extension CallClient {
   /// At most so many events are kept for a call whose join is still being answered.
-  private static let earlyLimit = 256
+  static let earlyLimit = 256
   /// Rings whose key is kept.
   private static let maximumRings = 32
 
   func receive(_ delivery: EventDelivery) {
-    if delivery.followsGap { for id in calls.keys { catchUp(id) } }
+    // After the event, which may be the state by which a call begins to rejoin: then there is nothing to make up for.
+    defer { if delivery.followsGap { for id in calls.keys where !isComingBack(to: id) { catchUp(id) } } }
     guard let id = delivery.message.call else {
       if case .presence(let state) = delivery.message.body { eventSink.yield(.presence(Presence(state))) }
       return acknowledge(delivery)
@@ -28,6 +29,7 @@ extension CallClient {
       }
       return
     }
+    if call.isBeginning, delivery.message.body.isOfKeys { return acknowledge(delivery) }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
@@ -76,6 +78,8 @@ extension CallClient {
     case .declinedElsewhere: eventSink.yield(.ringStopped(call: id.text, .declinedElsewhere))
     case .cancelled: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     case .missed: eventSink.yield(.ringStopped(call: id.text, .missed))
+    case .state(let state) where calls[id] == nil && joining == 0:
+      eventSink.yield(.interrupted(CallSnapshot(state, speakers: [])))
     case .ended where calls[id] == nil: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     default: break
     }
@@ -85,7 +89,8 @@ extension CallClient {
     guard let change = calls[id]?.session.handle(body), let call = calls[id] else { return }
     switch change {
     case .none, .lost: break
-    case .members, .speakers: call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
+    case .members, .speakers:
+      call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
     case .slots:
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
     case .need: call.updates.yield(.need(audio: call.session.need?.audio ?? 0, video: call.session.need?.video ?? 0))
@@ -97,6 +102,7 @@ extension CallClient {
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: id)
     case .keyRequest(let request): feed(.keyRequest(request), to: id)
     case .state(let state):
+      if change != .lost { calls[id]?.isBeginning = false }
       feed(.seated(state.seats), to: id)
       if change != .lost { feed(.state(epoch: state.epoch), to: id) }
       recover(id, .state(call.session.seat))
@@ -149,20 +155,28 @@ extension CallClient {
 
   /// Sends a key agreement's request and feeds it the reply.
   private func run(_ request: Request, of id: CallID) {
+    guard let participant = calls[id]?.session.participant else { return }
     Task {
       switch request {
       case .listDevices:
         let reply = try? await requestAgain(request, reply: Devices.self)
         directory.learn(reply?.devices ?? [])
-        feed(.directory(reply?.devices ?? []), to: id)
+        feed(.directory(reply?.devices ?? []), to: id, as: participant)
       case .listKeys:
-        if let list = try? await requestAgain(request, reply: KeyList.self) { feed(.list(list), to: id) }
+        if let list = try? await requestAgain(request, reply: KeyList.self) {
+          feed(.list(list), to: id, as: participant)
+        }
       case .keys(_, let handedOut):
-        feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id)
+        feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
       default:
         try? await perform(request)
       }
     }
+  }
+
+  /// A reply to the participant that was says nothing to the one that is.
+  private func feed(_ reply: KeyInput, to id: CallID, as participant: ParticipantNumber) {
+    if calls[id]?.session.participant == participant { feed(reply, to: id) }
   }
 
   /// Whether the server took the envelopes; nil when it could not say.
@@ -195,5 +209,15 @@ extension CallClient {
       forgetLeftovers(of: id)
     }
     scheduleTimer()
+  }
+}
+
+extension EventBody {
+  /// Whether a key agreement takes it.
+  fileprivate var isOfKeys: Bool {
+    switch self {
+    case .rotate, .envelope, .switchKeys, .keyRequest: true
+    default: false
+    }
   }
 }

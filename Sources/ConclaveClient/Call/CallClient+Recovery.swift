@@ -76,9 +76,13 @@ extension CallClient {
       guard case .state(let state) = delivery.message.body else { return false }
       return state.members.contains { $0.participants.contains { $0.participant == joined.participant } }
     }
+    // The reply may overtake the state; one that there was no room for does not come.
+    calls[id]?.isBeginning = start == nil && deliveries.count < Self.earlyLimit
     for delivery in deliveries[..<(start ?? 0)] { acknowledge(delivery) }
     for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
   }
+
+  func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }
 
   /// Keys of the participant that was are forgotten when their overlap is over.
   func forgetLeftovers(of id: CallID) {

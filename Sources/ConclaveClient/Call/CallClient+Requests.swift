@@ -48,7 +48,8 @@ extension CallClient {
   /// The registered devices of users, as the server lists them.
   public func devices(of users: [String]) async throws(SignalingError) -> [RegisteredDevice] {
     let body = ListDevices(users: try Self.identifiers(users))
-    return try await connection.request(.listDevices(body), reply: Devices.self).devices.compactMap(RegisteredDevice.init)
+    return try await connection.request(.listDevices(body), reply: Devices.self).devices.compactMap(
+      RegisteredDevice.init)
   }
 
   /// Removes one of this user's devices: it loses its place in calls, and their keys change.

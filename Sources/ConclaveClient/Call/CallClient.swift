@@ -27,6 +27,8 @@ public actor CallClient {
   var early: [CallID: [EventDelivery]] = [:]
   var timer: Task<Void, Never>?
   private(set) var isConnected = false
+  /// Counts the connections on which the device was registered.
+  private var registrations = 0
   private(set) var isOver = false
   private var waitingForConnection: [Int: CheckedContinuation<Void, Never>] = [:]
   private var waiters = 0
@@ -37,6 +39,8 @@ public actor CallClient {
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
+    /// Rejoined, and the state that begins the new stay has not come: what comes of keys is the former participant's.
+    var isBeginning = false
     /// Messages whose key has not arrived.
     var messages = WaitingFrames<[UInt8]>()
     /// Epochs of the participant that was, and when they are forgotten.
@@ -97,6 +101,7 @@ public actor CallClient {
         return
       }
       isConnected = true
+      registrations += 1
       resumeWaiting()
       eventSink.yield(.connected)
       for id in calls.keys { recover(id, .signalingBack) }
@@ -137,9 +142,12 @@ public actor CallClient {
     _ request: Request, reply: Reply.Type
   ) async throws(SignalingError) -> Reply {
     for _ in 0..<3 {
+      let registration = registrations
       do {
         return try await connection.request(request, reply: reply)
       } catch .disconnected {
+        // That the connection is lost may be known here before its status is.
+        if registrations == registration { isConnected = false }
         await waitForConnection()
       }
     }

@@ -8,17 +8,20 @@ extension KeyAgreement {
   mutating func problem(of entry: ListEntry) -> KeyWarning.Problem? {
     guard entry.address != identity.address else { return nil }
     guard let pin = pins[entry.address], pin.fingerprint == entry.fingerprint.bytes else { return .changedKey }
-    guard directory[entry.fingerprint] != nil else { return .unknownKeys }
-    if let key = entry.joinKey, !isSigned(key, of: entry) { return .joinKeyNotSigned }
-    return trust == .verifiedOnly && !pin.isVerified ? .unverified : nil
+    return trust == .verifiedOnly && !pin.isVerified ? .unverified : doubt(of: entry)
   }
 
   /// Whether its frames are to be opened: who is not verified may speak.
   mutating func isHeard(_ entry: ListEntry) -> Bool {
-    switch problem(of: entry) {
-    case nil, .unverified, .newDevice: true
-    case .changedKey, .unknownKeys, .joinKeyNotSigned: false
-    }
+    entry.address == identity.address
+      || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && doubt(of: entry) == nil
+  }
+
+  /// Why the device's own words do not prove the entry.
+  private mutating func doubt(of entry: ListEntry) -> KeyWarning.Problem? {
+    guard directory[entry.fingerprint] != nil else { return .unknownKeys }
+    if let key = entry.joinKey, !isSigned(key, of: entry) { return .joinKeyNotSigned }
+    return nil
   }
 
   /// Whether this device may send under the epoch's key: whoever is on its list may be given it by others.
@@ -26,7 +29,8 @@ extension KeyAgreement {
     trust == .firstUse
       || epoch.list.entries.allSatisfy { entry in
         let pin = pins[entry.address]
-        return entry.address == identity.address || pin?.isVerified == true && pin?.fingerprint == entry.fingerprint.bytes
+        return entry.address == identity.address
+          || pin?.isVerified == true && pin?.fingerprint == entry.fingerprint.bytes
       }
   }
 

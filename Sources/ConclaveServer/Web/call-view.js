@@ -74,7 +74,7 @@ function render(rendered) {
   setText(byID('call-path'), { connecting: 'Connecting…', connected: 'Connected', reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
   showQuality(path === 'connected' ? call.quality : undefined);
   showTools();
-  clearWarnings((key) => key.startsWith('unverified/') && !call.devices.some(({ problem }) => problem === 'unverified'));
+  clearWarnings((key) => key.startsWith('unverified/') && !call.hasUnverified);
   stage.show(call);
   if (byID('code-dialog').open) showCode(call);
   if (byID('people-dialog').open) showPeople(call);

@@ -17,8 +17,7 @@ const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'inte
 
 /**
  * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
- * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, whatever it is
- * for others.
+ * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `status`, `identity`, `directory`,
  * `connectionNumber`.
@@ -31,8 +30,7 @@ export class Call extends CallRequests {
   quality;
   /** Whether the camera is to be on, when it can be. */
   wantsCamera = false;
-  /** On hold by this user's wish. */
-  isHeld = false;
+  isHeld = false; // by this user's wish
   #connection;
   #seat;
   #sending;
@@ -79,6 +77,10 @@ export class Call extends CallRequests {
   /** Everybody who can decrypt, by the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
   get devices() {
     return this.#keys?.devices ?? [];
+  }
+
+  get hasUnverified() {
+    return Boolean(this.#keys?.hasUnverified);
   }
 
   get audioTracks() {
@@ -156,7 +158,7 @@ export class Call extends CallRequests {
     if (!this.hasEnded) await this.#sending.sendAll();
   }
 
-  /** A failed offer is not the end of the call: it is made again when the connection is back. */
+  /** A failed offer is made again when the connection is back. */
   async #negotiate() {
     try {
       await this.#transport?.negotiate();
@@ -239,8 +241,9 @@ export class Call extends CallRequests {
   }
 
   async leave() {
+    const told = this.id && this.request('leave').catch(() => {}); // before what the page asks when the call is over
     this.#over({ reason: 'left', by: this.user });
-    if (this.id) await this.request('leave').catch(() => {});
+    await told;
   }
 
   async endForAll() {

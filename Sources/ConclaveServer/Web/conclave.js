@@ -22,7 +22,7 @@ const LAST_CALLS = 5; // how far back a call is looked for that runs on another 
 
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`;
- * `ready`, after each connect; `calls` when one comes, goes or is held; `presence`; `warning` about a device that is not in a call here,
+ * `ready`, after each connect; `calls` when one comes, goes or is held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that is not in a call here,
  * with `{problem, user, device}`. A call's own events are on the call.
  */
 export class Conclave extends EventTarget {
@@ -254,6 +254,7 @@ export class Conclave extends EventTarget {
     await this.#opening;
     this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
+    if (name === 'call.ended') this.#tell('call-over', body.call);
     if (name === 'keys.devices-changed') await this.#devicesChanged(body);
     if (!body.call || name === 'call.ring') return true;
     return this.#calls.handle(name, body);

@@ -57,6 +57,11 @@ export class KeyAgreement extends EventTarget {
     return this.#epochs.get(this.#current)?.devices ?? [];
   }
 
+  /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
+  get hasUnverified() {
+    return [...this.#epochs.values()].some((record) => record.devices.some(({ problem }) => problem === 'unverified'));
+  }
+
   code() {
     return callCodeOf(this.call, this.list);
   }

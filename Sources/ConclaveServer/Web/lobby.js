@@ -53,6 +53,10 @@ export class Lobby {
       ringsChanged();
     });
     conclave.addEventListener('calls', () => this.#showRunning());
+    conclave.addEventListener('call-over', ({ detail }) => {
+      this.#open = this.#open.filter(({ id }) => id !== detail);
+      this.#showRunning();
+    });
     conclave.addEventListener('presence', () => this.#history.show());
     this.#listen();
   }

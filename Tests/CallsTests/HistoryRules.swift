@@ -1,0 +1,47 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+
+/// What is stored of calls for the history (protocol section 8).
+struct HistoryRules {
+  let stage = Stage()
+
+  private func outcome(of user: String) -> HistoryEntry.Outcome? {
+    stage.disk.history.compactMap { fact -> HistoryEntry.Outcome? in
+      if case .part(_, let who, _, _, let outcome) = fact, who.text == user { outcome } else { nil }
+    }.last
+  }
+
+  @Test func whoHangsUpOnPeopleThatAllDeclinedWasDeclined() throws {
+    let alice = stage.connect("alice")
+    let callees = ["bob", "carol"].map { stage.connect($0) }
+    let call = try alice.call(["bob", "carol"])
+    for callee in callees { #expect(callee.code(.decline(call, Decline())) == nil) }
+    #expect(alice.code(.end(call)) == nil)
+    #expect(outcome(of: "alice") == .declined)
+  }
+
+  @Test func whoHangsUpWhileOthersMissedItHasAMissedCall() throws {
+    let alice = stage.connect("alice")
+    for user in ["bob", "carol"] { _ = stage.connect(user) }
+    let call = try alice.call(["bob", "carol"]) { $0.ringSeconds = 5 }
+    stage.advance(.seconds(6))
+    #expect(alice.code(.end(call)) == nil)
+    #expect(outcome(of: "alice") == .missed)
+  }
+
+  @Test func aCallThatAServiceStartedHasAnOutcomeForItsInitiator() throws {
+    _ = stage.connect("alice")
+    _ = stage.connect("bob")
+    let service = stage.connectService()
+    var policy = Policy()
+    policy.ringSeconds = 5
+    let callees = [UserID(unchecked: "bob")]
+    let start = StartCall(callees: callees, media: .audio, policy: policy, as: UserID(unchecked: "alice"))
+    #expect(service.code(.start(start)) == nil)
+    stage.advance(.seconds(6))
+    #expect(outcome(of: "alice") == .missed)
+  }
+}

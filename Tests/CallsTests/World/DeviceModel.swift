@@ -1,0 +1,151 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// What the server owes one device, by what it was seen to send and to keep: an independent mailbox.
+struct DeviceModel {
+  struct Owed {
+    /// 0: not written yet.
+    var seq: UInt64
+    var message: EventMessage
+    var since: Timestamp
+    /// It was void in the very step in which it came into being, or perhaps.
+    var mayBeGone = false
+  }
+
+  var owed: [Owed] = []
+  private(set) var lastSeq: UInt64 = 0
+  /// Numbers may jump, since something was dropped that had none.
+  var mayJump = true
+  var awaySince: Timestamp?
+  private(set) var mode: AckMode?
+  private var resumedAt: UInt64 = 0
+  /// Calls whose ring was written to it and is not over.
+  var rung: Set<CallID> = []
+  /// What its user has seen, by number.
+  private(set) var seen: Set<UInt64> = []
+
+  static let lifetime = Duration.seconds(120)
+
+  // MARK: what the server says
+
+  /// A new event is written.
+  mutating func write(_ delivery: EventDelivery, mayBeGone: Bool, _ device: Device, now: Timestamp, _ verdict: Verdict)
+  {
+    number(delivery, device, verdict)
+    guard mode != .auto, delivery.message.body.isKept else { return }
+    owed.append(Owed(seq: delivery.seq, message: delivery.message, since: now, mayBeGone: mayBeGone))
+  }
+
+  private mutating func number(_ delivery: EventDelivery, _ device: Device, _ verdict: Verdict) {
+    let isNext = delivery.seq == lastSeq + 1 || (mayJump && delivery.seq > lastSeq)
+    verdict.require(
+      .inOrder, isNext,
+      "\(delivery.message.body.name) has seq \(delivery.seq) after \(lastSeq) on \(device.device.text)")
+    lastSeq = max(lastSeq, delivery.seq)
+    mayJump = false
+  }
+
+  mutating func keep(_ message: EventMessage, mayBeGone: Bool, now: Timestamp) {
+    owed.append(Owed(seq: 0, message: message, since: now, mayBeGone: mayBeGone))
+  }
+
+  /// The device reads (again). Returns how many deliveries were what it was owed.
+  mutating func comeBack(
+    _ mode: AckMode, isNewConnection: Bool, _ deliveries: [EventDelivery], _ device: Device, now: Timestamp,
+    _ verdict: Verdict
+  ) -> Int {
+    expire(now: now)
+    awaySince = nil
+    self.mode = mode
+    var rest = deliveries[...]
+    // What expired takes its numbers behind those of the states.
+    let jumps = mayJump
+    defer { mayJump = mayJump || (jumps && lastSeq == resumedAt) }
+    while let first = rest.first, case .state = first.message.body, !first.redelivered {
+      number(first, device, verdict)
+      rest.removeFirst()
+    }
+    resumedAt = lastSeq
+    mayJump = jumps
+    if isNewConnection { repeatWritten(&rest, verdict) }
+    if isNewConnection, mode == .auto { owed.removeAll { $0.seq > 0 } }
+    writeWaiting(&rest, device, now: now, verdict)
+    return deliveries.count - rest.count
+  }
+
+  /// What was written to an earlier connection and not acknowledged comes first, under its number.
+  private func repeatWritten(_ rest: inout ArraySlice<EventDelivery>, _ verdict: Verdict) {
+    for due in owed where due.seq > 0 {
+      guard let next = rest.first, next.redelivered, next.seq == due.seq else {
+        verdict.require(
+          .unacknowledgedComesAgain, due.mayBeGone, "\(due.message.body.name) \(due.seq) does not come again")
+        continue
+      }
+      rest.removeFirst()
+      verdict.require(
+        .inOrder, next.message.body.name == due.message.body.name && next.message.call == due.message.call,
+        "a repeated event is another one")
+    }
+    if let next = rest.first, next.redelivered {
+      let check: Check = owed.contains { $0.seq == next.seq } ? .inOrder : .acknowledgedIsOver
+      verdict.require(check, false, "\(next.message.body.name) \(next.seq) comes again")
+    }
+  }
+
+  private mutating func writeWaiting(
+    _ rest: inout ArraySlice<EventDelivery>, _ device: Device, now: Timestamp, _ verdict: Verdict
+  ) {
+    let waiting = owed.filter { $0.seq == 0 }
+    owed.removeAll { $0.seq == 0 }
+    for due in waiting {
+      guard let next = rest.first, !next.redelivered, next.message.at == due.message.at,
+        next.message.call == due.message.call, next.message.body.name == due.message.body.name
+      else {
+        verdict.require(
+          .everyEntitledDevice, due.mayBeGone,
+          "\(due.message.body.name) was kept for a device and did not come")
+        mayJump = true
+        continue
+      }
+      rest.removeFirst()
+      if due.message.body.isRing, let call = due.message.call { rung.insert(call) }
+      write(next, mayBeGone: due.mayBeGone, device, now: now, verdict)
+    }
+  }
+
+  mutating func acknowledge(_ seq: UInt64) {
+    guard mode != nil, seq > resumedAt || owed.contains(where: { $0.seq == seq }) else { return }
+    owed.removeAll { mode == .client ? $0.seq > 0 && $0.seq <= seq : $0.seq == seq }
+  }
+
+  mutating func goAway(now: Timestamp) {
+    awaySince = awaySince ?? now
+    mode = nil
+  }
+
+  mutating func expire(now: Timestamp) {
+    guard let awaySince else { return }
+    drop { !$0.message.body.isEnvelope && max($0.since, awaySince) + DeviceModel.lifetime <= now }
+  }
+
+  mutating func drop(where isOver: (Owed) -> Bool) {
+    guard owed.contains(where: isOver) else { return }
+    if owed.contains(where: { $0.seq == 0 && isOver($0) }) { mayJump = true }
+    owed.removeAll(where: isOver)
+  }
+
+  /// Only envelopes survive a restart, and that a call rings here.
+  mutating func restart(now: Timestamp) {
+    drop { !$0.message.body.isEnvelope }
+    mode = nil
+    mayJump = true
+    awaySince = now
+    resumedAt = 0
+  }
+
+  // MARK: what the device sees
+
+  mutating func see(_ delivery: EventDelivery) { seen.insert(delivery.seq) }
+}

@@ -1,0 +1,222 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// Who must get an event, and who may.
+extension EventInvariants {
+  /// `least` have been entitled all the time of the step, `most` at some time of it.
+  private struct Audience {
+    var least: Set<Device> = []
+    var most: Set<Device> = []
+  }
+
+  func checkAudience(_ event: Told, _ step: WorldStep) {
+    // Presence is `WatcherInvariants`' matter.
+    guard let id = event.message.call else { return }
+    let audience = audience(of: event.message, id, step)
+    let name = event.message.body.name
+    for device in event.devices {
+      verdict.require(
+        .nobodyElse, audience.most.contains(device),
+        "\(event.message.body) for \(device.user.text)/\(device.device.text)")
+    }
+    let missing = audience.least.subtracting(event.devices)
+    verdict.require(
+      .everyEntitledDevice, missing.isEmpty,
+      "\(name) not for \(missing.map { "\($0.user.text)/\($0.device.text)" }.sorted())")
+  }
+
+  /// Of users that are known throughout.
+  private func devices(of users: Set<UserID>, _ step: WorldStep) -> Set<Device> {
+    Set(users.flatMap(step.calls.directory.devices))
+  }
+
+  private func audience(of message: EventMessage, _ id: CallID, _ step: WorldStep) -> Audience {
+    let before = step.before[id]
+    let after = step.after[id]
+    // A call that nobody could be rung for ends in the step in which it starts.
+    if before == nil, after == nil {
+      return Audience(most: devices(of: Set([step.asker?.user].compactMap { $0 }), step))
+    }
+    switch message.body {
+    case .member(let change):
+      let stable = (before?.listeners ?? []).intersection(after?.listeners ?? [])
+      let any = (before?.listeners ?? []).union(after?.listeners ?? [])
+      let subject: Set<UserID> = [change.member.user]
+      return Audience(
+        least: after == nil ? [] : devices(of: stable.union(subject), step),
+        most: devices(of: any.union(subject), step).union(goneDevices(step)))
+    case .ended:
+      let members = devices(of: Set(before.map { Array($0.members.keys) } ?? []), step)
+      return Audience(least: members, most: members.union(goneDevices(step)))
+    case .ring:
+      let ringing = Set((after ?? before)?.rings.map(\.key) ?? []).union(before?.rings.map(\.key) ?? [])
+      return Audience(most: devices(of: ringing, step))
+    case .answeredElsewhere(let by), .declinedElsewhere(let by):
+      return rungDevices(id, of: by.by, but: step.asker, before, step)
+    case .cancelled, .missed: return Audience(most: Set(models.filter { $0.value.rung.contains(id) }.map(\.key)))
+    case .devicesChanged:
+      let stable = (before?.joined ?? []).intersection(after?.joined ?? [])
+      let any = (before?.joined ?? []).union(after?.joined ?? [])
+      return Audience(least: devices(of: stable, step), most: devices(of: any, step).union(goneDevices(step)))
+    case .trackAdded, .trackRemoved, .trackUpdated: return participants(before, after)
+    case .speakers:
+      var audience = participants(before, after)
+      // They are not kept.
+      audience.least = audience.least.filter { step.calls.directory[$0]?.connection?.events != nil }
+      return audience
+    case .message(let content):
+      var audience = participants(before, after)
+      audience.least = audience.least.filter { after?.participants[$0]?.participant != content.from }
+      audience.most = audience.most.filter { after?.participants[$0]?.participant != content.from }
+      if case .message(_, let body) = step.request, body.to != nil { audience.least = [] }
+      return audience
+    case .rotate(let rotate):
+      // Who comes in may end the call with that, for nobody else is there.
+      return Audience(
+        most: participants(before, after).most.union(entering(step)).filter { device in
+          after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
+        })
+    case .switchKeys, .keyRequest, .slots, .need, .state, .quality:
+      return Audience(most: participants(before, after).most.union(entering(step)))
+    case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
+    case .presence, .pushRing, .pushCancel, .report: return Audience()
+    }
+  }
+
+  /// Who was removed in this step, and heard of it.
+  private func goneDevices(_ step: WorldStep) -> Set<Device> {
+    guard let asker = step.asker, case .removeDevice(let body) = step.request else {
+      return step.isForgetting ? Set(models.keys) : []
+    }
+    return [Device(user: asker.user, device: body.device)]
+  }
+
+  private func entering(_ step: WorldStep) -> Set<Device> {
+    step.entry == nil ? [] : Set([step.asker].compactMap { $0 })
+  }
+
+  private func participants(_ before: CallView?, _ after: CallView?) -> Audience {
+    let old = before?.participants ?? [:]
+    let new = after?.participants ?? [:]
+    let stable = new.filter { old[$0.key]?.participant == $0.value.participant }
+    return Audience(least: Set(stable.keys), most: Set(old.keys).union(new.keys))
+  }
+
+  /// The devices of the user that were rung, but the one that acted.
+  private func rungDevices(
+    _ id: CallID, of user: UserID?, but actor: Device?, _ before: CallView?, _ step: WorldStep
+  ) -> Audience {
+    let rung = models.filter { $0.key.user == user && $0.value.rung.contains(id) && $0.key != actor }.map(\.key)
+    return Audience(least: Set(rung), most: Set(rung))
+  }
+
+  // MARK: what has to be told
+
+  /// Each change of a call's view was told, and to all.
+  func checkChanges(_ told: [Told], _ step: WorldStep) {
+    for id in step.gone {
+      let ends = told.filter { $0.message.call == id && $0.message.body.name == .callEnded }
+      let members = devices(of: Set(step.before[id].map { Array($0.members.keys) } ?? []), step)
+      verdict.require(
+        .everyEntitledDevice, ends.count == 1 || members.isEmpty, "the end of a call was told \(ends.count) times")
+    }
+    for id in step.changed + step.gone { checkRings(id, told, step) }
+    for id in step.changed {
+      guard let before = step.before[id], let after = step.after[id] else { continue }
+      let events = told.filter { $0.message.call == id }
+      checkMembers(before, after, events, step)
+      checkTracks(before, after, events)
+      checkEpochs(before, after, events)
+    }
+  }
+
+  private func checkMembers(_ before: CallView, _ after: CallView, _ events: [Told], _ step: WorldStep) {
+    let listeners = devices(of: before.listeners.intersection(after.listeners), step)
+    for (user, member) in after.members where before.members[user]?.withoutTracks != member.withoutTracks {
+      let heard = events.filter { event in
+        if case .member(let change) = event.message.body { change.member.user == user } else { false }
+      }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
+      verdict.require(
+        .everyEntitledDevice, heard.isSuperset(of: listeners), "a change of \(user.text) was not told to all")
+    }
+  }
+
+  private func checkTracks(_ before: CallView, _ after: CallView, _ events: [Told]) {
+    let old = tracks(before)
+    let new = tracks(after)
+    guard old != new else { return }
+    let audience = participants(before, after).least
+    for id in Set(old.keys).union(new.keys) where old[id] != new[id] {
+      let heard = events.filter { event in
+        switch event.message.body {
+        case .trackAdded(let track): old[id] == nil && track.track == id
+        case .trackUpdated(let track): old[id] != nil && new[id] != nil && track.track == id
+        case .trackRemoved(let track): new[id] == nil && track.track == id
+        default: false
+        }
+      }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
+      verdict.require(.everyEntitledDevice, heard.isSuperset(of: audience), "a track's change was not told to all")
+    }
+  }
+
+  private func tracks(_ view: CallView) -> [TrackID: Bool] {
+    var tracks: [TrackID: Bool] = [:]
+    for participant in view.participants.values {
+      for track in participant.tracks { tracks[track.track] = track.muted }
+    }
+    return tracks
+  }
+
+  private func checkEpochs(_ before: CallView, _ after: CallView, _ events: [Told]) {
+    let present = after.participants
+    /// Those on the list in this stay of theirs.
+    func audience(_ list: [ListEntry]) -> Set<Device> {
+      participants(before, after).least.filter { device in
+        list.contains { $0.address == device && ($0.joinId == nil || $0.joinId == present[device]?.joinId) }
+      }
+    }
+    func heard(_ matches: (EventBody) -> Bool) -> Set<Device> {
+      events.filter { matches($0.message.body) }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
+    }
+    if before.newest != after.newest, after.isAsking || after.isSpreading {
+      let told = heard { if case .rotate(let rotate) = $0 { rotate.epoch == after.newest } else { false } }
+      verdict.require(
+        .everyEntitledDevice, told.isSuperset(of: audience(after.list)), "keys.rotate was not told to all")
+    }
+    // The next one may have begun with it.
+    let list = after.current == after.newest ? after.list : after.current == before.newest ? before.list : []
+    if before.current != after.current {
+      let told = heard { if case .switchKeys(let keys) = $0 { keys.epoch == after.current } else { false } }
+      verdict.require(.everyEntitledDevice, told.isSuperset(of: audience(list)), "keys.switch was not told to all")
+    }
+  }
+
+  /// A ring begins on every device of the callee; those that were rung hear once how it ended, but the one that acted.
+  private func checkRings(_ id: CallID, _ told: [Told], _ step: WorldStep) {
+    let before = step.before[id]?.rings ?? [:]
+    let after = step.after[id]?.rings ?? [:]
+    for user in after.keys where before[user] == nil {
+      let rung = told.filter { $0.message.call == id && $0.message.body.isRing }
+        .reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
+      verdict.require(
+        .everyEntitledDevice, rung.isSuperset(of: step.calls.directory.devices(of: user)), "not every device rings")
+    }
+    for user in before.keys where after[user] == nil {
+      let outcomes: Set<EventName> = [.callAnsweredElsewhere, .callDeclinedElsewhere, .callCancelled, .callMissed]
+      for (device, model) in models where device.user == user {
+        let count = told.count {
+          $0.message.call == id && outcomes.contains($0.message.body.name) && $0.devices.contains(device)
+        }
+        let acted = step.asker == device && [.joined, .declined].contains(step.after[id]?.members[user]?.state)
+        let acts = acted || (step.asker == device && step.after[id] == nil)
+        guard step.calls.directory[device] != nil, !step.isForgetting else { continue }
+        let expected = model.rung.contains(id) && !acted ? 1 : 0
+        verdict.require(
+          .ringEndsOnce, count == expected || (acts && count == 0),
+          "a device that was \(expected == 1 ? "" : "not ")rung heard \(count) times of the end of its ring")
+      }
+    }
+  }
+}

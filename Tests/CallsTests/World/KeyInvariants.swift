@@ -1,0 +1,207 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// The server's part of the rules of keys (protocol section 5, "Epochs").
+struct KeyInvariants {
+  private struct EpochView {
+    var listHash: Base64Bytes
+    var list: [ListEntry]
+    /// Devices that were asked to lead, in order.
+    var asked: [Device] = []
+    /// Not to be asked again while they stay connected.
+    var tried: Set<Device> = []
+    /// Whose answer was the first.
+    var answeredBy: Device?
+    /// Who was told to send whom a key.
+    var demands: [Device: Set<Device>] = [:]
+    /// Envelopes that were handed out, and not seen on their way yet.
+    var handedOut: [Device: [Device]] = [:]
+  }
+
+  let verdict: Verdict
+  private var epochs: [CallID: [UInt32: EpochView]] = [:]
+  private var spreadSince: [CallID: (epoch: UInt32, since: Timestamp)] = [:]
+  /// Participants whose device had keys when it came.
+  private var withKeys: [CallID: Set<ParticipantNumber>] = [:]
+
+  init(_ verdict: Verdict) { self.verdict = verdict }
+
+  mutating func check(_ step: WorldStep, _ told: [EventInvariants.Told]) {
+    for id in step.changed {
+      guard let view = step.after[id] else { continue }
+      noteKeys(id, view, step)
+      checkEpoch(id, view, step, told)
+      checkSpread(id, view, step)
+    }
+    for id in step.gone { spreadSince[id] = nil }
+    switch step.command {
+    case .disconnect, .connect: if let asker = step.asker { untry(asker) }
+    default: break
+    }
+    checkAnswer(step)
+    for event in told { checkKeyEvent(event, step) }
+  }
+
+  private mutating func untry(_ device: Device) {
+    for id in epochs.keys {
+      guard let newest = epochs[id]?.keys.max() else { continue }
+      epochs[id]?[newest]?.tried.remove(device)
+    }
+  }
+
+  /// After a restart nobody is asked any more: the epoch under way is given up.
+  mutating func restart() { spreadSince = [:] }
+
+  // MARK: epochs
+
+  private mutating func noteKeys(_ id: CallID, _ view: CallView, _ step: WorldStep) {
+    guard let asker = step.asker, step.entry != nil, let mine = view.participants[asker],
+      step.before[id]?.participants[asker]?.participant != mine.participant,
+      step.calls.directory[asker]?.entry != nil
+    else { return }
+    withKeys[id, default: []].insert(mine.participant)
+  }
+
+  private mutating func checkEpoch(
+    _ id: CallID, _ view: CallView, _ step: WorldStep, _ told: [EventInvariants.Told]
+  ) {
+    verdict.require(.epochNeverGoesBack, view.current <= view.newest, "an epoch is in use before it was announced")
+    if let known = epochs[id]?[view.newest] {
+      verdict.require(.oneListANumber, known.listHash == view.listHash, "epoch \(view.newest) has two lists")
+    }
+    guard let old = step.before[id] else {
+      epochs[id, default: [:]][view.newest] = EpochView(listHash: view.listHash, list: view.list)
+      epochs[id]?[view.newest]?.answeredBy = view.newest == 1 ? step.asker : nil
+      return
+    }
+    verdict.require(.epochNeverGoesBack, old.newest <= view.newest && old.current <= view.current, "an epoch went back")
+    guard old.newest < view.newest else { return }
+    verdict.require(.oneEpochWaits, view.newest == old.newest + 1 || step.isTimeout, "an epoch was left out")
+    let switched = told.contains {
+      if case .switchKeys(let keys) = $0.message.body {
+        $0.message.call == id && keys.epoch == old.newest
+      } else {
+        false
+      }
+    }
+    verdict.require(
+      .oneEpochWaits, !old.isSpreading || switched || view.current >= old.newest,
+      "an epoch begins while another waits for its switch")
+    epochs[id, default: [:]][view.newest] = EpochView(listHash: view.listHash, list: view.list)
+    checkList(id, old, view)
+  }
+
+  /// The list of every epoch after the first is the joined devices, and no other.
+  private func checkList(_ id: CallID, _ old: CallView, _ view: CallView) {
+    for entry in view.list {
+      let isJoined = [old, view].contains { $0.participants[entry.address]?.joinId == entry.joinId }
+      verdict.require(.listIsJoined, isJoined, "a list holds a device that has not joined")
+    }
+    for (device, participant) in view.participants
+    where old.participants[device]?.participant == participant.participant
+      && withKeys[id]?.contains(participant.participant) == true
+    {
+      verdict.require(
+        .listIsJoined, view.list.contains { $0.address == device }, "a device that has joined is not on the list")
+    }
+  }
+
+  /// Who does not acknowledge blocks the others for 2 s (Epochs 5).
+  private mutating func checkSpread(_ id: CallID, _ view: CallView, _ step: WorldStep) {
+    guard view.isSpreading else {
+      spreadSince[id] = nil
+      return
+    }
+    if spreadSince[id]?.epoch != view.newest { spreadSince[id] = (view.newest, step.now) }
+    guard let since = spreadSince[id]?.since else { return }
+    verdict.require(.nobodyBlocks, step.now - since <= .seconds(2), "a switch waits for more than 2 s")
+  }
+
+  // MARK: who hands out
+
+  /// `/keys`: the first answer of one that was asked counts; a later one only for who asked for it.
+  private mutating func checkAnswer(_ step: WorldStep) {
+    guard case .keys(let id, let keys) = step.request, step.isOK, let asker = step.asker,
+      let known = epochs[id]?[keys.epoch]
+    else { return }
+    verdict.require(
+      .firstAnswerWins, keys.epoch >= step.before[id]?.newest ?? 0, "keys of an epoch that is over were taken")
+    if known.answeredBy == nil, known.asked.contains(asker) {
+      epochs[id]?[keys.epoch]?.answeredBy = asker
+    } else {
+      let wanted = known.demands[asker] ?? []
+      verdict.require(
+        .firstAnswerWins, keys.envelopes.allSatisfy { wanted.contains($0.to) }, "a second answer for an epoch was taken"
+      )
+    }
+    for envelope in keys.envelopes { epochs[id]?[keys.epoch]?.handedOut[envelope.to, default: []].append(asker) }
+  }
+
+  private mutating func checkKeyEvent(_ event: EventInvariants.Told, _ step: WorldStep) {
+    guard let id = event.message.call else { return }
+    switch event.message.body {
+    case .rotate(let rotate): if rotate.deliver != nil { checkLeader(rotate, id, event, step) }
+    case .keyRequest(let request):
+      for device in event.devices {
+        epochs[id]?[request.epoch]?.demands[device, default: []].insert(request.to.address)
+      }
+    case .envelope(let envelope): checkEnvelope(envelope, id, step)
+    default: break
+    }
+  }
+
+  private mutating func checkEnvelope(_ envelope: Envelope, _ id: CallID, _ step: WorldStep) {
+    let newest = step.after[id]?.newest ?? step.before[id]?.newest
+    verdict.require(
+      .supersededIsOver, envelope.epoch == newest || envelope.epoch == step.before[id]?.newest,
+      "an envelope of an old epoch")
+    let view = epochs[id]?[envelope.epoch]
+    verdict.require(
+      .envelopeIsForListed, view?.list.contains { $0.address == envelope.to } == true,
+      "an envelope for a device that is not on its epoch's list")
+    guard let givers = view?.handedOut[envelope.to], !givers.isEmpty else {
+      return verdict.require(.acknowledgedIsOver, false, "an envelope that nobody handed out")
+    }
+    verdict.require(.fromIsServers, envelope.from == givers[0], "an envelope's sender is another")
+    epochs[id]?[envelope.epoch]?.handedOut[envelope.to]?.removeFirst()
+  }
+
+  /// The lowest number with a connection and the same joinId on the list before, else the lowest connected (Epochs 4).
+  private mutating func checkLeader(
+    _ rotate: Rotate, _ id: CallID, _ event: EventInvariants.Told, _ step: WorldStep
+  ) {
+    guard let view = step.after[id], view.newest == rotate.epoch, let known = epochs[id]?[rotate.epoch],
+      let device = event.devices.first
+    else { return }
+    verdict.require(.leaderIsLowest, event.devices.count == 1, "two devices are told to lead at once")
+    verdict.require(
+      .leaderIsLowest, view.participants[device]?.participant == rotate.leader, "the leader is told that another leads")
+    let connected = Set(step.devices.values)
+    let before = epochs[id]?[rotate.epoch - 1]?.list ?? []
+    // In one step of time several may have been asked, or have gone.
+    let isQuiet = !step.isTimeout || step.before[id]?.newest == rotate.epoch
+    let candidates = view.list.filter {
+      connected.contains($0.address) && !known.tried.contains($0.address)
+        && view.participants[$0.address]?.joinId == $0.joinId
+    }
+    let old = candidates.filter { entry in
+      before.contains { $0.address == entry.address && $0.joinId == entry.joinId }
+    }
+    let best = old.isEmpty ? candidates : old
+    let lowest = best.map(\.participant).min()
+    // A connection that is replaced is gone for a moment.
+    var others = candidates
+    if case .connect = step.command { others.removeAll { $0.address == step.asker } }
+    let oldOthers = others.filter { old.contains($0) }
+    let lowestOther = (oldOthers.isEmpty ? others : oldOthers).map(\.participant).min()
+    if isQuiet {
+      verdict.require(
+        .leaderIsLowest, rotate.leader == lowest || rotate.leader == lowestOther,
+        "participant \(rotate.leader) leads, not \(lowest ?? 0)")
+    }
+    epochs[id]?[rotate.epoch]?.asked.append(device)
+    epochs[id]?[rotate.epoch]?.tried.insert(device)
+  }
+}

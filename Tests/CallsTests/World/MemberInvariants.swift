@@ -1,0 +1,199 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// Rings, members and participants (protocol section 4, rules 1 to 13).
+struct MemberInvariants {
+  let verdict: Verdict
+  private var numbers: [CallID: Set<ParticipantNumber>] = [:]
+  /// By what request each participant came in.
+  private var arrivals: [CallID: [ParticipantNumber: JoinMemory.Kind]] = [:]
+  /// Who answered the ring that a user has, or had last.
+  private var answers: [CallID: [UserID: Set<Device>]] = [:]
+  private(set) var causes: [MemberCause: Int] = [:]
+
+  init(_ verdict: Verdict) { self.verdict = verdict }
+
+  mutating func check(_ step: WorldStep) {
+    checkAnswers(step)
+    checkStart(step)
+    for id in step.changed {
+      guard let call = step.calls.calls[id], let view = step.after[id] else { continue }
+      checkCounts(call, step)
+      for member in view.members.values { check(member, id, view, step) }
+      for user in step.before[id]?.members.keys.filter({ view.members[$0] == nil }) ?? [] {
+        verdict.require(.nobodyIsRemoved, step.isForgetting, "\(user.text) is no member any more")
+      }
+      if case .request = step.command { for member in call.members { checkHolds(member, step.calls) } }
+    }
+    checkEnds(step)
+    for case .event(_, let delivery) in step.effects {
+      if case .member(let change) = delivery.message.body { causes[change.cause, default: 0] += 1 }
+    }
+  }
+
+  // MARK: one member
+
+  private mutating func check(_ member: MemberState, _ id: CallID, _ view: CallView, _ step: WorldStep) {
+    let old = step.before[id]?.members[member.user]
+    let most = member.state == .joined ? 2 : member.state == .disconnected ? 1 : 0
+    verdict.require(
+      .memberFollowsTable, (min(most, 1)...most).contains(member.participants.count),
+      "who is \(member.state) has \(member.participants.count) participants")
+    verdict.require(
+      .memberFollowsTable, MemberInvariants.mayBecome(member.state, from: old?.state, steps: step.isTimeout ? 2 : 1),
+      "\(old.map { "\($0.state)" } ?? "nobody") became \(member.state)")
+    let known = Set(old?.participants.map(\.participant) ?? [])
+    for participant in member.participants where !known.contains(participant.participant) {
+      checkArrival(participant, of: member.user, id, step)
+    }
+    for participant in member.participants {
+      guard let same = old?.participants.first(where: { $0.participant == participant.participant }) else { continue }
+      verdict.require(
+        .numberIsNew, same.joinId == participant.joinId && same.device == participant.device,
+        "number \(participant.participant) is another participant's now")
+    }
+    if member.participants.count == 2 {
+      let newer = member.participants[1].participant
+      verdict.require(
+        .oneDeviceAnswers, arrivals[id]?[newer] == .transfer, "two devices of a user are in, without a transfer")
+      verdict.require(
+        .oneDeviceAnswers, member.participants[0].device != member.participants[1].device, "a device is in twice")
+    }
+    if let ring = step.before[id]?.rings[member.user], view.rings[member.user] != ring {
+      checkRingEnd(member, ring, id, step)
+    }
+    if member.state == .ringing, old?.state != .ringing { answers[id]?[member.user] = nil }
+    if old?.state == .joined, member.state == .left {
+      let isOwn = step.asker?.user == member.user
+      verdict.require(.nobodyIsRemoved, isOwn || step.isTimeout || step.isForgetting, "somebody was removed")
+    }
+  }
+
+  /// The table of protocol section 4.
+  private static func mayBecome(_ to: MemberPhase, from: MemberPhase?, steps: Int) -> Bool {
+    let next: [MemberPhase]
+    switch from {
+    case to?: return true
+    case nil: next = [.ringing, .joined]
+    case .ringing: next = [.joined, .declined, .missed, .cancelled]
+    case .joined: next = [.disconnected, .left]
+    case .disconnected: next = [.joined, .left]
+    case .left, .declined, .missed, .cancelled: next = [.ringing, .joined]
+    }
+    return next.contains(to) || (steps > 1 && next.contains { mayBecome(to, from: $0, steps: steps - 1) })
+  }
+
+  private mutating func checkArrival(
+    _ participant: ParticipantState, of user: UserID, _ id: CallID, _ step: WorldStep
+  ) {
+    let device = Device(user: user, device: participant.device)
+    let entry = step.entry
+    verdict.require(
+      .cameInByRequest,
+      step.asker == device && step.isOK && entry != nil && (entry?.call ?? id) == id,
+      "a device is in that did not ask for it")
+    let number = participant.participant
+    verdict.require(.numberIsNew, numbers[id, default: []].insert(number).inserted, "number \(number) is used again")
+    var kind = entry?.kind
+    // On a device to which a transfer is under way any request goes on with that.
+    let others = step.before[id]?.members[user]?.participants ?? []
+    if let old = others.first(where: { $0.device == participant.device }), others.count == 2,
+      arrivals[id]?[old.participant] == .transfer
+    {
+      kind = .transfer
+    }
+    arrivals[id, default: [:]][number] = kind
+  }
+
+  /// A ring is over, or another took its place: that never happens in one step.
+  private func checkRingEnd(_ member: MemberState, _ ring: CallView.Ring, _ id: CallID, _ step: WorldStep) {
+    let asker = step.asker?.user
+    let isRight: Bool
+    switch member.state {
+    case .ringing: isRight = false
+    case .joined: isRight = asker == member.user
+    case .declined: if case .decline = step.request { isRight = asker == member.user } else { isRight = false }
+    case .missed: isRight = step.isTimeout && ring.expiresAt <= step.now
+    case .cancelled:
+      let initiator = step.before[id]?.initiator
+      isRight = asker == ring.by || asker == initiator || step.isTimeout || step.isForgetting || step.isService
+    case .left, .disconnected: isRight = false
+    }
+    verdict.require(.ringEndsOnce, isRight, "a ring ended in \(member.state) by \(asker?.text ?? "nobody")")
+  }
+
+  /// Of two devices that answer one ring exactly one wins (rule 2).
+  private mutating func checkAnswers(_ step: WorldStep) {
+    guard case .accept(let id, _) = step.request, step.isOK, let asker = step.asker else { return }
+    answers[id, default: [:]][asker.user, default: []].insert(asker)
+    verdict.require(.oneDeviceAnswers, answers[id]?[asker.user]?.count == 1, "two devices answered one ring")
+  }
+
+  // MARK: the call
+
+  /// Protocol section 7, and the end of the server.
+  private func checkStart(_ step: WorldStep) {
+    guard let asker = step.asker, step.entry?.kind == .start,
+      step.after.keys.contains(where: { step.before[$0] == nil })
+    else { return }
+    let roles = step.calls.directory[asker]?.connection?.identity.roles ?? []
+    verdict.require(.roleMayStart, !roles.contains("guest"), "somebody started a call whose role may not")
+    verdict.require(.drainingStartsNothing, !step.calls.isDraining, "a call was started while the server drains")
+  }
+
+  private func checkCounts(_ call: Call, _ step: WorldStep) {
+    verdict.require(
+      .countsAreRight,
+      call.ringingCount == call.members.count(where: \.isRinging)
+        && call.presentCount == call.members.count(where: \.isPresent)
+        && call.joinedCount == call.members.count(where: \.isJoined), "a count of members is wrong")
+    verdict.require(.settles, call.presentCount > 0 || call.awaitsFirst, "nobody is in a call that goes on")
+    verdict.require(.settles, step.calls.timers.count(of: call.id) > 0, "a call has no timer")
+  }
+
+  /// Of the calls that a device is in all but one are held.
+  private func checkHolds(_ member: Member, _ calls: Calls) {
+    guard member.isJoined else { return }
+    for participant in member.participants where !participant.isHeld {
+      let unheld = (calls.memberships[member.user] ?? []).count { id in
+        (try? calls.calls[id]?.participant(of: participant.device))?.isHeld == false
+      }
+      verdict.require(.oneCallIsHeard, unheld == 1, "a device speaks in \(unheld) calls")
+    }
+  }
+
+  private func checkEnds(_ step: WorldStep) {
+    if case .end(let id) = step.request, let old = step.before[id], !step.isService {
+      let isInitiator = step.asker?.user == old.initiator
+      verdict.require(.onlyInitiatorEnds, step.isOK == isInitiator, "end by somebody else is no error")
+      verdict.require(.onlyInitiatorEnds, isInitiator == (step.after[id] == nil), "end by somebody else ends the call")
+    }
+    for case .event(_, let delivery) in step.effects where !delivery.redelivered && delivery.message.at == step.now {
+      guard case .ended(let ended) = delivery.message.body, ended.reason == .endedByInitiator,
+        let id = delivery.message.call, let old = step.before[id]
+      else { continue }
+      let isEnd = if case .end(id) = step.request { true } else { false }
+      verdict.require(
+        .onlyInitiatorEnds, isEnd && (step.isService || step.asker?.user == old.initiator),
+        "a call was ended by its initiator, who did not")
+    }
+    for id in step.gone {
+      verdict.require(.noTimerIsLeft, step.calls.timers.count(of: id) == 0, "a timer is left after the end")
+      verdict.require(
+        .nothingIsLeft, !step.calls.memberships.values.contains { $0.contains(id) }, "a member is left after the end")
+    }
+    verdict.require(
+      .noTimerIsLeft, step.calls.nextDeadline.map { $0 > step.now } ?? true, "a timer that is due was left")
+  }
+}
+
+extension MemberState {
+  /// Without what tracks and their events say.
+  var withoutTracks: MemberState {
+    var state = self
+    for place in state.participants.indices { state.participants[place].tracks = [] }
+    return state
+  }
+}

@@ -1,0 +1,268 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// Stands between the server and the invariants, and breaks one rule now and then.
+struct Mutant {
+  let mutation: Mutation
+  var random: SplitMix
+  /// An envelope that its device has acknowledged.
+  private var opened: (device: Device, delivery: EventDelivery)?
+  private var sent: [Device: [UInt64: EventDelivery]] = [:]
+
+  init(mutation: Mutation, random: SplitMix) {
+    self.mutation = mutation
+    self.random = random
+  }
+
+  mutating func change(
+    _ effects: inout [Calls.Effect], _ calls: inout Calls, _ world: SimulatedWorld, _ command: Calls.Command
+  ) {
+    note(effects, world, command)
+    guard random.chance(30) else { return }
+    switch mutation {
+    case .dropsEvent, .sendsToAnother, .swapsEvents, .repeatsEvent, .losesStatesOfMembers: changeEvents(&effects, world)
+    case .resurrectsEnvelope, .forgesSender, .envelopeForUnlisted, .namesAnotherLeader, .takesSecondAnswer:
+      changeKeys(&effects, world, calls, command)
+    case .forgetsStoreChange, .wrongOutcome, .forgetsStay: changeStores(&effects)
+    case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope: changeEpochs(&calls, world)
+    case .letsStrangerEnd: letStrangerEnd(&effects, &calls, command)
+    case .keepsTimer, .keepsMembership: keepAfterEnd(&calls, effects)
+    default: changeMembers(&calls, command, effects, world)
+    }
+  }
+
+  /// At a restart: what was read from the disk.
+  mutating func change(_ stored: inout Stored) {
+    switch mutation {
+    case .dropsEnvelopeAtRestart:
+      for device in stored.mailboxes.keys { stored.mailboxes[device]?.envelopes = [] }
+    case .keepsNumbersAtRestart: stored.boots = 0
+    case .losesMemberAtRestart: if !stored.calls.isEmpty { stored.calls[0].members.removeLast() }
+    default: break
+    }
+  }
+
+  // MARK: events
+
+  private mutating func changeEvents(_ effects: inout [Calls.Effect], _ world: SimulatedWorld) {
+    let places = effects.indices.filter { Mutant.isCallEvent(effects[$0]) }
+    guard let place = places.randomElement(using: &random), case .event(let session, let delivery) = effects[place]
+    else { return }
+    switch mutation {
+    case .dropsEvent: effects.remove(at: place)
+    case .losesStatesOfMembers:
+      effects.removeAll { if case .event(_, let event) = $0 { event.message.body.name == .callMember } else { false } }
+    case .repeatsEvent: effects.insert(effects[place], at: place)
+    case .sendsToAnother:
+      let user = world.places[session].map { world.devices[$0].device.user }
+      let others = world.places.filter {
+        world.devices[$0.value].device.user != user && world.isMember(of: delivery, $0.value) == false
+      }
+      if let other = others.keys.sorted(by: { $0.rawValue < $1.rawValue }).first {
+        effects.insert(.event(other, delivery), at: place)
+      }
+    default:
+      let next = places.first { other in
+        if other > place, case .event(session, _) = effects[other] { true } else { false }
+      }
+      if let next { effects.swapAt(place, next) }
+    }
+  }
+
+  private static func isCallEvent(_ effect: Calls.Effect) -> Bool {
+    guard case .event(_, let delivery) = effect else { return false }
+    return delivery.message.call != nil
+  }
+
+  // MARK: keys
+
+  private mutating func note(_ effects: [Calls.Effect], _ world: SimulatedWorld, _ command: Calls.Command) {
+    for case .event(let session, let delivery) in effects where delivery.message.body.isEnvelope {
+      if let place = world.places[session] { sent[world.devices[place].device, default: [:]][delivery.seq] = delivery }
+    }
+    if case .acknowledge(let session, let seq, true) = command, let place = world.places[session],
+      let delivery = sent[world.devices[place].device]?[seq]
+    {
+      opened = (world.devices[place].device, delivery)
+    }
+  }
+
+  private mutating func changeKeys(
+    _ effects: inout [Calls.Effect], _ world: SimulatedWorld, _ calls: Calls, _ command: Calls.Command
+  ) {
+    switch (mutation, command) {
+    case (.resurrectsEnvelope, .subscribe(let session, .events, _)):
+      guard let (device, old) = opened, let place = world.places[session], world.devices[place].device == device else {
+        return
+      }
+      var again = old
+      again.redelivered = true
+      effects.append(.event(session, again))
+    case (.takesSecondAnswer, .request(_, let id, .keys)):
+      for place in effects.indices {
+        if case .reply(let session, id, .failed(let error)) = effects[place], error.code == .keysEpochStale {
+          effects[place] = .reply(session, id: id, .ok(KeysDelivered(delivered: [], missing: [])))
+        }
+      }
+    default:
+      for place in effects.indices {
+        guard case .event(let session, var delivery) = effects[place], !delivery.redelivered else { continue }
+        if case .envelope(var envelope) = delivery.message.body {
+          if mutation == .forgesSender { envelope.from = envelope.to }
+          if mutation == .envelopeForUnlisted {
+            envelope.to = Device(user: envelope.to.user, device: DeviceID(unchecked: "ghost"))
+          }
+          delivery.message.body = .envelope(envelope)
+        } else if mutation == .namesAnotherLeader, case .rotate(var rotate) = delivery.message.body,
+          rotate.deliver != nil
+        {
+          rotate.leader += 1
+          delivery.message.body = .rotate(rotate)
+        }
+        effects[place] = .event(session, delivery)
+      }
+    }
+  }
+
+  private mutating func changeEpochs(_ calls: inout Calls, _ world: SimulatedWorld) {
+    guard let id = calls.calls.keys.sorted().randomElement(using: &random), let call = calls.calls[id] else { return }
+    let epoch = call.epochs.newest
+    func replaced(_ entries: [ListEntry]) -> Epoch {
+      Epoch(
+        number: epoch.number, mode: epoch.mode, entries: entries, hadRingEnvelopes: epoch.hadRingEnvelopes,
+        digest: calls.digest)
+    }
+    switch mutation {
+    case .lowersEpoch: if call.epochs.current > 1 { calls.calls[id]?.epochs.current -= 1 }
+    case .makesTwoLists:
+      if epoch.list.count > 1 { calls.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
+    case .listsAbsent:
+      guard var entry = epoch.list.first else { return }
+      entry.device = DeviceID(unchecked: "ghost")
+      calls.calls[id]?.epochs.newest = replaced(epoch.list + [entry])
+    case .letsOneBlock:
+      if case .spreading = call.epochs.phase { calls.timers.set(.spread, of: id, at: calls.now + .seconds(20)) }
+    default:
+      guard let (device, old) = opened, calls.directory[device] != nil else { return }
+      let message = Message(
+        id: Message.unshared, event: EventMessage(at: Stage.start, call: old.message.call, body: old.message.body))
+      if old.message.call.flatMap({ calls.calls[$0]?.epochs.newest.number }) != epoch.number {
+        let limits = calls.mailboxLimits
+        let now = calls.now
+        _ = calls.directory[device]?.mailbox.keep(message, limits: limits, now: now)
+      }
+    }
+  }
+
+  // MARK: the disk
+
+  private mutating func changeStores(_ effects: inout [Calls.Effect]) {
+    let places = effects.indices.filter {
+      switch (mutation, effects[$0]) {
+      case (.forgetsStoreChange, .store): true
+      case (.wrongOutcome, .store(.history(.part(_, _, _, _, .some)))): true
+      case (.forgetsStay, .store(.history(.went))): true
+      default: false
+      }
+    }
+    guard let place = places.randomElement(using: &random) else { return }
+    if mutation == .wrongOutcome,
+      case .store(.history(.part(let id, let user, let name, let direction, let outcome))) = effects[place]
+    {
+      let other: HistoryEntry.Outcome = outcome == .missed ? .declined : .missed
+      effects[place] = .store(.history(.part(id, user, name: name, direction, other)))
+    } else {
+      effects.remove(at: place)
+    }
+  }
+
+  // MARK: members
+
+  private func letStrangerEnd(_ effects: inout [Calls.Effect], _ calls: inout Calls, _ command: Calls.Command) {
+    guard case .request(let session, let request, .end(let id)) = command, calls.calls[id] != nil,
+      effects.contains(where: { if case .reply(session, request, .failed) = $0 { true } else { false } })
+    else { return }
+    var out = Outputs()
+    calls.calls[id]?.endByService(now: calls.now, out: &out)
+    calls.effects = []
+    calls.carryOut(out, of: id)
+    effects =
+      [.reply(session, id: request, .ok(NoBody()))] + calls.takeChanges().map(Calls.Effect.store) + calls.effects
+    calls.effects = []
+  }
+
+  private func keepAfterEnd(_ calls: inout Calls, _ effects: [Calls.Effect]) {
+    for case .store(.ended(let end)) in effects {
+      if mutation == .keepsTimer {
+        calls.timers.set(.expiry, of: end.call, at: calls.now + .seconds(600))
+      } else if let user = end.users.first {
+        calls.memberships[user, default: []].append(end.call)
+      }
+    }
+  }
+
+  private mutating func changeMembers(
+    _ calls: inout Calls, _ command: Calls.Command, _ effects: [Calls.Effect], _ world: SimulatedWorld
+  ) {
+    guard let (id, user) = world.asked(by: command), let call = calls.calls[id] else { return }
+    var out = Outputs()
+    func guest(_ user: UserID, number: ParticipantNumber) -> Participant {
+      let device = Device(user: user, device: DeviceID(unchecked: "second"))
+      let joiner = Joiner(
+        device: device, name: nil, joinId: joinId(77), joinKey: nil, keys: nil, peer: PeerID(rawValue: 1 << 40))
+      return Participant(number: number, joiner: joiner, now: calls.now)
+    }
+    switch mutation {
+    case .secondDeviceAnswers:
+      guard call.member(user)?.isJoined == true, call.member(user)?.arriving == nil else { return }
+      calls.calls[id]?.setArriving(guest(user, number: 900), of: user)
+    case .ringsOnTwice:
+      guard let member = call.members.first(where: { $0.user != user && $0.isRinging }),
+        case .ringing(var ring) = member.phase
+      else { return }
+      ring.expiresAt = ring.expiresAt + .seconds(1)
+      calls.calls[id]?.setPhase(.ringing(ring), of: member.user, out: &out)
+    case .swapsState:
+      guard let member = call.members.first(where: { if case .left = $0.phase { true } else { false } }) else { return }
+      calls.calls[id]?.setPhase(.declined, of: member.user, out: &out)
+    case .letsStrangerIn:
+      guard let member = call.members.first(where: { $0.user != user && !$0.isListening }) else { return }
+      calls.calls[id]?.setPhase(.joined(guest(member.user, number: 901)), of: member.user, out: &out)
+    case .reusesNumber:
+      guard case .joined(let participant)? = call.member(user)?.phase, world.hasEntered(command, effects),
+        participant.number > 1
+      else { return }
+      let joiner = Joiner(
+        device: participant.device, name: nil, joinId: participant.joinId, joinKey: nil, keys: nil,
+        peer: participant.peer)
+      calls.calls[id]?.setPhase(.joined(Participant(number: 1, joiner: joiner, now: calls.now)), of: user, out: &out)
+    case .removesMember:
+      guard let member = call.members.first(where: { $0.user != user && $0.isJoined }), call.presentCount > 1 else {
+        return
+      }
+      calls.calls[id]?.setPhase(.left, of: member.user, out: &out)
+    default: break
+    }
+  }
+}
+
+extension SimulatedWorld {
+  /// Whether the device is of a member of the event's call.
+  fileprivate func isMember(of delivery: EventDelivery, _ place: Int) -> Bool {
+    delivery.message.call.flatMap { calls.calls[$0]?.member(devices[place].device.user) } != nil
+  }
+
+  /// The call and the user of a request about a call.
+  fileprivate func asked(by command: Calls.Command) -> (CallID, UserID)? {
+    guard let session = SimulatedWorld.session(of: command), let place = places[session],
+      let id = calls.memberships[devices[place].device.user]?.first
+    else { return nil }
+    return (id, devices[place].device.user)
+  }
+
+  fileprivate func hasEntered(_ command: Calls.Command, _ effects: [Calls.Effect]) -> Bool {
+    effects.contains { if case .reply(_, _, .ok(let body)) = $0 { body is Joined } else { false } }
+  }
+}

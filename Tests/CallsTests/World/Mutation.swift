@@ -1,0 +1,43 @@
+/// What a server could do wrong: each breaks one rule on purpose, to see that an invariant catches it.
+enum Mutation: CaseIterable {
+  case dropsEvent, sendsToAnother, swapsEvents, repeatsEvent, losesStatesOfMembers
+  case secondDeviceAnswers, ringsOnTwice, swapsState, letsStrangerIn, reusesNumber, letsStrangerEnd, removesMember
+  case resurrectsEnvelope, keepsEnvelope, forgesSender, envelopeForUnlisted, dropsEnvelopeAtRestart
+  case lowersEpoch, makesTwoLists, listsAbsent, letsOneBlock, namesAnotherLeader, takesSecondAnswer
+  case keepsTimer, keepsMembership, forgetsStoreChange, keepsNumbersAtRestart, losesMemberAtRestart
+  case wrongOutcome, forgetsStay
+
+  /// The invariants whose matter it is.
+  var caughtBy: Set<Check> {
+    switch self {
+    case .dropsEvent: [.everyEntitledDevice, .inOrder, .ringEndsOnce, .unacknowledgedComesAgain, .stateComesFirst]
+    case .sendsToAnother: [.nobodyElse, .inOrder, .ringEndsOnce]
+    case .swapsEvents, .repeatsEvent: [.inOrder, .unacknowledgedComesAgain, .acknowledgedIsOver, .stateComesFirst]
+    case .losesStatesOfMembers: [.everyEntitledDevice]
+    case .secondDeviceAnswers: [.oneDeviceAnswers, .cameInByRequest]
+    case .ringsOnTwice: [.ringEndsOnce, .everyEntitledDevice, .memberFollowsTable]
+    case .swapsState: [.memberFollowsTable]
+    case .letsStrangerIn: [.cameInByRequest]
+    case .reusesNumber: [.numberIsNew, .cameInByRequest]
+    case .letsStrangerEnd: [.onlyInitiatorEnds]
+    case .removesMember: [.nobodyIsRemoved]
+    case .resurrectsEnvelope: [.acknowledgedIsOver, .supersededIsOver]
+    case .keepsEnvelope: [.queueEmpties, .acknowledgedIsOver, .supersededIsOver]
+    case .forgesSender: [.fromIsServers]
+    case .envelopeForUnlisted: [.envelopeIsForListed, .nobodyElse, .inOrder]
+    case .dropsEnvelopeAtRestart: [.unacknowledgedComesAgain]
+    case .lowersEpoch: [.epochNeverGoesBack]
+    case .makesTwoLists: [.oneListANumber]
+    case .listsAbsent: [.listIsJoined, .oneListANumber]
+    case .letsOneBlock: [.nobodyBlocks]
+    case .namesAnotherLeader: [.leaderIsLowest, .nobodyElse]
+    case .takesSecondAnswer: [.firstAnswerWins]
+    case .keepsTimer: [.noTimerIsLeft]
+    case .keepsMembership: [.nothingIsLeft]
+    case .forgetsStoreChange: [.confirmedIsStored, .historyAgrees]
+    case .keepsNumbersAtRestart: [.restartTells]
+    case .losesMemberAtRestart: [.restartTells]
+    case .wrongOutcome, .forgetsStay: [.historyAgrees]
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// What is left after the end, on the disk, over a restart, and when all is quiet.
+struct RestInvariants {
+  let verdict: Verdict
+
+  /// All that survives a restart is there, and nothing else (rule 11).
+  func checkDisk(_ contents: Set<StoreChange>, _ calls: Calls) {
+    let storable = calls.storable
+    verdict.require(
+      .confirmedIsStored, contents == storable,
+      "the disk lacks \(names(storable.subtracting(contents))), has \(names(contents.subtracting(storable)))")
+  }
+
+  private func names(_ changes: Set<StoreChange>) -> String {
+    changes.map { String(describing: Mirror(reflecting: $0).children.first?.label ?? "?") }.sorted().joined(
+      separator: ",")
+  }
+
+  /// No envelope is left that is acknowledged, superseded, or of a call that ended.
+  func checkQueues(_ calls: Calls, _ disk: Disk) {
+    for device in calls.directory.devices {
+      for event in calls.directory[device]?.mailbox.kept ?? [] {
+        guard let id = event.call else { continue }
+        let call = calls.calls[id]
+        if case .envelope(let envelope) = event.body {
+          let isNewest = envelope.epoch == call?.epochs.newest.number
+          verdict.require(.queueEmpties, isNewest, "an envelope is kept after its end")
+        } else if event.body.isForParticipants {
+          verdict.require(.queueEmpties, (try? call?.participant(of: device)) != nil, "\(event.body.name) is kept")
+        } else if event.body.isRing {
+          verdict.require(.queueEmpties, call?.member(device.user)?.isRinging == true, "a ring is kept after its end")
+        }
+      }
+    }
+    for (device, mailbox) in disk.stored.mailboxes {
+      for held in mailbox.envelopes {
+        let isNewest = calls.calls[held.call]?.epochs.newest.number == held.envelope.epoch
+        verdict.require(.queueEmpties, isNewest, "an envelope is on disk after its end")
+      }
+      for id in mailbox.rung {
+        let isRinging = calls.calls[id]?.member(device.user)?.isRinging == true
+        verdict.require(.queueEmpties, isRinging, "a ring is on disk after its end")
+      }
+    }
+    for call in calls.calls.values {
+      for device in call.epochs.ringEnvelopes.keys {
+        let isRinging = call.member(device.user)?.isRinging == true && call.epochs.newest.number == 1
+        verdict.require(.queueEmpties, isRinging, "a ring's envelope is kept after its end")
+      }
+    }
+  }
+
+  // MARK: restarts
+
+  /// After a restart all is as it was, but nobody is there.
+  func checkRestored(_ calls: Calls, from old: Calls) {
+    verdict.require(.restartTells, Set(calls.calls.keys) == Set(old.calls.keys), "a call is lost, or came back")
+    for (id, call) in old.calls {
+      guard let again = calls.calls[id] else { continue }
+      let before = CallView(call)
+      let after = CallView(again)
+      let cutOff = before.members.mapValues { member in
+        var member = member
+        for place in member.participants.indices { member.participants[place].connected = false }
+        return member
+      }
+      verdict.require(.restartTells, after.members == cutOff, "a member is another after a restart")
+      verdict.require(
+        .restartTells,
+        after.newest == before.newest && after.current == before.current
+          && after.listHash == before.listHash && after.rings == before.rings, "an epoch is another after a restart")
+    }
+    let none = StoredMailbox(envelopes: [], rung: [])
+    for device in old.directory.devices {
+      let envelopes = old.directory[device]?.mailbox.stored ?? none
+      let restored = calls.directory[device]?.mailbox.stored ?? none
+      verdict.require(.unacknowledgedComesAgain, restored == envelopes, "a mailbox is another after a restart")
+    }
+  }
+
+  /// All numbers of a run are above those of the runs before, so that a device sees the jump.
+  func checkNumbers(_ effects: [Calls.Effect], boots: UInt32) {
+    for case .event(_, let delivery) in effects where !delivery.redelivered {
+      verdict.require(.restartTells, delivery.seq > UInt64(boots) << 32, "seq does not tell of the restart")
+    }
+  }
+
+  // MARK: quiet
+
+  /// All is quiet: each call is in its newest epoch, and its list is who is there.
+  func checkSettled(_ calls: Calls) {
+    for call in calls.calls.values {
+      verdict.require(.settles, call.epochs.pending == nil, "an epoch is still called for")
+      verdict.require(.settles, call.epochs.current == call.epochs.newest.number, "the newest epoch is not in use")
+      let seats = call.epochs.seats.keys.sorted()
+      if call.epochs.newest.number > 1 {
+        verdict.require(.listIsJoined, call.epochs.newest.list.map(\.address) == seats, "the list is not who is there")
+      }
+      verdict.require(.queueEmpties, call.epochs.unopened.isEmpty, "an envelope was not opened")
+      verdict.require(.settles, call.members.allSatisfy { $0.arriving == nil }, "a transfer goes on for ever")
+    }
+  }
+
+  func checkEmpty(_ calls: Calls) {
+    verdict.require(.settles, calls.calls.isEmpty, "a call is left")
+    verdict.require(.noTimerIsLeft, calls.timers.count == 0 && calls.nextDeadline == nil, "a timer is left")
+    verdict.require(
+      .nothingIsLeft, calls.peers.isEmpty && calls.starts.isEmpty && calls.memberships.isEmpty,
+      "a call's traces are left")
+  }
+
+  /// Who reads and acknowledges has seen all that it was owed.
+  func checkSeen(_ models: [Device: DeviceModel], _ devices: [SimulatedWorld.SimulatedDevice]) {
+    for device in devices where device.mode != .auto && device.session != nil {
+      guard let model = models[device.device] else { continue }
+      let left = model.owed.filter { !$0.mayBeGone }.map(\.message.body.name)
+      verdict.require(.unacknowledgedComesAgain, left.isEmpty, "a device never acknowledged \(left)")
+    }
+  }
+}

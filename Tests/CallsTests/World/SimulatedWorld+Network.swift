@@ -1,0 +1,138 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// Connections, and what is under way on them.
+extension SimulatedWorld {
+  func connect(_ place: Int) {
+    lastSession += 1
+    let session = SessionID(rawValue: lastSession)
+    let simulated = devices[place]
+    devices[place].session = session
+    devices[place].isDeaf = false
+    devices[place].isSubscribed = true
+    handle(.connect(session, Identity(device: simulated.device, name: "somebody", roles: simulated.roles)), place)
+    if simulated.hasKeys, calls.directory[simulated.device]?.entry == nil || random.chance(5) { register(place) }
+    send(.subscribe(session, .events, simulated.mode), place)
+  }
+
+  func disconnect(_ place: Int) {
+    guard let session = devices[place].session else { return }
+    guard random.chance(70) else {
+      // The server goes on writing to nobody for a while.
+      devices[place].isDeaf = true
+      agenda.append((now + .milliseconds(random.below(20_000)), session, .notice))
+      return
+    }
+    lose(session, place)
+  }
+
+  private func lose(_ session: SessionID, _ place: Int) {
+    handle(.disconnect(session), place)
+    guard devices[place].session == session else { return }
+    devices[place].session = nil
+    devices[place].isSubscribed = false
+    devices[place].isDeaf = false
+  }
+
+  func toggleSubscription(_ place: Int) {
+    guard let session = devices[place].session else { return }
+    devices[place].isSubscribed.toggle()
+    send(
+      devices[place].isSubscribed
+        ? .subscribe(session, .events, devices[place].mode) : .unsubscribe(session, .events), place)
+  }
+
+  /// Comes to the server when its time is over, unless the connection breaks before.
+  func send(_ command: Calls.Command, _ place: Int) {
+    guard let session = devices[place].session, !devices[place].isDeaf else { return }
+    guard devices[place].latency > .zero else { return handle(command, place) }
+    agenda.append((now + devices[place].latency, session, .command(command)))
+  }
+
+  func connectService() {
+    lastSession += 1
+    let session = SessionID(rawValue: lastSession)
+    service = session
+    let device = Device(user: UserID(unchecked: "backend"), device: DeviceID(unchecked: "host"))
+    handle(.connect(session, Identity(device: device, name: nil, isService: true, canRegister: false)), nil)
+    for channel in [Channel.serviceCalls, .servicePush, .serviceReports] {
+      handle(.subscribe(session, channel, .auto), nil)
+    }
+  }
+
+  // MARK: what comes to a device
+
+  func spread(_ effect: Calls.Effect, _ command: Calls.Command) {
+    switch effect {
+    case .event(let session, let delivery):
+      guard let place = places[session], devices[place].session == session, !devices[place].isDeaf else { return }
+      agenda.append((now + devices[place].latency, session, .receive(delivery)))
+    case .close(let session, _):
+      guard let place = places.removeValue(forKey: session), devices[place].session == session else { return }
+      devices[place].session = nil
+      devices[place].isSubscribed = false
+      devices[place].isDeaf = false
+    case .reply(_, _, .ok(let body)):
+      if let link = body as? Link, case .request(_, _, .link(let call, _)) = command { links.append((call, link.link)) }
+    case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
+    default: break
+    }
+  }
+
+  private func receive(_ delivery: EventDelivery, _ place: Int) {
+    let simulated = devices[place]
+    noteSeen(delivery, simulated.device)
+    guard let session = simulated.session else { return }
+    func plan(_ command: Calls.Command, in delay: Duration?) {
+      if let delay { agenda.append((now + delay + simulated.latency, session, .command(command))) }
+    }
+    func answer(_ call: CallID, _ epoch: UInt32, to entries: [ListEntry], in delay: Duration?) {
+      let envelopes = entries.map { envelope(to: $0.address, epoch: epoch) }
+      lastRequest += 1
+      plan(
+        .request(session, id: "\(lastRequest)", .keys(call, HandOutKeys(epoch: epoch, envelopes: envelopes))), in: delay
+      )
+    }
+    switch (delivery.message.body, delivery.message.call) {
+    case (.rotate(let rotate), let call?):
+      guard let deliver = rotate.deliver else { break }
+      answer(call, rotate.epoch, to: deliver.filter { _ in !random.chance(5) }, in: simulated.answerTime)
+    case (.keyRequest(let request), let call?):
+      answer(call, request.epoch, to: [request.to], in: .milliseconds(50))
+    default: break
+    }
+    if simulated.mode != .auto {
+      plan(.acknowledge(session, seq: delivery.seq, accepted: !random.chance(10)), in: simulated.ackTime)
+    }
+  }
+
+  // MARK: time
+
+  func advance(_ duration: Duration) {
+    let end = now + duration
+    while verdict.failure == nil {
+      let plan = agenda.indices.min { agenda[$0].due < agenda[$1].due }
+      let planned = plan.map { agenda[$0].due } ?? end + .seconds(1)
+      let deadline = calls.nextDeadline ?? end + .seconds(1)
+      guard min(planned, deadline) <= end else { break }
+      now = max(now, min(planned, deadline))
+      if deadline <= planned {
+        handle(.timeout, nil)
+      } else if let plan {
+        carryOut(agenda.remove(at: plan))
+      }
+    }
+    now = max(now, end)
+  }
+
+  private func carryOut(_ entry: (due: Timestamp, session: SessionID, plan: Plan)) {
+    guard let place = places[entry.session], devices[place].session == entry.session else { return }
+    switch entry.plan {
+    case .command(let command): if !devices[place].isDeaf { handle(command, place) }
+    case .receive(let delivery): if !devices[place].isDeaf { receive(delivery, place) }
+    case .notice: lose(entry.session, place)
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// What devices, services and the operator ask for.
+extension SimulatedWorld {
+  func register(_ place: Int) {
+    let version = random.chance(50) ? UInt8(random.below(3)) : 0
+    let keys = [KeyUse.wrap, .sign].map {
+      DeviceKey(use: $0, alg: "x", publicKey: Base64Bytes([UInt8(place), version, $0 == .wrap ? 0 : 1]))
+    }
+    ask(place, .registerDevice(RegisterDevice(name: nil, keys: keys)))
+  }
+
+  func watch(_ place: Int) {
+    guard let session = devices[place].session else { return }
+    let calls = calls.memberships[devices[place].device.user] ?? []
+    switch random.below(4) {
+    case 0: ask(place, .watchPresence(WatchPresence(users: someUsers())))
+    case 1: ask(place, .setPresence(SetPresence(state: random.chance(70) ? .available : .unavailable)))
+    default:
+      guard let call = calls.randomElement(using: &random) else { return }
+      send(
+        random.chance(80) ? .subscribe(session, .call(call), .auto) : .unsubscribe(session, .call(call)), place)
+    }
+  }
+
+  func mediaEvent() {
+    let peers = calls.peers.sorted { $0.key.rawValue < $1.key.rawValue }
+    // The last one often: that is who waits for media.
+    guard let (peer, place) = random.chance(30) ? peers.last : peers.randomElement(using: &random) else { return }
+    switch random.below(10) {
+    case 0..<5: handle(.media(.connected(peer)), nil)
+    case 5..<7: handle(.media(.disconnected(peer, silence: .seconds(random.below(20)))), nil)
+    case 7: handle(.media(.quality(peer, level: random.below(5), bitrate: 1)), nil)
+    default:
+      let loudest = (1...6).filter { _ in random.chance(50) }.map { ParticipantNumber($0) }
+      handle(.media(.speakers(place.call, loudest)), nil)
+    }
+  }
+
+  // MARK: requests
+
+  func randomRequest(_ place: Int) {
+    let user = devices[place].device.user
+    let known = (calls.memberships[user] ?? []) + (random.chance(5) ? calls.calls.keys.sorted() : [])
+    guard let call = known.randomElement(using: &random), !random.chance(known.count < 3 ? 25 : 5) else {
+      return start(place)
+    }
+    devices[place].joins &+= 1
+    let join = Join(joinId: joinId(devices[place].joins))
+    switch random.below(28) {
+    case 0...5: ask(place, .accept(call, join))
+    case 6: ask(place, .decline(call, Decline()))
+    case 7, 8: ask(place, .invite(call, Invite(callees: someUsers())))
+    case 9: ask(place, .cancel(call, Cancel(callees: random.chance(50) ? someUsers() : nil)))
+    case 10, 11: ask(place, .join(call, join))
+    case 12, 13: ask(place, .rejoin(call, join))
+    case 14: ask(place, .leave(call))
+    case 15: if random.chance(30) { ask(place, .end(call)) }
+    case 16: ask(place, .requestKey(call, RequestKey()))
+    case 17...19: mute(place, joined(place) ?? call)
+    case 20: ask(place, .transfer(call, join))
+    case 21: ask(place, .hold(call, Hold(held: random.chance(40))))
+    case 22: ask(place, .link(call, MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20))))
+    case 23: joinByLink(place, join)
+    case 24...26: seldomRequest(place, call)
+    default: offer(place, joined(place) ?? call)
+    }
+  }
+
+  /// A call that the device is in.
+  private func joined(_ place: Int) -> CallID? {
+    let device = devices[place].device
+    let inside = (calls.memberships[device.user] ?? []).filter {
+      (try? calls.calls[$0]?.participant(of: device)) != nil
+    }
+    return inside.randomElement(using: &random)
+  }
+
+  private func joinByLink(_ place: Int, _ join: Join) {
+    guard let (call, link) = links.randomElement(using: &random) else { return }
+    var join = join
+    join.link = link
+    ask(place, .join(call, join))
+  }
+
+  private func seldomRequest(_ place: Int, _ call: CallID) {
+    let number = ParticipantNumber(1 + random.below(6))
+    let track = TrackID(participant: number, index: 1)
+    switch random.below(15) {
+    case 9: ask(place, .state(call))
+    case 10: ask(place, .listCalls)
+    case 11: ask(place, .listKeys(call))
+    case 12: ask(place, .listDevices(ListDevices(users: someUsers())))
+    case 13: ask(place, .listHistory(ListHistory()))
+    case 14: ask(place, .historyTotals(HistoryTotals(with: devices[random.below(devices.count)].device.user)))
+    case 0: ask(place, .stats(call, QualityNumbers(rtt: 1)))
+    case 1: ask(place, .report(call, ReportAbuse(participant: number, text: "x")))
+    case 2:
+      let device = devices[random.below(devices.count)].device.device
+      if random.chance(30) { ask(place, .removeDevice(RemoveDevice(device: device))) }
+    case 3, 4: ask(place, .receive(call, Receive(lastN: random.below(5), videos: [.init(track: track, paused: true)])))
+    default:
+      ask(place, .message(call, SendMessage(to: random.chance(50) ? [number] : nil, body: Base64Bytes([1]))))
+    }
+  }
+
+  private func start(_ place: Int) {
+    var policy = Policy()
+    policy.ringSeconds = 5 + random.below(20)
+    policy.whenBusy = random.chance(50) ? .reject : .ring
+    policy.aloneSeconds = random.chance(30) ? random.below(60) : nil
+    policy.awaySeconds = random.chance(30) ? random.below(60) : nil
+    policy.connectSeconds = random.chance(20) ? 1 + random.below(30) : nil
+    policy.rotateMinutes = random.chance(30) ? 1 : nil
+    let callees = someUsers()
+    let envelopes = devices.filter { callees.contains($0.device.user) && random.chance(60) }
+      .filter { calls.directory[$0.device]?.entry != nil }.map { envelope(to: $0.device, epoch: 1) }
+    devices[place].joins &+= 1
+    ask(
+      place,
+      .start(
+        StartCall(
+          callees: callees, media: .video, policy: policy, joinId: joinId(devices[place].joins),
+          envelopes: devices[place].hasKeys ? envelopes : nil)))
+  }
+
+  private func someUsers() -> [UserID] {
+    devices.map(\.device.user).filter { _ in random.chance(40) }
+  }
+
+  private func offer(_ place: Int, _ call: CallID) {
+    guard let session = devices[place].session else { return }
+    let sources: [String: TrackSource] = ["0": .microphone, "1": .camera, "2": .screen]
+    let tracks = sources.keys.sorted().filter { _ in random.chance(60) }.compactMap { mid in
+      sources[mid].map { MediaRequest.Track(mid: mid, source: $0, replace: random.chance(30)) }
+    }
+    lastRequest += 1
+    send(.offer(session, id: "\(lastRequest)", call, .sending(sources), tracks), place)
+  }
+
+  private func mute(_ place: Int, _ call: CallID) {
+    let members = calls.calls[call]?.members ?? []
+    let tracks = members.filter { $0.user == devices[place].device.user || random.chance(10) }
+      .flatMap { $0.participants.flatMap(\.tracks.live) }
+    guard let track = tracks.randomElement(using: &random) else { return offer(place, call) }
+    ask(place, .track(call, track.id, ChangeTrack(muted: !track.muted)))
+  }
+
+  func envelope(to device: Device, epoch: UInt32) -> Envelope {
+    Envelope(
+      epoch: epoch, to: device, from: nil, alg: "x", ciphertext: Base64Bytes([1]), sigAlg: nil, signature: nil)
+  }
+
+  func ask(_ place: Int, _ request: Request) {
+    guard let session = devices[place].session else { return }
+    switch request {
+    case .start, .accept, .join, .rejoin, .transfer:
+      devices[place].lastJoin = request
+    default: break
+    }
+    lastRequest += 1
+    send(.request(session, id: "\(lastRequest)", request), place)
+  }
+
+  // MARK: services and the operator
+
+  func requestOfService(_ session: SessionID, _ request: Request) {
+    lastRequest += 1
+    handle(.request(session, id: "\(lastRequest)", request), nil)
+  }
+
+  /// The app's back end does something.
+  func serve() {
+    guard let service else { return }
+    let call = calls.calls.keys.sorted().randomElement(using: &random)
+    switch random.below(10) {
+    case 0: if let call { requestOfService(service, .end(call)) }
+    case 1: requestOfService(service, .listCalls)
+    case 2: if let call { requestOfService(service, .accept(call, Join())) }
+    default:
+      var policy = Policy()
+      policy.ringSeconds = 5 + random.below(20)
+      let user = devices[random.below(devices.count)].device.user
+      let callees = someUsers().filter { $0 != user }
+      requestOfService(service, .start(StartCall(callees: callees, media: .audio, policy: policy, as: user)))
+    }
+  }
+
+  func actOfTheOperator() {
+    switch random.below(12) {
+    case 0: handle(.forget(devices[random.below(devices.count)].device.user), nil)
+    case 1: handle(.drain, nil)
+    default: break
+    }
+  }
+}

@@ -1,0 +1,293 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// Users with one to three devices that do random things in virtual time: connections get lost, repeated, replaced and delayed, leaders are slow, envelopes are refused, the server dies.
+///
+/// The invariants look at each command and what it did; a `Mutation` stands between the server and them.
+final class SimulatedWorld {
+  /// How a device behaves all its life.
+  struct SimulatedDevice {
+    let device: Device
+    let mode: AckMode
+    let hasKeys: Bool
+    let roles: [String]
+    /// One way.
+    let latency: Duration
+    /// Until it answers `keys.rotate`; nil: never.
+    var answerTime: Duration?
+    /// Until it acknowledges; nil: never.
+    var ackTime: Duration?
+    /// As the server has it.
+    var session: SessionID?
+    /// The connection is broken, and the server has not noticed.
+    var isDeaf = false
+    var isSubscribed = false
+    /// Of the last join, to repeat it.
+    var lastJoin: Request?
+    var joins: UInt8 = 0
+  }
+
+  /// What is under way, on the connection at hand.
+  enum Plan {
+    case command(Calls.Command)
+    case receive(EventDelivery)
+    /// The server notices that the connection is broken.
+    case notice
+  }
+
+  var random: SplitMix
+  var calls: Calls
+  var now = Stage.start
+  var devices: [SimulatedDevice] = []
+  /// Where the connections end, as the server has it.
+  var places: [SessionID: Int] = [:]
+  /// The app's back end.
+  var service: SessionID?
+  /// All links that were ever made.
+  var links: [(call: CallID, link: String)] = []
+  var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
+  var lastSession: UInt64 = 0
+  var lastRequest = 0
+  var mutant: Mutant?
+  private(set) var disk = Disk()
+  private var boots: UInt32 = 0
+  private var ids: SplitMix
+  private var views: [CallID: CallView] = [:]
+  private var log: [(at: Timestamp, place: Int?, command: Calls.Command)] = []
+
+  /// All behave: it is about what settles.
+  private var isHealing = false
+
+  let verdict: Verdict
+  private(set) var members: MemberInvariants
+  private(set) var events: EventInvariants
+  private var keys: KeyInvariants
+  private var history: HistoryInvariants
+  private var watchers: WatcherInvariants
+  private let rest: RestInvariants
+
+  init(seed: UInt64, mutation: Mutation? = nil) {
+    let verdict = Verdict()
+    self.verdict = verdict
+    members = MemberInvariants(verdict)
+    events = EventInvariants(verdict)
+    keys = KeyInvariants(verdict)
+    history = HistoryInvariants(verdict)
+    watchers = WatcherInvariants(verdict)
+    rest = RestInvariants(verdict: verdict)
+    mutant = mutation.map { Mutant(mutation: $0, random: SplitMix(state: seed ^ 0x7777)) }
+    random = SplitMix(state: seed)
+    ids = SplitMix(state: seed ^ 0x5555)
+    calls = Calls(
+      configuration: SimulatedWorld.configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
+    makeDevices()
+    for place in devices.indices { connect(place) }
+    connectService()
+  }
+
+  private static var configuration: Calls.Configuration {
+    var configuration = Calls.Configuration()
+    configuration.neverStarts = ["guest"]
+    // What is dropped for want of room is another matter.
+    configuration.maximumKeptEvents = 100_000
+    configuration.maximumKeptBytes = 1 << 30
+    return configuration
+  }
+
+  private func makeDevices() {
+    let answerTimes: [Duration?] = [.milliseconds(20), .milliseconds(300), .seconds(2), .seconds(4), nil]
+    let ackTimes: [Duration?] = [.milliseconds(10), .milliseconds(200), .seconds(3), nil]
+    let latencies: [Duration] = [.zero, .zero, .milliseconds(30), .milliseconds(400)]
+    // Most are small: they bring things together sooner.
+    let users = random.chance(3) ? 10 + random.below(21) : random.chance(10) ? 6 + random.below(5) : 2 + random.below(5)
+    for user in 0..<users {
+      let roles = random.chance(5) ? ["guest"] : random.chance(5) ? ["interpreter"] : []
+      for device in 0..<(1 + random.below(3)) {
+        devices.append(
+          SimulatedDevice(
+            device: Device(user: UserID(unchecked: "u\(user)"), device: DeviceID(unchecked: "d\(device)")),
+            mode: [.auto, .client, .individual][random.below(3)], hasKeys: random.chance(90), roles: roles,
+            latency: latencies[random.below(4)], answerTime: answerTimes[random.below(5)],
+            ackTime: ackTimes[random.below(4)]))
+      }
+    }
+  }
+
+  /// What went wrong, with what led to it; nil when nothing did.
+  func run(steps: Int) -> String? {
+    for _ in 0..<steps where verdict.failure == nil { step() }
+    if verdict.failure == nil { heal() }
+    return verdict.failure.map { describe("\($0.check): \($0.what)") }
+  }
+
+  private func describe(_ failure: String) -> String {
+    let lines = log.suffix(40).map { entry in
+      let device = entry.place.map { "\(devices[$0].device.user.text)/\(devices[$0].device.device.text)" }
+      return "\((entry.at - Stage.start) / .milliseconds(1)) \(device ?? "-") \(entry.command)".prefix(240)
+    }
+    return failure + "\n" + lines.joined(separator: "\n")
+  }
+
+  private static func numbers(_ seed: UInt64) -> () -> UInt64 {
+    var numbers = SplitMix(state: seed)
+    return { numbers.next() }
+  }
+
+  private func step() {
+    if random.below(150) == 0 { restart() }
+    let wait: [Int] = [0, 1, 30, 100, 400, 1_500, 4_000, 16_000, 40_000, 130_000]
+    let bound = random.chance(3) ? 10 : random.chance(10) ? 8 : 6
+    advance(.milliseconds(wait[random.below(bound)]))
+    let place = random.below(devices.count)
+    if devices[place].session == nil || devices[place].isDeaf {
+      if random.chance(60) { connect(place) }
+      return
+    }
+    switch random.below(100) {
+    case 0..<6: disconnect(place)
+    case 6..<10: connect(place)
+    case 10..<12: toggleSubscription(place)
+    case 12..<20: mediaEvent()
+    case 20..<24: if let last = devices[place].lastJoin { ask(place, last) }
+    case 24..<28: watch(place)
+    case 28..<31: serve()
+    case 31: actOfTheOperator()
+    default: randomRequest(place)
+    }
+  }
+
+  /// Everybody comes back and behaves: whatever was open has to settle.
+  private func heal() {
+    isHealing = true
+    for place in devices.indices {
+      devices[place].answerTime = .milliseconds(100)
+      devices[place].ackTime = .milliseconds(100)
+      connect(place)
+    }
+    advance(.seconds(40))
+    // `rotateMinutes` may be over at this very moment.
+    for _ in 0..<50
+    where calls.calls.values.contains(where: {
+      $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil
+    }) {
+      advance(.milliseconds(100))
+    }
+    rest.checkSettled(calls)
+    rest.checkQueues(calls, disk)
+    if let service { for id in calls.calls.keys.sorted() { requestOfService(service, .end(id)) } }
+    advance(.seconds(10))
+    rest.checkSeen(events.models, devices)
+    advance(.seconds(300))
+    rest.checkEmpty(calls)
+    rest.checkQueues(calls, disk)
+    rest.checkDisk(disk.contents, calls)
+  }
+
+  // MARK: the server
+
+  /// The server dies, and starts again after a while.
+  func restart() {
+    rest.checkDisk(disk.contents, calls)
+    let before = calls
+    let down: [Int] = [0, 50, 3_000, 20_000, 130_000]
+    now = now + .milliseconds(down[random.below(down.count)])
+    agenda = []
+    places = [:]
+    service = nil
+    for place in devices.indices {
+      devices[place].session = nil
+      devices[place].isSubscribed = false
+      devices[place].isDeaf = false
+    }
+    log.append((now, nil, .drain))
+    var stored = disk.read()
+    boots = stored.boots
+    mutant?.change(&stored)
+    calls = Calls(
+      configuration: SimulatedWorld.configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
+      restoring: stored, now: now)
+    rest.checkRestored(calls, from: before)
+    events.restart(now: now)
+    keys.restart()
+    // Watches went with their connections.
+    watchers = WatcherInvariants(verdict)
+    views = calls.calls.mapValues(CallView.init)
+    handle(.timeout, nil)
+    connectService()
+  }
+
+  func handle(_ command: Calls.Command, _ place: Int?) {
+    guard verdict.failure == nil else { return }
+    log.append((now, place, command))
+    if case .connect(let session, _) = command { places[session] = place }
+    let effects = carryOut(command)
+    let asker = place.map { devices[$0].device }
+    if case .disconnect(let session) = command { places[session] = nil }
+    let session = SimulatedWorld.session(of: command)
+    look(at: command, session, asker, effects)
+    if verdict.failure != nil { return }
+    // The server dies after it has written what it confirms, and before it confirms it.
+    if !isHealing, random.below(1_500) == 0 { return restart() }
+    for effect in effects { spread(effect, command) }
+    if random.chance(3) {
+      rest.checkDisk(disk.contents, calls)
+      rest.checkQueues(calls, disk)
+    }
+  }
+
+  private func carryOut(_ command: Calls.Command) -> [Calls.Effect] {
+    var effects = calls.handle(command, now: now)
+    if mutant != nil {
+      var server = calls
+      mutant?.change(&effects, &server, self, command)
+      calls = server
+    }
+    disk.write(effects)
+    return effects
+  }
+
+  private func look(at command: Calls.Command, _ session: SessionID?, _ asker: Device?, _ effects: [Calls.Effect]) {
+    let before = views
+    let touched = touched(command)
+    for id in touched ?? Array(calls.calls.keys) { views[id] = calls.calls[id].map(CallView.init) }
+    for id in before.keys where calls.calls[id] == nil { views[id] = nil }
+    let step = WorldStep(
+      command: command, asker: asker, isService: session != nil && session == service,
+      effects: effects, before: before, after: views,
+      changed: (touched ?? Array(calls.calls.keys)).filter { calls.calls[$0] != nil }, calls: calls, now: now,
+      devices: places.mapValues { devices[$0].device })
+    members.check(step)
+    let told = events.check(step)
+    keys.check(step, told)
+    history.check(step)
+    watchers.check(step)
+    rest.checkNumbers(effects, boots: boots)
+  }
+
+  /// The calls that a command can have changed, so that not all are looked at each time; nil: any.
+  private func touched(_ command: Calls.Command) -> [CallID]? {
+    switch command {
+    case .media(.connected(let peer)), .media(.disconnected(let peer, _)), .media(.quality(let peer, _, _)):
+      return calls.peers[peer].map { [$0.call] }
+    case .media, .answer, .drain: return []
+    case .timeout, .disconnect, .forget: return nil
+    default:
+      guard let session = SimulatedWorld.session(of: command) else { return nil }
+      return calls.directory.device(of: session).map { calls.memberships[$0.user] ?? [] }
+    }
+  }
+
+  static func session(of command: Calls.Command) -> SessionID? {
+    switch command {
+    case .connect(let session, _), .subscribe(let session, _, _), .unsubscribe(let session, _),
+      .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
+      .disconnect(let session):
+      session
+    case .media, .answer, .forget, .drain, .timeout: nil
+    }
+  }
+
+  func noteSeen(_ delivery: EventDelivery, _ device: Device) { events.models[device]?.see(delivery) }
+}

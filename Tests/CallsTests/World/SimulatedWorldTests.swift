@@ -1,0 +1,54 @@
+import Contract
+import Testing
+
+@testable import Calls
+
+struct SimulatedWorldTests {
+  #if DEBUG
+    static let batches = 0..<8
+  #else
+    static let batches = 0..<80
+  #endif
+  /// What failed once stays.
+  static let kept: [UInt64] = []
+
+  /// Each seed is a world of its own; the one that fails is printed with what led to it.
+  @Test(arguments: batches) func theRulesHoldWhateverHappens(batch: Int) {
+    var counts: [EventName: Int] = [:]
+    var causes: [MemberCause: Int] = [:]
+    var looked = [Int](repeating: 0, count: Check.allCases.count)
+    for seed in UInt64(batch * 25)..<UInt64((batch + 1) * 25) {
+      let world = SimulatedWorld(seed: seed)
+      if let failure = world.run(steps: 100) {
+        Issue.record("seed \(seed): \(failure)")
+        return
+      }
+      counts.merge(world.events.counts, uniquingKeysWith: +)
+      causes.merge(world.members.causes, uniquingKeysWith: +)
+      for place in looked.indices { looked[place] += world.verdict.looked[place] }
+    }
+    // A world in which nothing happens proves nothing.
+    let elsewhere: Set<EventName> = [.mediaSlots, .mediaNeed, .pushRing, .pushCancel, .report]
+    let seldom = EventName.allCases.filter { counts[$0, default: 0] == 0 && !elsewhere.contains($0) }
+    #expect(seldom.isEmpty)
+    #expect(MemberCause.allCases.filter { causes[$0, default: 0] == 0 }.isEmpty)
+    #expect(Check.allCases.filter { looked[$0.rawValue] == 0 }.isEmpty)
+  }
+
+  @Test(arguments: kept) func whatFailedOnceHolds(seed: UInt64) {
+    let failure = SimulatedWorld(seed: seed).run(steps: 100)
+    #expect(failure == nil, "seed \(seed)")
+  }
+
+  /// Breaking a rule on purpose is caught by its invariant.
+  @Test(arguments: Mutation.allCases) func aServerThatBreaksARuleIsCaught(mutation: Mutation) {
+    for seed: UInt64 in 0..<60 {
+      let world = SimulatedWorld(seed: seed, mutation: mutation)
+      guard let failure = world.run(steps: 100) else { continue }
+      let check = world.verdict.failure?.check
+      #expect(check.map(mutation.caughtBy.contains) == true, "seed \(seed): \(failure)")
+      return
+    }
+    Issue.record("60 worlds did not notice that a server \(mutation)")
+  }
+}

@@ -1,0 +1,100 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// What is looked at of each call before and after a step.
+struct CallView {
+  struct Ring: Equatable {
+    var by: UserID
+    var expiresAt: Timestamp
+  }
+
+  var initiator: UserID
+  var members: [UserID: MemberState]
+  var rings: [UserID: Ring]
+  var current: UInt32
+  var newest: UInt32
+  var list: [ListEntry]
+  var listHash: Base64Bytes
+  /// Devices that were asked to lead, while no answer has come.
+  var isAsking = false
+  var isSpreading = false
+
+  init(_ call: Call) {
+    initiator = call.initiator
+    members = Dictionary(uniqueKeysWithValues: call.members.map { ($0.user, $0.state) })
+    rings = [:]
+    for member in call.members {
+      if case .ringing(let ring) = member.phase { rings[member.user] = Ring(by: ring.by, expiresAt: ring.expiresAt) }
+    }
+    current = call.epochs.current
+    newest = call.epochs.newest.number
+    list = call.epochs.newest.list
+    listHash = call.epochs.newest.listHash
+    switch call.epochs.phase {
+    case .settled: break
+    case .asking: isAsking = true
+    case .spreading: isSpreading = true
+    }
+  }
+
+  /// Their devices hear of members.
+  var listeners: Set<UserID> {
+    Set(members.values.filter { [.ringing, .joined, .disconnected].contains($0.state) }.map(\.user))
+  }
+
+  var joined: Set<UserID> { Set(members.values.filter { $0.state == .joined }.map(\.user)) }
+
+  /// The devices that are in the call, with their numbers.
+  var participants: [Device: ParticipantState] {
+    var participants: [Device: ParticipantState] = [:]
+    for member in members.values where member.state == .joined {
+      for participant in member.participants {
+        participants[Device(user: member.user, device: participant.device)] = participant
+      }
+    }
+    return participants
+  }
+}
+
+/// One command, and what it did.
+struct WorldStep {
+  let command: Calls.Command
+  /// Whose connection it came by; nil: no device's.
+  let asker: Device?
+  let isService: Bool
+  let effects: [Calls.Effect]
+  let before: [CallID: CallView]
+  let after: [CallID: CallView]
+  /// The calls that it can have touched and that go on.
+  let changed: [CallID]
+  let calls: Calls
+  let now: Timestamp
+  /// The devices at the other end of the connections, as the server has them.
+  let devices: [SessionID: Device]
+
+  /// The calls that ended.
+  var gone: [CallID] { before.keys.filter { after[$0] == nil } }
+
+  var isOK: Bool {
+    effects.contains { if case .reply(_, _, .ok) = $0 { true } else { false } }
+  }
+
+  var isTimeout: Bool { if case .timeout = command { true } else { false } }
+  var isForgetting: Bool { if case .forget = command { true } else { false } }
+
+  var request: Request? { if case .request(_, _, let request) = command { request } else { nil } }
+
+  /// The call that the request wants to come into, nil for another request.
+  var entry: (kind: JoinMemory.Kind, call: CallID?)? {
+    switch request {
+    case .start: (.start, nil)
+    case .accept(let id, _): (.accept, id)
+    case .join(let id, _): (.join, id)
+    case .rejoin(let id, _): (.rejoin, id)
+    case .transfer(let id, _): (.transfer, id)
+    default: nil
+    }
+  }
+}

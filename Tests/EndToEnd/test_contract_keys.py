@@ -1,0 +1,309 @@
+"""Protocol section 5: who is told what when a call's media key changes. The keys are made up; the server can't see that."""
+
+import base64
+import os
+
+import pytest
+
+from device import b64, envelope, join, list_bytes, list_hash
+
+
+def lead(device, call, rotate):
+    """Answers `keys.rotate` as the leader."""
+    to = [envelope(rotate["epoch"], e["user"], e["device"]) for e in rotate["deliver"]]
+    return device.call(call, "keys", {"epoch": rotate["epoch"], "envelopes": to})
+
+
+def turn(call, leader, *others, ack=True):
+    """One rotation from end to end; gives the leader's `keys.rotate`."""
+    rotate = leader.event("keys.rotate")
+    reply = lead(leader, call, rotate)
+    assert reply["missing"] == [] and len(reply["delivered"]) == len(rotate["deliver"])
+    for device in others:
+        if any((e["user"], e["device"]) == (device.user, device.device) for e in rotate["deliver"]):
+            assert device.event("keys.envelope")["epoch"] == rotate["epoch"]
+            if device.ack_mode != "auto":
+                device.ack(device.frame)
+    for device in (leader, *others):
+        assert device.event("keys.switch")["epoch"] == rotate["epoch"]
+    return rotate
+
+
+def test_a_start_without_envelopes_lists_the_initiator_alone(on, names):
+    alice = on(names[0])
+    mine = join()
+    call, _ = alice.start(**mine)
+    newest = alice.call(call, "keys/list")
+    assert newest["epoch"] == 1 and newest["mode"] == "fresh"
+    entry = newest["list"][0]
+    assert (
+        set(entry) == {"user", "device", "participant", "joinId", "joinKey", "fingerprint"} and len(newest["list"]) == 1
+    )
+    assert (entry["participant"], entry["joinId"], entry["joinKey"]) == (1, mine["joinId"], mine["joinKey"])
+    assert entry["fingerprint"] == b64(alice.fingerprint)
+    assert newest["listHash"] == list_hash(newest["list"]) and len(list_bytes(newest["list"])) == 80
+
+
+def test_ring_envelopes_come_with_the_ring_and_their_list(on, names):
+    alice, bob, carol = on(names[0]), on(names[1]), on(names[2])
+    sent = envelope(1, bob.user)
+    call, reply = alice.start(bob.user, carol.user, envelopes=[sent])
+    ring = bob.event("call.ring")
+    assert ring["envelope"] == {
+        **sent,
+        "from": {"user": alice.user, "device": "phone"},
+        "encryptedAESKey": sent["ciphertext"],
+    }
+    by_user = {e["user"]: e for e in ring["list"]}
+    assert set(by_user) == {alice.user, bob.user} and by_user[bob.user]["fingerprint"] == b64(bob.fingerprint)
+    assert base64.b64decode(by_user[bob.user].get("joinId") or b64(bytes(16))) == bytes(16)
+    rung = carol.event("call.ring")
+    assert "envelope" not in rung
+    assert alice.call(call, "keys/list")["list"] == ring["list"]
+    body = {"callees": [bob.user], "media": "audio", **join()}
+    assert alice.fails("/app/calls/start", {**body, "envelopes": [envelope(1, "stranger")]}) == "keys.not-allowed"
+    assert alice.fails("/app/calls/start", {**body, "envelopes": [envelope(2, bob.user)]}) in (
+        "request.invalid",
+        "keys.not-allowed",
+        "keys.epoch-stale",
+    )
+
+
+def test_epochs_2_the_modes_of_rotation_and_who_gets_what(on, names):
+    alice, bob, carol = (on(name) for name in names[:3])
+    call, _ = alice.start(bob.user, carol.user)
+    bob.event("call.ring")
+    bob.enter(call)
+    # A ratchet: a join alone; who has the old secret needs no envelope.
+    rotate = turn(call, alice, bob)
+    assert (rotate["epoch"], rotate["mode"], rotate["leader"]) == (2, "ratchet", 1)
+    assert [(e["user"], e["device"]) for e in rotate["deliver"]] == [(bob.user, "phone")]
+    assert [k["use"] for k in rotate["deliver"][0]["keys"]] == ["wrap", "sign"]
+    assert [e["user"] for e in rotate["added"]] == [bob.user] and rotate["removed"] == [] and "list" not in rotate
+    carol.event("call.ring")
+    carol.enter(call)
+    rotate = turn(call, alice, bob, carol)
+    assert rotate["mode"] == "ratchet" and [e["user"] for e in rotate["deliver"]] == [carol.user]
+    # A fresh one: somebody went.
+    bob.call(call, "leave")
+    told = carol.event("keys.rotate", where=lambda b: b["epoch"] == 4)
+    rotate = turn(call, alice, carol)
+    assert (rotate["epoch"], rotate["mode"]) == (4, "fresh") and [e["user"] for e in rotate["removed"]] == [bob.user]
+    assert "deliver" not in told and told["listHash"] == rotate["listHash"]
+    newest = carol.call(call, "keys/list")
+    assert [e["user"] for e in newest["list"]] == [alice.user, carol.user] and newest["listHash"] == list_hash(
+        newest["list"]
+    )
+    assert newest["listHash"] == rotate["listHash"] and carol.call(call, "state")["epoch"] == 4
+    bob.sync()
+    assert not [f for f in bob.events if f.headers["event"].startswith("keys.") and f.json["epoch"] == 4]
+
+
+def test_a_device_new_on_the_list_gets_it_whole(on, names):
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.enter(call)
+    told = bob.event("keys.rotate")
+    assert told["listHash"] == list_hash(told["list"]) and "added" not in told and "deliver" not in told
+    assert "keys" not in told["list"][0]
+
+
+def test_epochs_4_the_next_is_asked_when_the_leader_is_silent_or_gone(on, names):
+    alice, bob, carol = (on(name) for name in names[:3])
+    call, _ = alice.start(bob.user, carol.user)
+    for device in (bob, carol):
+        device.event("call.ring")
+    bob.enter(call)
+    turn(call, alice, bob)
+    carol.enter(call)
+    first = alice.event("keys.rotate")
+    assert first["leader"] == 1
+    alice.close()
+    second = bob.event("keys.rotate", 2, where=lambda b: b["leader"] == 2)
+    assert second["epoch"] == first["epoch"] and [e["user"] for e in second["deliver"]] == [carol.user]
+    # 3 s of silence: the next one.
+    third = carol.event("keys.rotate", 4, where=lambda b: b["leader"] == 3)
+    assert "deliver" in third
+    # The first answer of one that was asked counts; a later one is stale.
+    lead(bob, call, second)
+    assert carol.fails(f"/app/calls/{call}/keys", {"epoch": 3, "envelopes": []}) == "keys.epoch-stale"
+    carol.event("keys.envelope")
+    assert carol.event("keys.switch")["epoch"] == 3
+
+
+def test_epochs_5_a_nack_brings_the_envelope_again_three_times_at_most(on, names):
+    alice, bob = on(names[0]), on(names[1], ack="client-individual")
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.ack(bob.frame)
+    bob.enter(call)
+    rotate = alice.event("keys.rotate")
+    lead(alice, call, rotate)
+    for _ in range(3):
+        bob.event("keys.envelope")
+        bob.ack(bob.frame, "NACK")
+        asked = alice.event("keys.request")
+        assert asked["epoch"] == 2 and asked["to"]["user"] == bob.user and len(asked["to"]["keys"]) == 2
+        reply = alice.call(call, "keys", {"epoch": 2, "envelopes": [envelope(2, bob.user)]})
+        assert reply["delivered"] == [{"user": bob.user, "device": "phone"}]
+    bob.event("keys.envelope")
+    bob.ack(bob.frame, "NACK")
+    assert "keys.request" not in alice.names()
+    assert bob.fails(f"/app/calls/{call}/keys/request", {"epoch": 2}) == "rate.limited"
+
+
+def test_epochs_5_what_was_not_acknowledged_comes_again_on_the_next_connection(on, names):
+    alice, bob = on(names[0]), on(names[1], ack="client-individual")
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.ack(bob.frame)
+    bob.enter(call)
+    lead(alice, call, alice.event("keys.rotate"))
+    given = bob.event("keys.envelope")
+    seq = bob.frame.headers["seq"]
+    bob.event("keys.switch", 4)
+    bob.close()
+    bob = on(names[1], ack="client-individual")
+    again = bob.event("keys.envelope")
+    assert again == given and bob.frame.headers["seq"] == seq and bob.frame.headers["redelivered"] == "true"
+    bob.ack(bob.frame)
+    bob.sync()
+    bob.close()
+    assert "keys.envelope" not in on(names[1], ack="client-individual").names()
+
+
+def test_epochs_7_only_who_is_joined_and_listed_may_send_keys(on, names):
+    alice, bob, carol = (on(name) for name in names[:3])
+    bare = on(names[3], keys=False)
+    call, _ = alice.start(bob.user, carol.user)
+    bob.event("call.ring")
+    keys = f"/app/calls/{call}/keys"
+    assert carol.fails(keys, {"epoch": 1, "envelopes": []}) == "call.not-joined"
+    link = alice.call(call, "link")["link"]
+    bare.enter(call, "join", {**join(), "link": link})
+    assert bare.fails(keys, {"epoch": 1, "envelopes": []}) == "keys.not-allowed"
+    bob.enter(call)
+    rotate = alice.event("keys.rotate")
+    number = rotate["epoch"]
+    assert (
+        bob.fails(keys, {"epoch": number, "envelopes": [envelope(number, alice.user)]}) == "keys.not-allowed"
+    ), "not asked"
+    assert alice.fails(keys, {"epoch": number - 1, "envelopes": []}) == "keys.epoch-stale"
+    assert alice.fails(keys, {"epoch": number + 1, "envelopes": []}) in (
+        "keys.epoch-stale",
+        "request.invalid",
+        "keys.not-allowed",
+    )
+    assert alice.fails(keys, {"epoch": -1, "envelopes": []}) == "request.invalid"
+    assert alice.fails(keys, {"epoch": 2**70, "envelopes": []}) == "request.invalid"
+    ghosts = [envelope(number, bob.user), envelope(number, carol.user)]
+    assert alice.fails(keys, {"epoch": number, "envelopes": ghosts}) == "keys.not-allowed"
+    assert "keys.envelope" not in bob.names(), "all or nothing"
+    assert (
+        alice.fails(keys, {"epoch": number, "envelopes": [envelope(number, bob.user, size=4097)]}) == "keys.too-large"
+    )
+
+
+def test_epochs_6_a_request_for_a_key_reaches_the_leader(on, names):
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.enter(call)
+    turn(call, alice, bob)
+    bob.call(call, "keys/request", {"epoch": 2})
+    assert alice.event("keys.request")["to"]["user"] == bob.user
+    alice.call(call, "keys", {"epoch": 2, "envelopes": [envelope(2, bob.user)]})
+    assert bob.event("keys.envelope")["epoch"] == 2
+    bob.call(call, "keys/request")
+    assert alice.event("keys.request")["epoch"] == 2
+    assert bob.fails(f"/app/calls/{call}/keys/request", {"epoch": 1}) == "keys.epoch-stale"
+    assert bob.fails(f"/app/calls/{call}/keys/request", {"epoch": 9}) == "keys.not-allowed"
+
+
+def test_devices_are_listed_with_what_was_registered(on, names):
+    alice, phone, laptop = on(names[0]), on(names[1]), on(names[1], "laptop")
+    devices = alice.request("/app/devices/list", {"users": [names[1], "nobody-x"]})["devices"]
+    assert [(d["user"], d["device"]) for d in devices] == [(names[1], "laptop"), (names[1], "phone")]
+    for entry, device in zip(devices, (laptop, phone)):
+        assert set(entry) == {"user", "device", "name", "keys", "fingerprint", "registeredAt"}
+        assert entry["fingerprint"] == b64(device.fingerprint)
+        assert {k["use"]: k["publicKey"] for k in entry["keys"]} == {"wrap": b64(device.wrap), "sign": b64(device.sign)}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        None,
+        {},
+        [],
+        ["x"],
+        [("wrap", 91)],
+        [("wrap", 91), ("wrap", 91)],
+        [("wrap", 91), ("sign", 0)],
+        [("wrap", 91), ("sign", 4097)],
+        [("wrap", 91), ("sign", 91), ("sign", 91)],
+        [("other", 91), ("sign", 91)],
+    ],
+    ids=str,
+)
+def test_register_refuses_other_than_one_key_of_each_use(on, keys):
+    alice = on("register-fields", keys=False)
+    if isinstance(keys, list):
+        keys = [
+            {"use": k[0], "alg": "ES256", "publicKey": b64(os.urandom(k[1]))} if isinstance(k, tuple) else k
+            for k in keys
+        ]
+    assert alice.fails("/app/devices/register", {"keys": keys}) in (
+        "request.invalid",
+        "keys.too-large",
+        "request.too-large",
+    )
+
+
+def test_algorithms_unknown_to_the_server_are_carried(on):
+    alice = on("register-names", keys=False)
+    keys = [{"use": u, "alg": "x" * 64, "publicKey": b64(b"k")} for u in ("wrap", "sign")]
+    assert len(base64.b64decode(alice.request("/app/devices/register", {"keys": keys})["fingerprint"])) == 32
+    keys[0]["alg"] += "x"
+    assert alice.fails("/app/devices/register", {"keys": keys}) == "request.invalid"
+
+
+def test_a_device_without_a_name_of_its_own_cant_register(on):
+    alice = on("register-nameless", device=None, keys=False)
+    alice.make_keys()
+    assert alice.fails(
+        "/app/devices/register",
+        {"keys": [{"use": u, "alg": "ES256", "publicKey": b64(b"k")} for u in ("wrap", "sign")]},
+    ) in ("keys.not-allowed", "auth.forbidden")
+
+
+def test_rule_15_other_keys_are_told_at_once_and_count_from_the_next_join(on, names):
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.enter(call)
+    turn(call, alice, bob)
+    before = alice.call(call, "keys/list")["list"]
+    bob.make_keys()
+    bob.register()
+    assert alice.event("keys.devices-changed") == {"at": alice.frame.json["at"], "call": call, "user": bob.user}
+    assert alice.call(call, "keys/list")["list"] == before
+    assert bob.enter(call, "rejoin")
+    rotate = alice.event("keys.rotate")
+    assert rotate["mode"] == "fresh", "a fingerprint of the list before is not on the new one"
+    assert rotate["added"][0]["fingerprint"] == b64(bob.fingerprint)
+
+
+def test_a_removed_device_loses_its_place_and_the_keys_rotate(on, names):
+    alice, bob, laptop = on(names[0]), on(names[1]), on(names[1], "laptop")
+    call, _ = alice.start(bob.user, names[2], policy={"aloneSeconds": 60})
+    bob.event("call.ring")
+    bob.enter(call)
+    turn(call, alice, bob)
+    assert laptop.fails("/app/devices/remove", {"device": "tablet"}) == "device.not-found"
+    assert laptop.fails("/app/devices/remove", {}) == "request.invalid"
+    laptop.request("/app/devices/remove", {"device": "phone"})
+    alice.event("call.member", where=lambda m: m["cause"] == "left")
+    assert alice.event("keys.rotate")["mode"] == "fresh"
+    assert bob.error().headers["message"] == "this device was removed"

@@ -1,0 +1,52 @@
+import Foundation
+import LinuxIO
+import MediaModel
+import Synchronization
+
+/// A server that dies under the call.
+extension Participant {
+  /// What a line of standard output tells.
+  private struct Line: Encodable {
+    var step: String
+    /// In the order of the load test, from 0.
+    var participant: Int
+    /// The server's number, where it has one.
+    var number: UInt32?
+    /// Seconds of the monotonic clock that all programs of the machine share.
+    var at: Double
+    /// Without the others' media.
+    var gap: Double?
+  }
+
+  func noteLoss() {
+    guard plan.outages else { return }
+    let now = MonotonicClock.now()
+    moments.withLock {
+      $0.isAway = true
+      $0.absences.lost(at: now)
+    }
+    say("lost", at: now)
+  }
+
+  func noteRejoin() { say("rejoined", at: MonotonicClock.now()) }
+
+  /// `tracks` are those of the call; who hears all that are not its own is back.
+  func noteReturn(hearing tracks: Set<TrackKey>) {
+    let before = moments.withLock { $0 }
+    guard !before.isAway, !before.absences.isBack,
+      tracks.subtracting(before.tracks).isSubset(of: before.progress.state.heard)
+    else { return }
+    let now = MonotonicClock.now()
+    before.progress.arrived(at: now)
+    let gap = moments.withLock { $0.absences.back(at: now) }
+    say("back", at: now, gap: gap)
+  }
+
+  private func say(_ step: String, at now: Instant, gap: Duration? = nil) {
+    let line = Line(
+      step: step, participant: index, number: moments.withLock(\.number), at: Double(now.nanoseconds) / 1e9,
+      gap: gap?.seconds)
+    guard let data = try? JSONEncoder().encode(line) else { return }
+    FileHandle.standardOutput.write(data + Data("\n".utf8))
+  }
+}
