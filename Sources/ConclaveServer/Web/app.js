@@ -210,7 +210,7 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  const words = wordsForEnd(detail, nameFor, conclave.user);
+  const words = wordsForEnd(detail, nameFor, conclave.user, call.facts.others);
   if (words) notice(words);
   if (conclave.call && conclave.call !== call) return; // one on hold ended
   session.forgetCall(conclave.identity.device);

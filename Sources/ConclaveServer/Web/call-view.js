@@ -69,9 +69,12 @@ function render(rendered) {
   if (rendered !== call) return;
   learnNames(call.members.values());
   showTitle();
+  const isRinging = call.state === 'ringing';
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
+  const connected = isRinging ? 'Ringing…' : 'Connected';
   byID('call-path').dataset.state = path;
-  setText(byID('call-path'), { connecting: 'Connecting…', connected: 'Connected', reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
+  setText(byID('call-path'), { connecting: 'Connecting…', connected, reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
+  byID('call-timer').hidden = isRinging;
   showQuality(path === 'connected' ? call.quality : undefined);
   showTools();
   clearWarnings((key) => key.startsWith('unverified/') && !call.hasUnverified);
@@ -109,7 +112,8 @@ function showTools() {
   setText(byID('toggle-hold').querySelector('span'), call.isHeld ? 'Resume' : 'Hold');
   byID('toggle-hold').classList.toggle('on', call.isHeld);
   for (const source of ['microphone', 'camera', 'screen']) byID(`toggle-${source}`).disabled = call.isHeld;
-  byID('end').hidden = !call.isInitiator;
+  // While nobody else is there, leaving ends it.
+  byID('end').hidden = !call.isInitiator || call.facts.others.every(({ participants }) => participants.length === 0);
 }
 
 function showTool(source, isOn, off, on) {

@@ -1,9 +1,7 @@
 // This user's own devices, and whether only verified ones of others are talked to.
 
-import { fromBase64 } from './bytes.js';
-import { readable } from './conclave.js';
 import { byID } from './dom.js';
-import { replaceRows, row, rowButton } from './dialogs.js';
+import { deviceRow, replaceRows, rowButton } from './dialogs.js';
 import { notice, wordsForError } from './notices.js';
 import { saveSetting, savedSetting } from './session.js';
 
@@ -21,7 +19,7 @@ async function show() {
     const isThis = device === conclave.identity.device;
     const since = new Date(registeredAt).toLocaleDateString([], { dateStyle: 'medium' });
     const title = `${name || device}${isThis ? ' (this device)' : ''}`;
-    const made = row(name || device, title, `${device} · since ${since} · ${readable(fromBase64(fingerprint))}`);
+    const made = deviceRow(name || device, title, `${device} · since ${since}`, fingerprint);
     made.dataset.device = device;
     const remove = async () => {
       await conclave.removeDevice(device);
