@@ -14,9 +14,10 @@ export function beginDevices(connection) {
 }
 
 async function show() {
-  const devices = await conclave.devices();
+  const isOwn = ({ device }) => device === conclave.identity.device;
+  const devices = (await conclave.devices()).sort((a, b) => isOwn(b) - isOwn(a)); // this one first
   const rows = devices.map(({ device, name, fingerprint, registeredAt }) => {
-    const isThis = device === conclave.identity.device;
+    const isThis = isOwn({ device });
     const since = new Date(registeredAt).toLocaleDateString([], { dateStyle: 'medium' });
     const title = `${name || device}${isThis ? ' (this device)' : ''}`;
     const made = deviceRow(name || device, title, `${device} · since ${since}`, fingerprint);
