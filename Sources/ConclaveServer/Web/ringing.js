@@ -20,8 +20,9 @@ export class RingDialog {
     byID('ring-accept-video').addEventListener('click', answer((ring) => accept(ring, true)));
     byID('ring-accept-audio').addEventListener('click', answer((ring) => accept(ring, false)));
     byID('ring-decline').addEventListener('click', answer(decline));
-    // Escape neither answers nor declines by accident.
+    // Escape neither answers nor declines by accident; a second one closes whatever we say.
     this.#dialog.addEventListener('cancel', (event) => event.preventDefault());
+    this.#dialog.addEventListener('close', () => this.#shown && !this.#dialog.open && this.#dialog.showModal());
   }
 
   get current() {
