@@ -262,7 +262,7 @@ export class Call extends CallRequests {
 
   /** The codes were compared: the devices in this call count as verified from now on. */
   verify() {
-    return this.#keys.verify();
+    return this.#keys.verify(this.code);
   }
 
   reconsiderKeys() {

@@ -25,6 +25,7 @@ export function showCode(shown) {
   const groups = call.code.match(/.{5}/g) ?? ['The code appears once you are connected.'];
   const code = byID('call-code');
   if (code.dataset.code !== call.code) {
+    if (byID('code-dialog').open && code.dataset.code) notice('The call code has changed');
     code.dataset.code = call.code;
     code.replaceChildren(...groups.map((group) => element('span', { textContent: group })));
   }

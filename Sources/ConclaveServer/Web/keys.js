@@ -146,9 +146,10 @@ export class KeyAgreement extends EventTarget {
     });
   }
 
-  /** The user has compared the call code with everybody: their devices are verified. */
-  verify() {
+  /** The user has compared `code` with everybody: their devices are verified. Not those of another list that has come since. */
+  verify(code) {
     return this.#inTurn(async () => {
+      if (code !== (await this.code())) throw new Refusal('The call code has changed. Compare it again.');
       const entries = this.list.filter((entry) => !sameDevice(entry, this.#identity));
       await this.#directory.verify(entries);
       await this.#reconsider();
