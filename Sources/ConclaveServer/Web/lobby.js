@@ -68,7 +68,9 @@ export class Lobby {
   }
 
   focus() {
-    this.#callees.focus();
+    this.showLink();
+    if (byID('invited').hidden) this.#callees.focus();
+    else byID('invited-title').focus();
   }
 
   /** Asks the server what there is to join and to remember. */

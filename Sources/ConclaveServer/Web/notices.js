@@ -87,7 +87,7 @@ export function wordsFor({ kind, cause, member, source, error }) {
   if (cause === 'held') return `${name} ${member.participants.some(({ held }) => held) ? 'put the call on hold' : 'is back in the call'}`;
   if (kind === 'member') return causes[cause] && `${name} ${causes[cause]}`;
   if (kind === 'screen') return `${name} is sharing a screen`;
-  if (kind === 'screen-replaced') return 'Somebody else shares a screen now';
+  if (kind === 'screen-replaced') return 'Your screen is not shared any more';
   if (kind === 'media-failed') return `The server did not take this device’s media (${error})`;
   if (kind !== 'no-device') return undefined;
   const device = source === 'camera' ? 'camera' : 'microphone';
