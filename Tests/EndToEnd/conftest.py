@@ -195,8 +195,8 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts, **options):
-        tabs.append(Tab(url, name, scripts, **options))
+    def sign_in(name, *scripts, at=url, **options):
+        tabs.append(Tab(at, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in

@@ -112,6 +112,7 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     mona.sees("#lobby")  # a call of two is over when one leaves
     nils.loses("#running")
     mona.press("Delete all")
+    mona.find("#clear-dialog button", "Delete all").click()
     mona.loses("#history-list li")
 
 
