@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -17,6 +18,9 @@ from device import Device
 BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
 # All waits are so many times as long: for a machine that is busy with something else.
 PATIENCE = float(os.environ.get("CONCLAVE_PATIENCE", "1"))
+# The certificates of tests are signed by nobody.
+UNVERIFIED = ssl.create_default_context()
+UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
 
 
 def free_port(kind=socket.SOCK_STREAM):
@@ -42,14 +46,15 @@ class Server:
 
     def __init__(self, folder: pathlib.Path, **more):
         self.folder = folder
-        self.stomp_port, self.http_port = free_port(), free_port()
+        self.stomp_port, self.stomp_tls_port, self.http_port = free_port(), free_port(), free_port()
+        self.has_tls = "tls" in more
         self.media_port = free_port(socket.SOCK_DGRAM)
         self.config = folder / "config.json"
         self.config.write_text(
             json.dumps(
                 {
                     "state": str(folder / "state"),
-                    "listen": {"stomp": self.stomp_port, "http": self.http_port},
+                    "listen": {"stomp": self.stomp_port, "stompTLS": self.stomp_tls_port, "http": self.http_port},
                     "media": {"port": self.media_port, "workers": 1},
                     # A test that left a call running does not make the end wait.
                     "drain": 0,
@@ -68,7 +73,7 @@ class Server:
 
     @property
     def url(self):
-        return f"http://localhost:{self.http_port}"
+        return f"{'https' if self.has_tls else 'http'}://localhost:{self.http_port}"
 
     @property
     def pid(self):
@@ -79,7 +84,7 @@ class Server:
         return self.folder / "state"
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=5) as reply:
+        with urllib.request.urlopen(self.url + path, timeout=5, context=UNVERIFIED) as reply:
             return reply.read().decode()
 
     def metric(self, name):
@@ -94,8 +99,9 @@ class Server:
         except OSError:
             return False
 
-    def token(self, user, device, *more):
-        command = [BINARY, "token", "--config", str(self.config), "--user", user, "--device", device, *more]
+    def token(self, user, device=None, *more):
+        named = ["--device", device] if device else []
+        command = [BINARY, "token", "--config", str(self.config), "--user", user, *named, *more]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def die(self):
