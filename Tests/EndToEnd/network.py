@@ -114,7 +114,10 @@ class Network:
         page, _ = listener.accept()
         if self.is_refusing:
             return page.close()
-        server = socket.create_connection(("127.0.0.1", self.server.http_port))
+        try:
+            server = socket.create_connection(("127.0.0.1", self.server.http_port))
+        except ConnectionRefusedError:
+            return page.close()  # the server is away
         for end, other in ((page, server), (server, page)):
             self.streams[end] = other
             self.selector.register(end, selectors.EVENT_READ, self.stream)
