@@ -96,7 +96,7 @@ extension ConnectionHandler {
     case .admission(let refusal):
       perform(session.answer(refusal: refusal))
       readFrames()
-    case .publish(var event): publish(&event.message, on: event.channel)
+    case .publish(var event): publish(&event.message, on: event.channel, newestOnly: event.isForTheNewest)
     case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
     }
   }
