@@ -12,17 +12,17 @@ extension Store {
 
   /// To be called each second or so. Returns at once: the disk works beside the calls. What fails is done the next time.
   package func checkpoint() {
-    let wanted: Bool? = clearing.withLock {
-      guard !$0.isUnderWay else { return nil }
-      $0.isUnderWay = true
-      return $0.isWanted
+    let wanted: Bool? = clearing.withLock { clearing in
+      guard !clearing.isUnderWay else { return nil }
+      defer { clearing = Clearing(isUnderWay: true) }
+      return clearing.isWanted
     }
     guard let wanted else { return }
     checkpointer.asyncWriteWithoutTransaction { [self] db in
       let isDone = (try? db.checkpoint(wanted ? .truncate : .passive)) != nil
       clearing.withLock {
         $0.isUnderWay = false
-        if wanted, isDone { $0.isWanted = false }
+        if wanted, !isDone { $0.isWanted = true }
       }
     }
   }
