@@ -18,11 +18,12 @@ struct RestartMemoryRules {
     #expect(bob.set(.unavailable) == nil)
     stage.restart(after: .seconds(60))
     let alice = stage.connect("alice")
-    #expect(try alice.started(["bob", "carol"]).results == [user("bob"): .unavailable, user("carol"): .offline])
+    #expect(
+      try alice.started(["bob", "carol"], join: 1).results == [user("bob"): .unavailable, user("carol"): .offline])
     stage.advance(.seconds(19))
     _ = stage.connect("bob", keys: false)
     stage.advance(.seconds(60))
-    #expect(try alice.started(["bob"]).results == [user("bob"): .unavailable])
+    #expect(try alice.started(["bob"], join: 2).results == [user("bob"): .unavailable])
   }
 
   @Test func whoDoesNotComeBackIsForgottenAfter20Seconds() throws {
