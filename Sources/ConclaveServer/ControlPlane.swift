@@ -148,7 +148,7 @@ actor ControlPlane: SignalingSink {
     lastRequest += 1
     answers[lastRequest] = Answer(
       session: session, id: id, peer: negotiate.peer,
-      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates),
+      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates, tcp: media.hasTCP),
       tracks: negotiate.tracks.map { MediaAnswer.Track(mid: $0.mid, track: $0.track) })
     media.submit(.configure(configuration, request: lastRequest), worker: worker)
   }
