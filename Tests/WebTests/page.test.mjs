@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { load } from './web.mjs';
 
 const { userIDOf } = await load('people.js');
+const { nameOf } = await load('dom.js');
 const { Members } = await load('members.js');
 const { ownerOf, tilesOf } = await load('tiles.js');
 
@@ -20,6 +21,12 @@ test('a typed name stands for one user id, the same for everybody who types it',
 test('without demo mode an id is taken as it is, or not at all', () => {
   assert.equal(userIDOf('Alice@example', false), 'Alice@example');
   assert.equal(userIDOf('two words', false), '');
+});
+
+test('a name cannot turn the text around it', () => {
+  assert.equal(nameOf({ user: 'bob', name: '\u202eBob\u202c' }), 'Bob');
+  assert.equal(nameOf({ user: 'bob', name: '\u2067' }), 'bob');
+  assert.equal(nameOf({ user: 'li', name: '李雷 محمد' }), '李雷 محمد');
 });
 
 test('tiles fit their box and keep the shape of a face', () => {

@@ -1,6 +1,6 @@
 // What people are told in passing, and what they must decide about keys.
 
-import { byID, element, icon } from './dom.js';
+import { byID, element, icon, nameOf } from './dom.js';
 
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
@@ -81,7 +81,7 @@ const causes = {
 
 /** The words for a call's `notice`; undefined where nothing needs saying. */
 export function wordsFor({ kind, cause, member, source, error }) {
-  const name = member?.name || member?.user;
+  const name = nameOf(member);
   // `disconnected` with another state: only the media is gone, perhaps for a moment.
   if (cause === 'disconnected' && member.state !== 'disconnected') return undefined;
   if (cause === 'held') return `${name} ${member.participants.some(({ held }) => held) ? 'put the call on hold' : 'is back in the call'}`;
