@@ -11,6 +11,12 @@ extension Store {
       try db.forget(user)
       try db.run("INSERT OR IGNORE INTO forgotten VALUES (?)", [user.text])
     }
+    do {
+      // `secure_delete` overwrites a row, but not the copies that stay in a page's unused part when others move: all pages are made anew.
+      try writer.writeWithoutTransaction { try $0.execute(sql: "VACUUM") }
+    } catch {
+      throw StoreError(error, path: path)
+    }
     // The log beside the file holds old pages until then. A reader that is in the way is no fault.
     _ = try? writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
   }
