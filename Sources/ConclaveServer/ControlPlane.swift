@@ -75,15 +75,17 @@ actor ControlPlane: SignalingSink {
   private func handle(_ command: Calls.Command) {
     switch command {
     case .request(let session, let id, .media(let call, let request)):
-      do throws(SDPError) {
-        let offer = try MediaOffer(parsing: request.sdp)
-        run(.offer(session, id: id, call, offer, request.tracks))
-      } catch {
-        let reason = "line \(error.line): \(error.reason)"
-        deliver([.reply(session, id: id, .failed(RequestError(.mediaSDPInvalid, reason, field: "sdp")))])
-      }
+      run(.offer(session, id: id, call, Self.offer(in: request.sdp), request.tracks))
     case .media(.configured(let peer, let request, let slots)): answer(request, peer: peer, slots: slots)
     default: run(command)
+    }
+  }
+
+  private static func offer(in sdp: String) -> Result<MediaOffer, RequestError> {
+    do throws(SDPError) {
+      return .success(try MediaOffer(parsing: sdp))
+    } catch {
+      return .failure(RequestError(.mediaSDPInvalid, "line \(error.line): \(error.reason)", field: "sdp"))
     }
   }
 
@@ -146,7 +148,7 @@ actor ControlPlane: SignalingSink {
     lastRequest += 1
     answers[lastRequest] = Answer(
       session: session, id: id, peer: negotiate.peer,
-      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates),
+      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates, tcp: media.hasTCP),
       tracks: negotiate.tracks.map { MediaAnswer.Track(mid: $0.mid, track: $0.track) })
     media.submit(.configure(configuration, request: lastRequest), worker: worker)
   }

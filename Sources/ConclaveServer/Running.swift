@@ -122,7 +122,7 @@ package final class Running: Sendable {
     let socket = scheme == "http" ? "ws" : "wss"
     lines.append("  STOMP        stomp://localhost:\(stompPort), \(socket)://localhost:\(httpPort)/stomp")
     let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
-    lines.append("  media        UDP \(mediaPort(of: 0))\(last)")
+    lines.append("  media        \(media.hasTCP ? "UDP, TCP" : "UDP") \(mediaPort(of: 0))\(last)")
     if secretIsNew { lines.append("  A new secret for tokens was made: \(secret)") }
     if configuration.auth.jwksFile == nil {
       let program = CommandLine.arguments[0]
@@ -158,6 +158,7 @@ package final class Running: Sendable {
   ) throws -> MediaPlane {
     var layout = MediaPlaneConfiguration()
     if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
+    layout.tcp = configuration.media.tcp
     layout.firstPort = UInt16(configuration.media.port)
     do {
       return try MediaPlane(

@@ -96,7 +96,7 @@ extension ConnectionHandler {
     case .admission(let refusal):
       perform(session.answer(refusal: refusal))
       readFrames()
-    case .publish(var event): publish(&event.message)
+    case .publish(var event): publish(&event.message, newestOnly: event.isForTheNewest)
     case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
     }
   }
@@ -122,10 +122,13 @@ extension ConnectionHandler {
     publish(&message)
   }
 
-  /// Writes a message to each of the connection's subscriptions to its destination.
-  func publish(_ message: inout SharedMessage, token: UInt64 = 0, redelivered: Bool = false) {
+  /// Writes a message to each of the connection's subscriptions to its destination, or to the newest.
+  func publish(
+    _ message: inout SharedMessage, newestOnly: Bool = false, token: UInt64 = 0, redelivered: Bool = false
+  ) {
     guard !isEnded else { return }
-    let keys = session.subscriptions.filter { $0.destination == message.destination }.map(\.key)
+    let all = session.subscriptions.filter { $0.destination == message.destination }.map(\.key)
+    let keys = newestOnly ? all.suffix(1) : all[...]
     if keys.isEmpty { services.counters.drop(.notSubscribed) }
     for key in keys where !isEnded {
       services.counters.update { $0.framesOut += 1 }

@@ -29,6 +29,18 @@ def free_port(kind=socket.SOCK_STREAM):
         return s.getsockname()[1]
 
 
+def free_media_port():
+    """Free of UDP and of TCP."""
+    while True:
+        port = free_port(socket.SOCK_DGRAM)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+            try:
+                s.bind(("0.0.0.0", port))
+                return port
+            except OSError:
+                continue
+
+
 def wait_for(condition, seconds, what):
     """Waits until condition() is true and returns its value; fails with `what` (words, or a function that makes them) after `seconds`."""
     end = time.monotonic() + seconds * PATIENCE
@@ -48,7 +60,7 @@ class Server:
         self.folder = folder
         self.stomp_port, self.stomp_tls_port, self.http_port = free_port(), free_port(), free_port()
         self.has_tls = "tls" in more
-        self.media_port = free_port(socket.SOCK_DGRAM)
+        self.media_port = free_media_port()
         self.config = folder / "config.json"
         self.config.write_text(
             json.dumps(
@@ -211,8 +223,8 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts, **options):
-        tabs.append(Tab(url, name, scripts, **options))
+    def sign_in(name, *scripts, at=url, **options):
+        tabs.append(Tab(at, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in

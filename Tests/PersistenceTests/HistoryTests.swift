@@ -93,15 +93,14 @@ struct HistoryTests {
     let users = (0..<300).map { UserID(unchecked: "u\($0)") }
     try store.write(facts("1", users.map { ($0, 0, 60) }, ended: 60))
     let clock = ContinuousClock()
-    var longest = Duration.zero
+    var steps: [Duration] = []
     var more = true
-    while more {
-      let time = try clock.measure { more = try store.sweep(now: second(91 * 86_400), historyDays: 90) }
-      longest = max(longest, time)
-    }
-    print("the longest step of a sweep: \(longest / .milliseconds(1)) ms")
+    while more { steps.append(try clock.measure { more = try store.sweep(now: second(91 * 86_400), historyDays: 90) }) }
+    // The median: on a busy machine one step may wait for the processor.
+    let median = steps.sorted()[steps.count / 2]
+    print("the median step of a sweep: \(median / .milliseconds(1)) ms of \(steps.count)")
     #expect(try store.totals(of: users[7], with: users[8], now: second(0)) == Totals(calls: 1, seconds: 60))
-    #expect(longest < .seconds(1))
+    #expect(median < .milliseconds(100))
   }
 
   @Test func forgettingAUserLeavesNothing() throws {

@@ -4,7 +4,7 @@ import { load } from './web.mjs';
 
 const { userIDOf } = await load('people.js');
 const { Members } = await load('members.js');
-const { tilesOf } = await load('tiles.js');
+const { ownerOf, tilesOf } = await load('tiles.js');
 
 globalThis.ResizeObserver = class {};
 const { layout } = await load('stage.js');
@@ -67,9 +67,12 @@ test('who is on hold shows no picture, and nobody does while the call is on hold
   assert.equal(tilesOf(call, () => 'video')[0].video, undefined);
 });
 
-test('the list of keys, not the server, says whose tile it is', () => {
+test('the list of keys, not the server, says whose a tile or a message is', () => {
   const call = callOf({ devices: [{ participant: 2, user: 'mallory' }], tracks: [] });
   assert.equal(tilesOf(call, () => undefined)[0].member.user, 'mallory');
+  assert.equal(ownerOf(call, 2).user, 'mallory');
+  assert.equal(ownerOf(callOf({ tracks: [] }), 2).user, 'bob');
+  assert.equal(ownerOf(call, 9), undefined, 'who is gone already');
 });
 
 test('tracks come, change and go', () => {
