@@ -30,14 +30,15 @@ def test_stomp_83_the_web_port_is_http_1_1_by_alpn(tls_server):
         assert connection.selected_alpn_protocol() == "http/1.1"
 
 
-def test_a_close_notify_is_answered_with_one_at_once(tls_server):
+def test_a_close_notify_ends_both_ways_at_once(tls_server):
     for connection in signed_in(tls_server), secured(tls_server.http_port):
         connection.setblocking(False)
         with contextlib.suppress(ssl.SSLWantReadError):
             connection.unwrap()
         connection.settimeout(4)
-        # An end without it would be an exception.
-        assert connection.recv(1) == b""
+        # Whether an end is told from a close_notify depends on OpenSSL's version; TLSTests waits for the latter.
+        with contextlib.suppress(ssl.SSLZeroReturnError):
+            assert connection.recv(1) == b""
 
 
 def test_an_end_without_a_close_notify_is_an_end_too(tls_server):
