@@ -74,7 +74,16 @@ struct Listening {
   }
 
   private func bind(_ bootstrap: ServerBootstrap, port: Int) async throws -> any Channel {
-    if let host = services.configuration.host { return try await bootstrap.bind(host: host, port: port).get() }
+    let host = services.configuration.host
+    do {
+      return try await bind(bootstrap, host: host, port: port)
+    } catch {
+      throw ListenError(error, host: host, port: port)
+    }
+  }
+
+  private func bind(_ bootstrap: ServerBootstrap, host: String?, port: Int) async throws -> any Channel {
+    if let host { return try await bootstrap.bind(host: host, port: port).get() }
     do {
       return try await bootstrap.bind(host: "::", port: port).get()
     } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {
