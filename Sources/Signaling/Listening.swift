@@ -16,8 +16,9 @@ struct Listening {
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(services: services, gate: nil, now: channel.eventLoop.now.uptimeNanoseconds))
     }
-    // A client may close its half and still read the ERROR, and so may we.
-    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: true), port: port)
+    // A client may close its half and still read the ERROR, and so may we. Under TLS NIOSSL answers a client's close_notify by itself, after what we
+    // write meanwhile; with half-closure it would leave that to us, and wait 5 s for a close_notify after a FIN.
+    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: tls == nil), port: port)
   }
 
   func http(port: Int, tls: Certificates?) async throws -> any Channel {

@@ -60,6 +60,8 @@ struct MediaPlaneTests {
     #expect(statistics.socket.failed == 0)
     #expect(statistics.tcp.open == overTCP && statistics.tcp.accepted == overTCP)
     #expect(statistics.tcp[.slowReader] == 0)
+    // Their connections end with them.
+    withExtendedLifetime(clients) {}
   }
 
   @Test func whoLosesTheConnectionComesByAnother() throws {
@@ -90,6 +92,7 @@ struct MediaPlaneTests {
     let areGone = { plane.statistics()[0].tcp.accepted == 51 && plane.statistics()[0].tcp.open == 1 }
     #expect(eventually(areGone))
     #expect(plane.statistics()[0].tcp[.tooLong] > 0)
+    withExtendedLifetime(clients) {}
   }
 
   @Test func withoutTCPNobodyListens() throws {
@@ -97,7 +100,7 @@ struct MediaPlaneTests {
     configuration.workers = 1
     configuration.tcp = false
     let plane = try MediaPlane(configuration, certificate: certificate, seed: 1) { _ in }
-    #expect(throws: (any Error).self) { try TestConnection(port: plane.port(of: 0)) }
+    #expect(throws: TestConnection.Refused.self) { try TestConnection(port: plane.port(of: 0)) }
     #expect(!plane.hasTCP)
   }
 
