@@ -140,6 +140,33 @@ struct StoreTests {
     #expect(try log() == 0)
   }
 
+  @Test(arguments: 1...4 as ClosedRange<UInt64>) func aForgottenUserIsInNoByteOfTheFiles(seed: UInt64) async throws {
+    var state = seed
+    func random(_ count: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(state >> 33) % count
+    }
+    let test = try TestStore()
+    let store = try test.open()
+    let users = (0..<60).map { UserID(unchecked: "somebody-\(100 + $0)") }
+    for call in 0..<400 {
+      let present = Set((0..<2 + random(5)).map { _ in random(users.count) }).sorted()
+      let id = "\(random(1 << 30))-\(call)"
+      try store.write(facts(id, present.map { (users[$0], call, call + 1 + random(9)) }, ended: call + 10))
+      // Rows that move leave copies of themselves.
+      if call % 9 == 0 { _ = try store.sweep(now: second(86_400 * 90 + call / 2), historyDays: 90) }
+    }
+    let user = users[random(users.count)]
+    try store.forget(user)
+    try store.write([.forgotten(user)])
+    store.checkpoint()
+    await settled(store)
+    for file in try FileManager.default.contentsOfDirectory(atPath: test.folder) {
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: test.folder + "/" + file))
+      #expect(bytes.range(of: Data(user.text.utf8)) == nil, "seed \(seed): \(file)")
+    }
+  }
+
   /// What was asked of the checkpointer is done.
   private func settled(_ store: Store) async {
     try? await store.checkpointer.writeWithoutTransaction { _ in }
