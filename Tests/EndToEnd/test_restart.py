@@ -247,9 +247,12 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
 
 
 def test_what_was_set_and_joined_is_known_still(server, sign_in):
-    alice, bob, call = call_of_two(sign_in)
-    carol = sign_in("carol")
-    carol.register()
+    alice, bob, carol = (sign_in(user) for user in ("alice", "bob", "carol"))
+    for client in (alice, bob, carol):
+        client.register()
+    # A call of two would end when one leaves.
+    call = alice.start("bob", policy={"aloneSeconds": 600})["call"]["id"]
+    bob.request(f"/app/calls/{call}/accept", bob.join_id())
     carol.request("/app/presence/set", {"state": "unavailable"})
     late = bob.join_id()
     first = bob.request(f"/app/calls/{call}/rejoin", late)
@@ -294,6 +297,7 @@ def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, reques
     took = []
 
     def come_and_go():
+        time.sleep(0.1)  # 50 requests a second are allowed
         began = time.monotonic()
         bob.request(f"/app/calls/{call}/join", bob.join_id())
         bob.request(f"/app/calls/{call}/leave")
