@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -315,13 +316,17 @@ def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, reques
     assert "the disk is full" in (tmp_path / "server.log").read_text()
     (small_disk / "filler").unlink()
     wait_for(server.is_ready, 10, "the server is ready again")
-    server.die()
-    fill(small_disk)
-    assert "the disk is full; make room" in refusal(server)
-    (small_disk / "filler").unlink()
-    server.start()
+    restart(server)
     alice = Client(server, "alice", "phone")
     assert members(alice.request(f"/app/calls/{call}/state")) == {"alice": "joined", "bob": "left"}
+
+
+def test_a_server_that_finds_no_room_says_so(small_disk, tmp_path):
+    fill(small_disk)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"state": str(small_disk / "state")}))
+    run = subprocess.run([BINARY, "serve", "--config", config], capture_output=True, text=True, timeout=20)
+    assert run.returncode == 1 and "the disk is full; make room" in run.stderr
 
 
 def refusal(server):
