@@ -60,6 +60,8 @@ struct MediaPlaneTests {
     #expect(statistics.socket.failed == 0)
     #expect(statistics.tcp.open == overTCP && statistics.tcp.accepted == overTCP)
     #expect(statistics.tcp[.slowReader] == 0)
+    // Until here the clients keep their connections.
+    withExtendedLifetime(clients) {}
   }
 
   @Test func whoLosesTheConnectionComesByAnother() throws {
@@ -90,6 +92,7 @@ struct MediaPlaneTests {
     let areGone = { plane.statistics()[0].tcp.accepted == 51 && plane.statistics()[0].tcp.open == 1 }
     #expect(eventually(areGone))
     #expect(plane.statistics()[0].tcp[.tooLong] > 0)
+    withExtendedLifetime(clients) {}
   }
 
   @Test func withoutTCPNobodyListens() throws {

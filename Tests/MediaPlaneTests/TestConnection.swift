@@ -1,6 +1,5 @@
 import Glibc
 import LinuxIO
-import Testing
 
 /// A port that is open for UDP and for TCP.
 func openPort() throws -> (UDPSocket, TCPListener) {
@@ -29,7 +28,7 @@ final class TestConnection {
     let result = withUnsafeBytes(of: target) {
       connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t($0.count))
     }
-    try #require(result == 0)
+    guard result == 0 else { throw SystemError("connect", code: errno) }
   }
 
   deinit { close(descriptor) }
