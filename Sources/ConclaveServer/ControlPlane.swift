@@ -29,6 +29,8 @@ actor ControlPlane: SignalingSink {
   /// Answers that wait for the media plane's `.configured`, by request number.
   private var answers: [UInt64: Answer] = [:]
   private var lastRequest: UInt64 = 0
+  /// Who waits for the end of the last call.
+  private var idle: (@Sendable () -> Void)?
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
   private struct Answer {
@@ -72,6 +74,17 @@ actor ControlPlane: SignalingSink {
   /// Calls that run, and devices in them.
   var counts: (calls: Int, participants: Int) { calls.counts }
 
+  /// Takes no new calls from now on.
+  /// - Parameter idle: is called once, when no call is left; must not block.
+  nonisolated func drain(idle: @escaping @Sendable () -> Void) {
+    loop.execute {
+      self.assumeIsolated {
+        $0.idle = idle
+        $0.handle(.drain)
+      }
+    }
+  }
+
   private func handle(_ command: Calls.Command) {
     switch command {
     case .request(let session, let id, .media(let call, let request)):
@@ -96,6 +109,13 @@ actor ControlPlane: SignalingSink {
     for effect in effects { perform(effect, &deliveries) }
     if !deliveries.isEmpty { deliver(deliveries) }
     schedule()
+    tellIdle()
+  }
+
+  private func tellIdle() {
+    guard let idle, calls.isIdle else { return }
+    self.idle = nil
+    idle()
   }
 
   /// On disk before anybody is told: what is stored comes first.
@@ -196,10 +216,18 @@ actor ControlPlane: SignalingSink {
 
   private func tick() {
     let now = MonotonicClock.now()
-    recorder.retry(now: now) { calls.everything }
+    archive.store.checkpoint()
+    if let changes = recorder.begin(now: now, everything: { calls.everything }) { rewrite(changes) }
     guard recorder.health.statistics.failure == nil else { return }
     for user in (try? archive.store.takeForgotten()) ?? [] { run(.forget(user)) }
     sweeping.step(archive.store, at: clock.now(), now: now)
+  }
+
+  /// Beside the calls: a disk that fails may take its time.
+  private func rewrite(_ changes: [StoreChange]) {
+    archive.store.write(changes) { error in
+      self.loop.execute { self.assumeIsolated { $0.recorder.finish(error, now: MonotonicClock.now()) } }
+    }
   }
 
   private func fire(_ deadline: Timestamp) {

@@ -36,6 +36,7 @@ struct Disk {
       calls = [:]
       stored.devices = []
       stored.mailboxes = [:]
+      stored.presence = [:]
     case .call(let call):
       guard calls[call.id] == nil else {
         calls[call.id]?.call = call
@@ -50,7 +51,7 @@ struct Disk {
       calls[id]?.members.removeAll { $0.user == member.user }
       calls[id]?.members.append(member)
     case .memberGone(let id, let user): calls[id]?.members.removeAll { $0.user == user }
-    case .number(let id, let number, let device): stored.numbers[id, default: [:]][number] = device
+    case .number(let id, let number, let join): stored.numbers[id, default: [:]][number] = join
     case .ringEnvelope(let id, let envelope): calls[id]?.ringEnvelopes.append(envelope)
     case .ringEnvelopeOver(let id, let device): calls[id]?.ringEnvelopes.removeAll { $0.to == device }
     case .ended(let end):
@@ -61,6 +62,7 @@ struct Disk {
       stored.devices.append(device)
     case .deviceGone(let device): stored.devices.removeAll { $0.device == device }
     case .mailbox(let device, let mailbox): stored.mailboxes[device] = mailbox.isEmpty ? nil : mailbox
+    case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
     case .forgotten(let user):
       stored.devices.removeAll { $0.entry.user == user }
@@ -71,7 +73,8 @@ struct Disk {
         }
       }
       stored.mailboxes = stored.mailboxes.filter { $0.key.user != user }
-      for place in stored.ended.indices { stored.ended[place].users.removeAll { $0 == user } }
+      stored.presence[user] = nil
+      for place in stored.ended.indices { stored.ended[place].forget(user) }
     }
   }
 
@@ -87,6 +90,7 @@ struct Disk {
     }
     contents.formUnion(stored.devices.map(StoreChange.device))
     contents.formUnion(stored.mailboxes.map { .mailbox($0.key, $0.value) })
+    contents.formUnion(stored.presence.map { .presence($0.key, $0.value) })
     return contents
   }
 }

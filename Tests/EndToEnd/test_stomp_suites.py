@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conftest import PATIENCE, Server
+from conftest import PATIENCE
 
 FOLDER = pathlib.Path(__file__).parent / "stomp_suites"
-CERTIFICATES = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
 
 # One list is run one after the other, since its tests use the same queues; the lists are run side by side, as most of a test is waiting.
 STOMPEST = [
@@ -115,15 +114,7 @@ for module in suite.__all__ + ["apollo_test"]:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory):
-    files = {kind: str(CERTIFICATES / f"test-{kind}.pem") for kind in ("certificate", "key")}
-    running = Server(tmp_path_factory.mktemp("broker"), destinations=["/topic/", "/queue/"], tls=files)
-    yield running
-    running.stop()
-
-
-@pytest.fixture(scope="module")
-def stomp_py(tmp_path_factory, broker):
+def stomp_py(tmp_path_factory, tls_server):
     """stomp.py's source package, configured for our server."""
     folder = tmp_path_factory.mktemp("stomp.py")
     download = ["download", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:", "-d", folder]
@@ -132,10 +123,11 @@ def stomp_py(tmp_path_factory, broker):
     shutil.unpack_archive(package, folder)
     source = folder / package.name.removesuffix(".tar.gz")
     settings = configparser.RawConfigParser()
-    address = {"host": "localhost", "port": broker.stomp_port, "user": "library", "password": broker.token("library")}
+    login = {"user": "library", "password": tls_server.token("library")}
+    address = {"host": "localhost", "port": tls_server.stomp_port, **login}
     settings.read_dict(
         {
-            "default": {**address, "ssl_port": broker.stomp_tls_port},
+            "default": {**address, "ssl_port": tls_server.stomp_tls_port},
             "rabbitmq": address,
             "apollo": address,
             "ipv6": {**address, "host": "::1"},
@@ -149,9 +141,9 @@ def stomp_py(tmp_path_factory, broker):
 
 
 @pytest.fixture(scope="module")
-def results(broker, stomp_py):
+def results(tls_server, stomp_py):
     """Runs all, and returns what will have become of each."""
-    address = [str(broker.stomp_port), str(broker.stomp_tls_port), "library", broker.token("library")]
+    address = [str(tls_server.stomp_port), str(tls_server.stomp_tls_port), "library", tls_server.token("library")]
 
     def run(name):
         if name.startswith("SimpleStomp"):

@@ -60,7 +60,7 @@ struct MediaPlaneTests {
     #expect(statistics.socket.failed == 0)
     #expect(statistics.tcp.open == overTCP && statistics.tcp.accepted == overTCP)
     #expect(statistics.tcp[.slowReader] == 0)
-    // Until here the clients keep their connections.
+    // Their connections end with them.
     withExtendedLifetime(clients) {}
   }
 
@@ -100,7 +100,7 @@ struct MediaPlaneTests {
     configuration.workers = 1
     configuration.tcp = false
     let plane = try MediaPlane(configuration, certificate: certificate, seed: 1) { _ in }
-    #expect(throws: (any Error).self) { try TestConnection(port: plane.port(of: 0)) }
+    #expect(throws: TestConnection.Refused.self) { try TestConnection(port: plane.port(of: 0)) }
     #expect(!plane.hasTCP)
   }
 

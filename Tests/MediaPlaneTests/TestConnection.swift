@@ -15,6 +15,8 @@ final class TestConnection {
   private var input: [UInt8] = []
   private(set) var hasEnded = false
 
+  struct Refused: Error { var code: Int32 }
+
   /// - Parameter receiveBuffer: bytes that may lie unread; nil: the system's choice.
   init(port: UInt16, receiveBuffer: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -28,7 +30,7 @@ final class TestConnection {
     let result = withUnsafeBytes(of: target) {
       connect(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t($0.count))
     }
-    guard result == 0 else { throw SystemError("connect", code: errno) }
+    if result != 0 { throw Refused(code: errno) }
   }
 
   deinit { close(descriptor) }

@@ -61,6 +61,15 @@ struct HistoryTests {
     #expect(try store.totals(of: alice, with: bob, now: second(99)) == Totals(calls: 2, seconds: 18))
   }
 
+  @Test func aLongHistoryIsDeletedWhole() throws {
+    for call in 0..<1_101 {
+      try store.write(facts("\(call)", [(alice, call, call + 1), (bob, call, call + 1)], ended: call + 1))
+    }
+    try store.delete(of: alice, calls: nil)
+    #expect(try list(alice).isEmpty)
+    #expect(try !list(bob).isEmpty)
+  }
+
   @Test func totalsAreTheTimeTogether() throws {
     try store.write(facts("1", [(alice, 0, 60), (bob, 10, 40), (carol, 50, 60)], ended: 60))
     try store.write(facts("2", [(bob, 100, nil), (alice, 110, nil)], ended: nil))
