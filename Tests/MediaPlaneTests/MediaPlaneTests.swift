@@ -14,6 +14,8 @@ struct MediaPlaneTests {
     var configuration = MediaPlaneConfiguration()
     configuration.workers = workers
     configuration.firstPort = firstPort
+    // A port chosen here is free of UDP; of TCP it may be that of another test's connection.
+    configuration.tcp = firstPort == 0
     return try MediaPlane(configuration, certificate: certificate, seed: 1) { [log] in log.append($0) }
   }
 

@@ -7,7 +7,7 @@ import Transport
 
 @testable import MediaPlane
 
-/// A worker without a thread: the test turns it by hand. The second client comes over TCP.
+/// A worker without a thread: the test turns it by hand.
 struct WorkerTests {
   let certificate = DTLSCertificate()
   let queue: CommandQueue
@@ -22,7 +22,7 @@ struct WorkerTests {
       socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port)
     ) { _ in }
     let certificate = certificate
-    clients = try (1...4).map { try TestClient(UInt32($0), server: certificate, slots: 3, overTCP: $0 == 2) }
+    clients = try (1...4).map { try TestClient(UInt32($0), server: certificate, slots: 3) }
     for client in clients { queue.submit(.configure(client.configuration, request: 0)) }
     worker.turn()
     for client in clients { client.start(SocketAddress(ipv4: 0x7f00_0001, port: socket.port)) }
