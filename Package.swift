@@ -150,7 +150,10 @@ let package = Package(
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "ConclaveServer", "MediaModel", "Contract", "Calls", "Signaling", .product(name: "JWTKit", package: "jwt-kit"),
+        "ConclaveServer", "MediaModel", "Contract", "Calls", "Signaling", "Persistence",
+        .product(name: "JWTKit", package: "jwt-kit"),
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

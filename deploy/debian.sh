@@ -8,16 +8,20 @@ test_packages="chromium chromium-driver nodejs python3-venv python3-gi python3-g
 # One configuration for the server, the load test and all tests, so that each is built once.
 swift_flags="-c release -Xswiftc -enable-testing"
 
-# install PACKAGE...: installs those that are missing.
+# install PACKAGE...: installs those that are missing, as root.
 install() {
   local missing=()
   for package in "$@"; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "Packages of Debian 12 are missing. Run this as root there, or install them: apt-get install ${missing[*]}" >&2
+    return 1
+  fi
   echo "Installing ${missing[*]}" >&2
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  apt-get update -qq &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 if ! command -v swift >/dev/null; then

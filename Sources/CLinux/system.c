@@ -22,6 +22,11 @@ int clinux_epoll_add_readable(int epoll, int fd, uint64_t token) {
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
+int clinux_epoll_change(int epoll, int fd, uint64_t token, bool readable, bool writable) {
+  struct epoll_event event = {.events = (readable ? EPOLLIN : 0) | (writable ? EPOLLOUT : 0), .data.u64 = token};
+  return epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) < 0 ? -errno : 0;
+}
+
 int clinux_epoll_add_edges(int epoll, int fd, uint64_t token) {
   struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = token};
   return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;

@@ -3,12 +3,14 @@ import MediaModel
 
 /// Offers and tracks (protocol section 6).
 extension Call {
-  /// Takes an offer whose SDP could be read, and names its tracks.
-  /// - Throws: `call.not-joined`, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
+  /// Takes an offer and names its tracks.
+  /// - Throws: `call.not-joined`, what is wrong with the SDP, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
   mutating func offer(
-    _ offer: MediaOffer, tracks: [MediaRequest.Track], from device: Device, now: Timestamp, out: inout Outputs
+    _ read: Result<MediaOffer, RequestError>, tracks: [MediaRequest.Track], from device: Device, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> Negotiate {
     let participant = try participant(of: device)
+    let offer = try read.get()
     if let fingerprint = participant.fingerprint, fingerprint != offer.fingerprint {
       throw RequestError(
         .mediaSDPInvalid, "a=fingerprint is another one: a new PeerConnection needs a rejoin", field: "sdp")

@@ -38,7 +38,7 @@ extension Call {
       journal.members[user] = record
     }
     for participant in member.participants where journal.numbers.insert(participant.number).inserted {
-      changes.append(.number(id, participant.number, participant.device))
+      changes.append(.number(id, participant.number, number(of: participant)))
     }
     let part = HistoryFact.part(
       id, user, name: member.name, user == initiator ? .outgoing : .incoming, outcome(of: member))
@@ -115,12 +115,17 @@ extension Call {
       disconnectedAt: disconnectedAt)
   }
 
+  private func number(of participant: Participant) -> StoredNumber {
+    let kind = joins.kind(of: JoinToken(device: participant.device, joinId: participant.joinId))
+    return StoredNumber(
+      device: participant.device, joinId: kind == nil ? nil : participant.joinId, cameBy: kind?.rawValue)
+  }
+
   private func stored(_ participant: Participant) -> StoredParticipant {
     let seat = epochs.seats[participant.device].flatMap { $0.joinId == participant.joinId ? $0 : nil }
     return StoredParticipant(
       number: participant.number, device: participant.device.device, joinId: participant.joinId,
       joinedAt: participant.joinedAt,
-      cameBy: joins.kind(of: JoinToken(device: participant.device, joinId: participant.joinId))?.rawValue,
       isHeld: participant.isHeld,
       tracks: participant.tracks.tracks.map {
         StoredParticipant.Track(

@@ -73,7 +73,7 @@ struct Call {
   /// As it was stored.
   init(
     restoring stored: StoredCall, _ progress: StoredProgress, rules: CallRules, limits: Limits, epochs: Epochs,
-    members: [Member], numbers known: [ParticipantNumber: Device]
+    members: [Member], numbers: ParticipantNumbers
   ) {
     id = stored.id
     media = stored.media
@@ -90,7 +90,7 @@ struct Call {
     lastNumber = progress.lastNumber
     aloneSince = progress.aloneSince
     links = progress.links.map(CallLinks.init)
-    numbers = ParticipantNumbers(known)
+    self.numbers = numbers
     self.members = members
     for (place, member) in members.enumerated() {
       places[member.user] = place

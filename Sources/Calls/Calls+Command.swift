@@ -14,8 +14,8 @@ extension Calls {
     case acknowledge(SessionID, seq: UInt64, accepted: Bool)
     /// Every request but `media`, which comes as `offer`.
     case request(SessionID, id: String, Request)
-    /// A `media` request whose SDP the shell has read.
-    case offer(SessionID, id: String, CallID, MediaOffer, [MediaRequest.Track])
+    /// A `media` request whose SDP the shell has read, or why it can't be: who may not offer hears that first.
+    case offer(SessionID, id: String, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
     /// `.configured` is the shell's own matter and is ignored here.
     case media(MediaEvent)
     /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.

@@ -113,6 +113,10 @@ extension Calls {
   /// Sees to it that what is kept for the device is cleared in time.
   mutating func watch(_ device: Device) {
     away.insert(device)
+    clearSoon()
+  }
+
+  mutating func clearSoon() {
     if nextSweep == nil { nextSweep = now + configuration.eventLifetime }
   }
 

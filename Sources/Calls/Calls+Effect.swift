@@ -19,7 +19,7 @@ extension Calls {
     case media(MediaCommand)
     /// The client may have the channel it subscribed to, or gets an ERROR with this text.
     case admission(SessionID, Channel, refusal: String?)
-    /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`. The session's subscription is still admitted.
+    /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone. The session's subscription is still admitted.
     case publish(SessionID, Channel, messageID: UInt64, EventMessage)
     /// For webhooks, when the configuration has any: what the service topics carry, in order for a call.
     case webhook(Channel, EventMessage)

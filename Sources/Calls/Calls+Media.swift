@@ -4,7 +4,8 @@ import MediaModel
 /// Offers, and what the SFU says.
 extension Calls {
   mutating func take(
-    _ offer: MediaOffer, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID, id request: String
+    _ offer: Result<MediaOffer, RequestError>, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID,
+    id request: String
   ) {
     guard let identity = identity(of: session) else { return }
     var negotiate: Negotiate?

@@ -22,6 +22,8 @@ extension Calls {
       directory.restore(device, userName: nil, entry: nil, mailbox, now: now)
       watch(device)
     }
+    for (user, setting) in stored.presence { presence.restore(setting, of: user, now: now) }
+    if !stored.presence.isEmpty { clearSoon() }
     for end in stored.ended { restore(end, numbers: stored.numbers[end.call] ?? [:]) }
     let unopened = Self.unopened(stored.mailboxes)
     var changed: Set<CallID> = []
@@ -42,17 +44,16 @@ extension Calls {
     return unopened
   }
 
-  private mutating func restore(_ written: StoredEnd, numbers: [ParticipantNumber: Device]) {
+  private mutating func restore(_ written: StoredEnd, numbers: [ParticipantNumber: StoredNumber]) {
     var end = written
     end.endedAt = min(end.endedAt, now)
-    guard var reply = end.reply else { return }
-    reply.ice = configuration.ice(end.starter)
-    ended.restore(end, numbers: numbers, reply: reply)
+    if let starter = end.starter { end.reply?.ice = configuration.ice(starter) }
+    ended.restore(end, numbers: ParticipantNumbers(numbers.mapValues(\.device)))
   }
 
   /// Returns whether it is not as it was stored, since the clock was set back.
   private mutating func restore(
-    _ written: Stored.Call, numbers: [ParticipantNumber: Device], unopened: Set<Device>
+    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: Set<Device>
   ) -> Bool {
     guard let rules = try? CallRules(written.call.policy, defaultCodecs: configuration.defaultCodecs) else {
       return false
@@ -81,9 +82,9 @@ extension Calls {
       keys: { directory[$0]?.entry }, rotationTime: rules.rotationTime, digest: digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
-      numbers: numbers)
+      numbers: ParticipantNumbers(numbers.mapValues(\.device)))
     call.firstReply?.ice = configuration.ice(stored.call.starter)
-    remember(stored.members, &call)
+    remember(numbers, &call)
     call.countAsStored(written)
     starts[call.startToken] = id
     var out = Outputs()
@@ -94,16 +95,13 @@ extension Calls {
   }
 
   /// Joins that may be repeated still (rule 14).
-  private func remember(_ members: [StoredMember], _ call: inout Call) {
-    for member in members {
-      for participant in member.participants {
-        guard let kind = participant.cameBy.flatMap(JoinMemory.Kind.init) else { continue }
-        let device = Device(user: member.user, device: participant.device)
-        var state = call.state
-        state.members = []
-        let reply = Joined(call: state, participant: participant.number, ice: configuration.ice(device))
-        call.joins.restore(reply, kind, for: JoinToken(device: device, joinId: participant.joinId))
-      }
+  private func remember(_ numbers: [ParticipantNumber: StoredNumber], _ call: inout Call) {
+    var state = call.state
+    state.members = []
+    for (number, join) in numbers.sorted(by: { $0.key < $1.key }) {
+      guard let joinId = join.joinId, let kind = join.cameBy.flatMap(JoinMemory.Kind.init) else { continue }
+      let reply = Joined(call: state, participant: number, ice: configuration.ice(join.device))
+      call.joins.restore(reply, kind, for: JoinToken(device: join.device, joinId: joinId))
     }
   }
 }

@@ -5,13 +5,14 @@ import MediaModel
 extension Calls {
   /// What the command at hand changed of what survives a restart.
   mutating func takeChanges() -> [StoreChange] {
-    guard !journal.isEmpty else { return [] }
+    guard !journal.isEmpty || presence.hasChanges else { return [] }
     var changes = journal.changes
     for id in journal.calls.sorted() { calls[id]?.takeChanges(now: now, into: &changes) }
     for device in journal.devices.sorted() { changes.append(storedDevice(device)) }
     for device in journal.mailboxes.sorted() {
       if let change = takeMailbox(device) { changes.append(change) }
     }
+    for user in presence.takeChanges() { changes.append(.presence(user, presence.stored(user))) }
     // Last, so that nothing of the user comes behind it.
     changes += journal.forgotten.map(StoreChange.forgotten)
     journal = Journal()
@@ -28,7 +29,7 @@ extension Calls {
       let mailbox = record.mailbox.stored
       if !mailbox.isEmpty { changes.append(.mailbox(device, mailbox)) }
     }
-    return changes
+    return changes + presence.everything
   }
 
   private func storedDevice(_ device: Device) -> StoreChange {
@@ -71,10 +72,11 @@ extension Calls {
     journal.changes.append(.history(.ended(call.id, at: now)))
     var reply = call.firstReply
     reply?.ice = ICE()
-    journal.changes.append(
-      .ended(
-        StoredEnd(
-          call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
-          joinId: call.startToken.joinId, reply: reply, links: call.links?.stored)))
+    var stored = StoredEnd(
+      call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
+      joinId: call.startToken.joinId, reply: reply, links: call.links?.stored)
+    // No member any more: forgotten, while the call went on.
+    if call.member(call.initiator) == nil { stored.forgetStart() }
+    journal.changes.append(.ended(stored))
   }
 }

@@ -11,8 +11,9 @@ struct EndedCalls {
     var numbers: ParticipantNumbers
     var links: CallLinks?
     var endedAt: Timestamp
-    var start: JoinToken
-    var reply: Joined
+    /// nil when the initiator is forgotten.
+    var start: JoinToken?
+    var reply: Joined?
   }
 
   private let capacity: Int
@@ -33,13 +34,15 @@ struct EndedCalls {
   }
 
   /// One of before a restart.
-  mutating func restore(_ stored: StoredEnd, numbers: [ParticipantNumber: Device], reply: Joined) {
+  mutating func restore(_ stored: StoredEnd, numbers: ParticipantNumbers) {
+    var start: JoinToken?
+    if let starter = stored.starter, let joinId = stored.joinId { start = JoinToken(device: starter, joinId: joinId) }
     add(
       Ended(
         call: stored.call, end: EventMessage(at: stored.endedAt, call: stored.call, body: .ended(stored.end)),
-        users: Set(stored.users), numbers: ParticipantNumbers(numbers),
+        users: Set(stored.users), numbers: numbers,
         links: stored.links.map(CallLinks.init), endedAt: stored.endedAt,
-        start: JoinToken(device: stored.starter, joinId: stored.joinId), reply: reply))
+        start: start, reply: stored.reply))
   }
 
   private mutating func add(_ ended: Ended) {
@@ -50,12 +53,12 @@ struct EndedCalls {
     } else {
       place = oldest
       places[ring[place].call] = nil
-      if starts[ring[place].start] == place { starts[ring[place].start] = nil }
+      if let start = ring[place].start, starts[start] == place { starts[start] = nil }
       ring[place] = ended
       oldest = (oldest + 1) % capacity
     }
     places[ended.call] = place
-    starts[ended.start] = place
+    if let start = ended.start { starts[start] = place }
   }
 
   func contains(_ call: CallID) -> Bool { places[call] != nil }
@@ -68,8 +71,8 @@ struct EndedCalls {
   /// Nothing is left of the user.
   mutating func forget(_ user: UserID) {
     for place in ring.indices where ring[place].users.remove(user) != nil {
-      if ring[place].start.device.user == user { starts[ring[place].start] = nil }
-      ring[place].reply.call.members.removeAll { $0.user == user }
+      if let start = ring[place].start, start.device.user == user { starts[start] = nil }
+      ring[place].reply?.call.members.removeAll { $0.user == user }
     }
   }
 
@@ -91,5 +94,5 @@ struct EndedCalls {
   }
 
   /// The reply to the `start` that made a call which has ended.
-  func reply(to start: JoinToken) -> Joined? { starts[start].map { ring[$0].reply } }
+  func reply(to start: JoinToken) -> Joined? { starts[start].flatMap { ring[$0].reply } }
 }

@@ -8,6 +8,8 @@ struct Presence {
     var state: SetPresence.State
     /// The one that was picked.
     var role: String?
+    /// By nobody: what a role begins with. It is not stored.
+    var isDefault = false
     /// Since when the user has no connection.
     var goneSince: Timestamp?
   }
@@ -36,6 +38,8 @@ struct Presence {
   private var watchersOfRole: [String: Set<SessionID>] = [:]
   private var shown: [UserID: Shown] = [:]
   private var touched: [UserID] = []
+  /// Whose setting is another one than is stored.
+  private var changed: Set<UserID> = []
 
   // MARK: what users set
 
@@ -53,7 +57,7 @@ struct Presence {
     if let since = settings[user]?.goneSince, since + Self.grace <= now { forget(user) }
     gone.remove(user)
     settings[user]?.goneSince = nil
-    if settings[user] == nil, hasRole { settings[user] = Setting(state: .unavailable) }
+    if settings[user] == nil, hasRole { settings[user] = Setting(state: .unavailable, isDefault: true) }
   }
 
   /// The user's last connection ended.
@@ -65,15 +69,18 @@ struct Presence {
 
   /// Without a role the one that was picked before stays.
   mutating func set(_ state: SetPresence.State, role: String?, of user: UserID) {
+    let before = stored(user)
     let old = settings[user]?.role
     if let role, role != old {
       drop(user, from: old)
       bearers[role, default: []].insert(user)
     }
     settings[user] = Setting(state: state, role: role ?? old)
+    if stored(user) != before { changed.insert(user) }
   }
 
   mutating func forget(_ user: UserID) {
+    if stored(user) != nil { changed.insert(user) }
     drop(user, from: settings.removeValue(forKey: user)?.role)
     gone.remove(user)
   }
@@ -90,6 +97,30 @@ struct Presence {
     guard let role else { return }
     bearers[role]?.remove(user)
     if bearers[role]?.isEmpty == true { bearers[role] = nil }
+  }
+
+  // MARK: what survives a restart
+
+  var hasChanges: Bool { !changed.isEmpty }
+
+  mutating func takeChanges() -> [UserID] {
+    defer { changed = [] }
+    return changed.sorted()
+  }
+
+  func stored(_ user: UserID) -> StoredPresence? {
+    settings[user].flatMap { $0.isDefault ? nil : StoredPresence(state: $0.state, role: $0.role) }
+  }
+
+  var everything: [StoreChange] {
+    settings.keys.sorted().compactMap { user in stored(user).map { .presence(user, $0) } }
+  }
+
+  /// As if the user's last connection had ended now.
+  mutating func restore(_ stored: StoredPresence, of user: UserID, now: Timestamp) {
+    settings[user] = Setting(state: stored.state, role: stored.role)
+    if let role = stored.role { bearers[role, default: []].insert(user) }
+    depart(user, now: now)
   }
 
   // MARK: watching

@@ -3,7 +3,7 @@ package import MediaModel
 
 /// One change of what survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them may be kept.
 package enum StoreChange: Hashable, Sendable {
-  /// All that is stored of calls, devices and mailboxes is void: what follows is all there is. History stays.
+  /// All that is stored of calls, devices, mailboxes and presence is void: what follows is all there is. History stays.
   case reset
   case call(StoredCall)
   case progress(CallID, StoredProgress)
@@ -13,7 +13,7 @@ package enum StoreChange: Hashable, Sendable {
   /// A forgotten user is no member any more.
   case memberGone(CallID, UserID)
   /// Is never used for another, also after the call's end.
-  case number(CallID, ParticipantNumber, Device)
+  case number(CallID, ParticipantNumber, StoredNumber)
   case ringEnvelope(CallID, Envelope)
   /// Acknowledged, superseded, or the ring is over.
   case ringEnvelopeOver(CallID, Device)
@@ -23,6 +23,8 @@ package enum StoreChange: Hashable, Sendable {
   case deviceGone(Device)
   /// Takes the place of what was stored for the device; an empty one is nothing.
   case mailbox(Device, StoredMailbox)
+  /// nil: nothing is set.
+  case presence(UserID, StoredPresence?)
   case history(HistoryFact)
   /// All that is stored of the user goes.
   case forgotten(UserID)

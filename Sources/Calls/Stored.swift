@@ -29,8 +29,8 @@ package struct Stored: Hashable, Sendable {
   package var mailboxes: [Device: StoredMailbox] = [:]
   /// The call that ended first comes first.
   package var ended: [StoredEnd] = []
-  /// Whose participant numbers are, or were.
-  package var numbers: [CallID: [ParticipantNumber: Device]] = [:]
+  package var numbers: [CallID: [ParticipantNumber: StoredNumber]] = [:]
+  package var presence: [UserID: StoredPresence] = [:]
 
   package init(boots: UInt32 = 0) { self.boots = boots }
 }
@@ -42,6 +42,30 @@ package struct StoredDevice: Hashable, Sendable, Codable {
   package var userName: String?
 
   var device: Device { Device(user: entry.user, device: entry.device) }
+}
+
+/// Who has, or had, a participant number.
+package struct StoredNumber: Hashable, Sendable {
+  /// So many of a call are kept, the last.
+  package static let capacity: ParticipantNumber = 4_096
+
+  package var device: Device
+  /// Of the join; nil when that sent none, so that it can't be repeated.
+  package var joinId: Base64Bytes?
+  /// The request that it was.
+  package var cameBy: String?
+
+  package init(device: Device, joinId: Base64Bytes? = nil, cameBy: String? = nil) {
+    self.device = device
+    self.joinId = joinId
+    self.cameBy = cameBy
+  }
+}
+
+/// What a user set.
+package struct StoredPresence: Hashable, Sendable, Codable {
+  package var state: SetPresence.State
+  package var role: String?
 }
 
 /// What a device has not had yet, or not acknowledged, and may not lose.
@@ -67,13 +91,31 @@ package struct StoredEnd: Hashable, Sendable, Codable {
   package var endedAt: Timestamp
   package var end: Ended
   package var users: [UserID]
-  package var starter: Device
-  package var joinId: Base64Bytes
+  /// nil, as the rest of it, when the initiator is forgotten.
+  package var starter: Device?
+  package var joinId: Base64Bytes?
   /// To `start`; without `ice`.
   package var reply: Joined?
   package var links: StoredLinks?
+
+  /// Takes out whatever names the user.
+  package mutating func forget(_ user: UserID) {
+    users.removeAll { $0 == user }
+    if end.by == user { end.by = nil }
+    reply?.call.members.removeAll { $0.user == user }
+    reply?.results?[user] = nil
+    if starter?.user == user || reply?.call.initiator == user { forgetStart() }
+  }
+
+  mutating func forgetStart() {
+    starter = nil
+    joinId = nil
+    reply = nil
+  }
 }
 
 extension StoredDevice: CustomStringConvertible { package var description: String { "device" } }
+extension StoredNumber: CustomStringConvertible { package var description: String { "number" } }
+extension StoredPresence: CustomStringConvertible { package var description: String { "presence" } }
 extension StoredMailbox: CustomStringConvertible { package var description: String { "mailbox" } }
 extension StoredEnd: CustomStringConvertible { package var description: String { "ended call" } }

@@ -84,8 +84,6 @@ package struct StoredParticipant: Hashable, Sendable, Codable {
   package var device: DeviceID
   package var joinId: Base64Bytes
   package var joinedAt: Timestamp
-  /// The request it came by; nil when it sent no joinId, so that it can't be repeated.
-  package var cameBy: String?
   package var isHeld: Bool
   package var tracks: [Track]
   package var joinKey: JoinKey?

@@ -1,17 +1,70 @@
 import Calls
 import Contract
+import Dispatch
+import LinuxIO
 import Logging
 import MediaModel
 import Persistence
+import Synchronization
 
-/// What is answered from the disk, beside the calls: a long history holds none of them up.
-struct Archive: Sendable {
+/// What is answered from the disk: beside the calls, so that a long history holds none of them up, and one after the other, so that many take no more
+/// than one thread.
+final class Archive: Sendable {
+  /// Answers under way; whoever comes then is told to come again.
+  static let maximumWaiting = 256
+  private static let logPause = Duration.seconds(60)
+
+  private struct State {
+    var waiting = 0
+    var nextLog: Instant?
+  }
+
   let store: Store
-  let clock: WallClock
-  let logger: Logger
+  private let clock: WallClock
+  private let logger: Logger
+  private let queue = DispatchQueue(label: "conclave.archive")
+  private let state = Mutex(State())
+
+  init(store: Store, clock: WallClock, logger: Logger) {
+    self.store = store
+    self.clock = clock
+    self.logger = logger
+  }
 
   func answer(_ query: HistoryQuery, done: @escaping @Sendable (Calls.Reply) -> Void) {
-    Task.detached { done(reply(to: query)) }
+    let isTaken = take { done(self.reply(to: query)) }
+    guard !isTaken else { return }
+    done(
+      .failed(
+        RequestError(.serverBusy, "too many ask for their history: try again in a moment", retryAfterMs: 1_000)))
+  }
+
+  /// Those of `others` with whom the user has history in common; nobody when that cannot be read.
+  func acquainted(_ user: UserID, with others: [UserID], done: @escaping @Sendable (Set<UserID>) -> Void) {
+    let isTaken = take {
+      do {
+        done(try self.store.acquainted(user, with: others))
+      } catch {
+        self.log(error)
+        done([])
+      }
+    }
+    if !isTaken { done([]) }
+  }
+
+  /// Returns false when there is no room.
+  private func take(_ work: @escaping @Sendable () -> Void) -> Bool {
+    let hasRoom = state.withLock {
+      guard $0.waiting < Self.maximumWaiting else { return false }
+      $0.waiting += 1
+      return true
+    }
+    guard hasRoom else { return false }
+    queue.async {
+      work()
+      self.state.withLock { $0.waiting -= 1 }
+    }
+    return true
   }
 
   private func reply(to query: HistoryQuery) -> Calls.Reply {
@@ -26,13 +79,19 @@ struct Archive: Sendable {
       case .totals(let user, let other): return .ok(try store.totals(of: user, with: other, now: clock.now()))
       }
     } catch {
-      logger.error("the history cannot be read or changed", metadata: ["reason": "\(error)"])
+      log(error)
       return .failed(RequestError(.serverBusy, "the history is out of reach: try again later", retryAfterMs: 5_000))
     }
   }
 
-  /// Those of `others` with whom the user has history in common; nobody when that cannot be read.
-  func acquainted(_ user: UserID, with others: [UserID], done: @escaping @Sendable (Set<UserID>) -> Void) {
-    Task.detached { done((try? store.acquainted(user, with: others)) ?? []) }
+  /// Once a minute: clients may ask often.
+  private func log(_ error: any Error) {
+    let now = MonotonicClock.now()
+    let isDue = state.withLock {
+      guard $0.nextLog.map({ $0 <= now }) ?? true else { return false }
+      $0.nextLog = now.advanced(by: Self.logPause)
+      return true
+    }
+    if isDue { logger.error("the history cannot be read or changed", metadata: ["reason": "\(error)"]) }
   }
 }

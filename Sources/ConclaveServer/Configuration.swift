@@ -43,10 +43,12 @@ package struct Configuration: Sendable {
   }
 
   package struct Media: Sendable {
-    /// Threads that forward media, each with a UDP port of its own; 0 means one a core.
+    /// Threads that forward media, each with a port of its own; 0 means one a core.
     package var workers = 0
-    /// UDP port of the first worker; 0 lets the system choose.
+    /// UDP and TCP port of the first worker; 0 lets the system choose.
     package var port = 40000
+    /// Whether participants may come over TCP too.
+    package var tcp = true
     /// Addresses to announce instead of the machine's own, for a server behind NAT.
     package var announce: [String] = []
   }
@@ -164,12 +166,13 @@ extension Configuration.TLS: Decodable {
 }
 
 extension Configuration.Media: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, port, announce }
+  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, port, tcp, announce }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
     workers = try container.decodeIfPresent(Int.self, forKey: .workers) ?? workers
     port = try container.decodeIfPresent(Int.self, forKey: .port) ?? port
+    tcp = try container.decodeIfPresent(Bool.self, forKey: .tcp) ?? tcp
     announce = try container.decodeIfPresent([String].self, forKey: .announce) ?? announce
   }
 }

@@ -29,6 +29,8 @@ actor ControlPlane: SignalingSink {
   /// Answers that wait for the media plane's `.configured`, by request number.
   private var answers: [UInt64: Answer] = [:]
   private var lastRequest: UInt64 = 0
+  /// Who waits for the end of the last call.
+  private var idle: (@Sendable () -> Void)?
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
   private struct Answer {
@@ -72,18 +74,31 @@ actor ControlPlane: SignalingSink {
   /// Calls that run, and devices in them.
   var counts: (calls: Int, participants: Int) { calls.counts }
 
+  /// Takes no new calls from now on.
+  /// - Parameter idle: is called once, when no call is left; must not block.
+  nonisolated func drain(idle: @escaping @Sendable () -> Void) {
+    loop.execute {
+      self.assumeIsolated {
+        $0.idle = idle
+        $0.handle(.drain)
+      }
+    }
+  }
+
   private func handle(_ command: Calls.Command) {
     switch command {
     case .request(let session, let id, .media(let call, let request)):
-      do throws(SDPError) {
-        let offer = try MediaOffer(parsing: request.sdp)
-        run(.offer(session, id: id, call, offer, request.tracks))
-      } catch {
-        let reason = "line \(error.line): \(error.reason)"
-        deliver([.reply(session, id: id, .failed(RequestError(.mediaSDPInvalid, reason, field: "sdp")))])
-      }
+      run(.offer(session, id: id, call, Self.offer(in: request.sdp), request.tracks))
     case .media(.configured(let peer, let request, let slots)): answer(request, peer: peer, slots: slots)
     default: run(command)
+    }
+  }
+
+  private static func offer(in sdp: String) -> Result<MediaOffer, RequestError> {
+    do throws(SDPError) {
+      return .success(try MediaOffer(parsing: sdp))
+    } catch {
+      return .failure(RequestError(.mediaSDPInvalid, "line \(error.line): \(error.reason)", field: "sdp"))
     }
   }
 
@@ -94,6 +109,13 @@ actor ControlPlane: SignalingSink {
     for effect in effects { perform(effect, &deliveries) }
     if !deliveries.isEmpty { deliver(deliveries) }
     schedule()
+    tellIdle()
+  }
+
+  private func tellIdle() {
+    guard let idle, calls.isIdle else { return }
+    self.idle = nil
+    idle()
   }
 
   /// On disk before anybody is told: what is stored comes first.
@@ -146,7 +168,7 @@ actor ControlPlane: SignalingSink {
     lastRequest += 1
     answers[lastRequest] = Answer(
       session: session, id: id, peer: negotiate.peer,
-      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates),
+      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates, tcp: media.hasTCP),
       tracks: negotiate.tracks.map { MediaAnswer.Track(mid: $0.mid, track: $0.track) })
     media.submit(.configure(configuration, request: lastRequest), worker: worker)
   }
@@ -194,10 +216,18 @@ actor ControlPlane: SignalingSink {
 
   private func tick() {
     let now = MonotonicClock.now()
-    recorder.retry(now: now) { calls.everything }
+    archive.store.checkpoint()
+    if let changes = recorder.begin(now: now, everything: { calls.everything }) { rewrite(changes) }
     guard recorder.health.statistics.failure == nil else { return }
     for user in (try? archive.store.takeForgotten()) ?? [] { run(.forget(user)) }
     sweeping.step(archive.store, at: clock.now(), now: now)
+  }
+
+  /// Beside the calls: a disk that fails may take its time.
+  private func rewrite(_ changes: [StoreChange]) {
+    archive.store.write(changes) { error in
+      self.loop.execute { self.assumeIsolated { $0.recorder.finish(error, now: MonotonicClock.now()) } }
+    }
   }
 
   private func fire(_ deadline: Timestamp) {

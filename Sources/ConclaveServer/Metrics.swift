@@ -54,11 +54,27 @@ extension Metrics.Page {
       SendFailure.allCases.map { failure in
         ("reason=\"\(failure)\"", workers.reduce(0) { $0 &+ $1.socket[failure] })
       })
+    add(workers.map(\.tcp))
     gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
     gauge(
       "conclave_media_connected_peers", "Those to which media flows.",
       workers.reduce(0) { $0 + $1.forwarding.connected }
     )
+  }
+
+  private mutating func add(_ tcp: [TCPCounters]) {
+    gauge("conclave_media_tcp_connections", "Open TCP connections for media.", tcp.reduce(0) { $0 + $1.open })
+    counter(
+      "conclave_media_tcp_accepted_total", "TCP connections taken for media.", tcp.reduce(0) { $0 &+ $1.accepted })
+    counter(
+      "conclave_media_tcp_refused_total", "TCP connections not taken, by reason.",
+      TCPCounters.Refusal.allCases.map { reason in ("reason=\"\(reason)\"", tcp.reduce(0) { $0 &+ $1[reason] }) })
+    counter(
+      "conclave_media_tcp_endings_total", "TCP connections that ended, by cause.",
+      TCPCounters.Ending.allCases.map { cause in ("cause=\"\(cause)\"", tcp.reduce(0) { $0 &+ $1[cause] }) })
+    counter(
+      "conclave_media_tcp_unsent_packets_total", "Datagrams that a TCP connection did not take, by reason.",
+      TCPCounters.Loss.allCases.map { reason in ("reason=\"\(reason)\"", tcp.reduce(0) { $0 &+ $1[reason] }) })
   }
 
   fileprivate mutating func add(_ signaling: SignalingStatistics) {

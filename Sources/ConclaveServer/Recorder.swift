@@ -5,61 +5,107 @@ import MediaModel
 import Persistence
 import Synchronization
 
-/// Writes what `Calls` wants stored. A disk that fails ends no call: they go on in memory, the operator is told, and all is written anew until the disk takes it.
+/// Writes what `Calls` wants stored, before anybody is told. A disk that fails ends no call and holds none up: they go on in memory, the operator is
+/// told, and all is written anew beside them until the disk takes it.
 struct Recorder {
-  /// Between two tries on a disk that fails: each may wait for a second.
+  private enum State {
+    case healthy
+    /// Nothing is written before that.
+    case failing(nextTry: Instant)
+    /// All there is is on its way to the disk; `isOutdated`: too much came meanwhile to be written behind it.
+    case rewriting(isOutdated: Bool)
+  }
+
+  /// Between two tries on a disk that fails.
   static let pause = Duration.seconds(3)
   private static let logPause = Duration.seconds(60)
-  private static let maximumBacklog = 100_000
 
   let health: StoreHealth
   private let store: Store
   private let logger: Logger
+  /// Changes that may wait for the disk.
+  private let maximumBacklog: Int
+  private var state = State.healthy
   /// What a full rewrite of the calls does not tell.
   private var backlog: [StoreChange] = []
-  private var nextTry: Instant?
+  /// What came since the rewrite began.
+  private var meanwhile: [StoreChange] = []
   private var nextLog: Instant?
 
-  init(_ store: Store, logger: Logger, health: StoreHealth) {
+  init(_ store: Store, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
     self.store = store
     self.logger = logger
     self.health = health
+    self.maximumBacklog = maximumBacklog
   }
 
   mutating func write(_ changes: [StoreChange], now: Instant) {
-    guard nextTry == nil else { return keep(changes) }
-    do {
-      try store.write(changes)
-      health.succeeded()
-    } catch {
+    switch state {
+    case .healthy:
+      do {
+        try store.write(changes)
+        health.succeeded()
+      } catch {
+        keep(changes)
+        fail(error, now: now)
+      }
+    case .failing: keep(changes)
+    case .rewriting: putBehind(changes)
+    }
+  }
+
+  /// What has to be written now, all at once, by somebody who may wait for the disk and tells by `finish` how it went; nil while there is nothing.
+  /// - Parameter everything: all that there is of the calls.
+  mutating func begin(now: Instant, everything: () -> [StoreChange]) -> [StoreChange]? {
+    guard case .failing(let nextTry) = state, nextTry <= now else { return nil }
+    state = .rewriting(isOutdated: false)
+    return backlog + everything()
+  }
+
+  /// - Parameter error: nil when it was written.
+  mutating func finish(_ error: StoreError?, now: Instant) {
+    guard case .rewriting(let isOutdated) = state else { return }
+    let changes = meanwhile
+    meanwhile = []
+    if let error {
       keep(changes)
-      fail(error, now: now)
+      return fail(error, now: now)
+    }
+    backlog = []
+    guard !isOutdated else {
+      keep(changes)
+      state = .failing(nextTry: now)
+      return
+    }
+    state = .healthy
+    health.succeeded()
+    logger.notice("the database can be written again", metadata: ["file": "\(store.path)"])
+    if !changes.isEmpty { write(changes, now: now) }
+  }
+
+  private mutating func putBehind(_ changes: [StoreChange]) {
+    if case .rewriting(isOutdated: true) = state {
+      meanwhile += lasting(changes, besides: meanwhile.count)
+    } else if meanwhile.count + changes.count <= maximumBacklog {
+      meanwhile += changes
+    } else {
+      state = .rewriting(isOutdated: true)
+      meanwhile = lasting(meanwhile + changes, besides: 0)
     }
   }
 
-  /// Tries again when it is time, with all that there is.
-  mutating func retry(now: Instant, everything: () -> [StoreChange]) {
-    guard let nextTry, nextTry <= now else { return }
-    do {
-      try store.write(backlog + everything())
-      self.nextTry = nil
-      backlog = []
-      health.succeeded()
-      logger.notice("the database can be written again", metadata: ["file": "\(store.path)"])
-    } catch {
-      fail(error, now: now)
-    }
-  }
+  private mutating func keep(_ changes: [StoreChange]) { backlog += lasting(changes, besides: backlog.count) }
 
-  private mutating func keep(_ changes: [StoreChange]) {
+  /// Those of the changes that a full rewrite does not tell, as many as there is room for.
+  private func lasting(_ changes: [StoreChange], besides count: Int) -> [StoreChange] {
     let facts = changes.filter(\.isLasting)
-    let room = max(0, Self.maximumBacklog - backlog.count)
-    backlog += facts.prefix(room)
+    let room = max(0, maximumBacklog - count)
     if facts.count > room { health.lost(facts.count - room) }
+    return Array(facts.prefix(room))
   }
 
   private mutating func fail(_ error: StoreError, now: Instant) {
-    nextTry = now.advanced(by: Self.pause)
+    state = .failing(nextTry: now.advanced(by: Self.pause))
     health.failed(error.description)
     guard nextLog.map({ $0 <= now }) ?? true else { return }
     nextLog = now.advanced(by: Self.logPause)
@@ -73,7 +119,7 @@ extension StoreChange {
     switch self {
     case .history, .number, .ended, .forgotten: true
     case .reset, .call, .progress, .epoch, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver, .device, .deviceGone,
-      .mailbox:
+      .mailbox, .presence:
       false
     }
   }

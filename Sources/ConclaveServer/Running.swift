@@ -39,7 +39,7 @@ package final class Running: Sendable {
     let (store, stored) = try Self.store(folder, clock: clock)
     let tokens: TokenAuthority
     (tokens, secretIsNew) = try await Self.tokens(configuration)
-    let turn = try configuration.turn.map(TURNCredentials.init)
+    let rules = configuration.calls(try configuration.turn.map(TURNCredentials.init), clock)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
     // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
@@ -49,14 +49,12 @@ package final class Running: Sendable {
       lateControl.value?.submit(.media($0))
     }
     group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
-    var rules = configuration.calls
-    if let turn { rules.ice = { turn.ice(for: $0.user, now: clock.now()) } }
     let measurements = Measurements()
     let health = StoreHealth()
     do {
       backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
     } catch {
-      media.stop()
+      await Self.close(media, nil, group)
       throw error
     }
     control = ControlPlane(
@@ -69,27 +67,24 @@ package final class Running: Sendable {
       backEnd: backEnd, measurements: measurements
     ) { lateSignaling.value?.deliver($0) }
     lateControl.set(control)
-    let pages = try Pages(
-      demo: configuration.demo ? tokens : nil, clock: clock,
-      unready: { [isDraining] in
-        if lateSignaling.value == nil || isDraining.value != nil {
-          return "not every port is open yet, or the server is about to end"
-        }
-        return health.statistics.failure
-      },
-      metrics: { [control, backEnd] in
-        Metrics.text(
-          media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
-          store: health.statistics, backEnd: backEnd, measured: measurements.values)
-      })
     do {
-      signaling = try await SignalingServer.start(
-        configuration.signaling, group: group, authenticator: BearerAuthenticator(tokens: tokens, clock: clock),
-        sink: control, logger: logger, clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+      let pages = try Pages(
+        demo: configuration.demo ? tokens : nil, clock: clock,
+        unready: { [isDraining] in
+          if lateSignaling.value == nil || isDraining.value != nil {
+            return "not every port is open yet, or the server is about to end"
+          }
+          return health.statistics.failure
+        },
+        metrics: { [control, backEnd] in
+          Metrics.text(
+            media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
+            store: health.statistics, backEnd: backEnd, measured: measurements.values)
+        })
+      signaling = try await Self.signaling(configuration, group, tokens, clock, control, pages, logger)
     } catch {
-      await backEnd?.stop()
-      media.stop()
-      throw ConfigurationError("a port cannot be opened: \(error); is another server running? listen.* sets the ports")
+      await Self.close(media, backEnd, group)
+      throw error
     }
     self.media = media
     lateSignaling.set(signaling)
@@ -99,16 +94,20 @@ package final class Running: Sendable {
   /// Takes no new calls, and waits until none is left, at most `seconds`.
   package func drain(seconds: Int) async {
     isDraining.set(true)
-    control.submit(.drain)
-    let end = ContinuousClock.now + .seconds(seconds)
-    while ContinuousClock.now < end, await control.counts.calls > 0 {
-      try? await Task.sleep(for: .milliseconds(200))
-    }
+    let (rest, waiting) = AsyncStream.makeStream(of: Void.self)
+    control.drain { waiting.finish() }
+    let timeout = group.next().scheduleTask(in: .seconds(Int64(seconds))) { waiting.finish() }
+    for await _ in rest {}
+    timeout.cancel()
   }
 
   /// Tells clients, closes the ports and ends the threads.
   package func stop() async {
     await signaling.stop()
+    await Self.close(media, backEnd, group)
+  }
+
+  private static func close(_ media: MediaPlane, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup) async {
     await backEnd?.stop()
     media.stop()
     try? await group.shutdownGracefully()
@@ -117,14 +116,13 @@ package final class Running: Sendable {
   /// What the operator sees at the start.
   package var greeting: String {
     let scheme = configuration.tls == nil ? "http" : "https"
-    let secret = configuration.auth.secretFile ?? configuration.state + "/secret"
     var lines = ["Conclave \(Server.version)", "  web client   \(scheme)://localhost:\(httpPort)/"]
     let socket = scheme == "http" ? "ws" : "wss"
     lines.append("  STOMP        stomp://localhost:\(stompPort), \(socket)://localhost:\(httpPort)/stomp")
     let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
-    lines.append("  media        UDP \(mediaPort(of: 0))\(last)")
-    if secretIsNew { lines.append("  A new secret for tokens was made: \(secret)") }
-    if configuration.auth.jwksFile == nil {
+    lines.append("  media        \(media.hasTCP ? "UDP, TCP" : "UDP") \(mediaPort(of: 0))\(last)")
+    if secretIsNew { lines.append("  A new secret for tokens was made: \(configuration.state)/secret") }
+    if configuration.auth.jwksFile == nil, configuration.auth.secretFile == nil {
       let program = CommandLine.arguments[0]
       lines.append("  Mint a token: \(program) token --state \(configuration.state) --user alice --device laptop")
     }
@@ -152,12 +150,26 @@ package final class Running: Sendable {
     return (await TokenAuthority(secret: secret), isNew)
   }
 
+  private static func signaling(
+    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, _ tokens: TokenAuthority, _ clock: WallClock,
+    _ control: ControlPlane, _ pages: Pages, _ logger: Logger
+  ) async throws -> SignalingServer {
+    do {
+      return try await SignalingServer.start(
+        configuration.signaling, group: group, authenticator: BearerAuthenticator(tokens: tokens, clock: clock),
+        sink: control, logger: logger, clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
+  }
+
   private static func mediaPlane(
     _ configuration: Configuration, certificate: DTLSCertificate,
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws -> MediaPlane {
     var layout = MediaPlaneConfiguration()
     if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
+    layout.tcp = configuration.media.tcp
     layout.firstPort = UInt16(configuration.media.port)
     do {
       return try MediaPlane(
@@ -177,8 +189,9 @@ private struct BearerAuthenticator: Authenticator {
 }
 
 extension Configuration {
-  fileprivate var calls: Calls.Configuration {
+  fileprivate func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> Calls.Configuration {
     var calls = Calls.Configuration()
+    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.now()) } }
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing
     calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)

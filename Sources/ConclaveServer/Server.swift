@@ -4,7 +4,7 @@ import MediaModel
 import Persistence
 import UnixSignals
 
-/// The program's commands: run the server, mint a token.
+/// The program's commands: run the server, mint a token, forget a user.
 package struct Server: Sendable {
   package static let version = "0.1.0"
 
@@ -62,7 +62,7 @@ package struct Server: Sendable {
       throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
     }
     do {
-      try Store(path: path).forget(user)
+      try Store(path: path, patience: 10).forget(user)
     } catch {
       throw ConfigurationError("\(error)")
     }
@@ -82,7 +82,13 @@ package struct Server: Sendable {
     guard configuration.auth.jwksFile == nil else {
       throw ConfigurationError("with auth.jwksFile your own issuer makes the tokens: the server has public keys only")
     }
-    let secret = try StateFolder(configuration.state).secret(file: configuration.auth.secretFile).secret
+    // Not made here: a token by a secret that no server has opens nothing.
+    let file = configuration.auth.secretFile ?? configuration.state + "/secret"
+    guard let secret = try StateFolder.secret(at: file) else {
+      throw ConfigurationError(
+        "\(file): there is no secret that can be read; start the server once, be its user, or name its folder by --state"
+      )
+    }
     return try await TokenAuthority(secret: secret).mint(
       user: user, device: deviceID, name: name, roles: roles, scope: scope,
       expiresAt: WallClock().now() + .seconds(seconds))

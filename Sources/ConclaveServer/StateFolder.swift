@@ -29,7 +29,10 @@ package struct StateFolder: Sendable {
   func lock() throws(ConfigurationError) -> Lock {
     let name = path + "/lock"
     let file = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-    guard file >= 0 else { throw ConfigurationError("\(name): cannot be made; check who owns the folder and its mode") }
+    guard file >= 0 else {
+      throw ConfigurationError(
+        "\(name): cannot be made; check who owns the folder, its mode, and that its disk has room")
+    }
     guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
       close(file)
       throw ConfigurationError("state: another server uses \(path); end that one, or name another folder by --state")
@@ -41,13 +44,7 @@ package struct StateFolder: Sendable {
   /// - Returns: the secret, and whether it was made just now.
   package func secret(file: String?) throws(ConfigurationError) -> (secret: String, isNew: Bool) {
     let name = file ?? path + "/secret"
-    if let text = try? String(contentsOfFile: name, encoding: .utf8) {
-      let secret = text.trimmingCharacters(in: .whitespacesAndNewlines)
-      guard secret.utf8.count >= 32 else {
-        throw ConfigurationError("\(name): a secret has at least 32 characters (RFC 7518 section 3.2)")
-      }
-      return (secret, false)
-    }
+    if let secret = try Self.secret(at: name) { return (secret, false) }
     guard file == nil, !FileManager.default.fileExists(atPath: name) else {
       throw ConfigurationError("\(name): cannot be read; check its name and mode")
     }
@@ -57,7 +54,20 @@ package struct StateFolder: Sendable {
     // Made with its mode, not changed to it: at no moment can others read it.
     let made = FileManager.default.createFile(
       atPath: name, contents: Data((secret + "\n").utf8), attributes: [.posixPermissions: 0o600])
-    guard made else { throw ConfigurationError("\(name): cannot be written; check the folder's mode") }
+    guard made else {
+      throw ConfigurationError("\(name): cannot be written; check the folder's mode, and that its disk has room")
+    }
     return (secret, true)
+  }
+
+  /// The secret in a file; nil when that cannot be read.
+  /// - Throws: `ConfigurationError` for one that is too short.
+  static func secret(at name: String) throws(ConfigurationError) -> String? {
+    guard let text = try? String(contentsOfFile: name, encoding: .utf8) else { return nil }
+    let secret = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard secret.utf8.count >= 32 else {
+      throw ConfigurationError("\(name): a secret has at least 32 characters (RFC 7518 section 3.2)")
+    }
+    return secret
   }
 }

@@ -10,8 +10,11 @@ package struct TokenAuthority: Sendable {
   private let issuer: String?
   private let audience: String?
 
+  /// In seconds.
+  private static let leeway = 60.0
+
   /// A token that is not good; why is for the server's own counters, never for the client or a log.
-  package enum Refusal: Error, Equatable { case malformed, algorithm, signature, expired, issuer, subject }
+  package enum Refusal: Error, Equatable { case malformed, algorithm, signature, expired, early, issuer, subject }
 
   /// A shared secret: HS256.
   package init(secret: String) async {
@@ -52,6 +55,9 @@ package struct TokenAuthority: Sendable {
     guard (0..<9e9).contains(claims.exp.value.timeIntervalSince1970) else { throw .malformed }
     let expiresAt = Timestamp(milliseconds: Int64(claims.exp.value.timeIntervalSince1970 * 1000))
     guard expiresAt > now else { throw .expired }
+    // RFC 7519 section 4.1.5; the issuer's clock may be ahead a little.
+    let earliest = (claims.nbf?.value.timeIntervalSince1970 ?? 0) - Self.leeway
+    guard earliest * 1000 <= Double(now.milliseconds) else { throw .early }
     guard issuer == nil || claims.iss?.value == issuer,
       audience == nil || claims.aud?.value.contains(audience ?? "") == true
     else { throw .issuer }
@@ -102,6 +108,7 @@ package struct TokenAuthority: Sendable {
   private struct Payload: JWTPayload {
     var sub: SubjectClaim
     var exp: ExpirationClaim
+    var nbf: NotBeforeClaim?
     var name: String?
     var device: String?
     var scope: String?

@@ -114,7 +114,8 @@ package struct Envelope: Codable, Sendable, Hashable {
     alg = try container.decode(String.self, forKey: .alg)
     ciphertext =
       try container.decodeIfPresent(Base64Bytes.self, forKey: .ciphertext)
-      ?? container.decode(Base64Bytes.self, forKey: .encryptedAESKey)
+      ?? container.decodeIfPresent(Base64Bytes.self, forKey: .encryptedAESKey)
+      ?? container.decode(Base64Bytes.self, forKey: .ciphertext)
     sigAlg = try container.decodeIfPresent(String.self, forKey: .sigAlg)
     signature = try container.decodeIfPresent(Base64Bytes.self, forKey: .signature)
   }

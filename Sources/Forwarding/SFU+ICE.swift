@@ -1,4 +1,4 @@
-import MediaModel
+package import MediaModel
 import Transport
 
 extension SFU {
@@ -22,6 +22,19 @@ extension SFU {
       drop(.refused)
       outbox.commit(length, &answers.pointee, to: source, isUrgent: true)
     case .dropped(let reason): drop(reason)
+    }
+  }
+
+  /// Whether a participant has proven that this address is its own.
+  package func isPath(_ address: SocketAddress) -> Bool { addresses[address] != nil }
+
+  /// Nothing can come from the address or reach it any longer: its connection ended. Media goes to the newest address that is left.
+  package func forget(_ address: SocketAddress) {
+    guard let peer = addresses[address] else { return }
+    addresses.remove(address)
+    peer.addresses.removeAll { $0 == address }
+    if let newest = peer.addresses.last, peer.link.path.pointee.destination == address {
+      peer.link.path.pointee.destination = newest
     }
   }
 

@@ -28,7 +28,7 @@ package enum JSON {
     var failure = json_error_t()
     let flags = Int(JSON_REJECT_DUPLICATES)
     guard let root = json_loadb(bytes.baseAddress, bytes.count, flags, &failure) else {
-      throw JSONError(reason: "not JSON at byte \(failure.position), or a member stands twice")
+      throw JSONError(refusal: failure)
     }
     defer { json_decref(root) }
     do {
@@ -101,6 +101,18 @@ package struct JSONError: Error, Equatable {
     case EncodingError.invalidValue(_, let context):
       self.init(path: context.codingPath, reason: context.debugDescription)
     default: self.init(reason: "cannot be read or written as JSON")
+    }
+  }
+
+  /// What the parser did not take; never its own words, which repeat the input.
+  init(refusal: json_error_t) {
+    let place = "at byte \(refusal.position)"
+    switch withUnsafePointer(to: refusal, json_error_code) {
+    case json_error_duplicate_key: self.init(reason: "a member stands twice \(place)")
+    case json_error_numeric_overflow: self.init(reason: "a number does not fit 64 bits \(place)")
+    case json_error_null_character, json_error_null_byte_in_key: self.init(reason: "a string holds U+0000 \(place)")
+    case json_error_invalid_utf8: self.init(reason: "not UTF-8 \(place)")
+    default: self.init(reason: "not JSON \(place)")
     }
   }
 

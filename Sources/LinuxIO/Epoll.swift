@@ -22,6 +22,12 @@ package struct Epoll: ~Copyable {
     _ = try checked(clinux_epoll_add_readable(descriptor, readable, token), "watch a descriptor")
   }
 
+  /// Changes what is reported of a descriptor that was added: that it is readable, writable, both or neither; failure and the end always.
+  package func change(_ descriptor: Int32, token: UInt64, readable: Bool, writable: Bool) {
+    let result = clinux_epoll_change(self.descriptor, descriptor, token, readable, writable)
+    precondition(result == 0, "a descriptor that was added and is open can be changed")
+  }
+
   /// Reports a stream socket once each time that it has become connected, readable, writable or closed (edge-triggered).
   package func addStream(_ stream: Int32, token: UInt64) throws(SystemError) {
     _ = try checked(clinux_epoll_add_edges(descriptor, stream, token), "watch a socket")

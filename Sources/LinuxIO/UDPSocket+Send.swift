@@ -1,10 +1,11 @@
 package import MediaModel
 
 extension UDPSocket {
-  /// Sends the runs in order, 64 messages a system call. A destination that fails takes no other with it; what did not leave is in `counters` by reason.
+  /// Sends the runs in order, 64 messages a system call, but those to TCP connections. A destination that fails takes no other with it; what did not leave is in `counters` by reason.
   package func send(_ runs: UnsafeBufferPointer<DatagramRun>) {
     for run in runs {
       precondition(run.segment > 0 && run.length > 0, "an empty run is a fault of the caller")
+      guard run.destination.connection == 0 else { continue }
       guard hasIPv6 || run.destination.isIPv4 else {
         counters[.unreachable] &+= UInt64(run.count)
         continue

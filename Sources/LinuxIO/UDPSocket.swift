@@ -28,12 +28,12 @@ package final class UDPSocket {
   let singles: SendWindow
   var gate: SegmentationGate
 
-  package init(port: UInt16, options: Options = Options()) throws(UDPSocketError) {
+  package init(port: UInt16, options: Options = Options()) throws(PortError) {
     var result = options.ipv6 ? clinux_udp_open(true, port) : -EAFNOSUPPORT
     // Without the module, with ipv6.disable=1, or with no address to bind to.
     let ipv6 = result != -EAFNOSUPPORT && result != -EADDRNOTAVAIL && result != -EPROTONOSUPPORT
     if !ipv6 { result = clinux_udp_open(false, port) }
-    guard result >= 0 else { throw UDPSocketError(port: port, code: -result) }
+    guard result >= 0 else { throw PortError(.udp, port, code: -result) }
     descriptor = result
     hasIPv6 = ipv6
     self.port = UInt16(truncatingIfNeeded: clinux_udp_port(descriptor))

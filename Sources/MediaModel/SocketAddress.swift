@@ -1,9 +1,11 @@
-/// An IPv4 or IPv6 address and port. IPv4-mapped IPv6 addresses are stored as IPv4. Personal: it has no description.
+/// An IPv4 or IPv6 address and port, and over which connection it is reached if that is TCP. IPv4-mapped IPv6 addresses are stored as IPv4. Personal: it has no description.
 package struct SocketAddress: Hashable, Sendable {
   /// The 16 bytes of an IPv6 address, or ::ffff:a.b.c.d for IPv4, as two big-endian words.
   package var high: UInt64
   package var low: UInt64
   package var port: UInt16
+  /// The worker's number of the TCP connection from this address; 0 for UDP.
+  package var connection: UInt16 = 0
   /// The interface of a link-local IPv6 address, else 0.
   package var scope: UInt32
 

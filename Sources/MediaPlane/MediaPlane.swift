@@ -3,12 +3,14 @@ import LinuxIO
 package import MediaModel
 package import Transport
 
-/// The media plane: worker threads, each with its own UDP port and its own SFU.
+/// The media plane: worker threads, each with its own port (UDP and TCP) and its own SFU.
 ///
 /// The facade that the control plane talks to, from any thread. A call lives on one worker; the caller decides on which. Commands go in by `submit`, events
 /// come out by the closure given at the start.
 package final class MediaPlane: Sendable {
   private let links: [WorkerLink]
+  /// Whether the workers take TCP connections too.
+  package let hasTCP: Bool
 
   /// Opens the ports and starts the workers.
   /// - Parameters:
@@ -33,6 +35,7 @@ package final class MediaPlane: Sendable {
       throw error
     }
     self.links = links
+    hasTCP = layout.tcp
   }
 
   deinit { stop() }
@@ -40,7 +43,7 @@ package final class MediaPlane: Sendable {
   /// Workers are numbered from 0.
   package var workers: Int { links.count }
 
-  /// The worker's UDP port.
+  /// The worker's port, of UDP and of TCP.
   package func port(of worker: Int) -> UInt16 { links[worker].port }
 
   /// Every address that the worker can be reached at, for ICE candidates: reachable ones first, then loopback, then link-local.

@@ -3,12 +3,14 @@ import LinuxIO
 import MediaModel
 import Transport
 
-/// One thread's loop: it waits for its socket, its commands and its SFU's timers, and drives the SFU.
+/// One thread's loop: it waits for its socket, its TCP connections, its commands and its SFU's timers, and drives the SFU.
 ///
 /// Not Sendable: made by `MediaPlane` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no lock: the command queue's lock only when a command
 /// has come, the statistics' only every 100 ms and only when free.
 final class Worker {
   private let socket: UDPSocket
+  /// nil: UDP alone.
+  private let connections: Connections?
   private let sfu: SFU
   private let queue: CommandQueue
   private let board: StatisticsBoard
@@ -34,13 +36,17 @@ final class Worker {
   private enum Token {
     static let socket: UInt64 = 0
     static let commands: UInt64 = 1
+    /// The connections' are above it.
+    static let listener: UInt64 = 2
   }
 
   init(
-    socket: UDPSocket, sfu: SFU, queue: CommandQueue, board: StatisticsBoard, rule: FlushRule = FlushRule(),
+    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, queue: CommandQueue, board: StatisticsBoard,
+    rule: FlushRule = FlushRule(),
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(SystemError) {
     self.socket = socket
+    connections = listener.map { Connections($0, token: Token.listener) }
     self.sfu = sfu
     self.queue = queue
     self.board = board
@@ -52,6 +58,7 @@ final class Worker {
     epoll = try Epoll()
     try epoll.add(socket.descriptor, token: Token.socket)
     try epoll.add(queue.descriptor, token: Token.commands)
+    if let listener { try epoll.add(listener.descriptor, token: Token.listener) }
   }
 
   /// Runs until the queue says stop.
@@ -64,10 +71,18 @@ final class Worker {
     let ready = wait()
     var now = MonotonicClock.now()
     statistics.turns &+= 1
+    var datagrams = 0
     for token in ready {
-      if token == Token.commands { carryOutCommands(now: now) } else { now = drain(now: now) }
+      switch token {
+      case Token.socket: now = drain(now: now)
+      case Token.commands: carryOutCommands(now: now)
+      case Token.listener: connections?.accept(now: now, in: epoll)
+      default: datagrams += readConnection(Int(token - Token.listener), now: now)
+      }
     }
+    if datagrams > 0 { arrived(overTCP: datagrams, now: now) }
     settle(now: now)
+    sweepConnections(now: now)
     publishIfDue(now: now)
   }
 
@@ -86,6 +101,7 @@ final class Worker {
     var first = sfu.nextTimeout
     if let deadline = rule.deadline { first = min(first ?? deadline, deadline) }
     if let publishAt { first = min(first ?? publishAt, publishAt) }
+    if let due = connections?.nextSweep { first = min(first ?? due, due) }
     guard let first else { return nil }
     let now = MonotonicClock.now()
     return first > now ? first.nanoseconds - now.nanoseconds : 0
@@ -138,6 +154,31 @@ final class Worker {
     return now
   }
 
+  /// Takes what a TCP connection has brought; returns how many datagrams that were.
+  private func readConnection(_ number: Int, now: Instant) -> Int {
+    var datagrams = 0
+    let ended = connections?.receive(number, in: epoll) { datagram, source in
+      sfu.handle(datagram, from: source, now: now, into: outbox)
+      if outbox.isNearlyFull { flush() }
+      datagrams += 1
+    }
+    if let ended { sfu.forget(ended) }
+    return datagrams
+  }
+
+  /// What a batch of datagrams is to the rules of naps and flushes, those of all connections are together.
+  private func arrived(overTCP datagrams: Int, now: Instant) {
+    rule.arrived(now: now)
+    naps.arrived(datagrams, now: now)
+    scheduleStatistics(now: now)
+  }
+
+  private func sweepConnections(now: Instant) {
+    guard let connections, let due = connections.nextSweep, due <= now else { return }
+    connections.sweep(now: now, in: epoll) { sfu.isPath($0) }
+    scheduleStatistics(now: now)
+  }
+
   /// What follows each batch: timers, then the outbox by its rule, then events.
   private func settle(now: Instant) {
     if let timeout = sfu.nextTimeout, timeout <= now {
@@ -154,6 +195,7 @@ final class Worker {
 
   private func flush() {
     socket.send(outbox.runs)
+    if let connections, connections.counters.accepted > 0 { connections.send(outbox.runs, in: epoll) }
     outbox.reset()
     rule.flushed()
     statistics.flushes &+= 1
@@ -178,6 +220,7 @@ final class Worker {
     statistics.forwarding = sfu.counters
     statistics.socket = socket.counters
     statistics.receiveDrops = socket.receiveDrops
+    if let connections { statistics.tcp = connections.counters }
     publishAt = board.publish(statistics) ? nil : now.advanced(by: Self.publishInterval)
   }
 }

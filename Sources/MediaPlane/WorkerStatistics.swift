@@ -6,6 +6,7 @@ package struct WorkerStatistics: Sendable {
   package var port: UInt16
   package var forwarding = Counters()
   package var socket = UDPCounters()
+  package var tcp = TCPCounters()
   /// Datagrams that the kernel dropped because the worker was too slow; wraps at 2^32.
   package var receiveDrops: UInt32 = 0
   /// How often the worker woke, sent its outbox, and sent it because the hold was over.

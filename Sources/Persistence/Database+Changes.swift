@@ -13,7 +13,7 @@ extension Database {
 
   func apply(_ change: StoreChange) throws {
     switch change {
-    case .reset: for table in ["call", "device", "mailbox"] { try run("DELETE FROM \(table)", []) }
+    case .reset: for table in ["call", "device", "mailbox", "presence"] { try run("DELETE FROM \(table)", []) }
     case .call(let call):
       try run(
         "INSERT INTO call VALUES (?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
@@ -24,9 +24,7 @@ extension Database {
     case .member(let id, let member):
       try run("INSERT OR REPLACE INTO member VALUES (?, ?, ?)", [id.text, member.user.text, try blob(member)])
     case .memberGone(let id, let user): try run("DELETE FROM member WHERE call = ? AND user = ?", [id.text, user.text])
-    case .number(let id, let number, let device):
-      try run(
-        "INSERT OR IGNORE INTO number VALUES (?, ?, ?, ?)", [id.text, number, device.user.text, device.device.text])
+    case .number(let id, let number, let join): try apply(join, number, of: id)
     case .ringEnvelope(let id, let envelope):
       let to = envelope.to
       try run(
@@ -44,11 +42,25 @@ extension Database {
     case .deviceGone(let device):
       try run("DELETE FROM device WHERE user = ? AND device = ?", [device.user.text, device.device.text])
     case .mailbox(let device, let mailbox): try apply(mailbox, of: device)
+    case .presence(let user, let setting?):
+      try run("INSERT OR REPLACE INTO presence VALUES (?, ?)", [user.text, try blob(setting)])
+    case .presence(let user, nil): try run("DELETE FROM presence WHERE user = ?", [user.text])
     case .history(let fact): try apply(fact)
     case .forgotten(let user):
       try forget(user)
       try run("DELETE FROM forgotten WHERE user = ?", [user.text])
     }
+  }
+
+  private func apply(_ join: StoredNumber, _ number: ParticipantNumber, of call: CallID) throws {
+    try run(
+      "INSERT OR IGNORE INTO number VALUES (?, ?, ?, ?, ?, ?)",
+      [
+        call.text, number, join.device.user.text, join.device.device.text, join.joinId.map { Data($0.bytes) },
+        join.cameBy,
+      ])
+    guard number > StoredNumber.capacity else { return }
+    try run("DELETE FROM number WHERE call = ? AND number <= ?", [call.text, number - StoredNumber.capacity])
   }
 
   private func apply(_ end: StoredEnd) throws {
@@ -101,5 +113,5 @@ extension Database {
     }
   }
 
-  private func blob(_ value: some Encodable) throws -> Data { Data(try JSON.encode(value)) }
+  func blob(_ value: some Encodable) throws -> Data { Data(try JSON.encode(value)) }
 }

@@ -5,6 +5,7 @@ enum Schema {
   static var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()
     migrator.registerMigration("1") { db in try db.execute(sql: first) }
+    migrator.registerMigration("2") { db in try db.execute(sql: second) }
     return migrator
   }
 
@@ -60,5 +61,12 @@ enum Schema {
     CREATE INDEX totalByHigh ON total (high);
 
     CREATE TABLE forgotten (user TEXT PRIMARY KEY) WITHOUT ROWID;
+    """
+
+  /// By which join a number came; what users set about themselves.
+  private static let second = """
+    ALTER TABLE number ADD COLUMN joinId BLOB;
+    ALTER TABLE number ADD COLUMN cameBy TEXT;
+    CREATE TABLE presence (user TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
     """
 }

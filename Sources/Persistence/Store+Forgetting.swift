@@ -1,3 +1,4 @@
+import Calls
 import GRDB
 package import MediaModel
 import Synchronization
@@ -36,14 +37,10 @@ extension Database {
   /// A running call's membership is its server's to end.
   func forget(_ user: UserID) throws {
     let name = user.text
-    for table in ["device", "mailbox", "number"] { try run("DELETE FROM \(table) WHERE user = ?", [name]) }
-    let theirs = "call IN (SELECT call FROM endedUser WHERE user = ?)"
-    let started = "FROM ended WHERE \(theirs) AND json_extract(CAST(record AS TEXT), '$.starter.user') = ?"
-    try run("DELETE FROM number WHERE call IN (SELECT call \(started))", [name, name])
-    try run("DELETE \(started)", [name, name])
-    // Replies hold the members' names.
-    try run("UPDATE ended SET record = json_remove(CAST(record AS TEXT), '$.reply') WHERE \(theirs)", [name])
-    try run("DELETE FROM endedUser WHERE user = ?", [name])
+    for table in ["device", "mailbox", "number", "presence"] {
+      try run("DELETE FROM \(table) WHERE user = ?", [name])
+    }
+    try forgetEnds(of: user)
     try run("DELETE FROM total WHERE low = ? OR high = ?", [name, name])
     try run("DELETE FROM stay WHERE user = ?", [name])
     let calls = try String.fetchAll(self, sql: "SELECT call FROM part WHERE user = ?", arguments: [name])
@@ -55,5 +52,16 @@ extension Database {
         AND NOT EXISTS (SELECT 1 FROM part WHERE part.call = history.call)
         """, [call])
     }
+  }
+
+  /// That the calls were stays, for the others.
+  private func forgetEnds(of user: UserID) throws {
+    let sql = "SELECT call, record FROM ended WHERE call IN (SELECT call FROM endedUser WHERE user = ?)"
+    for row in try Row.fetchAll(self, sql: sql, arguments: [user.text]) {
+      var end = try record(StoredEnd.self, row)
+      end.forget(user)
+      try run("UPDATE ended SET record = ? WHERE call = ?", [try blob(end), row["call"] as String])
+    }
+    try run("DELETE FROM endedUser WHERE user = ?", [user.text])
   }
 }

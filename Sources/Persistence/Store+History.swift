@@ -33,12 +33,25 @@ extension Store {
 
   /// `history/delete`: from this user's list alone. Totals stay.
   package func delete(of user: UserID, calls: [CallID]?) throws(StoreError) {
+    guard let calls else { return try deleteAll(of: user) }
     try transaction { db in
-      guard let calls else { return try db.run("UPDATE part SET hidden = 1 WHERE user = ?", [user.text]) }
       for call in calls {
         try db.run("UPDATE part SET hidden = 1 WHERE user = ? AND call = ?", [user.text, call.text])
       }
     }
+  }
+
+  /// Step by step: calls that write meanwhile wait for one step only.
+  private func deleteAll(of user: UserID) throws(StoreError) {
+    let step = 500
+    while try transaction({ db in
+      try db.run(
+        """
+        UPDATE part SET hidden = 1 WHERE rowid IN
+          (SELECT rowid FROM part WHERE user = ? AND NOT hidden LIMIT ?)
+        """, [user.text, step])
+      return db.changesCount == step
+    }) {}
   }
 
   /// `history/totals`: the time that both were in the same call.
@@ -66,12 +79,12 @@ extension Store {
       Set(
         try others.filter { other in
           let names: StatementArguments = [min(user, other).text, max(user, other).text, user.text, other.text]
-          return try Bool.fetchOne(
-            db,
+          let statement = try db.cachedStatement(
             sql: """
               SELECT EXISTS (SELECT 1 FROM total WHERE low = ? AND high = ?)
                 OR EXISTS (SELECT 1 FROM part a JOIN part b ON b.call = a.call WHERE a.user = ? AND b.user = ?)
-              """, arguments: names) ?? false
+              """)
+          return try Bool.fetchOne(statement, arguments: names) ?? false
         })
     }
   }

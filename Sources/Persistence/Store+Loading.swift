@@ -21,6 +21,9 @@ extension Store {
       for row in try Row.fetchAll(db, sql: "SELECT user, device, record FROM mailbox") {
         stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
       }
+      for row in try Row.fetchAll(db, sql: "SELECT user, record FROM presence") {
+        if let user = UserID(row["user"] as String) { stored.presence[user] = try record(StoredPresence.self, row) }
+      }
       stored.ended = try db.ended(since: now - Store.endedTime)
       for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
         stored.numbers[call] = try db.numbers(of: call)
@@ -77,17 +80,18 @@ extension Database {
 }
 
 extension Database {
-  fileprivate func numbers(of call: CallID) throws -> [ParticipantNumber: Device] {
-    var numbers: [ParticipantNumber: Device] = [:]
-    let sql = "SELECT user, device, number FROM number WHERE call = ?"
+  fileprivate func numbers(of call: CallID) throws -> [ParticipantNumber: StoredNumber] {
+    var numbers: [ParticipantNumber: StoredNumber] = [:]
+    let sql = "SELECT user, device, number, joinId, cameBy FROM number WHERE call = ?"
     for row in try Row.fetchAll(cachedStatement(sql: sql), arguments: [call.text]) {
-      numbers[row["number"]] = try device(row)
+      let joinId = (row["joinId"] as Data?).map { Base64Bytes(Array($0)) }
+      numbers[row["number"]] = StoredNumber(device: try device(row), joinId: joinId, cameBy: row["cameBy"])
     }
     return numbers
   }
 }
 
-private func record<Value: Decodable>(_ type: Value.Type, _ row: Row) throws -> Value {
+func record<Value: Decodable>(_ type: Value.Type, _ row: Row) throws -> Value {
   let data: Data = row["record"]
   return try JSON.decode(type, from: Array(data))
 }

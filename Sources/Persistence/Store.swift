@@ -9,28 +9,32 @@ import Synchronization
 /// `write` and `load` are for the one server that owns the file; `forget` is for other processes, too.
 package final class Store: Sendable {
   package let path: String
-  /// How many seconds another process's transaction is waited for.
-  private static let patience = 1.0
 
   let writer: DatabaseQueue
   /// Long answers of history do not hold up a call.
   let reader: DatabaseQueue
+  /// Waits for the disk (fsync), so that no call has to.
+  let checkpointer: DatabaseQueue
+  let clearing = Mutex(Clearing())
   /// SQLite's count of others' changes, as seen last.
   let version = Mutex<Int?>(nil)
 
   /// Opens the file, or makes it with mode 600, and brings its tables up to date.
-  package init(path: String) throws(StoreError) {
+  /// - Parameter patience: how many seconds another process's transaction is waited for: short where calls wait with it.
+  package init(path: String, patience: Double = 0.25) throws(StoreError) {
     self.path = path
+    let configuration = Self.configuration(patience: patience)
     do {
       try Self.make(path)
-      writer = try DatabaseQueue(path: path, configuration: Self.configuration)
+      writer = try DatabaseQueue(path: path, configuration: configuration)
       if try writer.read({ try Schema.migrator.hasBeenSuperseded($0) }) {
         throw StoreError(.newer, "\(path): a newer version of the server made it; run that one, or restore a backup")
       }
       try Schema.migrator.migrate(writer)
-      var reading = Self.configuration
+      var reading = configuration
       reading.readonly = true
       reader = try DatabaseQueue(path: path, configuration: reading)
+      checkpointer = try DatabaseQueue(path: path, configuration: configuration)
     } catch {
       throw StoreError(error, path: path)
     }
@@ -45,13 +49,15 @@ package final class Store: Sendable {
     }
   }
 
-  private static var configuration: GRDB.Configuration {
+  private static func configuration(patience: Double) -> GRDB.Configuration {
     var configuration = GRDB.Configuration()
     configuration.journalMode = .wal
     configuration.busyMode = .timeout(patience)
     configuration.prepareDatabase { db in
       // A commit is safe from the server's death at once, from the machine's with the next checkpoint.
       try db.execute(sql: "PRAGMA synchronous = NORMAL")
+      // By `checkpoint` alone: not within somebody's commit.
+      try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
       // What was deleted is gone from the file, too.
       try db.execute(sql: "PRAGMA secure_delete = ON")
     }
@@ -61,6 +67,20 @@ package final class Store: Sendable {
   /// Writes all of it or nothing.
   package func write(_ changes: [StoreChange]) throws(StoreError) {
     try transaction { db in for change in changes { try db.apply(change) } }
+    noteForgotten(changes)
+  }
+
+  /// The same, without waiting for it.
+  /// - Parameter done: gets why it could not be written, or nil; on a thread of the database.
+  package func write(_ changes: [StoreChange], done: @escaping @Sendable (StoreError?) -> Void) {
+    writer.asyncWrite({ db in for change in changes { try db.apply(change) } }) { [self] _, result in
+      switch result {
+      case .success:
+        noteForgotten(changes)
+        done(nil)
+      case .failure(let error): done(StoreError(error, path: path))
+      }
+    }
   }
 
   func transaction<Value: Sendable>(_ body: (Database) throws -> Value) throws(StoreError) -> Value {

@@ -19,18 +19,25 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     }
     switch error.resultCode {
     case .SQLITE_NOTADB, .SQLITE_CORRUPT, .SQLITE_MISMATCH: self.init(.broken, Self.broken(path))
-    case .SQLITE_FULL: self.init(.full, "\(path): the disk is full; make room")
+    // The file for shared memory can't grow.
+    case .SQLITE_IOERR where error.extendedResultCode == .SQLITE_IOERR_SHMSIZE: self.init(.full, Self.full(path))
+    case .SQLITE_FULL: self.init(.full, Self.full(path))
     case .SQLITE_READONLY, .SQLITE_PERM:
       self.init(.readOnly, "\(path): cannot be written; check who owns the file and its folder, and their modes")
     case .SQLITE_CANTOPEN, .SQLITE_AUTH:
       self.init(.cannotOpen, "\(path): cannot be opened; check that its folder exists and is the server's own")
     case .SQLITE_BUSY, .SQLITE_LOCKED:
       self.init(.busy, "\(path): another process has locked it; end that one, or wait")
-    case .SQLITE_IOERR: self.init(.failed, "\(path): the disk failed (SQLite \(error.extendedResultCode.rawValue))")
+    case .SQLITE_IOERR:
+      self.init(
+        .failed,
+        "\(path): the disk failed (SQLite \(error.extendedResultCode.rawValue)); look at the kernel's log (dmesg)")
     // Never the message or the arguments: they may hold what was to be written.
-    default: self.init(.failed, "\(path): SQLite error \(error.extendedResultCode.rawValue)")
+    default: self.init(.failed, "\(path): SQLite error \(error.extendedResultCode.rawValue); report it")
     }
   }
+
+  private static func full(_ path: String) -> String { "\(path): the disk is full; make room" }
 
   private static func broken(_ path: String) -> String {
     "\(path): the file is damaged; move it away (with -wal and -shm beside it) and start anew, or restore a backup: "

@@ -55,11 +55,17 @@ struct AnswerWriter {
     if case .send(let ssrcs) = line.role { sources(ssrcs, of: line) }
   }
 
-  /// Host candidates (RFC 8839 section 5.1), the first with the highest priority (RFC 8445 section 5.1.2.1).
-  mutating func candidates(_ addresses: [SocketAddress]) {
+  /// Host candidates (RFC 8839 section 5.1), the first with the highest priority (RFC 8445 section 5.1.2.1). Those of TCP come after all
+  /// that UDP may have (type preference 90, as browsers), with the direction preference of passive ones (RFC 6544 section 4.2).
+  mutating func candidates(_ addresses: [SocketAddress], tcp: Bool) {
     for (index, address) in addresses.enumerated() {
       let priority = 126 << 24 | max(0, 65_535 - index) << 8 | 255
       line("a=candidate:\(index + 1) 1 udp \(priority) \(address.candidateAddress) \(address.port) typ host")
+    }
+    for (index, address) in addresses.enumerated() where tcp {
+      let priority = 90 << 24 | (4 << 13 | max(0, 8_191 - index)) << 8 | 255
+      let place = "\(address.candidateAddress) \(address.port)"
+      line("a=candidate:\(addresses.count + index + 1) 1 tcp \(priority) \(place) typ host tcptype passive")
     }
     line("a=end-of-candidates")
   }

@@ -1,8 +1,8 @@
 package import MediaModel
 
 extension Negotiation {
-  /// The answer to the offer that was applied last. All `candidates` stand in it: nothing is trickled.
-  package func answer(fingerprint: CertificateFingerprint, candidates: [SocketAddress]) -> String {
+  /// The answer to the offer that was applied last. All `candidates` stand in it, over UDP and if wanted over TCP too: nothing is trickled.
+  package func answer(fingerprint: CertificateFingerprint, candidates: [SocketAddress], tcp: Bool) -> String {
     var writer = AnswerWriter()
     writer.line("v=0")
     writer.line("o=- \(sessionID) \(version) IN IP4 127.0.0.1")
@@ -19,7 +19,7 @@ extension Negotiation {
       writer.transport(of: line, credentials: local, fingerprint: fingerprint)
       writer.media(of: line)
       // RFC 8843 section 7.3.1 wants them in the first section of the bundle only, but aiortc reads those of the last; all others ignore repeats.
-      if !line.isRejected { writer.candidates(candidates) }
+      if !line.isRejected { writer.candidates(candidates, tcp: tcp) }
     }
     return writer.text
   }

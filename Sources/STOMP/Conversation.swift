@@ -129,28 +129,6 @@ struct Conversation: Sendable {
     return [.unsubscribed(subscriptions.remove(at: index))]
   }
 
-  /// One MESSAGE for each subscription to `destination`.
-  mutating func deliver(
-    to destination: String, headers: Headers, body: ByteBuffer, token: UInt64
-  ) throws(Violation) -> [Session.Action] {
-    var actions: [Session.Action] = []
-    for index in subscriptions.indices where subscriptions[index].destination == destination {
-      lastMessage += 1
-      var all: Headers = ["destination": destination, "message-id": String(lastMessage)]
-      all.append("subscription", subscriptions[index].id)
-      if subscriptions[index].mode != .auto {
-        guard subscriptions[index].pending.count < configuration.unacknowledged else {
-          throw Violation(.limit, "too many messages without ACK")
-        }
-        subscriptions[index].wait(for: lastMessage, token: token)
-        if version >= .v12 { all.append("ack", String(lastMessage)) }
-      }
-      for field in headers.fields { all.append(field.name, field.value) }
-      actions.append(.write(Frame(.message, all, body: body)))
-    }
-    return actions
-  }
-
   /// Appends the MESSAGE for the subscription with this key.
   mutating func deliver(
     _ message: inout SharedMessage, to key: UInt64, token: UInt64, redelivered: Bool, into output: inout ByteBuffer

@@ -35,12 +35,6 @@ package struct FrameDecoder: Sendable {
     self.limits = limits
   }
 
-  /// Whether bytes of an unfinished frame are held.
-  package var isInsideFrame: Bool {
-    if case .between = state { return buffer.readableBytes > 0 }
-    return true
-  }
-
   /// Bytes held that have not become frames yet.
   package var bufferedBytes: Int { buffer.readableBytes }
 

@@ -27,8 +27,6 @@ package struct Headers: Equatable, Sendable, ExpressibleByDictionaryLiteral {
     if let value { append(name, value) }
   }
 
-  package mutating func remove(_ name: String) { fields.removeAll { $0.name == name } }
-
   /// Bytes of all names and values.
   var size: Int { fields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count } }
 }

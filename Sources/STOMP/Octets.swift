@@ -7,7 +7,6 @@ extension UInt8 {
   static var letterC: UInt8 { UInt8(ascii: "c") }
   static var letterN: UInt8 { UInt8(ascii: "n") }
   static var letterR: UInt8 { UInt8(ascii: "r") }
-  var isBlank: Bool { self == 0x20 || self == 0x09 }
 }
 
 extension StringProtocol {

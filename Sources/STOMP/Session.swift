@@ -175,18 +175,6 @@ package struct Session: Sendable {
     }
   }
 
-  /// A message for all subscriptions to `destination`: one MESSAGE each, none without a subscription. `token` comes back in `.acknowledged`.
-  /// `headers` are the server's; `subscription`, `message-id` and `ack` are added here.
-  package mutating func deliver(
-    to destination: String, headers: Headers, body: ByteBuffer, token: UInt64
-  ) -> [Action] {
-    do {
-      return try conversation?.deliver(to: destination, headers: headers, body: body, token: token) ?? []
-    } catch {
-      return end(error, receipt: nil)
-    }
-  }
-
   // MARK: Inside
 
   private mutating func close() {

@@ -1,15 +1,19 @@
 package import NIOCore
 
-/// A MESSAGE for many subscribers: what is the same for all is written once for each version, before a subscriber's own lines only are put.
+/// A MESSAGE, for one subscriber or many: what is the same for all is written once for each version, before it only a subscriber's own lines are put.
 package struct SharedMessage: Sendable {
+  package let destination: String
   /// `destination` and the sender's headers; none that the server sets for each subscriber.
   package let headers: Headers
   package let body: ByteBuffer
   private var tails: [ByteBuffer?] = []
 
+  private static let subscribersOwn: Set<String> = ["subscription", "message-id", "ack", "redelivered"]
+
   package init(destination: String, headers: Headers, body: ByteBuffer) {
     var all: Headers = ["destination": destination]
-    for field in headers.fields { all.append(field.name, field.value) }
+    for field in headers.fields where !Self.subscribersOwn.contains(field.name) { all.append(field.name, field.value) }
+    self.destination = destination
     self.headers = all
     self.body = body
   }

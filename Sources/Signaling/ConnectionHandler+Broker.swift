@@ -54,18 +54,6 @@ extension ConnectionHandler {
     }
   }
 
-  /// Writes an event of a topic to each of the connection's subscriptions to it.
-  func publish(_ message: inout SharedMessage, on channel: Channel) {
-    guard !isEnded else { return }
-    let destination = channel.destination
-    let keys = session.subscriptions.filter { $0.destination == destination }.map(\.key)
-    if keys.isEmpty { services.counters.drop(.notSubscribed) }
-    for key in keys where !isEnded {
-      services.counters.update { $0.framesOut += 1 }
-      if case .ended(let actions) = write({ session.deliver(&message, to: key, into: &$0) }) { perform(actions) }
-    }
-  }
-
   private func subscriber(_ key: UInt64) -> Broker.Subscriber? {
     lane.map { Broker.Subscriber(session: id, key: key, lane: $0.number) }
   }

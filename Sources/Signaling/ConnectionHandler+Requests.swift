@@ -90,13 +90,13 @@ extension ConnectionHandler {
     switch outgoing {
     case .reply(let requestID, let answer): reply(to: requestID, answer)
     case .event(let name, let seq, let redelivered, let body):
-      var headers: Headers = ["content-type": "application/json", "event": name.rawValue, "seq": String(seq)]
-      if redelivered { headers.append("redelivered", "true") }
-      deliver(to: Destination.events, headers, body, token: seq)
+      let headers: Headers = ["content-type": "application/json", "event": name.rawValue, "seq": String(seq)]
+      var message = SharedMessage(destination: Destination.events, headers: headers, body: body)
+      publish(&message, token: seq, redelivered: redelivered)
     case .admission(let refusal):
       perform(session.answer(refusal: refusal))
       readFrames()
-    case .publish(var event): publish(&event.message, on: event.channel)
+    case .publish(var event): publish(&event.message, newestOnly: event.isForTheNewest)
     case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
     }
   }
@@ -118,12 +118,22 @@ extension ConnectionHandler {
       services.logger.error("a reply can't be written as JSON", metadata: ["session": "\(id.rawValue)"])
       return reply(to: requestID, .failed(RequestError(.internal, "the server failed; it has been logged")))
     }
-    deliver(to: Destination.replies, headers, ByteBuffer(bytes: body), token: 0)
+    var message = SharedMessage(destination: Destination.replies, headers: headers, body: ByteBuffer(bytes: body))
+    publish(&message)
   }
 
-  private func deliver(to destination: String, _ headers: Headers, _ body: ByteBuffer, token: UInt64) {
-    let actions = session.deliver(to: destination, headers: headers, body: body, token: token)
-    if actions.isEmpty { services.counters.drop(.notSubscribed) }
-    perform(actions)
+  /// Writes a message to each of the connection's subscriptions to its destination, or to the newest.
+  func publish(
+    _ message: inout SharedMessage, newestOnly: Bool = false, token: UInt64 = 0, redelivered: Bool = false
+  ) {
+    guard !isEnded else { return }
+    let all = session.subscriptions.filter { $0.destination == message.destination }.map(\.key)
+    let keys = newestOnly ? all.suffix(1) : all[...]
+    if keys.isEmpty { services.counters.drop(.notSubscribed) }
+    for key in keys where !isEnded {
+      services.counters.update { $0.framesOut += 1 }
+      let delivered = write { session.deliver(&message, to: key, token: token, redelivered: redelivered, into: &$0) }
+      if case .ended(let actions) = delivered { perform(actions) }
+    }
   }
 }

@@ -26,14 +26,10 @@ final class ConnectionHandler: ChannelInboundHandler {
   var addresses: [UInt64: Broker.Address] = [:]
   private(set) var context: ChannelHandlerContext?
   /// Told when the client has logged in.
-  private let gate: LoginGate?
+  let gate: LoginGate?
   private var timer: (task: Scheduled<Void>, deadline: UInt64)?
   private var linger: Scheduled<Void>?
-  /// Bytes that the kernel may not have taken yet: at most so many. A promise for each write would tell exactly, at a tenth of a delivery's cost.
-  private var waitingBytes = 0
-  private var needsFlush = false
-  /// Frames written and not flushed yet, where their borders mean nothing: a WebSocket has a message for each.
-  private var output = ByteBuffer()
+  var output = Output()
   private var isReading = true
   private var pauseEnd: Scheduled<Void>?
   private var isInputClosed = false
@@ -154,75 +150,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  // MARK: Bytes out
-
-  /// Whether something waits for `flush`.
-  var hasOutput: Bool { needsFlush }
-
-  private var isWebSocket: Bool { gate != nil }
-
-  private func write(_ bytes: ByteBuffer) {
-    needsFlush = true
-    if isWebSocket {
-      pass(bytes)
-    } else {
-      output.writeImmutableBuffer(bytes)
-      checkOutput()
-    }
-  }
-
-  /// Writes the frame that `encode` appends. What is too much for the client has not been written.
-  func write(_ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
-    let delivered: Session.Delivered
-    if isWebSocket {
-      var bytes = ByteBuffer()
-      delivered = encode(&bytes)
-      if bytes.readableBytes > 0 { pass(bytes) }
-    } else {
-      delivered = encode(&output)
-      checkOutput()
-    }
-    if case .written = delivered { needsFlush = true }
-    return phase == .ended ? .unknown : delivered
-  }
-
-  private func checkOutput() {
-    if !hasRoom(for: output.readableBytes) { cutOff() }
-  }
-
-  /// Asks the channel only when the bound is reached.
-  private func hasRoom(for count: Int) -> Bool {
-    let limit = services.configuration.outboundBytes
-    guard waitingBytes + count > limit, let options = context?.channel.syncOptions else { return true }
-    waitingBytes = (try? options.getOption(.bufferedWritableBytes)) ?? waitingBytes
-    return waitingBytes + count <= limit
-  }
-
-  /// Nothing more would arrive, so there is no use in an ERROR. Media goes on and the client can connect again.
-  private func cutOff() {
-    output = ByteBuffer()
-    leave(.slowReader)
-    context?.close(promise: nil)
-  }
-
-  private func pass(_ bytes: ByteBuffer) {
-    guard let context else { return }
-    guard hasRoom(for: bytes.readableBytes) else { return cutOff() }
-    waitingBytes += bytes.readableBytes
-    context.write(Self.wrapOutboundOut(bytes), promise: nil)
-  }
-
-  func flush() { if needsFlush { flush(now: now) } }
-
-  /// For whoever flushes many at one time.
-  func flush(now: UInt64) {
-    guard needsFlush, let context else { return }
-    needsFlush = false
-    if output.readableBytes > 0 { pass(exchange(&output, with: ByteBuffer())) }
-    session.wrote(now: now)
-    context.flush()
-  }
-
   // MARK: Time
 
   /// Has the session called at its next deadline. Deadlines mostly move away, so an earlier timer is left to find that out by itself.
@@ -292,7 +219,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// The session is over for the application, once.
-  private func leave(_ ending: SignalingStatistics.Ending) {
+  func leave(_ ending: SignalingStatistics.Ending) {
     guard phase != .ended else { return }
     submit(.disconnect(id))
     let wasLoggedIn = phase == .loggedIn

@@ -18,9 +18,6 @@ final class Exchange: Sendable {
   /// The lane of a loop of the server's group.
   func lane(of loop: any EventLoop) -> Lane? { lanes.first { $0.loop === loop } }
 
-  /// Bytes of messages in queues.
-  var queuedBytes: Int { broker.withLock { $0.bytes } }
-
   func perform(_ operations: [Broker.Operation], now: UInt64) { withBroker { $0.perform(operations, now: now) } }
 
   /// To be called now and then.
@@ -49,7 +46,7 @@ final class Exchange: Sendable {
       for subscriber in delivery.subscribers {
         // Who is gone has taken back its subscriptions, so the broker knows.
         guard let handler = connections[subscriber.session] else { continue }
-        if !isLast, !handler.hasOutput { touched.append(handler) }
+        if !isLast, !handler.output.needsFlush { touched.append(handler) }
         let isSettled = handler.deliver(&message, delivery, key: subscriber.key)
         // Nothing more comes: its memory is at hand now, and the next one's can be the same.
         if isLast { handler.flush(now: now) }

@@ -16,8 +16,9 @@ struct Listening {
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(services: services, gate: nil, now: channel.eventLoop.now.uptimeNanoseconds))
     }
-    // A client may close its half and still read the ERROR, and so may we.
-    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: true), port: port)
+    // A client may close its half and still read the ERROR, and so may we. Under TLS NIOSSL answers a client's close_notify by itself, after what we
+    // write meanwhile; with half-closure it would leave that to us, and wait 5 s for a close_notify after a FIN.
+    return try await bind(bootstrap.childChannelOption(.allowRemoteHalfClosure, value: tls == nil), port: port)
   }
 
   func http(port: Int, tls: Certificates?) async throws -> any Channel {
@@ -73,7 +74,16 @@ struct Listening {
   }
 
   private func bind(_ bootstrap: ServerBootstrap, port: Int) async throws -> any Channel {
-    if let host = services.configuration.host { return try await bootstrap.bind(host: host, port: port).get() }
+    let host = services.configuration.host
+    do {
+      return try await bind(bootstrap, host: host, port: port)
+    } catch {
+      throw ListenError(error, host: host, port: port)
+    }
+  }
+
+  private func bind(_ bootstrap: ServerBootstrap, host: String?, port: Int) async throws -> any Channel {
+    if let host { return try await bootstrap.bind(host: host, port: port).get() }
     do {
       return try await bootstrap.bind(host: "::", port: port).get()
     } catch let error as IOError where error.errnoCode == EAFNOSUPPORT || error.errnoCode == EADDRNOTAVAIL {

@@ -32,7 +32,7 @@ extension Services {
         continue
       }
       var same = Swift.exchange(&shared, with: nil).flatMap { $0.isSame(as: event) ? $0 : nil } ?? event
-      entry.handler.value.publish(&same.message, on: event.channel)
+      entry.handler.value.publish(&same.message, newestOnly: event.isForTheNewest)
       shared = same
     }
     for (entry, _) in batch {

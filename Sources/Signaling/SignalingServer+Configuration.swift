@@ -61,11 +61,6 @@ extension SignalingServer {
 
     package init() {}
 
-    /// Whether `text` can be one of `destinations`.
-    package static func isDestinationPrefix(_ text: String) -> Bool {
-      ["/topic/", "/queue/", "/exchange/"].contains { text.hasPrefix($0) }
-    }
-
     var frameLimits: FrameLimits {
       var limits = FrameLimits()
       limits.headers = headers

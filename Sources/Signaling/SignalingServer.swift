@@ -27,7 +27,7 @@ package final class SignalingServer: Sendable {
   ///   - sink: gets the commands of all sessions.
   ///   - clock: the wall clock.
   ///   - pages: answers HTTP requests to any path but the WebSocket's, 404 and 405 included.
-  /// - Throws: what NIO says when a port can't be bound, or NIOSSL when a certificate can't be read; nothing is left open then.
+  /// - Throws: `ListenError`; nothing is left open then.
   package static func start(
     _ configuration: Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
     sink: any SignalingSink, logger: Logger, clock: @escaping @Sendable () -> Timestamp,
@@ -39,7 +39,9 @@ package final class SignalingServer: Sendable {
     let listening = Listening(services: services, group: group)
     var listeners: [any Channel] = []
     do {
-      let tls = try configuration.tls.map { try Certificates($0, logger: logger) }
+      let tls = try configuration.tls.map { files in
+        do { return try Certificates(files, logger: logger) } catch { throw ListenError(error, files) }
+      }
       listeners.append(try await listening.stomp(port: configuration.stompPort, tls: nil))
       listeners.append(
         try await listening.http(port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls : nil))

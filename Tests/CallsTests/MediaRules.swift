@@ -17,6 +17,18 @@ struct MediaRules {
     return (call, clients)
   }
 
+  @Test func whoMayNotOfferHearsThatBeforeWhatIsWrongWithTheSDP() throws {
+    let (call, clients) = try joined(["alice", "bob"])
+    let unreadable = Result<MediaOffer, RequestError>.failure(RequestError(.mediaSDPInvalid, "line 1", field: "sdp"))
+    #expect(clients[0].offer(call, unreadable, []) == .mediaSDPInvalid)
+    #expect(stage.connect("eve").offer(call, unreadable, []) == .callNotFound)
+    #expect(stage.connectService().offer(call, unreadable, []) == .authForbidden)
+    _ = clients[1].ask(.leave(call))
+    #expect(clients[1].offer(call, unreadable, []) == .callNotJoined)
+    _ = clients[0].ask(.end(call))
+    #expect(clients[0].offer(call, unreadable, []) == .callEnded)
+  }
+
   @Test func tracksKeepTheirIdWhileMidAndSourceStayAlsoThroughPauses() throws {
     let (call, clients) = try joined(["alice", "bob"])
     let alice = clients[0]

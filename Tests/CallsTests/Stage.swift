@@ -151,6 +151,12 @@ struct Client {
   }
 
   func offer(_ call: CallID, _ offer: MediaOffer, _ tracks: [MediaRequest.Track]) -> RequestError.Code? {
+    self.offer(call, .success(offer), tracks)
+  }
+
+  func offer(
+    _ call: CallID, _ offer: Result<MediaOffer, RequestError>, _ tracks: [MediaRequest.Track]
+  ) -> RequestError.Code? {
     if case .failed(let error)? = stage.request(session, { .offer(session, id: $0, call, offer, tracks) }) {
       error.code
     } else {

@@ -2,6 +2,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import Synchronization
+import Testing
 
 @testable import ConclaveServer
 
@@ -14,11 +15,13 @@ final class BackEndServer: Sendable {
     var text: String { String(decoding: body, as: UTF8.self) }
   }
 
-  struct Answer: Sendable {
+  struct Answer: Sendable, CustomTestStringConvertible {
     var status = 200
     var body = ""
     var location: String?
     var delay = TimeAmount.zero
+
+    var testDescription: String { "\(status) \(body.prefix(40)), \(body.utf8.count) bytes, after \(delay)" }
   }
 
   let port: Int

@@ -134,14 +134,14 @@ struct AuthorizeTests {
   @Test(arguments: [
     BackEndServer.Answer(status: 500, body: #"["bob"]"#), .init(body: "yes"), .init(body: #"{"allowed":"bob"}"#),
     .init(body: "[" + String(repeating: #""bob","#, count: 300_000) + #""bob"]"#),
-    .init(body: #"["bob"]"#, delay: .seconds(3)),
+    .init(body: #"["bob"]"#, delay: .minutes(1)),
   ])
   func whateverGoesWrongIsNobody(answer: BackEndServer.Answer) async throws {
     let server = try await BackEndServer { _, _ in answer }
     let backEnd = try authorizer(server.url)
     let start = ContinuousClock.now
     #expect(await backEnd.authorizer?.allowed(.watch, from: alice, to: [bob]) == [])
-    #expect(ContinuousClock.now - start < .seconds(2.5))
+    #expect(ContinuousClock.now - start < .seconds(30), "it does not wait for the late answer")
     #expect(backEnd.authorizer?.statistics.failed == 1)
     await backEnd.stop()
     await server.stop()

@@ -12,6 +12,7 @@ private let now = Timestamp(milliseconds: 1_790_000_000_000)
 private struct Payload: JWTPayload {
   var sub = SubjectClaim(value: "alice")
   var exp = ExpirationClaim(value: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000 + 60))
+  var nbf: NotBeforeClaim?
   var device: String?
   var scope: String?
   var roles: Roles?
@@ -101,6 +102,20 @@ func aTimeThatIsNoneIsRefused(seconds: Double) async throws {
   let tokens = await TokenAuthority(secret: secret)
   let token = try await keys.sign(Payload(exp: .init(value: Date(timeIntervalSince1970: seconds))))
   await #expect(throws: TokenAuthority.Refusal.malformed) { try await tokens.verify(token, now: now) }
+}
+
+@Test func aTokenIsGoodFromItsNotBeforeOnWithAMinuteForClocks() async throws {
+  let keys = JWTKeyCollection()
+  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
+  let tokens = await TokenAuthority(secret: secret)
+  func verify(_ seconds: Double) async throws -> UserID {
+    let nbf = NotBeforeClaim(value: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000 + seconds))
+    return try await tokens.verify(try await keys.sign(Payload(nbf: nbf)), now: now).user
+  }
+  for seconds in [-1e6, 0, 60] { #expect(try await verify(seconds) == UserID("alice")) }
+  for seconds in [61, 1e300] {
+    await #expect(throws: TokenAuthority.Refusal.early) { _ = try await verify(seconds) }
+  }
 }
 
 @Test(arguments: ["a b", ""])

@@ -95,6 +95,17 @@ struct WebhookQueueTests {
     #expect(queue.count == WebhookQueue.maximumPosts - 1)
   }
 
+  @Test func aFullQueueOfManyCallsIsNotSearchedForEachEvent() {
+    var queue = WebhookQueue()
+    let count = WebhookQueue.maximumPosts
+    let time = ContinuousClock().measure {
+      for i in 0..<3 * count { queue.add(Self.post(i, of: "call \(i)"), now: Self.at(0)) }
+    }
+    #expect(queue.count == count && queue.drops == [.full: UInt64(2 * count)])
+    // 20,000 searches among 10,000 calls would take many times as long.
+    #expect(time < .seconds(2))
+  }
+
   @Test func bytesAreBoundedToo() {
     var queue = WebhookQueue()
     let half = WebhookQueue.maximumBytes / 2

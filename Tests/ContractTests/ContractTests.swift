@@ -57,6 +57,9 @@ private let requests = [
 @Test func anEnvelopeIsReadByEitherNameOfItsCiphertext() throws {
   let text = #"{"epoch":1,"to":{"user":"a","device":"b"},"alg":"X","encryptedAESKey":"AQ=="}"#
   #expect(try JSON.decode(Envelope.self, from: Array(text.utf8)).ciphertext.bytes == [1])
+  let neither = #"{"epoch":1,"to":{"user":"a","device":"b"},"alg":"X"}"#
+  let error = #expect(throws: JSONError.self) { try JSON.decode(Envelope.self, from: Array(neither.utf8)) }
+  #expect(error?.field == "ciphertext")
 }
 
 @Test func anEventHasItsMembersBesideTheTime() throws {

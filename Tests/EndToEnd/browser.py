@@ -59,6 +59,16 @@ PROBE = """
 })();
 """
 
+# The answer's candidates are those of TCP alone, as for somebody in a network that lets no UDP out.
+TCP_ONLY = """
+(() => {
+  const set = RTCPeerConnection.prototype.setRemoteDescription;
+  RTCPeerConnection.prototype.setRemoteDescription = function ({ type, sdp }) {
+    return set.call(this, { type, sdp: sdp.replace(/^a=candidate:\\S+ 1 udp .*\\r\\n/gm, '') });
+  };
+})();
+"""
+
 # Every key that the page hands to its worker becomes another one.
 WRONG_KEY = """
 (() => {

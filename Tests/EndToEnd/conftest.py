@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -17,12 +18,27 @@ from device import Device
 BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
 # All waits are so many times as long: for a machine that is busy with something else.
 PATIENCE = float(os.environ.get("CONCLAVE_PATIENCE", "1"))
+# The certificates of tests are signed by nobody.
+UNVERIFIED = ssl.create_default_context()
+UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
 
 
 def free_port(kind=socket.SOCK_STREAM):
     with socket.socket(socket.AF_INET, kind) as s:
         s.bind(("0.0.0.0", 0))
         return s.getsockname()[1]
+
+
+def free_media_port():
+    """Free of UDP and of TCP."""
+    while True:
+        port = free_port(socket.SOCK_DGRAM)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+            try:
+                s.bind(("0.0.0.0", port))
+                return port
+            except OSError:
+                continue
 
 
 def wait_for(condition, seconds, what):
@@ -42,14 +58,15 @@ class Server:
 
     def __init__(self, folder: pathlib.Path, **more):
         self.folder = folder
-        self.stomp_port, self.http_port = free_port(), free_port()
-        self.media_port = free_port(socket.SOCK_DGRAM)
+        self.stomp_port, self.stomp_tls_port, self.http_port = free_port(), free_port(), free_port()
+        self.has_tls = "tls" in more
+        self.media_port = free_media_port()
         self.config = folder / "config.json"
         self.config.write_text(
             json.dumps(
                 {
                     "state": str(folder / "state"),
-                    "listen": {"stomp": self.stomp_port, "http": self.http_port},
+                    "listen": {"stomp": self.stomp_port, "stompTLS": self.stomp_tls_port, "http": self.http_port},
                     "media": {"port": self.media_port, "workers": 1},
                     # A test that left a call running does not make the end wait.
                     "drain": 0,
@@ -68,7 +85,7 @@ class Server:
 
     @property
     def url(self):
-        return f"http://localhost:{self.http_port}"
+        return f"{'https' if self.has_tls else 'http'}://localhost:{self.http_port}"
 
     @property
     def pid(self):
@@ -79,7 +96,7 @@ class Server:
         return self.folder / "state"
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=5) as reply:
+        with urllib.request.urlopen(self.url + path, timeout=5, context=UNVERIFIED) as reply:
             return reply.read().decode()
 
     def metric(self, name):
@@ -94,8 +111,9 @@ class Server:
         except OSError:
             return False
 
-    def token(self, user, device, *more):
-        command = [BINARY, "token", "--config", str(self.config), "--user", user, "--device", device, *more]
+    def token(self, user, device=None, *more):
+        named = ["--device", device] if device else []
+        command = [BINARY, "token", "--config", str(self.config), "--user", user, *named, *more]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     def die(self):
@@ -141,6 +159,16 @@ def fresh_server(tmp_path, artifacts, request):
 def app_server(tmp_path_factory):
     """A server whose configuration opens destinations for an app's own messages."""
     running = Server(tmp_path_factory.mktemp("app-server"), destinations=["/topic/", "/queue/", "/exchange/"])
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def tls_server(tmp_path_factory):
+    """A server with a certificate, whose app has destinations of its own."""
+    folder = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
+    files = {kind: str(folder / f"test-{kind}.pem") for kind in ("certificate", "key")}
+    running = Server(tmp_path_factory.mktemp("tls-server"), destinations=["/topic/", "/queue/"], tls=files)
     yield running
     running.stop()
 
@@ -195,8 +223,8 @@ def person(url, artifacts, request):
 
     tabs = []
 
-    def sign_in(name, *scripts, **options):
-        tabs.append(Tab(url, name, scripts, **options))
+    def sign_in(name, *scripts, at=url, **options):
+        tabs.append(Tab(at, name, scripts, **options))
         return tabs[-1]
 
     yield sign_in

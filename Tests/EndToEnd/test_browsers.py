@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser import WRONG_KEY
+from browser import TCP_ONLY, WRONG_KEY
 from conftest import wait_for
 
 
@@ -71,6 +71,23 @@ def test_a_tab_with_a_wrong_key_decodes_nothing(person):
     assert (received["frames"], received["samples"]) == (0, 0)
     for tab in (alice, bob):
         assert "mallory/camera" not in tab.received()["video"]
+
+
+def test_who_has_no_udp_talks_over_tcp(person, server):
+    alice, bob, carol = person("Alice", TCP_ONLY), person("Bob", TCP_ONLY), person("Carol")
+    alice.call("Bob", "Carol")
+    bob.answer()
+    carol.answer()
+    everybody_decodes(alice, bob, carol)
+    alice.press("Share screen")
+    for tab in (bob, carol):
+        tab.decodes("alice/screen", "alice/camera", voices=2)
+    assert server.metric("conclave_media_tcp_connections") >= 2
+    alice.press("End for all")
+    alice.find("#end-dialog button", "End for all").click()
+    # With the call the connections end, by the browser or by the server.
+    gone = lambda: server.metric("conclave_media_tcp_connections") == 0
+    wait_for(gone, 20, "no connection is left")
 
 
 def test_a_reload_comes_back_into_the_call(person):

@@ -73,6 +73,10 @@ def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):
     grace.press("Resume: Call with Heidi")
     everybody_decodes(grace, heidi, seconds=8)
     wait_for(lambda: "On hold" in ivan.text(".tile[data-user=grace]"), 5, "Ivan sees that she is on hold")
+    heidi.press("Chat")
+    heidi.fill("Message", "There you are")
+    heidi.press("Send")
+    grace.find("#toggle-chat", "Chat (1)")  # once, though the call was shown twice
     grace.press("Leave")
     grace.press("Resume: Call with Ivan")
     everybody_decodes(grace, ivan, seconds=8)
@@ -112,6 +116,7 @@ def test_recent_calls_ring_back_and_show_how_people_are(person):
     mona.sees("#lobby")  # a call of two is over when one leaves
     nils.loses("#running")
     mona.press("Delete all")
+    mona.find("#clear-dialog button", "Delete all").click()
     mona.loses("#history-list li")
 
 

@@ -319,6 +319,7 @@ def test_a_stranger_learns_nothing(on, names):
         "invite": {"callees": ["x"]},
         "hold": {"held": True},
         "keys": {"epoch": 1, "envelopes": []},
+        "media": {"sdp": "v=0", "tracks": []},
         "message": {"body": b64(b"x")},
         "tracks/1.1": {"muted": True},
         "report": {"user": bob.user, "text": "x"},

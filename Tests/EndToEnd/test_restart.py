@@ -5,12 +5,13 @@ import contextlib
 import os
 import sqlite3
 import subprocess
+import time
 import urllib.error
 
 import pytest
 
 from client import Client, RequestFailed
-from conftest import BINARY, Server, wait_for
+from conftest import BINARY, PATIENCE, Server, wait_for
 
 
 class Reader(Client):
@@ -173,17 +174,42 @@ def rows(server):
         return repr([[*row] for table in tables for row in db.execute(f'SELECT * FROM "{table}"')])
 
 
+def has_trace(server, user):
+    """Whether the bytes of the database's files, used or not, name the user."""
+    return any(user.encode() in file.read_bytes() for file in server.state.glob("conclave.sqlite*"))
+
+
 def test_a_running_server_forgets(server, sign_in):
     alice, bob, call = call_of_two(sign_in)
     alice.take("call.member", ack=True)
-    assert "bob" in rows(server)
+    assert "bob" in rows(server) and has_trace(server, "bob")
     forget(server, "bob")
     assert bob.errors.get(timeout=5).headers["message"] == "this user's data was deleted"
     with pytest.raises(RequestFailed, match="call.ended"):  # alice was the only one left
         alice.request(f"/app/calls/{call}/state")
     assert alice.request("/app/devices/list", {"users": ["bob"]})["devices"] == []
     assert alice.request("/app/history/totals", {"with": "bob"}) == {"calls": 0, "seconds": 0}
-    wait_for(lambda: "bob" not in rows(server), 5, lambda: rows(server))
+    wait_for(lambda: not has_trace(server, "bob"), 5, lambda: rows(server))
+    restart(server)
+    with pytest.raises(RequestFailed, match="call.ended"):  # for the others it was
+        sign_in("alice").request(f"/app/calls/{call}/state")
+
+
+def test_a_call_goes_on_without_a_forgotten_initiator_and_leaves_no_trace(server, sign_in):
+    alice, bob, call = call_of_two(sign_in)
+    carol = sign_in("carol")
+    carol.register()
+    alice.request(f"/app/calls/{call}/invite", {"callees": ["carol"]})
+    carol.request(f"/app/calls/{call}/join", carol.join_id())
+    forget(server, "alice")
+    assert alice.errors.get(timeout=5).headers["message"] == "this user's data was deleted"
+    assert members(bob.request(f"/app/calls/{call}/state")) == {"bob": "joined", "carol": "joined"}
+    bob.request(f"/app/calls/{call}/leave")
+    carol.request(f"/app/calls/{call}/leave")
+    with pytest.raises(RequestFailed, match="call.ended"):
+        bob.request(f"/app/calls/{call}/state")
+    forget(server, "nobody")  # empties the log
+    wait_for(lambda: not has_trace(server, "alice"), 5, lambda: rows(server))
 
 
 def test_a_stopped_server_forgets(server, sign_in):
@@ -191,7 +217,7 @@ def test_a_stopped_server_forgets(server, sign_in):
     server.die()
     forget(server, "bob")
     server.start()
-    wait_for(lambda: "bob" not in rows(server), 5, lambda: rows(server))
+    wait_for(lambda: not has_trace(server, "bob"), 5, lambda: rows(server))
     assert "alice" in rows(server)
     with pytest.raises(RequestFailed, match="call.not-found"):
         sign_in("bob").request(f"/app/calls/{call}/state")
@@ -202,7 +228,7 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
     alice.take("call.member")
     db = sqlite3.connect(server.state / "conclave.sqlite", isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
-    # Whatever is to be written fails now, after a second.
+    # Whatever is to be written fails now.
     assert bob.request(f"/app/calls/{call}/leave") == {}
     with pytest.raises(urllib.error.HTTPError, match="503") as error:
         server.get("/readyz")
@@ -218,6 +244,80 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
     with pytest.raises(RequestFailed, match="call.ended"):
         alice.request(f"/app/calls/{call}/state")
     assert alice.request("/app/history/list")["calls"][0]["outcome"] == "answered", "it was written late"
+
+
+def test_what_was_set_and_joined_is_known_still(server, sign_in):
+    alice, bob, call = call_of_two(sign_in)
+    carol = sign_in("carol")
+    carol.register()
+    carol.request("/app/presence/set", {"state": "unavailable"})
+    late = bob.join_id()
+    first = bob.request(f"/app/calls/{call}/rejoin", late)
+    bob.request(f"/app/calls/{call}/leave")
+    restart(server)
+    alice, bob, carol = sign_in("alice"), sign_in("bob"), sign_in("carol")
+    alice.request(f"/app/calls/{call}/rejoin", alice.join_id())
+    # A retry that was long under way brings nobody back into the call.
+    assert bob.request(f"/app/calls/{call}/rejoin", late)["participant"] == first["participant"]
+    assert members(alice.request(f"/app/calls/{call}/state"))["bob"] == "left"
+    results = alice.request(f"/app/calls/{call}/invite", {"callees": ["carol"]})["results"]
+    assert results == {"carol": "unavailable"}
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 1 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
+    if mount.returncode:
+        pytest.skip(f"this needs leave to mount a small disk: {mount.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(disk):
+    with open(disk / "filler", "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(512)):
+            pass
+
+
+def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, request):
+    server = Server(tmp_path, state=str(small_disk / "state"))
+    request.addfinalizer(server.process.kill)
+    alice, bob = Client(server, "alice", "phone"), Client(server, "bob", "phone")
+    alice.register()
+    bob.register()
+    # One participant alone: a call of two would end when one leaves.
+    call = alice.start("bob", policy={"aloneSeconds": 600})["call"]["id"]
+    fill(small_disk)
+    took = []
+
+    def come_and_go():
+        began = time.monotonic()
+        bob.request(f"/app/calls/{call}/join", bob.join_id())
+        bob.request(f"/app/calls/{call}/leave")
+        took.append(time.monotonic() - began)
+        return server.metric("conclave_store_failing") == 1
+
+    wait_for(come_and_go, 30, "the disk is full for the server, too")
+    with pytest.raises(urllib.error.HTTPError, match="503") as error:
+        server.get("/readyz")
+    assert "the disk is full; make room" in error.value.read().decode()
+    failures = server.metric("conclave_store_failures_total")
+    # Also while the server tries again.
+    wait_for(lambda: come_and_go() and server.metric("conclave_store_failures_total") > failures, 10, "another try")
+    assert max(took) < 1 * PATIENCE
+    assert "the disk is full" in (tmp_path / "server.log").read_text()
+    (small_disk / "filler").unlink()
+    wait_for(server.is_ready, 10, "the server is ready again")
+    server.die()
+    fill(small_disk)
+    assert "the disk is full; make room" in refusal(server)
+    (small_disk / "filler").unlink()
+    server.start()
+    alice = Client(server, "alice", "phone")
+    assert members(alice.request(f"/app/calls/{call}/state")) == {"alice": "joined", "bob": "left"}
 
 
 def refusal(server):

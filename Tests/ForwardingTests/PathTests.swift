@@ -21,6 +21,34 @@ struct PathTests {
     #expect(call.strayed.count < 20)
   }
 
+  @Test func aPathThatEndsIsLeft() throws {
+    let call = SimulatedCall()
+    let a = call.join()
+    let b = call.join()
+    try call.connect()
+    let old = b.address
+    var connection = SocketAddress(ipv4: old.ipv4, port: old.port)
+    connection.connection = 3
+    b.address = connection
+    b.check()
+    call.run(milliseconds: 500)
+    #expect(call.sfu.isPath(connection) && call.sfu.isPath(old))
+    call.sfu.forget(connection)
+    #expect(!call.sfu.isPath(connection))
+    b.address = old
+    let before = b.serials(of: a.tracks[0]).count
+    call.run(milliseconds: 500)
+    #expect(b.serials(of: a.tracks[0]).count > before + 20)
+    // The last one: nothing to go to until another comes.
+    call.sfu.forget(old)
+    call.sfu.forget(old)
+    b.address = SocketAddress(ipv4: 0x0505_0505, port: 1234)
+    b.check()
+    let last = b.serials(of: a.tracks[0]).count
+    call.run(milliseconds: 500)
+    #expect(b.serials(of: a.tracks[0]).count > last + 20)
+  }
+
   @Test func anICERestartKeepsTheMediaGoing() throws {
     let call = SimulatedCall()
     let a = call.join()

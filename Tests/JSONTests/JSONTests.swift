@@ -33,6 +33,15 @@ func badInputNamesTheMember(text: String, field: String?) {
   #expect(error?.field == field)
 }
 
+@Test(arguments: [
+  (#"{"name":"a","name":"b"}"#, "stands twice"), (#"{"size":9223372036854775808}"#, "64 bits"),
+  (#"{"size":1e999}"#, "64 bits"), (#"{"name":"\u0000"}"#, "U+0000"), (#"{"name":}"#, "not JSON"),
+])
+func whatIsNotReadSaysWhy(text: String, words: String) {
+  let error = #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: Array(text.utf8)) }
+  #expect(error?.reason.contains(words) == true)
+}
+
 @Test func anErrorNeverRepeatsTheInput() {
   let error = #expect(throws: JSONError.self) {
     try JSON.decode(Sample.self, from: Array(#"{"name":{"secret-token":1}}"#.utf8))

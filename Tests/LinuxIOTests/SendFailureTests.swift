@@ -147,9 +147,9 @@ struct SendFailureTests {
   func eachErrnoHasItsReason(code: Int32, reason: SendFailure) { #expect(SendFailure(code: code) == reason) }
 
   @Test func aPrivilegedPortIsExplained() {
-    let error = UDPSocketError(port: 443, code: EACCES)
-    #expect(error == .portForbidden(443))
+    let error = PortError(.udp, 443, code: EACCES)
+    #expect(error == .forbidden(.udp, 443))
     #expect(error.description.contains("CAP_NET_BIND_SERVICE"))
-    #expect(UDPSocketError(port: 1, code: EMFILE).description.contains("Too many open files"))
+    #expect(PortError(.udp, 1, code: EMFILE).description.contains("Too many open files"))
   }
 }

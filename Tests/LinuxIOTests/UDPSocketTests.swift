@@ -11,9 +11,28 @@ struct UDPSocketTests {
 
   @Test func aPortInUseSaysWhatToDo() throws {
     let first = try UDPSocket(port: 0)
-    let error = #expect(throws: UDPSocketError.self) { try UDPSocket(port: first.port) }
-    #expect(error == .portInUse(first.port))
+    let error = #expect(throws: PortError.self) { try UDPSocket(port: first.port) }
+    #expect(error == .inUse(.udp, first.port))
     #expect(error?.description.contains("ss -ulpn 'sport = :\(first.port)'") == true)
+  }
+
+  @Test func aTCPPortInUseSaysWhatToDo() throws {
+    let port = try UDPSocket(port: 0).port
+    let first = try TCPListener(port: port, ipv6: false)
+    let error = #expect(throws: PortError.self) { try TCPListener(port: port, ipv6: false) }
+    #expect(error == .inUse(.tcp, port))
+    #expect(error?.description.contains("ss -tlpn 'sport = :\(port)'") == true)
+    withExtendedLifetime(first) {}
+  }
+
+  @Test func whatIsForAConnectionIsNotSentByUDP() throws {
+    let sender = try UDPSocket(port: 0)
+    let receiver = try Receiver()
+    var connection = receiver.address
+    connection.connection = 1
+    sender.send([TestRun(lengths: [5], to: connection), TestRun(lengths: [6], to: receiver.address)])
+    #expect(receiver.collect(1).map(\.bytes.count) == [6])
+    #expect(sender.counters.sent == 1)
   }
 
   @Test func buffersAreReportedAsGranted() throws {

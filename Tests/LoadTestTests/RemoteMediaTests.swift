@@ -26,7 +26,7 @@ struct RemoteMediaTests {
       candidates: [
         SocketAddress(ipv4: 0x7f00_0001, port: 4000), SocketAddress(high: 0xfd00 << 48, low: 2, port: 4000),
         SocketAddress(high: 0xfe80 << 48, low: 2, port: 4000),
-      ])
+      ], tcp: true)
     return (text, negotiation, configuration)
   }
 

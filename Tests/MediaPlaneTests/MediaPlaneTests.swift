@@ -22,8 +22,10 @@ struct MediaPlaneTests {
   }
 
   /// Clients of one call on worker 0, connected.
-  private func join(_ plane: MediaPlane, clients count: Int) throws -> [TestClient] {
-    let clients = try (1...count).map { try TestClient(UInt32($0), server: certificate, slots: count - 1) }
+  private func join(_ plane: MediaPlane, clients count: Int, overTCP: Int = 0) throws -> [TestClient] {
+    let clients = try (1...count).map {
+      try TestClient(UInt32($0), server: certificate, slots: count - 1, overTCP: $0 <= overTCP)
+    }
     for client in clients { plane.submit(.configure(client.configuration, request: UInt64(client.number)), worker: 0) }
     try #require(eventually { log.configured.count == count })
     for client in clients { client.start(address(of: 0, plane)) }
@@ -34,9 +36,10 @@ struct MediaPlaneTests {
     return clients
   }
 
-  @Test func mediaFlowsBetweenThreeParticipants() throws {
+  @Test(arguments: 0...3)
+  func mediaFlowsBetweenThreeParticipants(overTCP: Int) throws {
     let plane = try makePlane()
-    let clients = try join(plane, clients: 3)
+    let clients = try join(plane, clients: 3, overTCP: overTCP)
 
     for (index, client) in clients.enumerated() {
       for number in 0..<20 { client.sendAudio([UInt8(index), UInt8(number)]) }
@@ -55,6 +58,50 @@ struct MediaPlaneTests {
     let statistics = try #require(plane.statistics().first)
     #expect(statistics.forwarding.forwarded == 3 * 32 * 2)
     #expect(statistics.socket.failed == 0)
+    #expect(statistics.tcp.open == overTCP && statistics.tcp.accepted == overTCP)
+    #expect(statistics.tcp[.slowReader] == 0)
+    // Their connections end with them.
+    withExtendedLifetime(clients) {}
+  }
+
+  @Test func whoLosesTheConnectionComesByAnother() throws {
+    let plane = try makePlane()
+    let clients = try join(plane, clients: 2, overTCP: 1)
+    clients[0].reconnect()
+    #expect(eventually { plane.statistics()[0].tcp[.gone] == 1 })
+    let flows = eventually({ clients[0].audio.contains([7]) }) {
+      clients[1].sendAudio([7])
+      clients[0].receive(waiting: 1_000_000)
+    }
+    #expect(flows)
+    #expect(log.connected.count == 2)
+  }
+
+  @Test func noiseOverTCPDisturbsNobody() throws {
+    let plane = try makePlane()
+    let clients = try join(plane, clients: 2, overTCP: 1)
+    var noise = Noise(seed: 2)
+    for number in 0..<50 {
+      let stranger = try TestConnection(port: plane.port(of: 0))
+      // Some are read as lengths and datagrams, most as a length that there can't be.
+      stranger.write(number % 2 == 0 ? [0, UInt8(number)] + noise.bytes(200) : noise.bytes(500))
+      if number % 5 == 0 { stranger.reset() }
+      clients[0].sendAudio([UInt8(number)])
+    }
+    #expect(eventually({ clients[1].audio.count == 50 }) { clients[1].receive(waiting: 1_000_000) })
+    let areGone = { plane.statistics()[0].tcp.accepted == 51 && plane.statistics()[0].tcp.open == 1 }
+    #expect(eventually(areGone))
+    #expect(plane.statistics()[0].tcp[.tooLong] > 0)
+    withExtendedLifetime(clients) {}
+  }
+
+  @Test func withoutTCPNobodyListens() throws {
+    var configuration = MediaPlaneConfiguration()
+    configuration.workers = 1
+    configuration.tcp = false
+    let plane = try MediaPlane(configuration, certificate: certificate, seed: 1) { _ in }
+    #expect(throws: TestConnection.Refused.self) { try TestConnection(port: plane.port(of: 0)) }
+    #expect(!plane.hasTCP)
   }
 
   @Test func noiseIsCountedAndDisturbsNobody() throws {

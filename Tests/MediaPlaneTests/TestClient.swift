@@ -19,6 +19,8 @@ final class TestClient {
   var keepsPayloads = true
   private(set) var received = 0
 
+  private let isOverTCP: Bool
+  private var connection: TestConnection?
   private let socket: UDPSocket
   private let batch = ReceiveBatch(capacity: 64)
   private let epoll: Epoll
@@ -32,8 +34,11 @@ final class TestClient {
   private var nextVideo: UInt16 = 1
   private let memory = UnsafeMutableRawPointer.allocate(byteCount: 65_536, alignment: 64)
 
-  init(_ number: UInt32, server certificate: DTLSCertificate, slots: Int, call: String = "call") throws {
+  init(_ number: UInt32, server certificate: DTLSCertificate, slots: Int, call: String = "call", overTCP: Bool = false)
+    throws
+  {
     self.number = number
+    isOverTCP = overTCP
     let own = DTLSCertificate()
     let local = ICECredentials(fragment: "server\(number)", password: "a-password-of-the-server-\(number)")
     let remote = ICECredentials(fragment: "client\(number)", password: "a-password-of-the-client-\(number)")
@@ -65,7 +70,14 @@ final class TestClient {
   /// Sends the first check; everything else follows from what comes back.
   func start(_ server: SocketAddress) {
     self.server = server
+    if isOverTCP { connection = try? TestConnection(port: server.port) }
     check()
+  }
+
+  /// Ends the TCP connection and comes by a new one.
+  func reconnect() {
+    connection = nil
+    start(server)
   }
 
   /// Sends a connectivity check, which is answered.
@@ -78,6 +90,12 @@ final class TestClient {
 
   /// Takes what has come, after waiting at most this long for something.
   func receive(waiting nanoseconds: UInt64 = 0) {
+    if let connection {
+      for var datagram in connection.receive(milliseconds: Int32(nanoseconds / 1_000_000)) {
+        datagram.withUnsafeMutableBytes { handle($0) }
+      }
+      return
+    }
     guard !epoll.wait(nanoseconds: nanoseconds).isEmpty else { return }
     repeat {
       socket.receive(into: batch)
@@ -126,6 +144,12 @@ final class TestClient {
 
   private func send(_ length: Int, segment: Int) {
     guard length > 0 else { return }
+    if let connection {
+      for start in stride(from: 0, to: length, by: segment) {
+        connection.send(UnsafeRawBufferPointer(start: memory + start, count: min(segment, length - start)))
+      }
+      return
+    }
     let run = DatagramRun(base: memory, length: length, segment: segment, destination: server)
     withUnsafePointer(to: run) { socket.send(UnsafeBufferPointer(start: $0, count: 1)) }
   }

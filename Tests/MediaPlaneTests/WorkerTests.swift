@@ -7,7 +7,7 @@ import Transport
 
 @testable import MediaPlane
 
-/// A worker without a thread: the test turns it by hand.
+/// A worker without a thread: the test turns it by hand. The second client comes over TCP.
 struct WorkerTests {
   let certificate = DTLSCertificate()
   let queue: CommandQueue
@@ -15,12 +15,14 @@ struct WorkerTests {
   let clients: [TestClient]
 
   init() throws {
-    let socket = try UDPSocket(port: 0)
+    let (socket, listener) = try openPort()
     queue = try CommandQueue()
     let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
-    worker = try Worker(socket: socket, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port)) { _ in }
+    worker = try Worker(
+      socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port)
+    ) { _ in }
     let certificate = certificate
-    clients = try (1...4).map { try TestClient(UInt32($0), server: certificate, slots: 3) }
+    clients = try (1...4).map { try TestClient(UInt32($0), server: certificate, slots: 3, overTCP: $0 == 2) }
     for client in clients { queue.submit(.configure(client.configuration, request: 0)) }
     worker.turn()
     for client in clients { client.start(SocketAddress(ipv4: 0x7f00_0001, port: socket.port)) }

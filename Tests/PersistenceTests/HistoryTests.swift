@@ -72,6 +72,15 @@ struct HistoryTests {
     #expect(try store.totals(of: alice, with: bob, now: second(60)) == Totals(calls: 1, seconds: 10))
   }
 
+  @Test func aLongHistoryIsDeletedWhole() throws {
+    for call in 0..<1_101 {
+      try store.write(facts("\(call)", [(alice, call, call + 1), (bob, call, call + 1)], ended: call + 1))
+    }
+    try store.delete(of: alice, calls: nil)
+    #expect(try list(alice).isEmpty)
+    #expect(try !list(bob).isEmpty)
+  }
+
   @Test func totalsAreTheTimeTogether() throws {
     try store.write(facts("1", [(alice, 0, 60), (bob, 10, 40), (carol, 50, 60)], ended: 60))
     try store.write(facts("2", [(bob, 100, nil), (alice, 110, nil)], ended: nil))
@@ -104,15 +113,14 @@ struct HistoryTests {
     let users = (0..<300).map { UserID(unchecked: "u\($0)") }
     try store.write(facts("1", users.map { ($0, 0, 60) }, ended: 60))
     let clock = ContinuousClock()
-    var longest = Duration.zero
+    var steps: [Duration] = []
     var more = true
-    while more {
-      let time = try clock.measure { more = try store.sweep(now: second(91 * 86_400), historyDays: 90) }
-      longest = max(longest, time)
-    }
-    print("the longest step of a sweep: \(longest / .milliseconds(1)) ms")
+    while more { steps.append(try clock.measure { more = try store.sweep(now: second(91 * 86_400), historyDays: 90) }) }
+    // The median: on a busy machine one step may wait for the processor.
+    let median = steps.sorted()[steps.count / 2]
+    print("the median step of a sweep: \(median / .milliseconds(1)) ms of \(steps.count)")
     #expect(try store.totals(of: users[7], with: users[8], now: second(0)) == Totals(calls: 1, seconds: 60))
-    #expect(longest < .seconds(1))
+    #expect(median < .milliseconds(100))
   }
 
   @Test func forgettingAUserLeavesNothing() throws {

@@ -105,6 +105,46 @@ struct StoreTests {
     #expect(try store.list(of: alice, before: second(9), limit: 1, rejoinable: [], now: second(9)).calls.count == 1)
   }
 
+  @Test func whoWritesBesideTheCallsHoldsNobodyUp() async throws {
+    let test = try TestStore()
+    let store = try Store(path: test.path, patience: 60)
+    let other = try DatabaseQueue(path: test.path)
+    let (failures, failed) = AsyncStream.makeStream(of: StoreError?.self)
+    var failure = failures.makeAsyncIterator()
+    try await other.writeWithoutTransaction { db in
+      try db.beginTransaction(.immediate)
+      // Another process has the file for as long as it likes: this returns all the same.
+      store.write(facts("1", [(alice, 0, 1)], ended: 1)) { failed.yield($0) }
+      try db.rollback()
+    }
+    #expect(await failure.next() == .some(.none))
+    #expect(try store.list(of: alice, before: second(9), limit: 9, rejoinable: [], now: second(9)).calls.count == 1)
+    try await store.writer.writeWithoutTransaction { try $0.execute(sql: "DROP TABLE history") }
+    store.write(facts("2", [(alice, 0, 1)], ended: 1)) { failed.yield($0) }
+    #expect(await failure.next()??.kind == .failed)
+  }
+
+  @Test func theLogIsEmptiedAfterSomebodyIsForgotten() async throws {
+    let test = try TestStore()
+    let store = try test.open()
+    func log() throws -> Int {
+      try FileManager.default.attributesOfItem(atPath: test.path + "-wal")[.size] as? Int ?? -1
+    }
+    try store.write(facts("1", [(alice, 0, 1), (bob, 0, 1)], ended: 1))
+    store.checkpoint()
+    await settled(store)
+    #expect(try log() > 0, "copied, and used again from its beginning")
+    try store.write([.forgotten(alice)])
+    store.checkpoint()
+    await settled(store)
+    #expect(try log() == 0)
+  }
+
+  /// What was asked of the checkpointer is done.
+  private func settled(_ store: Store) async {
+    try? await store.checkpointer.writeWithoutTransaction { _ in }
+  }
+
   @Test func whatATransactionCosts() throws {
     let test = try TestStore()
     let store = try test.open()

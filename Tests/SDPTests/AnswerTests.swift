@@ -17,6 +17,8 @@ struct AnswerTests {
     let candidates = """
       a=candidate:1 1 udp 2130706431 192.0.2.2 40000 typ host
       a=candidate:2 1 udp 2130706175 fd00:0:0:0:0:0:0:2 40000 typ host
+      a=candidate:3 1 tcp 1520435199 192.0.2.2 40000 typ host tcptype passive
+      a=candidate:4 1 tcp 1520434943 fd00:0:0:0:0:0:0:2 40000 typ host tcptype passive
       a=end-of-candidates
       """
     let lines = peer.answer().split(separator: "\r\n").filter { !$0.hasPrefix("o=") }
@@ -55,6 +57,14 @@ struct AnswerTests {
         a=ssrc:\(slot.ssrc) cname:conclave
         \(candidates)
         """)
+  }
+
+  @Test func withoutTCPTheCandidatesAreThoseOfUDP() throws {
+    var peer = Negotiated()
+    peer.apply(try MediaOffer(parsing: Vectors.small))
+    let answer = try SessionDescription(parsing: peer.answer(tcp: false))
+    let protocols = answer.sections.flatMap { $0.attributes.all("candidate") }.map { $0.value.split(separator: " ")[2] }
+    #expect(Set(protocols) == ["udp"])
   }
 
   /// RFC 9429 section 5.3.1: one m-line for each, in order, with its mid; nothing that was not offered.

@@ -95,10 +95,10 @@ struct Negotiated {
     return configuration
   }
 
-  func answer(candidates: [SocketAddress] = [Self.ipv4, Self.ipv6]) -> String {
+  func answer(candidates: [SocketAddress] = [Self.ipv4, Self.ipv6], tcp: Bool = true) -> String {
     negotiation.answer(
       fingerprint: CertificateFingerprint(hash: "sha-256", digest: [UInt8](repeating: 0xab, count: 32)),
-      candidates: candidates)
+      candidates: candidates, tcp: tcp)
   }
 
   static let ipv4 = SocketAddress(ipv4: 0xc000_0202, port: 40_000)

@@ -4,14 +4,22 @@ import Testing
 
 /// C: connecting.
 @Suite struct ConnectTests {
-  @Test("stomp.md 22, 25: both commands connect", arguments: ["CONNECT", "STOMP"])
+  @Test("stomp.md 22: both commands connect", arguments: ["CONNECT", "STOMP"])
   func bothCommandsConnect(command: String) {
     var server = TestServer()
-    server.receive("\(command)\naccept-version:1.2\nhost:h\n\n\0")
-    #expect(
-      server.written == [
-        "CONNECTED\nversion:1.2\nsession:s1\nserver:conclave/1\nheart-beat:10000,10000\nuser-name:alice\ndevice:phone\n\n\0"
-      ])
+    server.receive("\(command)\naccept-version:1.2\nhost:h\n\n\0SEND\ndestination:/a\n\n\0")
+    #expect(server.last?.command == .connected && server.sent.count == 1)
+  }
+
+  @Test("stomp.md 25: connected carries version, session, server and heart beat", arguments: Version.allCases)
+  func connectedCarriesItsHeaders(version: Version) {
+    var server = TestServer()
+    server.receive("CONNECT\naccept-version:\(version.rawValue)\nhost:h\n\n\0")
+    let beat = version == .v10 ? "0,0" : "10000,10000"
+    let text =
+      "CONNECTED\nversion:\(version.rawValue)\nsession:s1\nserver:conclave/1\nheart-beat:\(beat)\n"
+      + "user-name:alice\ndevice:phone\n\n\0"
+    #expect(server.written == [text])
   }
 
   @Test(

@@ -68,11 +68,26 @@ import Testing
     #expect(try decode("CONNECT\naccept-version:1.2\nlogin: bob\n\n\0").first?.headers["login"] == " bob")
   }
 
-  @Test("stomp.md 9, 21, 43: content length is always the bodys own") func contentLengthIsAlwaysTheBodysOwn() {
-    let frame = Frame(.message, ["content-length": "99", "a": "b"], body: ByteBuffer(bytes: [0x78, 0x00]))
-    #expect(String(buffer: FrameEncoder(version: .v12).encode(frame)) == "MESSAGE\na:b\ncontent-length:2\n\nx\0\0")
+  @Test("stomp.md 9: every body has its content length", arguments: Version.allCases, [Command.message, .error])
+  func everyBodyHasItsContentLength(version: Version, command: Command) {
+    let frame = Frame(command, ["content-length": "99", "a": "b"], body: ByteBuffer(bytes: [0x78, 0x00]))
+    let text = "\(command.rawValue)\na:b\ncontent-length:2\n\nx\0\0"
+    #expect(String(buffer: FrameEncoder(version: version).encode(frame)) == text)
     #expect(
-      String(buffer: FrameEncoder(version: .v12).encode(Frame(.receipt, ["receipt-id": "1"])))
+      String(buffer: FrameEncoder(version: version).encode(Frame(.receipt, ["receipt-id": "1"])))
         == "RECEIPT\nreceipt-id:1\n\n\0")
+  }
+
+  @Test("stomp.md 21: no header is written twice") func noHeaderIsWrittenTwice() {
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
+    var headers: Headers = ["mood": "good"]
+    for name in ["mood", "destination", "message-id", "subscription", "ack", "content-length"] {
+      headers.append(name, "x")
+    }
+    server.deliver(SharedMessage(destination: "/a", headers: headers, body: ByteBuffer()), token: 1)
+    let lines = server.written.last?.split(separator: "\n").filter { $0.contains(":") } ?? []
+    let names = lines.compactMap { $0.split(separator: ":").first }
+    #expect(names.count == 6 && Set(names).count == 6)
   }
 }

@@ -13,15 +13,22 @@ private let second: UInt64 = 1_000_000_000
   }
 
   @Test(
-    "stomp.md 34, 38: intervals are the larger of both sides",
+    "stomp.md 34: intervals are the larger of both sides",
     arguments: [
       // The client's header, then what the server (10,000 both ways) expects and sends, in seconds.
-      ("0,0", nil, nil), ("5000,0", 10, nil), ("0,5000", nil, 10), ("20000,30000", 20, 30), ("1,1", 10, 10),
-      ("999999999999999999,1", 86_400, 10),
-    ] as [(String, UInt64?, UInt64?)])
-  func intervalsAreTheLargerOfBothSides(header: String, receiving: UInt64?, sending: UInt64?) throws {
+      (nil, nil, nil), ("0,0", nil, nil), ("5000,0", 10, nil), ("0,5000", nil, 10), ("20000,30000", 20, 30),
+    ] as [(String?, UInt64?, UInt64?)])
+  func intervalsAreTheLargerOfBothSides(header: String?, receiving: UInt64?, sending: UInt64?) throws {
     let timers = HeartBeat(sends: 10_000, wants: 10_000).agreed(with: try #require(HeartBeat(header: header)))
     #expect(timers.receiving == receiving.map { $0 * second } && timers.sending == sending.map { $0 * second })
+  }
+
+  @Test(
+    "stomp.md 38: silly values become sensible ones",
+    arguments: [("1,1", 10, 10), ("999999999999999999,1", 86_400, 10)] as [(String, UInt64, UInt64)])
+  func sillyValuesBecomeSensibleOnes(header: String, receiving: UInt64, sending: UInt64) throws {
+    let timers = HeartBeat(sends: 10_000, wants: 10_000).agreed(with: try #require(HeartBeat(header: header)))
+    #expect(timers.receiving == receiving * second && timers.sending == sending * second)
   }
 
   @Test("stomp.md 35: a beat is written before the interval is over but not beside other frames")
@@ -36,7 +43,7 @@ private let second: UInt64 = 1_000_000_000
     #expect(server.heartBeats == 1 && server.session.nextDeadline == 21 * second)
   }
 
-  @Test("stomp.md 36, 37: any octet keeps the client alive") func anyOctetKeepsTheClientAlive() {
+  @Test("stomp.md 36: any octet keeps the client alive") func anyOctetKeepsTheClientAlive() {
     var server = TestServer(.v12, heartBeat: "10000,0")
     server.now = 9 * second
     server.receive("\n")
@@ -46,6 +53,17 @@ private let second: UInt64 = 1_000_000_000
     #expect(server.closed == nil)
     server.advance(to: 37 * second)
     #expect(server.closed == .violation(.heartBeatMissing))
+  }
+
+  @Test("stomp.md 37: a late beat is forgiven, a missing one is not", arguments: [100, 2_000, 10_000] as [UInt64])
+  func aLateBeatIsForgiven(milliseconds: UInt64) throws {
+    let promised = milliseconds * 1_000_000
+    var timers = HeartBeat(sends: 0, wants: 1).agreed(with: HeartBeat(sends: Int(milliseconds), wants: 0))
+    timers.start(now: 0)
+    let dead = try #require(timers.peerDead)
+    #expect(dead >= promised + promised / 2 && dead <= 2 * promised)
+    timers.received(now: dead - 1)
+    #expect(timers.peerDead == 2 * dead - 1)
   }
 
   @Test("stomp.md 37: a client that promised a beat each ten seconds is gone within twenty")

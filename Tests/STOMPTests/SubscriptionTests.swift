@@ -11,16 +11,24 @@ import Testing
     #expect(server.error == "header destination is missing" && server.last?.headers["receipt-id"] == "1")
   }
 
-  @Test("stomp.md 41, 42: message headers are the servers own") func messageHeadersAreTheServersOwn() {
+  @Test("stomp.md 41: message headers are the servers own") func messageHeadersAreTheServersOwn() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
-    server.perform(
-      server.session.deliver(
-        to: "/a", headers: ["destination": "/forged", "ack": "9", "subscription": "9", "event": "e"],
-        body: ByteBuffer(string: "x"), token: 1))
+    let headers: Headers = ["destination": "/forged", "ack": "9", "subscription": "9", "message-id": "9", "event": "e"]
+    server.deliver(SharedMessage(destination: "/a", headers: headers, body: ByteBuffer(string: "x")), token: 1)
     #expect(
       server.written.last
-        == "MESSAGE\ndestination:/a\nmessage-id:1\nsubscription:s\nack:1\nevent:e\ncontent-length:1\n\nx\0")
+        == "MESSAGE\nsubscription:s\nmessage-id:1\nack:1\ndestination:/a\nevent:e\ncontent-length:1\n\nx\0")
+  }
+
+  @Test("stomp.md 42: each message has an ID and an ack of its own") func eachMessageHasAnIDAndAnAckOfItsOwn() {
+    var server = TestServer(.v12)
+    for id in 1...2 { server.receive("SUBSCRIBE\nid:s\(id)\ndestination:/a\nack:client\n\n\0") }
+    for _ in 1...2 { server.deliver("x", to: "/a", token: 1) }
+    let frames = server.written.compactMap { try? decode($0).first }
+    #expect(frames.map { $0.headers["subscription"] } == ["s1", "s2", "s1", "s2"])
+    #expect(Set(frames.map { $0.headers["message-id"] }).count == 4 && Set(frames.map { $0.headers["ack"] }).count == 4)
+    #expect(frames.allSatisfy { $0.headers["destination"] == "/a" })
   }
 
   @Test("stomp.md 42: ack header stands only where an ack is wanted") func ackHeaderStandsOnlyWhereAnAckIsWanted() {
@@ -32,7 +40,7 @@ import Testing
     }
   }
 
-  @Test("stomp.md 42, 45: version 10 names the subscription only if it has an ID")
+  @Test("stomp.md 42: version 10 names the subscription only if it has an ID")
   func version10NamesTheSubscriptionOnlyIfItHasAnID() {
     var server = TestServer(.v10)
     server.receive("SUBSCRIBE\ndestination:/a\n\n\0SUBSCRIBE\nid:s\ndestination:/b\n\n\0")
@@ -42,7 +50,7 @@ import Testing
     #expect(server.last?.headers["subscription"] == "s")
   }
 
-  @Test("stomp.md 42, 44: two subscriptions get two messages with their own acks")
+  @Test("stomp.md 44: two subscriptions get two messages with their own acks")
   func twoSubscriptionsGetTwoMessagesWithTheirOwnAcks() {
     var server = TestServer(.v12)
     for id in 1...2 { server.receive("SUBSCRIBE\nid:\(id)\ndestination:/a\nack:client-individual\n\n\0") }
@@ -124,19 +132,37 @@ import Testing
   }
 
   @Test(
-    "stomp.md 51, 53, 54: other acks are errors",
+    "stomp.md 51: an ack without its versions headers is an error",
     arguments: [
-      (Version.v12, "ACK\nmessage-id:1\n\n\0"), (.v11, "ACK\nmessage-id:1\n\n\0"),
-      (.v11, "ACK\nmessage-id:1\nsubscription:other\n\n\0"), (.v10, "NACK\nmessage-id:1\n\n\0"),
-      (.v12, "ACK\nid:2\n\n\0"),
+      (Version.v12, "ACK\nmessage-id:1\n\n\0"), (.v12, "ACK\n\n\0"), (.v11, "ACK\nmessage-id:1\n\n\0"),
+      (.v11, "ACK\nsubscription:s\n\n\0"), (.v10, "ACK\nid:1\n\n\0"),
+    ])
+  func anAckWithoutItsVersionsHeadersIsAnError(version: Version, text: String) {
+    #expect(isRefused(text, version))
+  }
+
+  @Test(
+    "stomp.md 54: an ack for no waiting message is an error",
+    arguments: [
+      (Version.v11, "ACK\nmessage-id:1\nsubscription:other\n\n\0"), (.v12, "ACK\nid:2\n\n\0"),
       (.v12, "ACK\nid:x\n\n\0"), (.v12, "ACK\nid:1\n\n\0ACK\nid:1\n\n\0"),
     ])
-  func otherAcksAreErrors(version: Version, text: String) {
+  func anAckForNoWaitingMessageIsAnError(version: Version, text: String) {
+    #expect(isRefused(text, version))
+  }
+
+  @Test("stomp.md 53: version 10 has no nack") func version10HasNoNack() {
+    #expect(isRefused("NACK\nmessage-id:1\n\n\0", .v10))
+    #expect(!isRefused("NACK\nmessage-id:1\nsubscription:s\n\n\0", .v11) && !isRefused("NACK\nid:1\n\n\0", .v12))
+  }
+
+  /// Whether that ends a session in which one message waits for an ACK.
+  private func isRefused(_ text: String, _ version: Version) -> Bool {
     var server = TestServer(version)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")
     server.deliver("x", to: "/a", token: 77)
     server.receive(text)
-    #expect(server.closed == .violation(.protocolError))
+    return server.closed == .violation(.protocolError)
   }
 
   @Test("stomp.md 54: auto messages take no ack") func autoMessagesTakeNoAck() {
@@ -147,18 +173,29 @@ import Testing
     #expect(server.closed == .violation(.protocolError))
   }
 
-  @Test("stomp.md 52, 53: client mode is cumulative for its subscription only")
+  @Test("stomp.md 52: client mode is cumulative for its subscription only")
   func clientModeIsCumulativeForItsSubscriptionOnly() {
+    var server = twoSubscriptions()
+    server.receive("ACK\nid:3\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [10, 11] && server.acknowledged.allSatisfy(\.accepted))
+    server.receive("ACK\nid:5\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [10, 11, 12])
+  }
+
+  @Test("stomp.md 53: a nack in client mode is cumulative too") func aNackInClientModeIsCumulativeToo() {
+    var server = twoSubscriptions()
+    server.receive("NACK\nid:4\n\n\0")
+    #expect(server.acknowledged.map(\.token) == [20, 21] && !server.acknowledged.contains(where: \.accepted))
+  }
+
+  /// Messages 1 to 5 wait for ACKs, in turn of two subscriptions.
+  private func twoSubscriptions() -> TestServer {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client\n\n\0SUBSCRIBE\nid:b\ndestination:/b\nack:client\n\n\0")
     for (destination, token) in [("/a", 10), ("/b", 20), ("/a", 11), ("/b", 21), ("/a", 12)] as [(String, UInt64)] {
       server.deliver("x", to: destination, token: token)
     }
-    server.receive("ACK\nid:3\n\n\0")
-    #expect(server.acknowledged.map(\.token) == [10, 11])
-    server.receive("NACK\nid:4\n\n\0")
-    #expect(server.acknowledged.map(\.token) == [10, 11, 20, 21])
-    #expect(server.acknowledged.map(\.accepted) == [true, true, false, false])
+    return server
   }
 
   @Test("stomp.md 52: individual mode counts for one") func individualModeCountsForOne() {

@@ -75,7 +75,17 @@ struct TestServer {
   }
 
   mutating func deliver(_ text: String, to destination: String, token: UInt64) {
-    perform(session.deliver(to: destination, headers: [:], body: ByteBuffer(string: text), token: token))
+    deliver(SharedMessage(destination: destination, headers: [:], body: ByteBuffer(string: text)), token: token)
+  }
+
+  /// To each subscription to its destination.
+  mutating func deliver(_ message: SharedMessage, token: UInt64) {
+    var message = message
+    for key in session.subscriptions.filter({ $0.destination == message.destination }).map(\.key) {
+      var bytes = ByteBuffer()
+      if case .ended(let actions) = session.deliver(&message, to: key, token: token, into: &bytes) { perform(actions) }
+      if bytes.readableBytes > 0 { written.append(String(buffer: bytes)) }
+    }
   }
 
   mutating func perform(_ actions: [Session.Action]) {

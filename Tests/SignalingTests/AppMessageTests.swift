@@ -13,7 +13,9 @@ import Testing
     }
   }
 
-  @Test("stomp.md 41, 42: a topic reaches all versions", arguments: Version.allCases)
+  @Test(
+    "stomp.md 41: a senders headers reach subscribers of all versions, but for secrets and forgeries",
+    arguments: Version.allCases)
   func aTopicReachesAllVersions(version: Version) async throws {
     try await withApp { server in
       let reader = try await TestClient.connected(to: server.stompPort, token: "a", version: version)
@@ -35,6 +37,20 @@ import Testing
       #expect(frame.headers["x-mood"] == "a:b" && frame.headers["message-id"] == "1")
       guard case .text(let text)? = try await socket.next() else { throw CancellationError() }
       #expect(text.hasPrefix("MESSAGE\nsubscription:8\nmessage-id:1\ndestination:/topic/news\n"))
+    }
+  }
+
+  @Test("stomp.md 43: the content type is the senders, and none is made up")
+  func theContentTypeIsTheSenders() async throws {
+    try await withApp { server in
+      let client = try await TestClient.connected(to: server.stompPort, token: "a")
+      try await client.send("SUBSCRIBE\nid:1\ndestination:/topic/t\n\n\0")
+      for type in ["text/plain;charset=utf-8", nil] {
+        let line = type.map { "content-type:\($0)\n" } ?? ""
+        try await client.send("SEND\ndestination:/topic/t\n\(line)\nxyz\0")
+        let frame = try #require(try await client.frame())
+        #expect(frame.headers["content-type"] == type && frame.headers["content-length"] == "3")
+      }
     }
   }
 
@@ -110,7 +126,7 @@ import Testing
     }
   }
 
-  @Test("stomp.md 57, 59: a transaction is sent and acknowledged at its commit")
+  @Test("stomp.md 59: a transaction is sent and acknowledged at its commit")
   func aTransactionIsSentAndAcknowledgedAtItsCommit() async throws {
     try await withApp { server in
       let client = try await TestClient.connected(to: server.stompPort, token: "a")
@@ -133,6 +149,20 @@ import Testing
     }
   }
 
+  @Test("stomp.md 61: a lost connection aborts its transactions")
+  func aLostConnectionAbortsItsTransactions() async throws {
+    try await withApp { server in
+      let client = try await TestClient.connected(to: server.stompPort, token: "a")
+      try await client.send("BEGIN\ntransaction:t\n\n\0SEND\ndestination:/queue/q\ntransaction:t\nreceipt:1\n\nlost\0")
+      #expect(try await client.frame()?.headers["receipt-id"] == "1")
+      try await client.close()
+      await server.until { $0.sessions == 0 }
+      let other = try await TestClient.connected(to: server.stompPort, token: "b")
+      try await other.send("SUBSCRIBE\nid:1\ndestination:/queue/q\n\n\0SEND\ndestination:/queue/q\n\nkept\0")
+      #expect(try await other.frame().map { String(buffer: $0.body) } == "kept")
+    }
+  }
+
   @Test func aServiceReachesAUsersDevices() async throws {
     try await withApp { server in
       let phone = try await TestClient.connected(to: server.stompPort, token: "alice@phone")
@@ -151,7 +181,8 @@ import Testing
     }
   }
 
-  @Test func aFastSenderIsReadMoreSlowlyAndLosesNothing() async throws {
+  @Test("stomp.md 73: a fast sender is read more slowly and loses nothing")
+  func aFastSenderIsReadMoreSlowlyAndLosesNothing() async throws {
     try await withServer({
       $0.destinations = ["/topic/"]
       ($0.messagesPerSecond, $0.messageBurst) = (1_000, 10)

@@ -34,7 +34,7 @@ import Testing
     // Something must go through for the handshake to be done.
     try await client.send("\n")
     let certificate = try await client.channel.nioSSL_peerCertificate().get()
-    client.channel.close(promise: nil)
+    try await client.close()
     return try certificate?.toDERBytes()
   }
 
@@ -56,6 +56,7 @@ import Testing
     }) { server, _ in
       let port = try #require(server.stompTLSPort)
       let old = try await TestClient.connected(to: port, token: "a", tls: true)
+      let oldSocket = try await TestWebSocket.connected(server, token: "b", tls: true)
       #expect(try await shown(port) == der("test"))
       // Neither a broken file nor a key that does not fit is taken.
       try Data("nonsense".utf8).write(to: folder.appending(path: "certificate.pem"), options: .atomic)
@@ -67,10 +68,27 @@ import Testing
       try install("other")
       try await until(port, shows: der("other"))
       try await until(server.httpPort, shows: der("other"))
-      try await old.send("SEND\ndestination:/app/calls/list\nrequest-id:1\nreceipt:r\n\n\0")
-      #expect(try await old.frame()?.headers["receipt-id"] == "r")
-      try await TestClient.connected(to: port, token: "b", tls: true).close()
+      for client in [old, try await TestClient.connected(to: port, token: "c", tls: true)] {
+        try await client.send("SEND\ndestination:/app/calls/list\nrequest-id:1\nreceipt:r\n\n\0")
+        #expect(try await client.frame()?.headers["receipt-id"] == "r")
+        try await client.close()
+      }
+      for socket in [oldSocket, try await TestWebSocket.connected(server, token: "d", tls: true)] {
+        try await goThrough(socket)
+      }
     }
+  }
+
+  /// A subscription, a request with its reply, and an orderly end.
+  private func goThrough(_ socket: TestWebSocket) async throws {
+    try await socket.send("SUBSCRIBE\nid:1\ndestination:/user/queue/replies\nreceipt:s\n\n\0")
+    #expect(try await socket.next() == .text("RECEIPT\nreceipt-id:s\n\n\0"))
+    try await socket.send("SEND\ndestination:/app/no/such\nrequest-id:7\n\n\0")
+    guard case .text(let reply)? = try await socket.next() else { throw CancellationError() }
+    #expect(reply.hasPrefix("MESSAGE\n") && reply.contains("\nrequest-id:7\n"))
+    try await socket.send("DISCONNECT\nreceipt:d\n\n\0")
+    #expect(try await socket.next() == .text("RECEIPT\nreceipt-id:d\n\n\0"))
+    #expect(try await socket.next() == .close(1_000))
   }
 
   @Test func whatCannotBeUsedIsLoggedOnceAndTriedAgainWhenItChanges() throws {

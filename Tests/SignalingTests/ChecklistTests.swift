@@ -17,7 +17,25 @@ import Testing
     try await withServer({ $0.destinations = ["/topic/", "/queue/"] }) { server, _ in try await body(server) }
   }
 
-  @Test("stomp.md 1, 5, 68: all frames of a session glued in one packet, over TCP")
+  /// The list itself is not in this repository; that a test does what its item says is for its reader to see.
+  @Test func everyItemOfTheListIsATestByItsNumber() throws {
+    let folder = URL(filePath: #filePath).deletingLastPathComponent().resolvingSymlinksInPath()
+    let name = /^ *(?:@Test\()?"stomp\.md (\d+)(.)/
+    var numbers: Set<Int> = []
+    for tests in [folder, folder.appending(path: "../STOMPTests")] {
+      for file in try FileManager.default.contentsOfDirectory(at: tests, includingPropertiesForKeys: nil)
+      where file.pathExtension == "swift" {
+        for line in try String(contentsOf: file, encoding: .utf8).split(separator: "\n") {
+          guard let match = line.firstMatch(of: name), let number = Int(match.1) else { continue }
+          #expect(match.2 == ":", "a test is about one item: \(line)")
+          numbers.insert(number)
+        }
+      }
+    }
+    #expect(numbers == Set(1...86))
+  }
+
+  @Test("stomp.md 5: all frames of a session glued in one packet, over TCP")
   func gluedOverTCP() async throws {
     try await withTopics { server in
       let client = try await TestClient.open(port: server.stompPort)
@@ -29,7 +47,7 @@ import Testing
     }
   }
 
-  @Test("stomp.md 5, 7: a session split at every byte, over TCP")
+  @Test("stomp.md 5: a session split at every byte, over TCP")
   func splitOverTCP() async throws {
     try await withTopics { server in
       let client = try await TestClient.open(port: server.stompPort)
@@ -41,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("stomp.md 5, 77: a session split at every byte and glued, over WebSocket", arguments: [0x81, 0x82] as [UInt8])
+  @Test("stomp.md 77: a session split at every byte and glued, over WebSocket", arguments: [0x81, 0x82] as [UInt8])
   func splitOverWebSocket(opcode: UInt8) async throws {
     try await withTopics { server in
       let split = try await TestWebSocket.open(server)

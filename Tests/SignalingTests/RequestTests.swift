@@ -31,7 +31,7 @@ import Testing
       #expect(reply.command == .message && String(buffer: reply.body) == #"{"epoch":3}"#)
       #expect(
         reply.headers == [
-          "destination": "/user/queue/replies", "message-id": "1", "subscription": "q",
+          "subscription": "q", "message-id": "1", "destination": "/user/queue/replies",
           "content-type": "application/json", "request-id": "a:b", "status": "ok", "content-length": "11",
         ])
     }

@@ -14,7 +14,7 @@ final class TestClient {
   private var raw = ByteBuffer()
   private let reset: Reset
 
-  /// Whether the server's end was a reset instead of an orderly one.
+  /// Whether the server's end was a reset, or TLS's without a close_notify, instead of an orderly one.
   var wasReset: Bool { reset.seen.load(ordering: .relaxed) }
 
   private init(channel: any Channel, inbound: AsyncStream<ByteBuffer>, reset: Reset, version: Version) {
@@ -25,16 +25,18 @@ final class TestClient {
     decoder = FrameDecoder(version: version, limits: .client)
   }
 
+  /// A TLS client that closes waits for the answer to its close_notify.
   static func open(port: Int, version: Version = .v12, tls: Bool = false) async throws -> TestClient {
     let (stream, continuation) = AsyncStream<ByteBuffer>.makeStream()
     let reset = Reset()
     let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-      .channelOption(.allowRemoteHalfClosure, value: true)
+      .channelOption(.allowRemoteHalfClosure, value: !tls)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           if tls {
             var configuration = TLSConfiguration.makeClientConfiguration()
             configuration.certificateVerification = .none
+            configuration.shutdownTimeout = .hours(1)
             let handler = try NIOSSLClientHandler(
               context: NIOSSLContext(configuration: configuration), serverHostname: nil)
             try channel.pipeline.syncOperations.addHandler(handler)

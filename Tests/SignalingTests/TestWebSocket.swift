@@ -13,9 +13,9 @@ struct TestWebSocket {
   }
 
   static func open(
-    _ server: SignalingServer, path: String = "/stomp", headers: [String] = []
+    _ server: SignalingServer, path: String = "/stomp", headers: [String] = [], tls: Bool = false
   ) async throws -> TestWebSocket {
-    let client = try await TestClient.open(port: server.httpPort)
+    let client = try await TestClient.open(port: server.httpPort, tls: tls)
     let lines =
       [
         "GET \(path) HTTP/1.1", "Host: example.org:8080", "Upgrade: websocket", "Connection: keep-alive, Upgrade",
@@ -27,8 +27,10 @@ struct TestWebSocket {
     return TestWebSocket(client: client, response: String(decoding: response.dropLast(4), as: UTF8.self))
   }
 
-  static func connected(_ server: SignalingServer, token: String = "alice") async throws -> TestWebSocket {
-    let socket = try await open(server)
+  static func connected(
+    _ server: SignalingServer, token: String = "alice", tls: Bool = false
+  ) async throws -> TestWebSocket {
+    let socket = try await open(server, tls: tls)
     try await socket.send("CONNECT\naccept-version:1.2\nhost:h\npasscode:\(token)\n\n\0")
     guard case .text(let text) = try await socket.next(), text.hasPrefix("CONNECTED\n") else {
       throw CancellationError()

@@ -87,6 +87,23 @@ import Testing
     }
   }
 
+  @Test func whatASubscriptionBringsIsForItAlone() async throws {
+    try await withServer { server, sink in
+      let client = try await TestClient.connected(to: server.stompPort, token: "a")
+      let session = try await sink.session()
+      for id in 1...2 {
+        try await client.send("SUBSCRIBE\nid:\(id)\ndestination:/topic/calls/c1\nreceipt:s\n\n\0")
+        _ = try await asked(sink)
+        server.deliver(.admission(session, refusal: nil))
+        #expect(try await client.frame()?.command == .receipt)
+        try publish(server, session, epoch: 3, id: 0)
+        #expect(try await client.frame()?.headers["subscription"] == "\(id)")
+      }
+      try publish(server, session, epoch: 4, id: 1)
+      #expect(try await [client.frame(), client.frame()].map { $0?.headers["subscription"] } == ["1", "2"])
+    }
+  }
+
   @Test func oneEventIsSharedByManySubscribersOfAllVersions() async throws {
     try await withServer { server, sink in
       var deliveries: [Delivery] = []

@@ -52,12 +52,13 @@ package struct Disk {
       calls = [:]
       stored.devices = []
       stored.mailboxes = [:]
+      stored.presence = [:]
     case .call(let call): calls[call.id, default: Pieces(call: call)].call = call
     case .progress(let id, let progress): calls[id]?.progress = progress
     case .epoch(let id, let epoch): calls[id]?.epoch = epoch
     case .member(let id, let member): calls[id]?.members[member.user] = member
     case .memberGone(let id, let user): calls[id]?.members[user] = nil
-    case .number(let id, let number, let device): stored.numbers[id, default: [:]][number] = device
+    case .number(let id, let number, let join): stored.numbers[id, default: [:]][number] = join
     case .ringEnvelope(let id, let envelope): calls[id]?.ringEnvelopes.append(envelope)
     case .ringEnvelopeOver(let id, let device): calls[id]?.ringEnvelopes.removeAll { $0.to == device }
     case .ended(let end):
@@ -69,6 +70,7 @@ package struct Disk {
     case .deviceGone(let device):
       stored.devices.removeAll { ($0.entry.user, $0.entry.device) == (device.user, device.device) }
     case .mailbox(let device, let mailbox): stored.mailboxes[device] = mailbox.isEmpty ? nil : mailbox
+    case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
     case .forgotten(let user):
       stored.devices.removeAll { $0.entry.user == user }
@@ -79,7 +81,8 @@ package struct Disk {
         }
       }
       stored.mailboxes = stored.mailboxes.filter { $0.key.user != user }
-      for place in stored.ended.indices { stored.ended[place].users.removeAll { $0 == user } }
+      stored.presence[user] = nil
+      for place in stored.ended.indices { stored.ended[place].forget(user) }
     }
   }
 
@@ -95,6 +98,7 @@ package struct Disk {
     }
     contents.formUnion(stored.devices.map(StoreChange.device))
     contents.formUnion(stored.mailboxes.map { .mailbox($0.key, $0.value) })
+    contents.formUnion(stored.presence.map { .presence($0.key, $0.value) })
     return contents
   }
 }

@@ -4,7 +4,7 @@ import { Person } from './person.mjs';
 import { hex, load } from './web.mjs';
 
 const { fromBase64, toBase64, sha256, concat, lp, utf8, u32 } = await load('bytes.js');
-const { fingerprintOf, isSignedBy } = await load('identity.js');
+const { fingerprintOf, isSignedBy, joinBytes } = await load('identity.js');
 const { callCodeOf, envelopeBytes, listBytes, listHashOf, ratchet } = await load('transcript.js');
 const { wrap } = await load('wrap.js');
 
@@ -36,7 +36,7 @@ test('a device that comes gets the ratcheted key, and both derive the same', asy
   assert.notEqual(await alice.derived(1), await alice.derived(2));
   assert.equal(await alice.keys.code(), await bob.keys.code());
   assert.match(await bob.keys.code(), /^\d{40}$/);
-  assert.deepEqual(bob.posted.at(-1), { type: 'switch', epoch: 2 });
+  assert.deepEqual(bob.posted.at(-1), { type: 'switch', epoch: 2, isSilent: false });
 });
 
 test('when somebody goes the key is fresh, and the one who stays gets it', async () => {
@@ -106,6 +106,29 @@ test('a list is refused that its hash denies, that lost somebody in a ratchet, o
   assert.equal(bob.requests.filter(({ path }) => path === 'keys').length, 0, 'a lower epoch');
 });
 
+test('an epoch that was announced as fresh is not ratcheted, whatever the server says of it later', async () => {
+  const { alice, bob, envelope } = await two();
+  await bob.keys.envelope(envelope);
+  for (const person of [alice, bob]) await person.keys.switchTo({ epoch: 2 });
+  const withoutBob = await rotation(3, 'fresh', [alice]);
+  await alice.keys.rotate({ ...withoutBob, leader: 9 });
+  await alice.keys.rotate({ ...withoutBob, leader: 9, mode: 'ratchet' });
+  assert.equal(await alice.derived(3), undefined);
+});
+
+test('a device whose key is none gets nothing, and the others get theirs', async () => {
+  const world = [];
+  const [alice, bob, mallory] = await Promise.all(['alice', 'bob', 'mallory'].map((user, i) => Person.make(user, i + 1, world)));
+  const publicKey = toBase64(utf8('no key'));
+  const { joinId, wire } = mallory.join;
+  const data = joinBytes(mallory.identity.fingerprint, joinId, wire.joinKey.alg, utf8('no key'));
+  const { signature } = await mallory.identity.sign(data);
+  wire.joinKey = { ...wire.joinKey, publicKey, signature: toBase64(signature) };
+  await alice.keys.begin();
+  await alice.keys.rotate({ ...(await rotation(2, 'fresh', [alice, bob, mallory])), deliver: [bob.withKeys(), mallory.withKeys()] });
+  assert.deepEqual(alice.sent().map(({ to }) => to.user), ['bob']);
+});
+
 test('the leader hands no key to a device that is not on its list', async () => {
   const { alice, world } = await two();
   const mallory = await Person.make('mallory', 9, world);
@@ -124,13 +147,14 @@ test('keys.request is answered with the same key, three times', async () => {
   assert.equal(await bob.derived(2), await alice.derived(2));
 });
 
-test('who has no key at the switch asks for it, and sends once it is there', async () => {
+test('who has no key at the switch sends nothing, asks for it, and sends once it is there', async () => {
   const { bob, envelope } = await two();
+  const silent = () => bob.posted.filter((message) => 'isSilent' in message).at(-1)?.isSilent;
   await bob.keys.switchTo({ epoch: 2 });
   assert.deepEqual(bob.requests.at(-1), { path: 'keys/request', body: { epoch: 2 } });
-  assert.equal(bob.keys.canSend, false);
+  assert.deepEqual([bob.keys.canSend, silent()], [false, true], 'not under the key before either');
   await bob.keys.envelope(envelope);
-  assert.equal(bob.keys.canSend, true);
+  assert.deepEqual([bob.keys.canSend, silent()], [true, false]);
 });
 
 test('a leader without the old secret asks, and makes none up', async () => {

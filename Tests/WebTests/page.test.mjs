@@ -3,8 +3,9 @@ import { test } from 'node:test';
 import { load } from './web.mjs';
 
 const { userIDOf } = await load('people.js');
+const { nameOf } = await load('dom.js');
 const { Members } = await load('members.js');
-const { tilesOf } = await load('tiles.js');
+const { ownerOf, tilesOf } = await load('tiles.js');
 
 globalThis.ResizeObserver = class {};
 const { layout } = await load('stage.js');
@@ -20,6 +21,12 @@ test('a typed name stands for one user id, the same for everybody who types it',
 test('without demo mode an id is taken as it is, or not at all', () => {
   assert.equal(userIDOf('Alice@example', false), 'Alice@example');
   assert.equal(userIDOf('two words', false), '');
+});
+
+test('a name cannot turn the text around it', () => {
+  assert.equal(nameOf({ user: 'bob', name: '\u202eBob\u202c' }), 'Bob');
+  assert.equal(nameOf({ user: 'bob', name: '\u2067' }), 'bob');
+  assert.equal(nameOf({ user: 'li', name: '李雷 محمد' }), '李雷 محمد');
 });
 
 test('tiles fit their box and keep the shape of a face', () => {
@@ -67,9 +74,12 @@ test('who is on hold shows no picture, and nobody does while the call is on hold
   assert.equal(tilesOf(call, () => 'video')[0].video, undefined);
 });
 
-test('the list of keys, not the server, says whose tile it is', () => {
+test('the list of keys, not the server, says whose a tile or a message is', () => {
   const call = callOf({ devices: [{ participant: 2, user: 'mallory' }], tracks: [] });
   assert.equal(tilesOf(call, () => undefined)[0].member.user, 'mallory');
+  assert.equal(ownerOf(call, 2).user, 'mallory');
+  assert.equal(ownerOf(callOf({ tracks: [] }), 2).user, 'bob');
+  assert.equal(ownerOf(call, 9), undefined, 'who is gone already');
 });
 
 test('tracks come, change and go', () => {

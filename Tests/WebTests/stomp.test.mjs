@@ -108,6 +108,34 @@ test('each event is acknowledged once it is handled, an envelope that did not op
   stomp.close();
 });
 
+test('a connection that may be dead is asked, and given up when it is silent', async (t) => {
+  const tick = fakeTimers(t);
+  const turns = async () => {
+    for (let turn = 0; turn < 20; turn += 1) await undefined;
+  };
+  let now = 0;
+  const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent() {}, now: () => now });
+  const closed = [];
+  stomp.addEventListener('closed', ({ detail }) => closed.push(detail.reason));
+  stomp.connect();
+  await turns();
+  const socket = Socket.all.at(-1);
+  socket.say('CONNECTED', { 'heart-beat': '0,0' });
+  now = 1;
+  stomp.hurry();
+  const asked = socket.frames.slice(-2).map(({ command, headers }) => [command, headers.transaction, headers.receipt]);
+  assert.deepEqual(asked, [['BEGIN', 'check', undefined], ['ABORT', 'check', 'check']]);
+  now = 2;
+  socket.say('RECEIPT', { 'receipt-id': 'check' });
+  tick(3_000);
+  assert.deepEqual(closed, []);
+  now = 3;
+  stomp.hurry();
+  tick(3_000);
+  assert.deepEqual(closed, ['lost']);
+  stomp.close();
+});
+
 test('after a loss it connects again, and what waited is sent', async () => {
   const { socket, stomp } = await connected();
   const lost = stomp.request('/app/a');

@@ -29,6 +29,16 @@ int clinux_udp_port(int fd);
 /* Datagrams that the kernel dropped because the receive buffer was full; wraps at 2^32. */
 uint32_t clinux_udp_receive_drops(int fd);
 
+/* --- TCP --- */
+
+/* A non-blocking listener on all addresses; `ipv6` means both families. */
+int clinux_tcp_listen(bool ipv6, uint16_t port);
+/* A non-blocking connection whose sends end with -EAGAIN while `unsent` bytes wait in the kernel. */
+int clinux_tcp_accept(int fd, clinux_address *from, int unsent);
+/* Number of bytes; of received ones 0 at the end. */
+int clinux_tcp_receive(int fd, void *bytes, size_t capacity);
+int clinux_tcp_send(int fd, const void *bytes, size_t length);
+
 /* --- Batches: an array of mmsghdr with everything that its entries point at --- */
 
 typedef struct clinux_messages clinux_messages;
@@ -59,6 +69,8 @@ clinux_received clinux_messages_received(const clinux_messages *messages, unsign
 
 int clinux_epoll_create(void);
 int clinux_epoll_add_readable(int epoll, int fd, uint64_t token);
+/* From now on reports what is wanted; failure and the end are always reported. */
+int clinux_epoll_change(int epoll, int fd, uint64_t token, bool readable, bool writable);
 /* Both directions, edge-triggered. */
 int clinux_epoll_add_edges(int epoll, int fd, uint64_t token);
 /* Fills `tokens` with those that are readable (or failed); a negative timeout waits for ever. Returns their number or -errno. */

@@ -96,10 +96,7 @@ public actor CallClient {
   private func follow(_ status: SignalingConnection.Status) async {
     switch status {
     case .connected:
-      let registration = RegisterDevice(name: nil, keys: identity.registration)
-      guard (try? await connection.request(.registerDevice(registration), reply: Registered.self)) != nil else {
-        return
-      }
+      guard await register() else { return }
       isConnected = true
       registrations += 1
       resumeWaiting()
@@ -117,6 +114,20 @@ public actor CallClient {
       eventSink.finish()
       for call in calls.values { call.updates.finish() }
     }
+  }
+
+  /// Without its keys the device is of no use: where the server says no, the connection is over, and where it says nothing, tried again.
+  private func register() async -> Bool {
+    do {
+      let registration = RegisterDevice(name: nil, keys: identity.registration)
+      _ = try await connection.request(.registerDevice(registration), reply: Registered.self)
+      return true
+    } catch .refused(let code, let message) where code != "rate.limited" {
+      await connection.close(reason: "\(code): \(message)")
+    } catch {
+      await connection.restart()
+    }
+    return false
   }
 
   func waitForConnection() async {

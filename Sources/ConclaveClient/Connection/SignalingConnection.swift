@@ -62,14 +62,17 @@ package actor SignalingConnection {
     loop = Task { await run() }
   }
 
+  /// Breaks the connection, and so begins another.
+  package func restart() { link?.channel.close(promise: nil) }
+
   /// Says goodbye and ends the streams.
-  package func close() async {
+  package func close(reason: String = "closed") async {
     loop?.cancel()
     if let link {
       try? await link.channel.writeAndFlush(FrameEncoder(version: link.version).encode(.disconnect()))
       try? await link.channel.close()
     }
-    finish("closed")
+    finish(reason)
   }
 
   /// Sends a request and returns the body of its reply.

@@ -45,11 +45,18 @@ struct WebhookQueue {
     var failures = 0
   }
 
+  private struct Place {
+    var line: String
+    var serial: UInt64
+  }
+
   private var lines: [String: Line] = [:]
   /// Lines whose first post may go now; each line is here, in `pauses` or busy.
   private var ready = CircularBuffer<String>()
   /// Lines that wait after a failure, the soonest last.
   private var pauses: [(until: Instant, line: String)] = []
+  /// All that waits, the oldest first; also some that has gone since.
+  private var order = CircularBuffer<Place>()
   private var underWay = 0
   private var bytes = 0
   private var lastSerial: UInt64 = 0
@@ -63,6 +70,8 @@ struct WebhookQueue {
     lastSerial += 1
     let isNew = lines[post.line] == nil
     lines[post.line, default: Line()].posts.append(Waiting(post: post, since: now, serial: lastSerial))
+    order.append(Place(line: post.line, serial: lastSerial))
+    if order.count > 64 + 2 * count { order = order.filter(isWaiting) }
     count += 1
     bytes += post.body.count
     if isNew { ready.append(post.line) }
@@ -127,21 +136,29 @@ struct WebhookQueue {
 
   /// The oldest of all that is not under way. A line that is empty then goes when its turn comes.
   private mutating func dropOldest() -> Bool {
-    var oldest: (line: String, serial: UInt64)?
-    for (name, line) in lines {
-      guard let waiting = line.posts.dropFirst(line.isBusy ? 1 : 0).first, waiting.serial < oldest?.serial ?? .max
-      else {
+    var busy: [Place] = []
+    defer { for place in busy.reversed() { order.prepend(place) } }
+    while let place = order.popFirst() {
+      // All of its line that was older went before it, but for the one under way.
+      guard let line = lines[place.line],
+        let index = line.posts.prefix(2).firstIndex(where: { $0.serial == place.serial })
+      else { continue }
+      guard index != line.posts.startIndex || !line.isBusy else {
+        busy.append(place)
         continue
       }
-      oldest = (name, waiting.serial)
+      if let waiting = lines[place.line]?.posts.remove(at: index) {
+        count -= 1
+        bytes -= waiting.post.body.count
+        drops[.full, default: 0] += 1
+      }
+      return true
     }
-    guard let name = oldest?.line, let line = lines[name] else { return false }
-    let place = line.posts.index(line.posts.startIndex, offsetBy: line.isBusy ? 1 : 0)
-    if let waiting = lines[name]?.posts.remove(at: place) {
-      count -= 1
-      bytes -= waiting.post.body.count
-      drops[.full, default: 0] += 1
-    }
-    return true
+    return false
+  }
+
+  /// Of a line the first goes first, or is dropped by its place: what is behind the first that waits does wait.
+  private func isWaiting(_ place: Place) -> Bool {
+    lines[place.line]?.posts.first.map { $0.serial <= place.serial } ?? false
   }
 }

@@ -150,9 +150,13 @@ byID('fresh-token-form').addEventListener('submit', (event) => {
   byID('fresh-token-dialog').close();
   conclave.connect();
 });
-byID('fresh-token-leave').addEventListener('click', () => byID('fresh-token-dialog').close());
-byID('fresh-token-dialog').addEventListener('cancel', (event) => event.preventDefault());
-byID('fresh-token-dialog').addEventListener('close', () => conclave.status === 'refused' && conclave.call?.leave());
+byID('fresh-token-leave').addEventListener('click', () => {
+  byID('fresh-token-dialog').close();
+  conclave.call?.leave();
+});
+byID('fresh-token-dialog').addEventListener('close', () => {
+  if (conclave.status === 'refused' && conclave.call) byID('fresh-token-dialog').showModal(); // Escape is no answer
+});
 
 async function signedIn() {
   session.saveSignIn(signIn);
@@ -210,7 +214,7 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  const words = wordsForEnd(detail, nameFor, conclave.user);
+  const words = wordsForEnd(detail, nameFor, conclave.user, call.facts.others);
   if (words) notice(words);
   if (conclave.call && conclave.call !== call) return; // one on hold ended
   session.forgetCall(conclave.identity.device);

@@ -8,12 +8,14 @@ import { clearWarnings, notice, warnOfKey, wordsFor, wordsForError } from './not
 import { openPeople, showPeople } from './people-dialog.js';
 import * as session from './session.js';
 import { Stage } from './stage.js';
+import { Tone, outgoing } from './tone.js';
 
 const SAVED_EVERY_S = 5;
 const FAILURES_TOLD_EVERY_MS = 10_000;
 const qualities = ['very bad', 'bad', 'fair', 'good', 'very good'];
 
 const stage = new Stage({ root: byID('stage'), grid: byID('grid'), screens: byID('screens'), sound: byID('sound') });
+const tone = new Tone(outgoing);
 const known = new WeakSet();
 let conclave;
 let call;
@@ -40,6 +42,7 @@ export function showCall(entered, { connection, options }) {
 export function hideCall() {
   call = undefined;
   clearInterval(timer);
+  tone.stop();
   for (const dialog of document.querySelectorAll('dialog[open]:not(#ring)')) dialog.close();
   clearWarnings();
   stage.clear();
@@ -68,11 +71,7 @@ function listen(entered) {
 function render(rendered) {
   if (rendered !== call) return;
   learnNames(call.members.values());
-  showTitle();
-  const path = conclave.status === 'ready' ? call.path : 'reconnecting';
-  byID('call-path').dataset.state = path;
-  setText(byID('call-path'), { connecting: 'Connecting…', connected: 'Connected', reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
-  showQuality(path === 'connected' ? call.quality : undefined);
+  showHeading();
   showTools();
   clearWarnings((key) => key.startsWith('unverified/') && !call.hasUnverified);
   stage.show(call);
@@ -80,13 +79,21 @@ function render(rendered) {
   if (byID('people-dialog').open) showPeople(call);
 }
 
-function showTitle() {
+function showHeading() {
   const { others } = call.facts;
   const present = others.filter(({ participants }) => participants.length > 0);
   const ringing = others.filter(({ state }) => state === 'ringing');
-  const who = present.length > 0 ? present : ringing;
-  const verb = present.length > 0 || ringing.length === 0 ? '' : 'Calling ';
-  setText(byID('call-title'), who.length > 0 ? verb + joinNames(who.map(nameOf)) : 'Nobody else is here');
+  const isCalling = present.length === 0 && ringing.length > 0;
+  const who = joinNames((isCalling ? ringing : present).map(nameOf));
+  setText(byID('call-title'), isCalling ? `Calling ${who}` : who || 'Nobody else is here');
+  byID('call-timer').hidden = isCalling;
+  if (isCalling && !call.isHeld) tone.start();
+  else tone.stop();
+  const path = conclave.status === 'ready' ? call.path : 'reconnecting';
+  const connected = isCalling ? 'Ringing…' : 'Connected';
+  byID('call-path').dataset.state = path;
+  setText(byID('call-path'), { connecting: 'Connecting…', connected, reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
+  showQuality(path === 'connected' ? call.quality : undefined);
 }
 
 function showQuality(level) {
@@ -109,7 +116,8 @@ function showTools() {
   setText(byID('toggle-hold').querySelector('span'), call.isHeld ? 'Resume' : 'Hold');
   byID('toggle-hold').classList.toggle('on', call.isHeld);
   for (const source of ['microphone', 'camera', 'screen']) byID(`toggle-${source}`).disabled = call.isHeld;
-  byID('end').hidden = !call.isInitiator;
+  // While nobody else is there, leaving ends it.
+  byID('end').hidden = !call.isInitiator || call.facts.others.every(({ participants }) => participants.length === 0);
 }
 
 function showTool(source, isOn, off, on) {

@@ -19,8 +19,8 @@ const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'inte
  * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
  * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
- * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `status`, `identity`, `directory`,
- * `connectionNumber`.
+ * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
+ * `directory`, `connectionNumber`.
  */
 export class Call extends CallRequests {
   participant = 0;
@@ -262,7 +262,7 @@ export class Call extends CallRequests {
 
   /** The codes were compared: the devices in this call count as verified from now on. */
   verify() {
-    return this.#keys.verify();
+    return this.#keys.verify(this.code);
   }
 
   reconsiderKeys() {

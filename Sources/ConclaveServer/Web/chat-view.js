@@ -2,12 +2,15 @@
 
 import { byID, element, nameOf, setText } from './dom.js';
 import { notice, wordsForError } from './notices.js';
+import { ownerOf } from './tiles.js';
 
 const REACTIONS = { '👍': 'Thumbs up', '👏': 'Applause', '❤️': 'Heart', '😂': 'Laughing', '🎉': 'Party', '✋': 'Raised hand' };
 const KEPT = 200;
+const TOLD = 80; // characters of a message that is told while the chat is closed
 
+const chats = new WeakMap(); // the lines of each call's chat
+const unread = []; // what takes each message's notice away
 let call;
-let unread = 0;
 
 byID('chat-reactions').append(
   ...Object.entries(REACTIONS).map(([reaction, label]) => {
@@ -17,13 +20,15 @@ byID('chat-reactions').append(
   }),
 );
 
-/** The chat of `shown`, empty at first. */
+/** The chat of `shown`, as far as it has gone: a call on hold keeps its own. */
 export function beginChat(shown) {
   call = shown;
-  byID('chat-list').replaceChildren();
-  unread = 0;
+  if (!chats.has(shown)) {
+    chats.set(shown, []);
+    shown.addEventListener('message', ({ detail }) => add(shown, detail));
+  }
+  byID('chat-list').replaceChildren(...chats.get(shown));
   setOpen(false);
-  call.addEventListener('message', ({ detail }) => shown === call && add(detail));
 }
 
 function setOpen(isOpen) {
@@ -31,30 +36,40 @@ function setOpen(isOpen) {
   const button = byID('toggle-chat');
   button.ariaExpanded = isOpen;
   button.classList.toggle('on', isOpen);
-  if (isOpen) unread = 0;
+  for (const dismiss of unread.splice(0)) dismiss();
   showUnread();
 }
 
 function showUnread() {
-  setText(byID('toggle-chat').querySelector('span'), unread > 0 ? `Chat (${unread})` : 'Chat');
+  setText(byID('toggle-chat').querySelector('span'), unread.length > 0 ? `Chat (${unread.length})` : 'Chat');
 }
 
-function add({ participant, text, reaction }) {
-  const { member } = call.members.find(participant);
-  const isOwn = participant === call.participant;
-  const name = isOwn ? 'You' : nameOf(member);
+function add(to, { participant, text, reaction }) {
+  const isOwn = participant === to.participant;
+  const name = isOwn ? 'You' : nameOf(ownerOf(to, participant)) || 'Somebody';
   const words = text ?? reaction;
-  const line = element('li', { className: reaction ? 'reaction' : '' });
-  line.classList.toggle('own', isOwn);
-  line.append(element('span', { className: 'row-sub', textContent: name }), element('p', { textContent: words }));
-  const list = byID('chat-list');
-  list.append(line);
-  while (list.childElementCount > KEPT) list.firstElementChild.remove();
-  line.scrollIntoView({ block: 'nearest' });
-  if (!byID('chat').hidden || isOwn) return;
-  unread += 1;
+  keep(to, lineOf({ name, words, isOwn, isReaction: Boolean(reaction) }));
+  if (isOwn || (to === call && !byID('chat').hidden)) return;
+  const dismiss = notice(`${name}: ${words.length > TOLD ? `${words.slice(0, TOLD)}…` : words}`);
+  if (to !== call) return;
+  unread.push(dismiss);
   showUnread();
-  notice(`${name}: ${words.slice(0, 80)}`);
+}
+
+function lineOf({ name, words, isOwn, isReaction }) {
+  const line = element('li', {}, element('span', { className: 'row-sub', textContent: name }), element('p', { textContent: words }));
+  line.classList.toggle('reaction', isReaction);
+  line.classList.toggle('own', isOwn);
+  return line;
+}
+
+function keep(to, line) {
+  const lines = chats.get(to);
+  lines.push(line);
+  if (lines.length > KEPT) lines.shift().remove();
+  if (to !== call) return;
+  byID('chat-list').append(line);
+  line.scrollIntoView({ block: 'nearest' });
 }
 
 async function send(message) {

@@ -1,9 +1,7 @@
 // The call code, and every device that is on the list of the keys in use: none can listen without being shown here.
 
-import { fromBase64 } from './bytes.js';
-import { readable } from './conclave.js';
 import { busy, byID, element, setText } from './dom.js';
-import { replaceRows, row, rowButton } from './dialogs.js';
+import { deviceRow, replaceRows, rowButton } from './dialogs.js';
 import { nameFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 
@@ -27,6 +25,7 @@ export function showCode(shown) {
   const groups = call.code.match(/.{5}/g) ?? ['The code appears once you are connected.'];
   const code = byID('call-code');
   if (code.dataset.code !== call.code) {
+    if (byID('code-dialog').open && code.dataset.code) notice('The call code has changed');
     code.dataset.code = call.code;
     code.replaceChildren(...groups.map((group) => element('span', { textContent: group })));
   }
@@ -34,14 +33,14 @@ export function showCode(shown) {
   const areVerified = others.length > 0 && others.every(({ isVerified }) => isVerified);
   setText(byID('verify'), areVerified ? 'These devices are verified' : 'We have the same code');
   byID('verify').disabled = areVerified || others.length === 0;
-  replaceRows(byID('device-list'), call.devices.map(deviceRow), byID('code-title'));
+  replaceRows(byID('device-list'), call.devices.map(rowOf), byID('code-title'));
 }
 
-function deviceRow({ user, device, fingerprint, problem, isVerified }) {
+function rowOf({ user, device, fingerprint, problem, isVerified }) {
   const isOwn = user === call.user;
   const isThis = isOwn && device === call.device;
   const name = `${nameFor(user)}${isThis ? ' (you)' : isOwn ? ' (another device of yours)' : ''}`;
-  const made = row(nameFor(user), isVerified ? `${name} ✓ verified` : name, readable(fromBase64(fingerprint)));
+  const made = deviceRow(nameFor(user), name, isVerified ? `${device} · verified ✓` : device, fingerprint);
   Object.assign(made.dataset, { user, device, problem: problem ?? '' });
   if (!problem) return made;
   made.querySelector('.row-text').append(element('span', { className: 'problem', textContent: problems[problem] }));

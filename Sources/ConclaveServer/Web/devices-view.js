@@ -1,9 +1,7 @@
 // This user's own devices, and whether only verified ones of others are talked to.
 
-import { fromBase64 } from './bytes.js';
-import { readable } from './conclave.js';
 import { byID } from './dom.js';
-import { replaceRows, row, rowButton } from './dialogs.js';
+import { deviceRow, replaceRows, rowButton } from './dialogs.js';
 import { notice, wordsForError } from './notices.js';
 import { saveSetting, savedSetting } from './session.js';
 
@@ -16,12 +14,13 @@ export function beginDevices(connection) {
 }
 
 async function show() {
-  const devices = await conclave.devices();
+  const isOwn = ({ device }) => device === conclave.identity.device;
+  const devices = (await conclave.devices()).sort((a, b) => isOwn(b) - isOwn(a)); // this one first
   const rows = devices.map(({ device, name, fingerprint, registeredAt }) => {
-    const isThis = device === conclave.identity.device;
+    const isThis = isOwn({ device });
     const since = new Date(registeredAt).toLocaleDateString([], { dateStyle: 'medium' });
     const title = `${name || device}${isThis ? ' (this device)' : ''}`;
-    const made = row(name || device, title, `${device} · since ${since} · ${readable(fromBase64(fingerprint))}`);
+    const made = deviceRow(name || device, title, `${device} · since ${since}`, fingerprint);
     made.dataset.device = device;
     const remove = async () => {
       await conclave.removeDevice(device);

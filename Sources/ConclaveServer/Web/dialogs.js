@@ -1,5 +1,7 @@
 // What all dialogs share: their close buttons, and rows of people or devices.
 
+import { fromBase64 } from './bytes.js';
+import { readable } from './conclave.js';
 import { avatar, busy, element } from './dom.js';
 import { notice, wordsForError } from './notices.js';
 
@@ -7,11 +9,19 @@ for (const button of document.querySelectorAll('[data-close]')) {
   button.addEventListener('click', () => button.closest('dialog').close());
 }
 
-/** A row with an avatar, a line and one below it, and what else belongs there. */
-export function row(name, line, below, ...rest) {
+/** A row with an avatar, a line and one below it. */
+export function row(name, line, below) {
   const text = element('div', { className: 'row-text' });
   text.append(element('span', { textContent: line }), element('span', { className: 'row-sub', textContent: below }));
-  return element('li', {}, avatar(name), text, ...rest);
+  return element('li', {}, avatar(name), text);
+}
+
+/** A row of a device: with its key's fingerprint, base64, for people to compare. */
+export function deviceRow(name, line, below, fingerprint) {
+  const made = row(name, line, below);
+  const digits = element('span', { className: 'row-sub fingerprint', textContent: readable(fromBase64(fingerprint)), translate: false });
+  made.querySelector('.row-text').append(digits);
+  return made;
 }
 
 /** A button of a row; `about` tells a screen reader which row's. What goes wrong is a notice. */

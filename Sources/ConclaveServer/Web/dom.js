@@ -43,7 +43,10 @@ export function avatar(name, className = 'avatar') {
   return made;
 }
 
-export const nameOf = (member) => member?.name || member?.user || '';
+/** Without the characters that turn text around: a name must not rewrite the sentence that it stands in. */
+const plain = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
+
+export const nameOf = (member) => plain(member?.name ?? '') || member?.user || '';
 
 /** "Bob", "Bob and Carol", "Bob, Carol and 2 more". */
 export function joinNames(names) {

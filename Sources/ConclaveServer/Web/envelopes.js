@@ -10,15 +10,17 @@ const MAXIMUM_RUNG = 300; // a request's body has 256 KiB, an envelope some 600 
 /** Why something the server sent is not taken; a reason in words for the console. */
 export class Refusal extends Error {}
 
-/** The wire form of `secret` for the device of `entry`, wrapped to `target`, a public key. */
-export async function sealEnvelope({ identity, call, epoch, listHash, entry, target, secret }) {
-  const ciphertext = await wrap(target.alg, fromBase64(target.publicKey), secret);
+/** `secret` wrapped to `target`, a public key; undefined where that is none known here: one bad key must not keep the others from theirs. */
+export async function wrapped({ alg, publicKey }, secret) {
+  return canWrap(alg) ? wrap(alg, fromBase64(publicKey), secret).catch(() => undefined) : undefined;
+}
+
+/** The wire form of a wrapped secret for the device of `entry`. */
+export async function signEnvelope({ identity, call, epoch, listHash, entry, alg, ciphertext }) {
   const from = { user: identity.user, device: identity.device };
   const to = { user: entry.user, device: entry.device };
-  const facts = { call, epoch, from, to, alg: target.alg, ciphertext, listHash };
-  const { sigAlg, signature } = await identity.sign(await envelopeBytes(facts));
-  const wire = { epoch, to, alg: target.alg, ciphertext: toBase64(ciphertext) };
-  return { ...wire, sigAlg, signature: toBase64(signature) };
+  const { sigAlg, signature } = await identity.sign(await envelopeBytes({ call, epoch, from, to, alg, ciphertext, listHash }));
+  return { epoch, to, alg, ciphertext: toBase64(ciphertext), sigAlg, signature: toBase64(signature) };
 }
 
 /** The secret in `envelope`, which `keysOf(from)`'s owner must have signed for this device and list. `pair` is what it is wrapped to. */
@@ -51,14 +53,17 @@ export const ownEntry = ({ user, device, fingerprint }, join, participant) => ({
  */
 export async function ringEpoch({ identity, directory, join, callees }) {
   const secret = random(SECRET_BYTES);
-  const rung = [];
-  for (const { entry, keys, problem } of await directory.devicesOf(callees)) {
-    const target = keys?.find((key) => key.use === 'wrap');
-    if (target && !problem && canWrap(target.alg)) rung.push({ entry, target });
-  }
-  if (rung.length > MAXIMUM_RUNG) rung.length = 0;
+  const trusted = (await directory.devicesOf(callees)).filter(({ keys, problem }) => keys && !problem);
+  const asked = trusted.length <= MAXIMUM_RUNG ? trusted : [];
+  const sealed = await Promise.all(
+    asked.map(async ({ entry, keys }) => {
+      const target = keys.find((key) => key.use === 'wrap');
+      return { entry, alg: target.alg, ciphertext: await wrapped(target, secret) };
+    }),
+  );
+  const rung = sealed.filter(({ ciphertext }) => ciphertext);
   const list = [ownEntry(identity, join, 1), ...rung.map(({ entry }) => entry)];
   const listHash = await listHashOf(list);
-  const seal = ({ entry, target }) => sealEnvelope({ identity, call: '', epoch: 1, listHash, entry, target, secret });
-  return { secret, list, envelopes: await Promise.all(rung.map(seal)) };
+  const sign = (each) => signEnvelope({ identity, call: '', epoch: 1, listHash, ...each });
+  return { secret, list, envelopes: await Promise.all(rung.map(sign)) };
 }

@@ -1,9 +1,8 @@
 // One epoch of a call as this device knows it: its list, who of it is trusted, and its secret once it is here.
 
 import { fromBase64 } from './bytes.js';
-import { Refusal, openEnvelope, sealEnvelope } from './envelopes.js';
+import { Refusal, openEnvelope, signEnvelope, wrapped } from './envelopes.js';
 import { sameDevice } from './identity.js';
-import { canWrap } from './wrap.js';
 
 export const nameOf = ({ user, device }) => `${user}/${device}`;
 
@@ -71,16 +70,22 @@ export class Epoch {
 
   /** Envelopes for the trusted ones of `entries`; throws when one is not on the list. */
   async envelopes(call, secret, entries) {
-    const sealed = entries.map(async (asked) => {
+    const listed = entries.map((asked) => {
       const entry = this.list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
       if (!entry) throw new Refusal('a key is asked for somebody who is not on the list');
-      const keys = this.#keys.get(nameOf(entry));
-      const target = entry.joinKey ?? keys?.find((key) => key.use === 'wrap');
-      if (!keys || this.problemOf(entry) || !canWrap(target.alg)) return undefined;
-      const { epoch, listHash } = this;
-      return sealEnvelope({ identity: this.#identity, call, epoch, listHash, entry, target, secret });
+      return entry;
     });
-    return (await Promise.all(sealed)).filter(Boolean);
+    return (await Promise.all(listed.map((entry) => this.#envelope(call, secret, entry)))).filter(Boolean);
+  }
+
+  async #envelope(call, secret, entry) {
+    const keys = this.#keys.get(nameOf(entry));
+    if (!keys || this.problemOf(entry)) return undefined;
+    const target = entry.joinKey ?? keys.find((key) => key.use === 'wrap');
+    const ciphertext = await wrapped(target, secret);
+    if (!ciphertext) return undefined;
+    const { epoch, listHash } = this;
+    return signEnvelope({ identity: this.#identity, call, epoch, listHash, entry, alg: target.alg, ciphertext });
   }
 
   /** The secret in `envelope`, wrapped to `pair`; throws for one that is not by a trusted device of this list. */

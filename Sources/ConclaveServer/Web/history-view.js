@@ -26,7 +26,12 @@ export class HistoryView {
     this.#callBack = callBack;
     this.#enter = enter;
     byID('history-more').addEventListener('click', busy(byID('history-more'), () => this.#more()));
-    byID('history-clear').addEventListener('click', busy(byID('history-clear'), () => this.#delete()));
+    byID('history-clear').addEventListener('click', () => byID('clear-dialog').showModal());
+    const clear = async () => {
+      await this.#delete();
+      byID('clear-dialog').close();
+    };
+    byID('clear-confirm').addEventListener('click', busy(byID('clear-confirm'), clear));
   }
 
   /** The newest calls, from the server. */

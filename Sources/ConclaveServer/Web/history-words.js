@@ -14,8 +14,10 @@ export function duration(seconds) {
   return rest > 0 ? `${hours} h ${rest} min` : `${hours} h`;
 }
 
-/** "Today 14:05", "Yesterday 09:10", or the date. */
-export function when(time, now = Date.now()) {
+/** "Today 14:05", "Yesterday 09:10", or the date: in one piece, however narrow the row. */
+export const when = (time, now = Date.now()) => dayAndClock(time, now).replaceAll(' ', '\u00a0');
+
+function dayAndClock(time, now) {
   const date = new Date(time);
   const day = (ms) => new Date(ms).toDateString();
   const clock = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });

@@ -146,9 +146,10 @@ export class KeyAgreement extends EventTarget {
     });
   }
 
-  /** The user has compared the call code with everybody: their devices are verified. */
-  verify() {
+  /** The user has compared `code` with everybody: their devices are verified. Not those of another list that has come since. */
+  verify(code) {
     return this.#inTurn(async () => {
+      if (code !== (await this.code())) throw new Refusal('The call code has changed. Compare it again.');
       const entries = this.list.filter((entry) => !sameDevice(entry, this.#identity));
       await this.#directory.verify(entries);
       await this.#reconsider();
@@ -176,11 +177,15 @@ export class KeyAgreement extends EventTarget {
     if (event.epoch < this.#newest) return;
     const record = this.#epochs.get(event.epoch) ?? (await this.#announce(event));
     if (!record) return;
-    if (event.mode === 'ratchet' && !record.secret) {
-      const before = this.#epochs.get(event.epoch - 1);
-      if (before?.secret) await this.#setSecret(record, await ratchet(before.secret));
-    }
+    await this.#ratchet(record);
     if (event.leader === this.participant && event.deliver) await this.#lead(record, event.deliver);
+  }
+
+  /** By the mode with which the epoch was announced, for its list was looked at with that; what the server says later changes nothing. */
+  async #ratchet(record) {
+    const before = this.#epochs.get(record.epoch - 1);
+    if (record.mode !== 'ratchet' || record.secret || !before?.secret) return;
+    await this.#setSecret(record, await ratchet(before.secret));
   }
 
   async #envelope(event) {
@@ -206,9 +211,9 @@ export class KeyAgreement extends EventTarget {
     if (!record) return;
     this.#current = epoch;
     this.#forgetBefore(epoch);
-    this.#setSilence();
     if (record.secret) this.#send(epoch);
-    else await this.#request('keys/request', { epoch });
+    this.#setSilence();
+    if (!record.secret) await this.#request('keys/request', { epoch });
     this.dispatchEvent(new Event('change'));
   }
 
@@ -234,15 +239,13 @@ export class KeyAgreement extends EventTarget {
     if (!newest.list || newest.epoch < this.#newest) return;
     const record = this.#epochs.get(newest.epoch) ?? (await this.#announce(newest));
     if (!record) return;
-    const before = this.#epochs.get(newest.epoch - 1);
-    if (!record.secret && newest.mode === 'ratchet' && before?.secret) {
-      await this.#setSecret(record, await ratchet(before.secret));
-    }
+    await this.#ratchet(record);
     if (!record.secret) await this.#request('keys/request', { epoch: newest.epoch });
   }
 
   async #reconsider() {
     for (const record of this.#epochs.values()) await this.#examine(record);
+    this.#setSilence();
     const record = this.#epochs.get(this.#newest);
     if (!record) return;
     if (record.secret) await this.#install(record);
@@ -250,7 +253,6 @@ export class KeyAgreement extends EventTarget {
     const unanswered = [...this.#unanswered.values()];
     this.#unanswered.clear();
     for (const event of unanswered) await this.#requested(event);
-    this.#setSilence();
     this.dispatchEvent(new Event('change'));
   }
 
@@ -309,12 +311,19 @@ export class KeyAgreement extends EventTarget {
     }
   }
 
-  /** With `verifiedOnly` nothing is sent while somebody is on the list who is not verified: another may give them the key. */
+  /**
+   * Who lacks the key in use sends nothing: under the one before somebody may listen who has gone. With `verifiedOnly` nothing is sent while
+   * somebody is on the list who is not verified: another may give them the key.
+   */
+  get #mustBeSilent() {
+    const record = this.#epochs.get(this.#current);
+    return !record?.secret || (this.#directory.verifiedOnly && record.hasProblem);
+  }
+
   #setSilence() {
-    const isSilent = this.#directory.verifiedOnly && Boolean(this.#epochs.get(this.#current)?.hasProblem);
-    if (isSilent === this.#isSilent) return;
-    this.#isSilent = isSilent;
-    this.#post({ type: 'silence', isSilent });
+    if (this.#mustBeSilent === this.#isSilent) return;
+    this.#isSilent = !this.#isSilent;
+    this.#post({ type: 'silence', isSilent: this.#isSilent });
   }
 
   async #setSecret(record, secret) {
@@ -335,7 +344,9 @@ export class KeyAgreement extends EventTarget {
   #send(epoch) {
     if (this.#sending >= epoch) return;
     this.#sending = epoch;
-    this.#post({ type: 'switch', epoch });
+    this.#isSilent = this.#mustBeSilent;
+    // In one message: no frame may leave between the two.
+    this.#post({ type: 'switch', epoch, isSilent: this.#isSilent });
   }
 
   #forgetBefore(epoch) {

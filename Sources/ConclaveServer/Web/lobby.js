@@ -39,7 +39,7 @@ export class Lobby {
     this.#entered = entered;
     this.rings = new RingDialog({
       accept: (ring, camera) => this.#enter(() => conclave.accept(ring, { camera })),
-      decline: (ring) => conclave.decline(ring).catch((error) => notice(wordsForError(error))),
+      decline: (ring) => this.#decline(ring),
       isInCall: () => Boolean(conclave.call),
     });
     conclave.addEventListener('ring', ({ detail }) => {
@@ -51,11 +51,13 @@ export class Lobby {
       this.rings.remove(detail.ring);
       tellRingOver(detail);
       ringsChanged();
+      if (detail.reason !== 'answered') this.#refreshShown();
     });
     conclave.addEventListener('calls', () => this.#showRunning());
     conclave.addEventListener('call-over', ({ detail }) => {
       this.#open = this.#open.filter(({ id }) => id !== detail);
       this.#showRunning();
+      this.#refreshShown();
     });
     conclave.addEventListener('presence', () => this.#history.show());
     this.#listen();
@@ -66,7 +68,9 @@ export class Lobby {
   }
 
   focus() {
-    this.#callees.focus();
+    this.showLink();
+    if (byID('invited').hidden) this.#callees.focus();
+    else byID('invited-title').focus();
   }
 
   /** Asks the server what there is to join and to remember. */
@@ -75,6 +79,11 @@ export class Lobby {
     this.#open = await this.#conclave.joinable().catch(() => []);
     this.#showRunning();
     await this.#history.load(this.#conclave);
+  }
+
+  /** A call came, went or is over: where that can be seen now. */
+  #refreshShown() {
+    if (!byID('lobby').hidden && this.#conclave.status === 'ready') this.refresh();
   }
 
   /** After a reload or a restart of the browser: back into the call that this device was in. */
@@ -96,6 +105,11 @@ export class Lobby {
     history.replaceState(null, '', location.pathname);
     this.showLink();
     await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));
+  }
+
+  async #decline(ring) {
+    await this.#conclave.decline(ring).catch((error) => notice(wordsForError(error)));
+    this.#refreshShown();
   }
 
   async #start(users, camera) {

@@ -4,7 +4,7 @@ import { partsOf } from './frames.js';
 
 const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
 const MAX_VIDEO_SLOTS = 9;
-const DISCONNECTED_MS = 3_000; // ICE may come back by itself; after this it is restarted
+const DISCONNECTED_MS = 1_000; // browsers have waited some seconds before they say so; after this ICE is restarted
 const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
 const SEEN_MS = 2_500; // two reports of the worker

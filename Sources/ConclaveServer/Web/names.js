@@ -1,12 +1,14 @@
 // What to call whom, as far as this page has heard.
 
+import { nameOf } from './dom.js';
+
 const names = new Map();
 
 export const nameFor = (user) => names.get(user) || user;
 
 /** A name that the server tells; it goes before one that was typed. */
 export function learnNames(members) {
-  for (const { user, name } of members) if (name) names.set(user, name);
+  for (const member of members) if (member.name) names.set(member.user, nameOf(member));
 }
 
 /** A name that was typed for `user`, until the server tells another. */

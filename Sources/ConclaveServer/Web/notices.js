@@ -1,6 +1,6 @@
 // What people are told in passing, and what they must decide about keys.
 
-import { byID, element, icon } from './dom.js';
+import { byID, element, icon, nameOf } from './dom.js';
 
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
@@ -14,13 +14,15 @@ function placeNotices() {
 }
 addEventListener('close', placeNotices, true);
 
-/** A line at the top that goes by itself; a screen reader says it. */
+/** A line at the top that goes by itself; a screen reader says it. Brings what takes it away at once. */
 export function notice(text) {
   const list = placeNotices();
-  const line = element('p', { className: 'notice', textContent: text });
-  list.append(line);
+  const same = [...list.children].find(({ textContent }) => textContent === text);
+  const line = same ?? element('p', { className: 'notice', textContent: text });
+  if (!same) list.append(line);
   while (list.childElementCount > NOTICES) list.firstElementChild.remove();
   setTimeout(() => line.remove(), NOTICE_MS);
+  return () => line.remove();
 }
 
 /** A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`. */
@@ -79,13 +81,13 @@ const causes = {
 
 /** The words for a call's `notice`; undefined where nothing needs saying. */
 export function wordsFor({ kind, cause, member, source, error }) {
-  const name = member?.name || member?.user;
+  const name = nameOf(member);
   // `disconnected` with another state: only the media is gone, perhaps for a moment.
   if (cause === 'disconnected' && member.state !== 'disconnected') return undefined;
   if (cause === 'held') return `${name} ${member.participants.some(({ held }) => held) ? 'put the call on hold' : 'is back in the call'}`;
   if (kind === 'member') return causes[cause] && `${name} ${causes[cause]}`;
   if (kind === 'screen') return `${name} is sharing a screen`;
-  if (kind === 'screen-replaced') return 'Somebody else shares a screen now';
+  if (kind === 'screen-replaced') return 'Your screen is not shared any more';
   if (kind === 'media-failed') return `The server did not take this device’s media (${error})`;
   if (kind !== 'no-device') return undefined;
   const device = source === 'camera' ? 'camera' : 'microphone';
@@ -107,9 +109,11 @@ export function tellResults(results_, nameFor) {
   }
 }
 
-/** Why a call is over; undefined where this person ended it. */
-export function wordsForEnd({ reason, by }, nameFor, user) {
+/** Why a call is over; undefined where this person ended it. With `others`, who were called: one alone is told of by name, as in passing. */
+export function wordsForEnd({ reason, by }, nameFor, user, others) {
   if (by === user) return undefined;
+  const alone = { declined: 'declined', 'no-answer': 'missed', 'all-left': 'left' }[reason];
+  if (alone && others.length === 1 && others[0].state === alone) return `${nameFor(others[0].user)} ${causes[alone]}`;
   return {
     'ended-by-initiator': `${by ? nameFor(by) : 'The caller'} ended the call`,
     'all-left': 'Everybody has left the call',

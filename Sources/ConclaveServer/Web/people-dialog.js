@@ -17,6 +17,7 @@ const phases = {
 };
 
 const added = new PeopleField(byID('add-name'));
+const links = new WeakMap(); // the link that was made here, by call
 let call;
 let options;
 let reported;
@@ -27,7 +28,7 @@ export function openPeople(shown, fieldOptions) {
   options = fieldOptions;
   added.clear();
   setText(byID('add-error'), '');
-  showLink(undefined);
+  showLink();
   showPeople(call);
   byID('people-dialog').showModal();
   if (call.mayInvite) added.focus();
@@ -77,10 +78,10 @@ function addressOf(link) {
   return `${location.origin}${location.pathname}#join=${call.id}/${link}`;
 }
 
-function showLink(link) {
-  byID('link-made').hidden = !link;
-  byID('link-copy').hidden = !link;
-  byID('link-revoke').hidden = !link;
+function showLink() {
+  const link = links.get(call);
+  byID('link-make').hidden = Boolean(link);
+  for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
   byID('link-text').value = link ? addressOf(link) : '';
 }
 
@@ -90,7 +91,8 @@ function onClick(id, action) {
 
 onClick('link-make', async () => {
   const { link } = await call.makeLink();
-  showLink(link);
+  links.set(call, link);
+  showLink();
   byID('link-text').select();
 });
 onClick('link-copy', async () => {
@@ -99,7 +101,9 @@ onClick('link-copy', async () => {
 });
 onClick('link-revoke', async () => {
   await call.revokeLinks();
-  showLink(undefined);
+  links.delete(call);
+  showLink();
+  byID('link-make').focus();
   notice('All links to this call are void');
 });
 

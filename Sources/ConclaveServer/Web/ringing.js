@@ -1,48 +1,11 @@
 // The ring dialog: one ring at a time, with a soft tone.
 
 import { byID, joinNames, nameOf, setInitials, setText } from './dom.js';
-
-/** Two soft notes, again and again, until it is stopped. */
-class Tone {
-  #context;
-  #timer;
-
-  start() {
-    try {
-      this.#context = new AudioContext();
-    } catch {
-      return; // a browser without it rings silently
-    }
-    this.#chime();
-    this.#timer = setInterval(() => this.#chime(), 2_400);
-    navigator.vibrate?.([300, 200, 300]);
-  }
-
-  stop() {
-    clearInterval(this.#timer);
-    this.#context?.close();
-    this.#context = undefined;
-  }
-
-  #chime() {
-    const { currentTime: now, destination } = this.#context;
-    for (const [frequency, delay] of [[587.3, 0], [784, 0.22]]) {
-      const oscillator = this.#context.createOscillator();
-      const gain = this.#context.createGain();
-      oscillator.frequency.value = frequency;
-      gain.gain.setValueAtTime(0, now + delay);
-      gain.gain.linearRampToValueAtTime(0.12, now + delay + 0.04);
-      gain.gain.exponentialRampToValueAtTime(0.001, now + delay + 1.1);
-      oscillator.connect(gain).connect(destination);
-      oscillator.start(now + delay);
-      oscillator.stop(now + delay + 1.2);
-    }
-  }
-}
+import { Tone, incoming } from './tone.js';
 
 export class RingDialog {
   #dialog = byID('ring');
-  #tone = new Tone();
+  #tone = new Tone(incoming);
   #waiting = [];
   #shown;
 
@@ -57,8 +20,9 @@ export class RingDialog {
     byID('ring-accept-video').addEventListener('click', answer((ring) => accept(ring, true)));
     byID('ring-accept-audio').addEventListener('click', answer((ring) => accept(ring, false)));
     byID('ring-decline').addEventListener('click', answer(decline));
-    // Escape neither answers nor declines by accident.
+    // Escape neither answers nor declines by accident; a second one closes whatever we say.
     this.#dialog.addEventListener('cancel', (event) => event.preventDefault());
+    this.#dialog.addEventListener('close', () => this.#shown && !this.#dialog.open && this.#dialog.showModal());
   }
 
   get current() {
@@ -93,5 +57,6 @@ export class RingDialog {
     setText(byID('ring-text'), `${kind}${company}${consequence}`);
     this.#dialog.showModal();
     this.#tone.start();
+    navigator.vibrate?.([300, 200, 300]);
   }
 }

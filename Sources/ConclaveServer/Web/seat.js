@@ -106,6 +106,10 @@ export class Seat extends EventTarget {
     this.transport = new Media({ ice: this.reply.ice, worker, request: (content) => this.#request('media', content) });
     this.messages = new MessageSealer(worker);
     for (const name of ['change', 'connection', 'speaking', 'failures', 'lost']) this.#passOn(this.transport, name);
+    this.transport.addEventListener('connection', () => {
+      // Where the path was lost, the connection may be too, and say nothing of it for a long time.
+      if (this.transport.connection === 'disconnected') this.#connection.hurry();
+    });
     const meter = new QualityMeter();
     this.#statsTimer = setInterval(() => this.#tellQuality(meter), STATS_MS);
   }

@@ -144,7 +144,8 @@ const handlers = {
     keys.install(message);
     for (const receiver of receivers.values()) receiver.retryWaiting();
   },
-  switch({ epoch }) {
+  switch({ epoch, isSilent }) {
+    keys.isSilent = isSilent;
     keys.switchTo(epoch);
     for (const sender of senders.values()) sender.requestKeyFrame();
     setTimeout(() => keys.forgetBefore(epoch), OVERLAP_MS);

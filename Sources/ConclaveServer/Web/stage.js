@@ -52,7 +52,8 @@ class Tile {
     this.#muted.toggleAttribute('hidden', !isMuted);
     this.#mutedText.hidden = !isMuted;
     setInitials(this.#avatar, name);
-    this.#avatar.hidden = Boolean(video) || source === 'screen';
+    // Behind a video too: that may take a moment to begin.
+    this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
     this.#avatar.classList.toggle('pulsing', source === 'ringing');
     this.#attach(video);
   }

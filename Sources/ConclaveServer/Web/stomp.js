@@ -2,6 +2,7 @@
 
 const HEART_BEAT_MS = 10_000;
 const SILENCE_MS = 25_000; // two heart-beats and a slow network
+const CHECK_MS = 3_000; // how long a connection that may be dead has to answer
 const CONNECT_MS = 10_000;
 const REQUEST_MS = 15_000;
 const URGENT_MS = 1_500;
@@ -110,9 +111,19 @@ export class StompConnection extends EventTarget {
     this.#drop('closed');
   }
 
-  /** Called when the network is said to be back: does not wait for the next try. */
+  /** Called when the network is said to be back, or may be another: waits neither for the next try nor long for a connection that is silent. */
   hurry() {
-    if (this.#isWanted && !this.#socket) this.#open();
+    if (!this.#isWanted) return;
+    if (!this.#socket) this.#open();
+    else if (this.#isOpen) this.#check(this.#socket);
+  }
+
+  /** An empty transaction changes nothing and is answered. */
+  #check(socket) {
+    const asked = this.#now();
+    this.#send('BEGIN', { transaction: 'check' });
+    this.#send('ABORT', { transaction: 'check', receipt: 'check' });
+    this.#after(CHECK_MS, () => this.#heardAt < asked && this.#lost(socket));
   }
 
   /** Sends a request and brings the reply's body. While there is no connection it waits for one, at most `REQUEST_MS`. */

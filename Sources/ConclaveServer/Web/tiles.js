@@ -21,7 +21,7 @@ function ofParticipant(call, member, { participant, tracks, connected, held }, f
     return track && !track.muted && !held && !call.isHeld ? find(participant, numberOf(track.track)) : undefined;
   };
   const microphone = trackOf('microphone');
-  const owner = ownerOf(call, participant, member);
+  const owner = ownerOf(call, participant, { member });
   const base = { member: owner, participant, isOwn, isConnected: connected || isOwn, isHeld: Boolean(held) };
   const camera = {
     ...base,
@@ -36,9 +36,9 @@ function ofParticipant(call, member, { participant, tracks, connected, held }, f
   return [camera, { ...base, key: screen.track, source: 'screen', track: screen.track, video: videoOf('screen') }];
 }
 
-/** The list of keys says whose a participant is; the server's state only until then. */
-function ownerOf(call, participant, member) {
+/** The list of keys says whose a participant is; the server's state, which has `member`, only until then. */
+export function ownerOf(call, participant, { member } = call.members.find(participant)) {
   const entry = call.devices.find((other) => other.participant === participant);
-  if (!entry || entry.user === member.user) return member;
+  if (!entry || entry.user === member?.user) return member;
   return call.members.get(entry.user) ?? { user: entry.user };
 }

@@ -139,7 +139,7 @@ extension SimulatedWorld {
       sources[mid].map { MediaRequest.Track(mid: mid, source: $0, replace: random.chance(30)) }
     }
     lastRequest += 1
-    send(.offer(session, id: "\(lastRequest)", call, .sending(sources), tracks), place)
+    send(.offer(session, id: "\(lastRequest)", call, .success(.sending(sources)), tracks), place)
   }
 
   private func mute(_ place: Int, _ call: CallID) {

@@ -1,0 +1,80 @@
+package import MediaModel
+
+// What the events `call.*` say (protocol section 4).
+
+package struct Ring: Codable, Sendable, Hashable {
+  package var from: UserID
+  package var media: CallMedia
+  package var members: [MemberState]
+  package var waiting: Bool
+  package var expiresAt: Timestamp
+  package var metadata: Base64Bytes?
+  package var envelope: Envelope?
+  package var list: [ListEntry]?
+  package init(
+    from: UserID, media: CallMedia, members: [MemberState], waiting: Bool, expiresAt: Timestamp,
+    metadata: Base64Bytes?, envelope: Envelope?, list: [ListEntry]?
+  ) {
+    self.from = from
+    self.media = media
+    self.members = members
+    self.waiting = waiting
+    self.expiresAt = expiresAt
+    self.metadata = metadata
+    self.envelope = envelope
+    self.list = list
+  }
+}
+
+package struct By: Codable, Sendable, Hashable {
+  package var by: UserID?
+  package init(by: UserID? = nil) { self.by = by }
+}
+
+package enum MemberCause: String, Codable, Sendable, CaseIterable {
+  case invited, accepted, declined, missed, cancelled, left, joined, rejoined, disconnected, connected, transferred,
+    held, failed
+}
+
+/// The member as in the state, `cause` beside its members.
+package struct MemberChange: Codable, Sendable, Hashable {
+  package var member: MemberState
+  package var cause: MemberCause
+  package init(member: MemberState, cause: MemberCause) {
+    self.member = member
+    self.cause = cause
+  }
+
+  private enum CodingKeys: String, CodingKey { case cause }
+
+  package init(from decoder: any Decoder) throws {
+    member = try MemberState(from: decoder)
+    cause = try decoder.container(keyedBy: CodingKeys.self).decode(MemberCause.self, forKey: .cause)
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    try member.encode(to: encoder)
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(cause, forKey: .cause)
+  }
+}
+
+package enum EndReason: String, Codable, Sendable {
+  case endedByInitiator = "ended-by-initiator"
+  case allLeft = "all-left"
+  case declined
+  case noAnswer = "no-answer"
+  case cancelled
+  case expired
+}
+
+package struct Ended: Codable, Sendable, Hashable {
+  package var reason: EndReason
+  package var by: UserID?
+  package var seconds: Int
+  package init(reason: EndReason, by: UserID?, seconds: Int) {
+    self.reason = reason
+    self.by = by
+    self.seconds = seconds
+  }
+}

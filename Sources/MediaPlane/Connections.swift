@@ -1,0 +1,167 @@
+import LinuxIO
+import MediaModel
+import Transport
+
+/// The TCP connections of one worker (RFC 6544, passive), for participants whose networks let no UDP out.
+///
+/// A datagram from a connection is one from its path, so nothing is believed of it before an authentic check; a connection that belongs to no participant
+/// is closed. Memory is bounded: for each connection a datagram each way, and the kernel's buffers. For one thread.
+final class Connections {
+  struct Limits {
+    var connections = 2_048
+    /// Of one IPv4 address or IPv6 /64, not proven yet. Many can be behind one address.
+    var waiting = 128
+    /// How long a connection may belong to no participant.
+    var patience = Duration.seconds(10)
+    /// The same while more than half of all connections are taken.
+    var patienceUnderLoad = Duration.seconds(1)
+  }
+
+  private(set) var counters = TCPCounters()
+  /// When `sweep` wants to be called.
+  private(set) var nextSweep: Instant?
+  let listener: TCPListener
+
+  private let limits: Limits
+  private let token: UInt64
+  /// By number; 0 is UDP's.
+  private var table: [Connection?]
+  private var free: [UInt16]
+  private let received: UnsafeMutableRawBufferPointer
+  private let framed: UnsafeMutableRawBufferPointer
+
+  private static let sweepInterval = Duration.seconds(1)
+  private static let acceptsPerTurn = 64
+  /// Bytes read before others have their turn.
+  private static let readLength = 32 << 10
+
+  /// - Parameter token: the listener's at epoll; that of a connection is greater by its number.
+  init(_ listener: TCPListener, token: UInt64, limits: Limits = Limits()) {
+    self.listener = listener
+    self.token = token
+    self.limits = limits
+    table = Array(repeating: nil, count: limits.connections + 1)
+    free = (1...limits.connections).reversed().map { UInt16($0) }
+    received = .allocate(byteCount: Self.readLength, alignment: 64)
+    // A whole run of the outbox, the lengths of its datagrams, and what must leave before.
+    framed = .allocate(byteCount: 68 << 10, alignment: 64)
+  }
+
+  deinit {
+    received.deallocate()
+    framed.deallocate()
+  }
+
+  /// Takes those who wait.
+  func accept(now: Instant, in epoll: borrowing Epoll) {
+    for _ in 0..<Self.acceptsPerTurn {
+      switch listener.accept() {
+      case .none: return
+      case .exhausted:
+        counters[.exhausted] &+= 1
+        // The listener stays readable: asking again at once would never end.
+        epoll.change(listener.descriptor, token: token, readable: false, writable: false)
+        nextSweep = nextSweep ?? now.advanced(by: Self.sweepInterval)
+        return
+      case .connection(let tcp): add(tcp, now: now, to: epoll)
+      }
+    }
+  }
+
+  private func add(_ tcp: TCPConnection, now: Instant, to epoll: borrowing Epoll) {
+    guard let number = free.last else { return counters[.full] &+= 1 }
+    guard waiting(from: tcp.remote) < limits.waiting else { return counters[.tooManyWaiting] &+= 1 }
+    do { try epoll.add(tcp.descriptor, token: token + UInt64(number)) } catch { return counters[.exhausted] &+= 1 }
+    free.removeLast()
+    table[Int(number)] = Connection(tcp, number: number, now: now)
+    counters.accepted &+= 1
+    counters.open += 1
+    nextSweep = nextSweep ?? now.advanced(by: Self.sweepInterval)
+  }
+
+  private func waiting(from address: SocketAddress) -> Int {
+    table.reduce(0) { count, connection in
+      guard let connection, !connection.isProven, connection.address.isNeighbor(of: address) else { return count }
+      return count + 1
+    }
+  }
+
+  /// Hands what a connection has brought to `each`, datagram by datagram; also goes on with what it did not take.
+  /// - Returns: the connection's address when it has ended.
+  func receive(
+    _ number: Int, in epoll: borrowing Epoll, each: (UnsafeMutableRawBufferPointer, SocketAddress) -> Void
+  ) -> SocketAddress? {
+    guard table.indices.contains(number), let connection = table[number] else { return nil }
+    if connection.isBlocked { finish(connection, in: epoll) }
+    let headroom = connection.input.headroom
+    guard let count = connection.tcp.receive(into: UnsafeMutableRawBufferPointer(rebasing: received[headroom...]))
+    else { return end(connection, .gone) }
+    guard count > 0 else { return nil }
+    let whole = UnsafeMutableRawBufferPointer(rebasing: received[..<(headroom + count)])
+    guard connection.input.split(whole, each: { each($0, connection.address) }) else {
+      return end(connection, .tooLong)
+    }
+    return nil
+  }
+
+  /// Sends those of the runs whose path is a connection. What one does not take is lost and counted: late media is worth less than memory.
+  func send(_ runs: UnsafeBufferPointer<DatagramRun>, in epoll: borrowing Epoll) {
+    for run in runs where run.destination.connection != 0 {
+      guard let connection = table[Int(run.destination.connection)], connection.address == run.destination else {
+        counters[.ended] &+= UInt64(run.count)
+        continue
+      }
+      guard !connection.isBlocked, let bytes = connection.output.frame(run, into: framed) else {
+        counters[.slowReader] &+= UInt64(run.count)
+        continue
+      }
+      let taken = connection.tcp.send(bytes)
+      guard taken < bytes.count else { continue }
+      counters[.slowReader] &+= UInt64(connection.output.took(taken, of: bytes))
+      connection.isBlocked = true
+      epoll.change(connection.tcp.descriptor, token: self.token(of: connection), readable: true, writable: true)
+    }
+  }
+
+  /// Tries to send the end of the datagram that was begun.
+  private func finish(_ connection: Connection, in epoll: borrowing Epoll) {
+    let unfinished = connection.output.unfinished
+    if !unfinished.isEmpty { connection.output.tookUnfinished(connection.tcp.send(unfinished)) }
+    guard connection.output.unfinished.isEmpty else { return }
+    connection.isBlocked = false
+    epoll.change(connection.tcp.descriptor, token: token(of: connection), readable: true, writable: false)
+  }
+
+  /// Closes connections that belong to no participant, and takes new ones again. For `nextSweep`.
+  func sweep(now: Instant, in epoll: borrowing Epoll, isPath: (SocketAddress) -> Bool) {
+    let patience = counters.open * 2 > limits.connections ? limits.patienceUnderLoad : limits.patience
+    for number in table.indices {
+      guard let connection = table[number] else { continue }
+      connection.isProven = isPath(connection.address)
+      if connection.isProven {
+        connection.provenAt = now
+      } else if connection.provenAt.duration(to: now) >= patience {
+        _ = end(connection, .unproven)
+      }
+    }
+    epoll.change(listener.descriptor, token: token, readable: true, writable: false)
+    nextSweep = counters.open > 0 ? now.advanced(by: Self.sweepInterval) : nil
+  }
+
+  private func end(_ connection: Connection, _ reason: TCPCounters.Ending) -> SocketAddress {
+    table[Int(connection.address.connection)] = nil
+    free.append(connection.address.connection)
+    counters.open -= 1
+    counters[reason] &+= 1
+    return connection.address
+  }
+
+  private func token(of connection: Connection) -> UInt64 { token + UInt64(connection.address.connection) }
+}
+
+extension SocketAddress {
+  /// From the same IPv4 address or IPv6 /64, which one host can have whole.
+  fileprivate func isNeighbor(of other: SocketAddress) -> Bool {
+    isIPv4 || other.isIPv4 ? high == other.high && low == other.low : high == other.high
+  }
+}

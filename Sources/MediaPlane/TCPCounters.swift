@@ -1,0 +1,54 @@
+/// What happened to one worker's TCP connections since its start.
+package struct TCPCounters: Sendable {
+  /// Why a connection was not taken.
+  package enum Refusal: Int, CaseIterable, Sendable {
+    /// The worker has all that it takes.
+    case full
+    /// Too many from this address have not proven yet that they belong to a participant.
+    case tooManyWaiting
+    /// The system gives no more files; those who wait are taken when it does.
+    case exhausted
+  }
+
+  /// Why a connection ended.
+  package enum Ending: Int, CaseIterable, Sendable {
+    /// The other side closed it, or it broke.
+    case gone
+    /// It belongs to no participant, not yet or no more.
+    case unproven
+    /// A length beyond what a datagram may have.
+    case tooLong
+  }
+
+  /// Why a datagram was not sent.
+  package enum Loss: Int, CaseIterable, Sendable {
+    /// The connection does not take what is sent to it.
+    case slowReader
+    /// The connection has ended.
+    case ended
+  }
+
+  /// Connections now.
+  package var open = 0
+  package var accepted: UInt64 = 0
+  private var refusals: InlineArray<3, UInt64> = .init(repeating: 0)
+  private var endings: InlineArray<3, UInt64> = .init(repeating: 0)
+  private var losses: InlineArray<2, UInt64> = .init(repeating: 0)
+
+  package init() {}
+
+  package internal(set) subscript(refusal: Refusal) -> UInt64 {
+    get { refusals[refusal.rawValue] }
+    set { refusals[refusal.rawValue] = newValue }
+  }
+
+  package internal(set) subscript(ending: Ending) -> UInt64 {
+    get { endings[ending.rawValue] }
+    set { endings[ending.rawValue] = newValue }
+  }
+
+  package internal(set) subscript(loss: Loss) -> UInt64 {
+    get { losses[loss.rawValue] }
+    set { losses[loss.rawValue] = newValue }
+  }
+}

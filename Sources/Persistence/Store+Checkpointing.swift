@@ -1,0 +1,34 @@
+import Calls
+import GRDB
+import Synchronization
+
+/// Moving what was written from the log beside the file into the file.
+extension Store {
+  struct Clearing {
+    var isUnderWay = false
+    /// The log holds old pages of somebody who is forgotten: it has to be emptied, not only copied.
+    var isWanted = false
+  }
+
+  /// To be called each second or so. Returns at once: the disk works beside the calls. What fails is done the next time.
+  package func checkpoint() {
+    let wanted: Bool? = clearing.withLock { clearing in
+      guard !clearing.isUnderWay else { return nil }
+      defer { clearing = Clearing(isUnderWay: true) }
+      return clearing.isWanted
+    }
+    guard let wanted else { return }
+    checkpointer.asyncWriteWithoutTransaction { [self] db in
+      let isDone = (try? db.checkpoint(wanted ? .truncate : .passive)) != nil
+      clearing.withLock {
+        $0.isUnderWay = false
+        if wanted, !isDone { $0.isWanted = true }
+      }
+    }
+  }
+
+  func noteForgotten(_ changes: [StoreChange]) {
+    let isForgotten = changes.contains { if case .forgotten = $0 { true } else { false } }
+    if isForgotten { clearing.withLock { $0.isWanted = true } }
+  }
+}

@@ -1,0 +1,47 @@
+/// Cuts what comes over a TCP connection into datagrams again: each stands behind its length in two bytes (RFC 4571 section 2).
+///
+/// Keeps what has come of one datagram that is not whole yet, and no more. For one thread.
+package final class FramedInput {
+  /// Bytes that `split` wants free before those that were received.
+  package let headroom: Int
+  private let maximum: Int
+  private let rest: UnsafeMutableRawPointer
+  private var count = 0
+
+  /// - Parameter maximum: the longest datagram that is taken, in bytes.
+  package init(maximum: Int) {
+    self.maximum = maximum
+    headroom = 2 + maximum
+    rest = .allocate(byteCount: headroom, alignment: 1)
+  }
+
+  deinit { rest.deallocate() }
+
+  /// - Parameters:
+  ///   - buffer: `headroom` bytes, then what was received.
+  ///   - each: gets each whole datagram in place, and may change it.
+  /// - Returns: false when a length is over the maximum: nothing behind it can be read.
+  package func split(
+    _ buffer: UnsafeMutableRawBufferPointer, each: (UnsafeMutableRawBufferPointer) -> Void
+  ) -> Bool {
+    precondition(buffer.count >= headroom)
+    var next = headroom - count
+    if count > 0 { UnsafeMutableRawBufferPointer(rebasing: buffer[next...]).copyMemory(from: kept) }
+    count = 0
+    while buffer.count - next >= 2 {
+      let length = Int(buffer[next]) << 8 | Int(buffer[next + 1])
+      guard length <= maximum else { return false }
+      let end = next + 2 + length
+      guard end <= buffer.count else { break }
+      // A null packet says nothing.
+      if length > 0 { each(UnsafeMutableRawBufferPointer(rebasing: buffer[next + 2..<end])) }
+      next = end
+    }
+    count = buffer.count - next
+    UnsafeMutableRawBufferPointer(start: rest, count: count).copyMemory(
+      from: UnsafeRawBufferPointer(rebasing: buffer[next...]))
+    return true
+  }
+
+  private var kept: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: rest, count: count) }
+}

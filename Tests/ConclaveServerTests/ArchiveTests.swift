@@ -1,0 +1,52 @@
+import Contract
+import Foundation
+import GRDB
+import Logging
+import MediaModel
+import Synchronization
+import Testing
+
+@testable import Calls
+@testable import ConclaveServer
+@testable import Persistence
+
+private let alice = UserID(unchecked: "alice")
+
+/// A history that everybody asks for at once.
+struct ArchiveTests {
+  private let folder = FileManager.default.temporaryDirectory.path + "/archive-\(UUID().uuidString)"
+  private let archive: Archive
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let store = try Store(path: folder + "/conclave.sqlite")
+    archive = Archive(store: store, clock: WallClock(), logger: Logger(label: "test"))
+  }
+
+  private func ask(_ query: HistoryQuery) async -> Calls.Reply {
+    await withCheckedContinuation { answer in archive.answer(query) { answer.resume(returning: $0) } }
+  }
+
+  @Test func moreThanItCanAnswerAreToldToComeAgain() async throws {
+    let (replies, told) = AsyncStream.makeStream(of: Bool.self)
+    let more = 10
+    let archive = archive
+    // As long as the history is held nobody is answered.
+    try await archive.store.reader.writeWithoutTransaction { _ in
+      for _ in 0..<Archive.maximumWaiting + more {
+        archive.answer(.totals(alice, with: UserID(unchecked: "bob"))) { reply in
+          if case .ok = reply { told.yield(true) } else { told.yield(false) }
+        }
+      }
+    }
+    var answers: [Bool] = []
+    for await isAnswered in replies {
+      answers.append(isAnswered)
+      if answers.count == Archive.maximumWaiting + more { break }
+    }
+    #expect(answers.prefix(more).allSatisfy { !$0 }, "at once, without waiting for the others")
+    #expect(answers.count { $0 } == Archive.maximumWaiting)
+    guard case .ok = await ask(.delete(alice, calls: nil)) else { return #expect(Bool(false), "there is room again") }
+    try FileManager.default.removeItem(atPath: folder)
+  }
+}

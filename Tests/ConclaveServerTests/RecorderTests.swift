@@ -1,0 +1,160 @@
+import Contract
+import Foundation
+import GRDB
+import Logging
+import MediaModel
+import Testing
+
+@testable import Calls
+@testable import ConclaveServer
+@testable import Persistence
+
+private let alice = UserID(unchecked: "alice")
+private let call = CallID(unchecked: "c1")
+private let time = Timestamp(milliseconds: 1_790_000_000_000)
+
+private func second(_ n: Int) -> Instant { Instant(nanoseconds: 1_000_000_000 * UInt64(n)) }
+
+/// A recorder and its database, whose disk can be made full.
+private final class Rig {
+  let folder = FileManager.default.temporaryDirectory.path + "/recorder-\(UUID().uuidString)"
+  let store: Store
+  let health = StoreHealth()
+  var recorder: Recorder
+
+  init(maximumBacklog: Int = 100) throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    store = try Store(path: folder + "/conclave.sqlite")
+    recorder = Recorder(store, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+  /// SQLite itself says that the disk is full.
+  func makeFull(_ isFull: Bool) throws {
+    try store.writer.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(isFull ? 1 : 1 << 20)") }
+  }
+
+  /// More than fits into the pages that are there.
+  var large: [StoreChange] {
+    let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
+    let calls = (0..<2_000).map { CallID(unchecked: "\($0)") }
+    return [.mailbox(device, StoredMailbox(envelopes: [], rung: calls))]
+  }
+
+  /// The disk is full, and the recorder has met it.
+  func fail(at now: Instant) throws {
+    try makeFull(true)
+    recorder.write(large, now: now)
+    #expect(health.statistics.failure?.contains("the disk is full") == true)
+  }
+
+  /// What `ControlPlane` does, without a thread of its own. Returns what was to be written.
+  func rewrite(at now: Instant, _ everything: [StoreChange] = [.reset]) -> [StoreChange]? {
+    guard let changes = recorder.begin(now: now, everything: { everything }) else { return nil }
+    var failure: StoreError?
+    do { try store.write(changes) } catch { failure = error }
+    recorder.finish(failure, now: now)
+    return changes
+  }
+
+  func outcomes() throws -> [HistoryEntry.Outcome] {
+    try store.list(of: alice, before: time + .seconds(99), limit: 9, rejoinable: [], now: time).calls.map(\.outcome)
+  }
+}
+
+private func part(_ outcome: HistoryEntry.Outcome?) -> StoreChange {
+  .history(.part(call, alice, name: nil, .outgoing, outcome))
+}
+private let began = StoreChange.history(.call(call, .audio, startedAt: time))
+
+struct RecorderTests {
+  @Test func whatAHealthyDiskTakesIsThereAtOnce() throws {
+    let rig = try Rig()
+    rig.recorder.write([began, part(.answered)], now: second(0))
+    #expect(try rig.outcomes() == [.answered])
+    #expect(rig.health.statistics.transactions == 1 && rig.health.statistics.failure == nil)
+    #expect(rig.rewrite(at: second(60)) == nil, "there is nothing to repair")
+  }
+
+  @Test func aFullDiskIsNotTriedAgainForAWhile() throws {
+    let rig = try Rig()
+    try rig.fail(at: second(0))
+    try rig.makeFull(false)
+    rig.recorder.write([began, part(.answered)], now: second(1))
+    #expect(try rig.outcomes().isEmpty)
+    #expect(rig.rewrite(at: second(2)) == nil)
+    #expect(rig.health.statistics.failures == 1, "one try, though two were to be written")
+    #expect(rig.rewrite(at: second(3)) != nil)
+    #expect(try rig.outcomes() == [.answered], "nothing is missing")
+    #expect(rig.health.statistics.failure == nil)
+    rig.recorder.write([part(.declined)], now: second(4))
+    #expect(try rig.outcomes() == [.declined], "it is healthy again")
+  }
+
+  @Test func aDiskThatStaysFullKeepsEverythingForTheNextTry() throws {
+    let rig = try Rig()
+    try rig.fail(at: second(0))
+    rig.recorder.write([began, part(.answered)], now: second(1))
+    #expect(rig.rewrite(at: second(3), rig.large) == [began, part(.answered)] + rig.large)
+    #expect(rig.health.statistics.failures == 2 && rig.health.statistics.failure != nil)
+    #expect(rig.rewrite(at: second(5)) == nil)
+    try rig.makeFull(false)
+    #expect(rig.rewrite(at: second(6)) == [began, part(.answered), .reset])
+    #expect(try rig.outcomes() == [.answered])
+  }
+
+  @Test func whatComesDuringARewriteIsWrittenBehindIt() throws {
+    let rig = try Rig()
+    try rig.fail(at: second(0))
+    try rig.makeFull(false)
+    let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
+    let mailbox = StoredMailbox(envelopes: [], rung: [call])
+    let changes = try #require(rig.recorder.begin(now: second(3)) { [.reset, .mailbox(device, mailbox)] })
+    // The rewrite is under way: nobody waits for it, and it knows nothing of these.
+    rig.recorder.write([.mailbox(device, StoredMailbox(envelopes: [], rung: []))], now: second(3))
+    rig.recorder.write([began, part(.missed)], now: second(4))
+    #expect(rig.recorder.begin(now: second(9)) { [] } == nil, "one at a time")
+    #expect(rig.health.statistics.failure != nil)
+    try rig.store.write(changes)
+    rig.recorder.finish(nil, now: second(9))
+    #expect(try rig.store.load(now: time).mailboxes.isEmpty)
+    #expect(try rig.outcomes() == [.missed])
+    #expect(rig.health.statistics.failure == nil && rig.health.statistics.lost == 0)
+  }
+
+  @Test func factsOfAFailedRewriteAreKept() throws {
+    let rig = try Rig()
+    try rig.fail(at: second(0))
+    rig.recorder.write([began], now: second(1))
+    _ = try #require(rig.recorder.begin(now: second(3)) { [.reset] })
+    rig.recorder.write([part(.missed), .reset], now: second(4))
+    rig.recorder.finish(StoreError(.full, "full"), now: second(5))
+    #expect(rig.recorder.begin(now: second(7)) { [] } == nil, "the pause counts from the failure")
+    #expect(rig.recorder.begin(now: second(8)) { [.reset] } == [began, part(.missed), .reset])
+  }
+
+  @Test func tooMuchDuringARewriteIsAnotherRewrite() throws {
+    let rig = try Rig(maximumBacklog: 3)
+    try rig.fail(at: second(0))
+    try rig.makeFull(false)
+    _ = try #require(rig.recorder.begin(now: second(3)) { [.reset] })
+    rig.recorder.write([.reset, .reset, began], now: second(3))
+    rig.recorder.write([.reset, part(.missed)], now: second(3))
+    rig.recorder.write([.reset], now: second(3))
+    rig.recorder.finish(nil, now: second(4))
+    #expect(rig.health.statistics.failure != nil)
+    #expect(rig.rewrite(at: second(4)) == [began, part(.missed), .reset])
+    #expect(rig.health.statistics.failure == nil && rig.health.statistics.lost == 0)
+    #expect(try rig.outcomes() == [.missed])
+  }
+
+  @Test func whatFindsNoRoomIsCounted() throws {
+    let rig = try Rig(maximumBacklog: 2)
+    try rig.fail(at: second(0))
+    rig.recorder.write([began, part(nil), part(.missed)], now: second(1))
+    rig.recorder.write([part(.answered)], now: second(1))
+    #expect(rig.health.statistics.lost == 2)
+    #expect(rig.recorder.begin(now: second(3)) { [] } == [began, part(nil)], "the first are kept, in order")
+  }
+}

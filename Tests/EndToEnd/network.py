@@ -1,0 +1,157 @@
+"""The network between one page and the server: it may lose the signaling, the media or both, and come back at another place."""
+
+import selectors
+import socket
+import threading
+
+# The server's candidates become this network's port; there is no other way to it.
+THROUGH_THE_NETWORK = """
+(() => {
+  window.conclaveMediaPort = %d;
+  const through = ([foundation, component, transport, priority, address, , ...rest]) =>
+    [foundation, component, transport, priority, address, window.conclaveMediaPort, ...rest].join(' ');
+  const isWay = ([, , transport, , address]) => transport.toLowerCase() === 'udp' && !address.includes(':');
+  const rewritten = (line) => {
+    if (!line.startsWith('a=candidate:')) return [line];
+    const fields = line.split(' ');
+    return isWay(fields) ? [through(fields)] : [];
+  };
+  const set = RTCPeerConnection.prototype.setRemoteDescription;
+  RTCPeerConnection.prototype.setRemoteDescription = function ({ type, sdp }) {
+    return set.call(this, { type, sdp: sdp.split('\\r\\n').flatMap(rewritten).join('\\r\\n') });
+  };
+})();
+"""
+
+
+class Network:
+    """A relay for one page: TCP to the server's HTTP port, UDP to its media port."""
+
+    def __init__(self, server):
+        self.server = server
+        self.selector = selectors.DefaultSelector()
+        self.lock = threading.Lock()
+        self.streams = {}  # each end of a TCP connection to its other one
+        self.silent = set()  # ends of connections of which nothing arrives any more
+        self.page = None  # where the page's media comes from
+        self.is_refusing = False
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
+        self.open_media()
+        self.is_running = True
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self):
+        return f"http://localhost:{self.listener.getsockname()[1]}"
+
+    @property
+    def script(self):
+        return THROUGH_THE_NETWORK % self.media_port
+
+    @property
+    def media_port(self):
+        return self.front.getsockname()[1]
+
+    def open_media(self):
+        self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.front.bind(("0.0.0.0", 0))
+        self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.back.connect(("127.0.0.1", self.server.media_port))
+        self.selector.register(self.front, selectors.EVENT_READ, self.to_server)
+        self.selector.register(self.back, selectors.EVENT_READ, self.to_page)
+
+    def close_media(self):
+        for end in (self.front, self.back):
+            self.selector.unregister(end)
+            end.close()
+        self.page = None
+
+    # What may happen
+
+    def lose_media(self):
+        """The path is gone for good; another is there for who asks for it (`media_port`)."""
+        with self.lock:
+            self.close_media()
+            self.open_media()
+
+    def refuse_signaling(self):
+        """All connections break, and none is taken."""
+        with self.lock:
+            self.is_refusing = True
+            for end in list(self.streams):
+                self.drop(end)
+
+    def allow_signaling(self):
+        self.is_refusing = False
+
+    def move(self):
+        """As when a phone changes its network: of the old connections and the old path nobody hears any more, and no one is told."""
+        with self.lock:
+            self.silent |= set(self.streams)
+        self.lose_media()
+
+    def close(self):
+        self.is_running = False
+        self.thread.join()
+        with self.lock:
+            self.close_media()
+            for end in list(self.streams):
+                self.drop(end)
+        self.listener.close()
+
+    # Passing on
+
+    def run(self):
+        while self.is_running:
+            for key, _ in self.selector.select(0.05):
+                with self.lock:
+                    if key.fileobj.fileno() >= 0:
+                        key.data(key.fileobj)
+
+    def accept(self, listener):
+        page, _ = listener.accept()
+        if self.is_refusing:
+            return page.close()
+        try:
+            server = socket.create_connection(("127.0.0.1", self.server.http_port))
+        except ConnectionRefusedError:
+            return page.close()  # the server is away
+        for end, other in ((page, server), (server, page)):
+            self.streams[end] = other
+            self.selector.register(end, selectors.EVENT_READ, self.stream)
+
+    def stream(self, end):
+        try:
+            data = end.recv(65_536)
+            if end in self.silent and data:
+                return
+            if data:
+                return self.streams[end].sendall(data)
+        except OSError:
+            pass
+        self.drop(end)
+
+    def drop(self, end):
+        for each in (end, self.streams.get(end)):
+            if each in self.streams:
+                self.selector.unregister(each)
+                del self.streams[each]
+                self.silent.discard(each)
+                each.close()
+
+    def to_server(self, front):
+        data, self.page = front.recvfrom(65_536)
+        try:
+            self.back.send(data)
+        except ConnectionRefusedError:
+            pass  # the server is away
+
+    def to_page(self, back):
+        try:
+            data = back.recv(65_536)
+        except ConnectionRefusedError:
+            return
+        if self.page:
+            self.front.sendto(data, self.page)

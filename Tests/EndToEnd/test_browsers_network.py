@@ -1,0 +1,70 @@
+"""The web client on a network that fails: a call goes on, and nobody is there twice (protocol section 4, rule 12)."""
+
+import pytest
+
+from conftest import wait_for
+from network import Network
+from test_browsers import everybody_decodes
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+@pytest.fixture
+def network(server):
+    between = Network(server)
+    yield between
+    between.close()
+
+
+@pytest.fixture
+def mobile(person, network):
+    """Alice at the server, and Bob behind a network, in a call."""
+    alice = person("Alice")
+    bob = person("Bob", network.script, at=network.url)
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    return alice, bob
+
+
+def number_of(bob, seen_by):
+    """Bob's participant number; he has one tile."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((tile) => tile.dataset.participant)"
+    (number,) = seen_by.driver.execute_script(script, f".tile[data-user={bob.user}]")
+    return number
+
+
+def tell_of_the_new_way(bob, network):
+    bob.driver.execute_script("window.conclaveMediaPort = arguments[0]", network.media_port)
+
+
+def test_lost_signaling_alone_and_a_lost_path_alone_need_no_new_participant(mobile, network):
+    alice, bob = mobile
+    number = number_of(bob, alice)
+
+    network.refuse_signaling()
+    wait_for(lambda: "Reconnecting" in bob.text("#call-path"), 10, "Bob sees that the server is gone")
+    everybody_decodes(alice, bob)
+    network.allow_signaling()
+    bob.sees("#call-path[data-state=connected]")
+    everybody_decodes(alice, bob)
+    assert number_of(bob, alice) == number
+
+    network.lose_media()
+    tell_of_the_new_way(bob, network)
+    wait_for(lambda: "Reconnecting" in bob.text("#call-path"), 10, "Bob sees that the path is gone")
+    # Only an ICE restart leads to the new way: the old one never comes back.
+    everybody_decodes(alice, bob, seconds=15)
+    assert number_of(bob, alice) == number
+
+
+def test_who_changes_the_network_is_back_and_there_once(mobile, network):
+    alice, bob = mobile
+    network.move()
+    tell_of_the_new_way(bob, network)
+    wait_for(lambda: "Reconnecting" in bob.text("#call-path"), 10, "Bob sees that the path is gone")
+    everybody_decodes(alice, bob, seconds=20)
+    number_of(bob, alice)

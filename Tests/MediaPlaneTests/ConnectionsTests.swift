@@ -1,0 +1,187 @@
+import LinuxIO
+import MediaModel
+import Testing
+
+@testable import MediaPlane
+
+/// A worker's TCP connections over loopback, with time and the knowledge of who is a participant as arguments.
+final class ConnectionsTests {
+  private static let token: UInt64 = 100
+  private let port: UInt16
+  private let epoll: Epoll
+  private let connections: Connections
+  private let start = MonotonicClock.now()
+  /// What came, in order.
+  private var arrived: [(bytes: [UInt8], source: SocketAddress)] = []
+  private var ended: [SocketAddress] = []
+
+  init() throws {
+    var limits = Connections.Limits()
+    limits.connections = 6
+    limits.waiting = 4
+    let (socket, listener) = try openPort()
+    port = socket.port
+    connections = Connections(listener, token: Self.token, limits: limits)
+    epoll = try Epoll()
+    try epoll.add(connections.listener.descriptor, token: Self.token)
+  }
+
+  private func turn(waiting nanoseconds: UInt64 = 0, now: Instant? = nil) {
+    for token in epoll.wait(nanoseconds: nanoseconds) {
+      if token == Self.token {
+        connections.accept(now: now ?? start, in: epoll)
+      } else {
+        let address = connections.receive(Int(token - Self.token), in: epoll) { arrived.append((Array($0), $1)) }
+        if let address { ended.append(address) }
+      }
+    }
+  }
+
+  private func sweep(after delay: Duration, participants: [SocketAddress] = []) {
+    connections.sweep(now: start.advanced(by: delay), in: epoll) { participants.contains($0) }
+  }
+
+  /// A connection that was accepted, and its address here.
+  private func connect(receiveBuffer: Int32? = nil) throws -> (TestConnection, SocketAddress) {
+    let connection = try TestConnection(port: port, receiveBuffer: receiveBuffer)
+    connection.send([42])
+    let before = arrived.count
+    try #require(eventually({ arrived.count > before }) { turn(waiting: 1_000_000) })
+    return (connection, arrived[arrived.count - 1].source)
+  }
+
+  private func send(_ lengths: [Int], byte: UInt8 = 7, to address: SocketAddress) {
+    var bytes = lengths.flatMap { [UInt8](repeating: byte, count: $0) }
+    bytes.withUnsafeMutableBytes {
+      let run = DatagramRun(base: $0.baseAddress!, length: $0.count, segment: lengths[0], destination: address)
+      withUnsafePointer(to: run) { connections.send(UnsafeBufferPointer(start: $0, count: 1), in: epoll) }
+    }
+  }
+
+  @Test func datagramsGoBothWays() throws {
+    let (first, address) = try connect()
+    let (second, other) = try connect()
+    #expect(address.connection != 0 && other.connection != 0 && address.connection != other.connection)
+    #expect(address.isLoopback && address.port != other.port)
+
+    send([5, 5, 3], to: address)
+    send([9], to: other)
+    // Not for this path.
+    send([9], to: SocketAddress(ipv4: address.ipv4, port: address.port))
+
+    #expect(first.receive(milliseconds: 2_000).map(\.count) == [5, 5, 3])
+    #expect(second.receive(milliseconds: 2_000).map(\.count) == [9])
+    #expect(connections.counters[.slowReader] == 0 && connections.counters[.ended] == 0)
+  }
+
+  @Test func whatComesInPiecesIsPutTogether() throws {
+    let (connection, address) = try connect()
+    for piece: [UInt8] in [[0], [3, 1], [2], [3, 0, 1], [9]] {
+      connection.write(piece)
+      turn(waiting: 1_000_000_000)
+    }
+    #expect(arrived.map(\.bytes) == [[42], [1, 2, 3], [9]])
+    #expect(arrived.allSatisfy { $0.source == address })
+  }
+
+  @Test func aConnectionThatBelongsToNoParticipantIsClosed() throws {
+    let (stranger, _) = try connect()
+    let (participant, address) = try connect()
+    sweep(after: .seconds(9), participants: [address])
+    #expect(connections.counters.open == 2)
+    sweep(after: .seconds(10), participants: [address])
+    #expect(connections.counters.open == 1 && connections.counters[.unproven] == 1)
+    _ = stranger.receive(milliseconds: 2_000)
+    #expect(stranger.hasEnded)
+    // One who left the call has as long again.
+    sweep(after: .seconds(19))
+    #expect(connections.counters.open == 1)
+    sweep(after: .seconds(20))
+    _ = participant.receive(milliseconds: 2_000)
+    #expect(participant.hasEnded && connections.counters.open == 0)
+    #expect(connections.nextSweep == nil)
+  }
+
+  @Test func underLoadStrangersAreClosedSooner() throws {
+    let held = try (0..<4).map { _ in try connect().0 }
+    sweep(after: .seconds(1))
+    #expect(connections.counters.open == 0 && connections.counters[.unproven] == 4)
+    withExtendedLifetime(held) {}
+  }
+
+  @Test func tooManyAreRefused() throws {
+    var held: [TestConnection] = []
+    var addresses: [SocketAddress] = []
+    func refused(_ reason: TCPCounters.Refusal) throws {
+      let before = connections.counters[reason]
+      let connection = try TestConnection(port: port)
+      #expect(eventually({ connections.counters[reason] == before + 1 }) { turn(waiting: 1_000_000) })
+      _ = connection.receive(milliseconds: 2_000)
+      #expect(connection.hasEnded)
+    }
+    func fill(_ count: Int) throws {
+      for _ in 0..<count {
+        let (connection, address) = try connect()
+        held.append(connection)
+        addresses.append(address)
+      }
+    }
+    try fill(4)
+    try refused(.tooManyWaiting)
+    sweep(after: .milliseconds(10), participants: addresses)
+    try fill(2)
+    try refused(.full)
+    #expect(connections.counters.open == 6)
+  }
+
+  @Test func aLengthThatNoDatagramHasEndsTheConnection() throws {
+    let (connection, address) = try connect()
+    connection.write([0xff, 0xff, 1, 2, 3])
+    turn(waiting: 1_000_000_000)
+    #expect(ended == [address] && connections.counters[.tooLong] == 1)
+    _ = connection.receive(milliseconds: 2_000)
+    #expect(connection.hasEnded)
+  }
+
+  @Test(arguments: [false, true])
+  func aConnectionThatEndsIsTold(byReset: Bool) throws {
+    var connection: TestConnection? = try connect().0
+    let address = arrived[0].source
+    if byReset { connection?.reset() } else { connection = nil }
+    #expect(eventually({ ended == [address] }) { turn(waiting: 1_000_000) })
+    #expect(connections.counters[.gone] == 1 && connections.counters.open == 0)
+    // Its number is another's now.
+    let (next, newAddress) = try connect()
+    #expect(newAddress.connection == address.connection)
+    send([5, 5], to: address)
+    #expect(connections.counters[.ended] == 2)
+    send([1], to: newAddress)
+    #expect(next.receive(milliseconds: 2_000).map(\.count) == [1])
+  }
+
+  /// A reader that stops: what it does not take is lost by whole datagrams, and once it reads again what is sent arrives.
+  @Test func aSlowReaderLosesWholeDatagrams() throws {
+    let (connection, address) = try connect(receiveBuffer: 4_096)
+    var sent = 0
+    while connections.counters[.slowReader] < 1_000 {
+      send(Array(repeating: 1_200, count: 20) + [100], byte: UInt8(truncatingIfNeeded: sent), to: address)
+      sent += 21
+      try #require(sent < 1_000_000)
+    }
+    var received: [[UInt8]] = []
+    let lost = Int(connections.counters[.slowReader])
+    let isComplete = eventually({ received.count == sent - lost }) {
+      received += connection.receive(milliseconds: 1)
+      turn()
+    }
+    #expect(isComplete, "\(received.count) of \(sent) less \(lost)")
+    #expect(received.allSatisfy { ($0.count == 1_200 || $0.count == 100) && Set($0).count == 1 })
+
+    let flows = eventually({ received.last == [99] }) {
+      send([1], byte: 99, to: address)
+      received += connection.receive(milliseconds: 1)
+      turn()
+    }
+    #expect(flows)
+  }
+}
