@@ -112,16 +112,20 @@ let package = Package(
     .testTarget(
       name: "TransportTests", dependencies: ["MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(name: "ForwardingTests", dependencies: ["Forwarding", "Transport", "RTP", "CAllocations"]),
-    .testTarget(name: "CallsTests", dependencies: ["Calls", "Contract", "MediaModel"]),
+    // What the simulated worlds share: seeded random numbers, and a disk.
+    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
+    .testTarget(name: "CallsTests", dependencies: ["Calls", "Contract", "MediaModel", "Simulation"]),
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [
-        "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame",
+        "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     .testTarget(
       name: "PersistenceTests",
-      dependencies: ["Persistence", "Calls", "Contract", "MediaModel", .product(name: "GRDB", package: "GRDB.swift")]),
+      dependencies: [
+        "Persistence", "Calls", "Contract", "MediaModel", "Simulation", .product(name: "GRDB", package: "GRDB.swift"),
+      ]),
     .testTarget(name: "STOMPTests", dependencies: ["STOMP", .product(name: "NIOCore", package: "swift-nio")]),
     .testTarget(name: "JSONTests", dependencies: ["JSON"]),
     .testTarget(

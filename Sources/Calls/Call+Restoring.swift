@@ -5,7 +5,8 @@ import MediaModel
 extension Call {
   /// The timers of what was under way. Those that ran out meanwhile are due at once.
   func resume(now: Timestamp, out: inout Outputs) {
-    out.set(.expiry, at: startedAt + rules.lifetime)
+    // The clock may have been set back since.
+    out.set(.expiry, at: min(startedAt, now) + rules.lifetime)
     if let rotateAt = epochs.rotateAt { out.set(.rotate, at: rotateAt) }
     if let aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
     if epochs.pending != nil { out.set(.batch, at: now + Epochs.batchTime) }
@@ -33,15 +34,16 @@ extension Call {
     }
   }
 
-  /// What of it is on disk is what it is made of.
-  mutating func countAsStored() {
+  /// What of it is on disk is what it is made of, but for times that the clock's going back has changed.
+  mutating func countAsStored(_ written: Stored.Call) {
     journal.isStored = true
     journal.epoch = epochs.newest.number
     journal.ringEnvelopes = Set(epochs.ringEnvelopes.keys)
     journal.staying = Set(members.filter(\.isJoined).map(\.user))
-    for member in members {
-      journal.members[member.user] = stored(member)
-      journal.numbers.formUnion(member.participants.map(\.number))
+    for member in members { journal.numbers.formUnion(member.participants.map(\.number)) }
+    for record in written.members {
+      journal.members[record.user] = record
+      if member(record.user).map(stored) != record { journal.touched.insert(record.user) }
     }
   }
 }
@@ -90,7 +92,8 @@ extension Participant {
     device = Device(user: user, device: stored.device)
     joinId = stored.joinId
     self.peer = peer
-    joinedAt = stored.joinedAt
+    // The clock may have been set back since.
+    joinedAt = min(stored.joinedAt, goneSince)
     signaling = .gone(since: goneSince)
     isHeld = stored.isHeld
     tracks = TrackTable(

@@ -13,7 +13,8 @@ extension Calls {
         throw RequestError(.requestInvalid, "limit is 1 to 200", field: "limit")
       }
       return .list(
-        user, before: body.before ?? now + .milliseconds(1), limit: limit,
+        // Also calls that began before the clock was set back.
+        user, before: body.before ?? Timestamp(milliseconds: .max), limit: limit,
         rejoinable: Set(callsToJoin(device).map(\.id)))
     case .deleteHistory(let body):
       if body.all == true, body.calls == nil { return .delete(user, calls: nil) }

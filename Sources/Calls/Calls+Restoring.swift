@@ -26,10 +26,13 @@ extension Calls {
     if !stored.presence.isEmpty { clearSoon() }
     for end in stored.ended { restore(end, numbers: stored.numbers[end.call] ?? [:]) }
     let unopened = Self.unopened(stored.mailboxes)
+    var changed: Set<CallID> = []
     for call in stored.calls.sorted(by: { ($0.call.startedAt, $0.call.id) < ($1.call.startedAt, $1.call.id) }) {
-      restore(call, numbers: stored.numbers[call.call.id] ?? [:], unopened: unopened[call.call.id] ?? [])
+      let numbers = stored.numbers[call.call.id] ?? [:]
+      if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? []) { changed.insert(call.call.id) }
     }
     journal = Journal()
+    journal.calls = changed
   }
 
   /// The devices that hold envelopes of each call, all of its newest epoch.
@@ -41,16 +44,21 @@ extension Calls {
     return unopened
   }
 
-  private mutating func restore(_ end: StoredEnd, numbers: [ParticipantNumber: StoredNumber]) {
-    var end = end
+  private mutating func restore(_ written: StoredEnd, numbers: [ParticipantNumber: StoredNumber]) {
+    var end = written
+    end.endedAt = min(end.endedAt, now)
     if let starter = end.starter { end.reply?.ice = configuration.ice(starter) }
     ended.restore(end, numbers: ParticipantNumbers(numbers.mapValues(\.device)))
   }
 
+  /// Returns whether it is not as it was stored, since the clock was set back.
   private mutating func restore(
-    _ stored: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: Set<Device>
-  ) {
-    guard let rules = try? CallRules(stored.call.policy, defaultCodecs: configuration.defaultCodecs) else { return }
+    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: Set<Device>
+  ) -> Bool {
+    guard let rules = try? CallRules(written.call.policy, defaultCodecs: configuration.defaultCodecs) else {
+      return false
+    }
+    let stored = written.bounded(by: now, rules)
     let id = stored.call.id
     let limits = callLimits
     var members: [Member] = []
@@ -77,12 +85,13 @@ extension Calls {
       numbers: ParticipantNumbers(numbers.mapValues(\.device)))
     call.firstReply?.ice = configuration.ice(stored.call.starter)
     remember(numbers, &call)
-    call.countAsStored()
+    call.countAsStored(written)
     starts[call.startToken] = id
     var out = Outputs()
     call.resume(now: now, out: &out)
     calls[id] = call
     carryOut(out, of: id)
+    return stored != written
   }
 
   /// Joins that may be repeated still (rule 14).

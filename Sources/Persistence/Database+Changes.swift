@@ -102,7 +102,7 @@ extension Database {
         """
         INSERT INTO stay (call, user, came) SELECT call, ?, ? FROM history WHERE call = ?
         AND NOT EXISTS
-          (SELECT 1 FROM stay WHERE stay.call = history.call AND user = ? AND (went IS NULL OR came >= ?))
+          (SELECT 1 FROM stay WHERE stay.call = history.call AND user = ? AND (went IS NULL OR came = ?))
         """, [user.text, at.milliseconds, id.text, user.text, at.milliseconds])
     case .went(let id, let user, let at):
       try run(

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 import Testing
 
 @testable import Calls

@@ -1,5 +1,6 @@
 import Contract
 import Crypto
+import MediaModel
 import SFrame
 import Testing
 
@@ -59,6 +60,22 @@ struct FrameCipherTests {
     world.members["alice"]!.cipher.send(1, as: 1)
     world.members["alice"]!.cipher.send(2, as: 7)
     #expect(try world.seal("z", from: "alice").withUnsafeBytes { try SFrameHeader(parsing: $0) }.counter == 2)
+  }
+
+  /// Under an earlier epoch, or another name, counters would begin anew.
+  @Test func neitherAnEarlierEpochNorAnotherParticipantIsSentUnder() throws {
+    let world = world()
+    let cipher = try #require(world.members["alice"]).cipher
+    for (counter, stay) in [(1, 1), (2, 7), (1, 7)].enumerated() {
+      cipher.send(UInt32(stay.0), as: ParticipantNumber(stay.1))
+      #expect(cipher.sendingEpoch == 2)
+      let header = try world.seal("x", from: "alice").withUnsafeBytes { try SFrameHeader(parsing: $0) }
+      #expect(header.keyID == 1 << 16 | 1 << 8 | 2 && header.counter == UInt64(counter))
+    }
+    cipher.stopSending()
+    cipher.send(1, as: 1)
+    cipher.send(2, as: 7)
+    #expect(cipher.sendingEpoch == nil)
   }
 
   @Test func noiseIsRefused() throws {

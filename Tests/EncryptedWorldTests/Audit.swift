@@ -17,30 +17,49 @@ struct Sent {
 
 /// What must hold in every world; the first breach is kept.
 final class Audit {
-  private(set) var failure: String?
+  struct Failure: Equatable {
+    var breach: Breach
+    var what: String
+  }
+
+  private(set) var failure: Failure?
   private(set) var opened = 0
   /// The devices of each epoch's list, by their join; those that were rung have none.
   private var lists: [CallID: [UInt32: [Device: Base64Bytes?]]] = [:]
   private var nonces: Set<[UInt8]> = []
   private(set) var recent: [Sent] = []
 
-  func fail(_ what: String) { failure = failure ?? what }
+  /// Joins of stays that the server knows to be over.
+  private var gone: Set<Base64Bytes> = []
+
+  func fail(_ breach: Breach, _ what: String) { failure = failure ?? Failure(breach: breach, what: what) }
+
+  func check() throws { if let failure { throw failure.breach } }
+
+  func isOver(_ join: Base64Bytes) { gone.insert(join) }
 
   func note(_ list: [ListEntry], epoch: UInt32, of call: CallID) {
-    guard lists[call]?[epoch] == nil else { return }
-    lists[call, default: [:]][epoch] = Dictionary(list.map { ($0.address, $0.joinId) }) { first, _ in first }
+    let devices = Dictionary(list.map { ($0.address, $0.joinId) }) { first, _ in first }
+    if let known = lists[call]?[epoch] {
+      if known != devices { fail(.twoLists, "epoch \(epoch) has two lists") }
+      return
+    }
+    if devices.values.contains(where: { $0.map(gone.contains) ?? false }) { fail(.listsGone, "who left is listed") }
+    lists[call, default: [:]][epoch] = devices
   }
 
   /// No (base key, KID, counter) is ever used twice, by anyone, over all joins and restarts.
   func sealed(_ frame: [UInt8], baseKey: SymmetricKey?) {
     guard let header = try? frame.withUnsafeBytes({ try SFrameHeader(parsing: $0) }), let baseKey else {
-      return fail("a frame without a key was sent")
+      return fail(.broken, "a frame without a key was sent")
     }
     let key = baseKey.withUnsafeBytes { Array($0.prefix(16)) }
     let count = [header.keyID, header.counter].flatMap { word in
       (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) }
     }
-    if !nonces.insert(key + count).inserted { fail("a (key, nonce) was used twice: KID \(header.keyID)") }
+    if !nonces.insert(key + count).inserted {
+      fail(.keyAndNonceRepeat, "a (key, nonce) was used twice: KID \(header.keyID)")
+    }
   }
 
   func sent(_ frame: Sent) {
@@ -52,14 +71,15 @@ final class Audit {
   func opened(_ frame: Sent, by device: Device, joins: Set<Base64Bytes>, as opened: FrameCipher.Opened) {
     self.opened += 1
     if opened.participant != frame.participant {
-      fail("a frame of \(frame.participant) passed for \(opened.participant)'s")
+      fail(.passesForAnother, "a frame of \(frame.participant) passed for \(opened.participant)'s")
     }
     guard let entry = lists[frame.call]?[frame.epoch]?[device] else {
       return fail(
+        .opensUnlisted,
         "\(device.user.text)/\(device.device.text) opened a frame of epoch \(frame.epoch), on whose list it is not")
     }
     if let listed = entry, !joins.contains(listed) {
-      fail("a device opened a frame of epoch \(frame.epoch) in another stay")
+      fail(.opensUnlisted, "a device opened a frame of epoch \(frame.epoch) in another stay")
     }
   }
 }

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 import Testing
 
 @testable import Calls
@@ -7,29 +8,53 @@ import Testing
 
 /// People come, go, lose their connections and restart their apps at random, behind an honest server.
 struct RandomWorldTests {
-  @Test(arguments: 1...40)
-  func onlyWhoIsOnTheListReadsAndAllAgreeInTheEnd(_ seed: UInt64) throws {
-    let world = World(seed: seed)
+  @Test(arguments: 0..<4) func onlyWhoIsOnTheListReadsAndAllAgreeInTheEnd(_ batch: UInt64) {
+    for seed in (batch * 10 + 1)...(batch * 10 + 10) {
+      #expect(throws: Never.self, "seed \(seed)") { try live(seed) }
+    }
+  }
+
+  /// A server that dies now and then, at any moment: with real keys, too, all goes on.
+  @Test(arguments: 1...14) func theServerMayDieAtAnyMoment(_ seed: UInt64) throws { try live(seed, mortality: 200) }
+
+  /// Breaking a rule on purpose is noticed.
+  @Test(arguments: [Weakness.sharesWithThoseWhoLeft, .sharesThePast, .countsAnew, .neverSwitches, .keepsThoseWhoLeft])
+  func aClientThatBreaksARuleIsCaught(_ weakness: Weakness) {
+    for seed: UInt64 in 1...30 {
+      do { try live(seed, weakness: weakness) } catch {
+        #expect(error as? Breach == weakness.breach, "seed \(seed)")
+        return
+      }
+    }
+    Issue.record("30 worlds did not notice that a client \(weakness)")
+  }
+
+  private func live(_ seed: UInt64, mortality: Int? = nil, weakness: Weakness? = nil) throws {
+    let world = World(seed: seed, weakness: weakness)
     let call = try begin(world)
+    world.mortality = mortality
     for _ in 0..<12 { step(world, call) }
+    world.mortality = nil
     for device in world.devices {
       device.connect()
       device.delay = 10...50
       device.response = 20
     }
     world.run(20_000)
-    #expect(world.audit.failure == nil, "seed \(seed)")
+    try world.audit.check()
     guard world.calls.calls[call] != nil, world.joined(call).count > 1 else { return }
-    #expect(world.run(until: { world.hasConverged(call) }, limit: 5_000) != nil, "seed \(seed)")
+    try Breach.unless(world.run(until: { world.hasConverged(call) }, limit: 5_000) != nil, .doesNotConverge)
     let members = world.joined(call)
     for member in members { member.stay?.resetGaps() }
     world.run(1_000)
     for (receiver, sender) in pairs(members) {
-      #expect(
-        (receiver.stay?.heard[sender.address] ?? 0) > 15, "seed \(seed): \(receiver.address) hears \(sender.address)")
+      try Breach.unless((receiver.stay?.heard[sender.address] ?? 0) > 15, .isNotHeard)
     }
-    #expect(world.audit.failure == nil, "seed \(seed)")
-    #expect(world.devices.allSatisfy { $0.refusals.isEmpty && $0.warnings.allSatisfy { $0.problem == .newDevice } })
+    try world.audit.check()
+    let areContent = world.devices.allSatisfy {
+      $0.refusals.isEmpty && $0.warnings.allSatisfy { $0.problem == .newDevice }
+    }
+    try Breach.unless(areContent, .refusesHonest)
   }
 
   /// A call of the first user with all others.

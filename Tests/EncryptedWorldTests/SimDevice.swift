@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Simulation
 
 @testable import Calls
 @testable import ConclaveClient
@@ -26,11 +27,16 @@ final class SimDevice {
   /// How long it takes to answer what the keys ask for; nil: it never does.
   var response: Int?
   private var directory = KnownKeys()
-  private var pending: [String: (Calls.Reply) -> Void] = [:]
+  private var pending: [Int: Pending] = [:]
   private var lastRequest = 0
   private var lastUp: Int64 = 0
   private var lastDown: Int64 = 0
   private var wasConnected = false
+
+  private struct Pending {
+    var request: Request
+    var reply: (Calls.Reply) -> Void
+  }
 
   init(_ user: String, _ device: String, in world: World, delay: ClosedRange<Int>, response: Int?) {
     identity = DeviceIdentity(user: user, device: device)!
@@ -53,7 +59,7 @@ final class SimDevice {
   // MARK: connection
 
   func connect() {
-    guard session == nil else { return }
+    guard session == nil, !world.isDown else { return }
     let session = world.newSession(for: self)
     self.session = session
     sendUp(session) { [unowned self] in
@@ -62,7 +68,9 @@ final class SimDevice {
     }
     ask(.registerDevice(RegisterDevice(name: nil, keys: identity.registration))) { [unowned self] (_: Registered) in
       if let stay { recover(stay, .signalingBack) }
+      if world.weakness == .countsAnew { stay?.startCounting() }
     }
+    for id in pending.keys.sorted() { if let request = pending[id]?.request { send(request, id, session) } }
   }
 
   /// The connection breaks; the server notices at once.
@@ -75,8 +83,24 @@ final class SimDevice {
   func lose(_ lost: SessionID) {
     guard lost == session else { return }
     session = nil
-    pending = [:]
+    pending = pending.filter { $0.value.request.isRepeated }
     if let stay { recover(stay, .signalingLost) }
+  }
+
+  /// The server is dead: media is gone, too, and the device tries to connect until it is there again.
+  func loseServer() {
+    for stay in stays { stay.isCut = true }
+    guard let session else { return }
+    lose(session)
+    comeBack(Backoff())
+  }
+
+  private func comeBack(_ backoff: Backoff) {
+    var backoff = backoff
+    let pause = Int64(backoff.next(using: &world.random) / .milliseconds(1))
+    world.at(pause) { [unowned self] in
+      if world.isDown { comeBack(backoff) } else { connect() }
+    }
   }
 
   /// The app's process ends: keys and calls are gone, identity and pins are stored.
@@ -85,6 +109,7 @@ final class SimDevice {
     if let stay { world.setMedia(false, of: self, in: stay.call) }
     stay?.isOver = true
     rings = [:]
+    pending = [:]
     directory = KnownKeys()
   }
 
@@ -103,22 +128,28 @@ final class SimDevice {
   // MARK: requests
 
   func ask<Body>(_ request: Request, orElse: @escaping () -> Void = {}, then: @escaping (Body) -> Void) {
-    guard let session else { return orElse() }
+    lastError = nil
+    guard session != nil || request.isRepeated else { return orElse() }
     lastRequest += 1
-    let id = "\(lastRequest)"
-    pending[id] = { [unowned self] reply in
+    pending[lastRequest] = Pending(request: request) { [unowned self] reply in
       switch reply {
       case .ok(let body):
-        if let body = body as? Body { then(body) } else { world.audit.fail("a reply of another type") }
+        if let body = body as? Body { then(body) } else { world.audit.fail(.broken, "a reply of another type") }
       case .failed(let error):
         lastError = error
         orElse()
       }
     }
-    sendUp(session) { [unowned self] in world.serve(.request(session, id: id, request)) }
+    if let session { send(request, lastRequest, session) }
   }
 
-  func receive(_ reply: Calls.Reply, to id: String) { pending.removeValue(forKey: id)?(reply) }
+  private func send(_ request: Request, _ id: Int, _ session: SessionID) {
+    sendUp(session) { [unowned self] in world.serve(.request(session, id: "\(id)", request)) }
+  }
+
+  func receive(_ reply: Calls.Reply, to id: String) {
+    if let id = Int(id), let waiting = pending.removeValue(forKey: id) { waiting.reply(reply) }
+  }
 
   func start(_ users: [String], policy: Policy? = nil) {
     let callees = users.map { UserID($0)! }
@@ -197,12 +228,21 @@ final class SimDevice {
     }
     guard let stay, stay.call == call else {
       // The app was restarted in a call: it goes back.
-      if case .state = message.body, self.stay == nil { rejoin(call) }
+      if case .state = message.body, self.stay == nil, !isEntering(call) { rejoin(call) }
       return acknowledge(seq)
     }
     if case .envelope(let envelope) = message.body { return feed(.envelope(envelope, delivery: seq), to: stay) }
     acknowledge(seq)
     apply(message.body, to: stay)
+  }
+
+  private func isEntering(_ call: CallID) -> Bool {
+    pending.values.contains {
+      switch $0.request {
+      case .accept(call, _), .join(call, _), .rejoin(call, _): true
+      default: false
+      }
+    }
   }
 
   private func apply(_ body: EventBody, to stay: Stay) {
@@ -211,7 +251,9 @@ final class SimDevice {
     default: break
     }
     switch body {
-    case .rotate(let rotation): feed(.rotate(rotation), to: stay)
+    case .rotate(let rotation):
+      if world.weakness == .pausesForRotation { stay.cipher.stopSending() }
+      feed(.rotate(rotation), to: stay)
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: stay)
     case .keyRequest(let request): feed(.keyRequest(request), to: stay)
     case .member(let change):
@@ -248,7 +290,9 @@ final class SimDevice {
   private func note(_ effect: KeyEffect) {
     switch effect {
     case .pin(let device, let fingerprint): pins.pin(device, fingerprint)
-    case .warn(let warning): warnings.append(warning)
+    case .warn(let warning):
+      if world.weakness != .hidesWarnings { warnings.append(warning) }
+      if world.weakness == .trustsWhatComes { world.at(0) { [unowned self] in trust(warning) } }
     case .refused(let refusal): refusals.append(refusal)
     default: break
     }
@@ -259,8 +303,12 @@ final class SimDevice {
       switch effect {
       case .request(let request): run(request, of: stay)
       case .acknowledge(let seq, let opened): if let response { acknowledge(seq, accepted: opened, after: response) }
-      case .install(let keys): stay.install(keys, world)
-      case .send(let epoch): stay.cipher.send(epoch, as: stay.participant)
+      case .install(let keys):
+        share(keys, with: stay)
+        stay.install(keys, world)
+      case .send(let epoch):
+        if world.weakness == .neverSwitches, stay.cipher.sendingEpoch != nil { continue }
+        stay.cipher.send(epoch, as: stay.participant)
       case .stopSending: stay.cipher.stopSending()
       // Kept by who listens on: what a device should forget does not protect the others.
       case .retire(let epoch): if stay.isOver { continue } else { stay.cipher.retire(epoch) }
@@ -330,6 +378,16 @@ final class SimDevice {
         stay.cipher.stopSending()
         open(joined, keys, continuing: stay)
       }
+    }
+  }
+}
+
+extension Request {
+  /// Our client sends it again on the next connection when the reply has not come.
+  fileprivate var isRepeated: Bool {
+    switch self {
+    case .start, .accept, .join, .rejoin, .listDevices, .listKeys: true
+    default: false
     }
   }
 }

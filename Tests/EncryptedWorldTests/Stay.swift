@@ -10,10 +10,14 @@ final class Stay {
   let device: SimDevice
   let joinId: Base64Bytes
   var keys: KeyAgreement
-  let cipher: FrameCipher
+  private(set) var cipher: FrameCipher
+  /// All that it ever got.
+  private(set) var installed: [EpochKeys] = []
   var session: CallSession
   var recovery = Recovery()
   var isOver = false
+  /// Its path went with the server.
+  var isCut = false
   /// The stays before this one that the same cipher served: a participant that came back still opens what was on its way.
   let joins: Set<Base64Bytes>
   /// Another stay goes on with its cipher.
@@ -43,6 +47,7 @@ final class Stay {
   func install(_ keys: EpochKeys, _ world: World) {
     let isFirst = baseKeys.isEmpty && joins.count == 1
     cipher.install(keys)
+    installed.append(keys)
     baseKeys[keys.epoch] = baseKeys[keys.epoch] ?? keys.baseKeys[participant]
     let now = UInt64(world.now) * 1_000_000
     for sender in waiting.keys.sorted() {
@@ -56,8 +61,16 @@ final class Stay {
     }
   }
 
+  /// A cipher of its own with the keys of the one that was: what a client must never do.
+  func startCounting() {
+    let epoch = cipher.sendingEpoch
+    cipher = FrameCipher()
+    for keys in installed { cipher.install(keys) }
+    if let epoch { cipher.send(epoch, as: participant) }
+  }
+
   func makeFrame(_ audit: Audit) -> Sent? {
-    guard !isOver, let epoch = cipher.sendingEpoch, let bytes = try? cipher.seal([1, 2, 3, 4], track: 1) else {
+    guard !isOver, !isCut, let epoch = cipher.sendingEpoch, let bytes = try? cipher.seal([1, 2, 3, 4], track: 1) else {
       return nil
     }
     audit.sealed(bytes, baseKey: baseKeys[epoch])

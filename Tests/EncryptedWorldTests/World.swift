@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Simulation
 
 @testable import Calls
 import struct Calls.EventDelivery
@@ -23,19 +24,35 @@ final class World {
   var isSilent = false
   /// Media of a frame takes so long.
   var mediaDelay = 20...60
+  /// Of so many commands the server dies at one: after it has stored what it did, and before anybody hears of it.
+  var mortality: Int?
+  /// What the clients, or the server, do wrong.
+  let weakness: Weakness?
+  private(set) var isDown = false
+  private(set) var deaths = 0
 
   private var agenda = Agenda()
   private var sessions: [SessionID: SimDevice] = [:]
   private var lastSession: UInt64 = 0
+  private var disk = Disk()
+  private var ids: SplitMix
   private var timeoutAt: Int64 = .max
   private static let frameInterval: Int64 = 40
   private static let beginning: Int64 = 1_790_000_000_000
 
-  init(seed: UInt64) {
+  init(seed: UInt64, weakness: Weakness? = nil) {
+    self.weakness = weakness
     random = SplitMix(state: seed)
-    var ids = SplitMix(state: ~seed)
-    calls = Calls(configuration: Calls.Configuration(), digest: { Array(SHA256.hash(data: $0)) }) { ids.next() }
+    ids = SplitMix(state: ~seed)
+    calls = Calls(configuration: Calls.Configuration(), digest: Self.digest, random: Self.numbers(ids.next()))
     tickMedia()
+  }
+
+  private static func digest(_ bytes: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: bytes)) }
+
+  private static func numbers(_ seed: UInt64) -> () -> UInt64 {
+    var numbers = SplitMix(state: seed)
+    return { numbers.next() }
   }
 
   var timestamp: Timestamp { Timestamp(milliseconds: Self.beginning + now) }
@@ -87,11 +104,19 @@ final class World {
   }
 
   func serve(_ command: Calls.Command) {
+    guard !isDown else { return }
     var command = command
     if case .request(let session, let id, let request) = command, let alter, let device = sessions[session] {
       command = .request(session, id: id, alter(request, device.address))
     }
-    for effect in calls.handle(command, now: timestamp) {
+    let seats = weakness == .keepsThoseWhoLeft ? calls.calls.mapValues(\.epochs.seats) : [:]
+    let effects = calls.handle(command, now: timestamp)
+    disk.write(effects)
+    for (id, old) in seats { calls.calls[id]?.epochs.seats.merge(old) { new, _ in new } }
+    noteGone(command)
+    for (id, call) in calls.calls { audit.note(call.epochs.newest.list, epoch: call.epochs.newest.number, of: id) }
+    if let mortality, random.below(mortality) == 0 { return killServer(for: 50 + random.below(1_500)) }
+    for effect in effects {
       switch effect {
       case .reply(let session, let id, let reply): sessions[session]?.sendDown(session) { $0.receive(reply, to: id) }
       case .event(let session, let delivery): deliver(delivery.message, delivery.seq, session)
@@ -99,8 +124,36 @@ final class World {
       default: break
       }
     }
-    for (id, call) in calls.calls { audit.note(call.epochs.newest.list, epoch: call.epochs.newest.number, of: id) }
     watchTheClock()
+  }
+
+  /// The server dies, with all connections and all media; it starts again from what it had stored.
+  func killServer(for time: Int) {
+    guard !isDown else { return }
+    isDown = true
+    deaths += 1
+    sessions = [:]
+    timeoutAt = .max
+    for device in devices { device.loseServer() }
+    at(Int64(time)) { [unowned self] in
+      isDown = false
+      calls = Calls(
+        configuration: Calls.Configuration(), digest: Self.digest, random: Self.numbers(ids.next()),
+        restoring: disk.read(), now: timestamp)
+      serve(.timeout)
+    }
+  }
+
+  /// Whoever left, or was removed, is on no list that is announced from now on.
+  private func noteGone(_ command: Calls.Command) {
+    guard case .request(let session, _, let request) = command, let asker = sessions[session] else { return }
+    switch request {
+    case .leave(let call): for stay in asker.stays where stay.call == call { audit.isOver(stay.joinId) }
+    case .removeDevice(let body):
+      let removed = device(Device(user: asker.address.user, device: body.device))
+      for stay in removed?.stays ?? [] { audit.isOver(stay.joinId) }
+    default: break
+    }
   }
 
   private func deliver(_ message: EventMessage, _ seq: UInt64, _ session: SessionID) {
@@ -122,6 +175,8 @@ final class World {
 
   /// The media of a device that has joined flows, or does not.
   func setMedia(_ isUp: Bool, of device: SimDevice, in call: CallID) {
+    // A new server knows nothing of the paths of the old one.
+    guard !isUp || device.stay?.isCut != true else { return }
     guard let participant = calls.calls[call]?.member(device.address.user)?.participant,
       participant.device == device.address
     else { return }
@@ -143,7 +198,7 @@ final class World {
   private func forward(_ frame: Sent, from sender: Stay) {
     audit.sent(frame)
     for device in devices where device !== sender.device {
-      for stay in device.stays where stay.call == frame.call {
+      for stay in device.stays where stay.call == frame.call && (stay.isOver || !stay.isCut) {
         let delay = mediaDelay.lowerBound + random.below(mediaDelay.count)
         at(Int64(delay)) { [unowned self] in stay.open(frame, audit) }
       }

@@ -61,6 +61,17 @@ struct HistoryTests {
     #expect(try store.totals(of: alice, with: bob, now: second(99)) == Totals(calls: 2, seconds: 18))
   }
 
+  @Test func aStayAfterTheClockWasSetBackCounts() throws {
+    let call = CallID(unchecked: "1")
+    try store.write(facts("1", [(alice, 100, 110), (bob, 90, 110)], ended: nil))
+    try store.write([.history(.came(call, alice, at: second(50))), .history(.went(call, alice, at: second(57)))])
+    // Of one that goes on while the clock is set back nothing is known but that it was.
+    try store.write([.history(.came(call, bob, at: second(120))), .history(.went(call, bob, at: second(60)))])
+    #expect(try list(alice).map(\.seconds) == [17])
+    #expect(try list(bob).map(\.seconds) == [20])
+    #expect(try store.totals(of: alice, with: bob, now: second(60)) == Totals(calls: 1, seconds: 10))
+  }
+
   @Test func aLongHistoryIsDeletedWhole() throws {
     for call in 0..<1_101 {
       try store.write(facts("\(call)", [(alice, call, call + 1), (bob, call, call + 1)], ended: call + 1))

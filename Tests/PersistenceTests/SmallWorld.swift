@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 
 @testable import Calls
 
@@ -7,24 +8,13 @@ import MediaModel
 struct SmallWorld {
   private(set) var calls: Calls
   private(set) var now = TestStore.now
-  private var random: Generator
+  private var random: SplitMix
   private var lastSession: UInt64 = 0
   private var sessions: [SessionID] = []
 
-  private struct Generator: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-      state &+= 0x9e37_79b9_7f4a_7c15
-      var z = state
-      z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-      z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-      return z ^ (z >> 31)
-    }
-  }
-
   init(seed: UInt64) {
-    random = Generator(state: seed)
-    var ids = Generator(state: ~seed)
+    random = SplitMix(state: seed)
+    var ids = SplitMix(state: ~seed)
     calls = Calls(configuration: Calls.Configuration(), digest: Self.digest) { ids.next() }
   }
 

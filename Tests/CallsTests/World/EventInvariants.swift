@@ -20,7 +20,9 @@ struct EventInvariants {
 
   mutating func check(_ step: WorldStep) -> [Told] {
     noteConnections(step)
-    dropWhatIsOver(step)
+    // Who comes back gets first what it was owed; that it has it may end what it was about.
+    let comesBack = if case .subscribe(_, .events, _) = step.command { true } else { false }
+    if !comesBack { dropWhatIsOver(step) }
     var told: [EventMessage: Set<Device>] = [:]
     for (device, deliveries) in deliveries(step) {
       for delivery in fresh(deliveries, device, step) {
@@ -28,6 +30,7 @@ struct EventInvariants {
         if delivery.message.body.isRing, let call = delivery.message.call { models[device]?.rung.insert(call) }
       }
     }
+    if comesBack { dropWhatIsOver(step) }
     keepForAway(step, &told)
     let all = told.map { Told(message: $0.key, devices: $0.value) }
     for event in all { checkAudience(event, step) }

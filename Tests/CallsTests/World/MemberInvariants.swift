@@ -18,6 +18,7 @@ struct MemberInvariants {
   mutating func check(_ step: WorldStep) {
     checkAnswers(step)
     checkStart(step)
+    checkReach(step)
     for id in step.changed {
       guard let call = step.calls.calls[id], let view = step.after[id] else { continue }
       checkCounts(call, step)
@@ -140,7 +141,18 @@ struct MemberInvariants {
     else { return }
     let roles = step.calls.directory[asker]?.connection?.identity.roles ?? []
     verdict.require(.roleMayStart, !roles.contains("guest"), "somebody started a call whose role may not")
-    verdict.require(.drainingStartsNothing, !step.calls.isDraining, "a call was started while the server drains")
+    verdict.require(.drainingStartsNothing, !step.isDraining, "a call was started while the server drains")
+  }
+
+  /// Who is not named by the app's back end is not rung (protocol section 7).
+  private func checkReach(_ step: WorldStep) {
+    guard let allowed = step.allowed, let asker = step.asker?.user else { return }
+    for id in step.changed {
+      let rung = step.after[id]?.rings.keys.filter { step.before[id]?.rings[$0] == nil } ?? []
+      verdict.require(
+        .onlyAllowedAreRung, rung.allSatisfy { allowed.contains($0) || $0 == asker },
+        "somebody rings whom the back end did not name")
+    }
   }
 
   private func checkCounts(_ call: Call, _ step: WorldStep) {

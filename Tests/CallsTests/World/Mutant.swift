@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 
 @testable import Calls
 
@@ -20,13 +21,17 @@ struct Mutant {
     _ effects: inout [Calls.Effect], _ calls: inout Calls, _ world: SimulatedWorld, _ command: Calls.Command
   ) {
     note(effects, world, command)
+    if mutation == .startsWhileDraining { calls.isDraining = false }
     guard random.chance(30) else { return }
     switch mutation {
     case .dropsEvent, .sendsToAnother, .swapsEvents, .repeatsEvent, .losesStatesOfMembers: changeEvents(&effects, world)
     case .resurrectsEnvelope, .forgesSender, .envelopeForUnlisted, .namesAnotherLeader, .takesSecondAnswer:
       changeKeys(&effects, world, calls, command)
     case .forgetsStoreChange, .wrongOutcome, .forgetsStay: changeStores(&effects)
-    case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope: changeEpochs(&calls, world)
+    case .losesUnacknowledged, .greetsWithoutState, .hidesPresence, .dropsPublication, .dropsWebhook, .swapsWebhooks:
+      drop(from: &effects, command)
+    case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope, .beginsTwoEpochs, .stopsTimers:
+      changeEpochs(&calls, world, command)
     case .letsStrangerEnd: letStrangerEnd(&effects, &calls, command)
     case .keepsTimer, .keepsMembership: keepAfterEnd(&calls, effects)
     default: changeMembers(&calls, command, effects, world)
@@ -44,7 +49,34 @@ struct Mutant {
     }
   }
 
+  /// What it takes a command for.
+  func heard(_ command: Calls.Command, _ world: SimulatedWorld) -> Calls.Command {
+    guard mutation == .ignoresAnswer, case .answer(let id, _) = command else { return command }
+    return .answer(id, allowed: Set(world.devices.map(\.device.user)))
+  }
+
   // MARK: events
+
+  /// Forgets to tell, or tells in the wrong order.
+  private mutating func drop(from effects: inout [Calls.Effect], _ command: Calls.Command) {
+    let greets = if case .subscribe(_, .events, _) = command { true } else { false }
+    let places = effects.indices.filter { place in
+      switch (mutation, effects[place]) {
+      case (.losesUnacknowledged, .event(_, let delivery)): delivery.redelivered
+      case (.greetsWithoutState, .event(_, let delivery)): greets && delivery.message.body.name == .callState
+      case (.hidesPresence, .event(_, let delivery)): delivery.message.body.name == .presence
+      case (.dropsPublication, .publish(_, .call, _, _)): true
+      case (.dropsWebhook, .webhook), (.swapsWebhooks, .webhook): true
+      default: false
+      }
+    }
+    guard let place = places.randomElement(using: &random) else { return }
+    guard mutation == .swapsWebhooks else {
+      effects.remove(at: place)
+      return
+    }
+    if let next = places.first(where: { $0 > place }) { effects.swapAt(place, next) }
+  }
 
   private mutating func changeEvents(_ effects: inout [Calls.Effect], _ world: SimulatedWorld) {
     let places = effects.indices.filter { Mutant.isCallEvent(effects[$0]) }
@@ -126,7 +158,7 @@ struct Mutant {
     }
   }
 
-  private mutating func changeEpochs(_ calls: inout Calls, _ world: SimulatedWorld) {
+  private mutating func changeEpochs(_ calls: inout Calls, _ world: SimulatedWorld, _ command: Calls.Command) {
     guard let id = calls.calls.keys.sorted().randomElement(using: &random), let call = calls.calls[id] else { return }
     let epoch = call.epochs.newest
     func replaced(_ entries: [ListEntry]) -> Epoch {
@@ -142,6 +174,14 @@ struct Mutant {
       guard var entry = epoch.list.first else { return }
       entry.device = DeviceID(unchecked: "ghost")
       calls.calls[id]?.epochs.newest = replaced(epoch.list + [entry])
+    case .beginsTwoEpochs:
+      // It has waited since an earlier step.
+      guard case .spreading = call.epochs.phase else { return }
+      if case .request(_, _, .keys) = command { return }
+      calls.calls[id]?.epochs.phase = .settled
+      calls.calls[id]?.epochs.newest = Epoch(
+        number: epoch.number + 1, mode: .fresh, entries: epoch.list, hadRingEnvelopes: false, digest: calls.digest)
+    case .stopsTimers: calls.timers.cancelAll(of: id)
     case .letsOneBlock:
       if case .spreading = call.epochs.phase { calls.timers.set(.spread, of: id, at: calls.now + .seconds(20)) }
     default:
@@ -238,6 +278,13 @@ struct Mutant {
         device: participant.device, name: nil, joinId: participant.joinId, joinKey: nil, keys: nil,
         peer: participant.peer)
       calls.calls[id]?.setPhase(.joined(Participant(number: 1, joiner: joiner, now: calls.now)), of: user, out: &out)
+    case .speaksInTwoCalls:
+      guard case .request = command else { return }
+      for other in calls.memberships[user] ?? [] where other != id {
+        for participant in calls.calls[other]?.member(user)?.participants ?? [] where participant.isHeld {
+          _ = calls.calls[other]?.withParticipant(of: participant.device) { $0.isHeld = false }
+        }
+      }
     case .removesMember:
       guard let member = call.members.first(where: { $0.user != user && $0.isJoined }), call.presentCount > 1 else {
         return

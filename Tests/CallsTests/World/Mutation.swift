@@ -6,6 +6,8 @@ enum Mutation: CaseIterable {
   case lowersEpoch, makesTwoLists, listsAbsent, letsOneBlock, namesAnotherLeader, takesSecondAnswer
   case keepsTimer, keepsMembership, forgetsStoreChange, keepsNumbersAtRestart, losesMemberAtRestart
   case wrongOutcome, forgetsStay
+  case losesUnacknowledged, greetsWithoutState, hidesPresence, dropsPublication, dropsWebhook, swapsWebhooks
+  case ignoresRole, startsWhileDraining, ignoresAnswer, speaksInTwoCalls, beginsTwoEpochs, stopsTimers
 
   /// The invariants whose matter it is.
   var caughtBy: Set<Check> {
@@ -38,6 +40,17 @@ enum Mutation: CaseIterable {
     case .keepsNumbersAtRestart: [.restartTells]
     case .losesMemberAtRestart: [.restartTells]
     case .wrongOutcome, .forgetsStay: [.historyAgrees]
+    case .losesUnacknowledged: [.unacknowledgedComesAgain]
+    case .greetsWithoutState: [.stateComesFirst]
+    case .hidesPresence: [.presenceIsTold]
+    case .dropsPublication: [.topicIsTold]
+    case .dropsWebhook, .swapsWebhooks: [.webhooksTell]
+    case .ignoresRole: [.roleMayStart]
+    case .startsWhileDraining: [.drainingStartsNothing]
+    case .ignoresAnswer: [.onlyAllowedAreRung]
+    case .speaksInTwoCalls: [.oneCallIsHeard]
+    case .beginsTwoEpochs: [.oneEpochWaits]
+    case .stopsTimers: [.settles, .nobodyBlocks]
     }
   }
 }

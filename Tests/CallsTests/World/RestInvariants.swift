@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 
 @testable import Calls
 
@@ -61,7 +62,9 @@ struct RestInvariants {
     verdict.require(.restartTells, Set(calls.calls.keys) == Set(old.calls.keys), "a call is lost, or came back")
     for (id, call) in old.calls {
       guard let again = calls.calls[id] else { continue }
-      let before = CallView(call)
+      var before = CallView(call)
+      // Where the clock went back, a ring lasts its time from now on.
+      for user in before.rings.keys { before.rings[user]?.bound(by: calls.now + call.rules.ringTime) }
       let after = CallView(again)
       let cutOff = before.members.mapValues { member in
         var member = member

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 
 @testable import Calls
 
@@ -77,8 +78,23 @@ extension SimulatedWorld {
     case .reply(_, _, .ok(let body)):
       if let link = body as? Link, case .request(_, _, .link(let call, _)) = command { links.append((call, link.link)) }
     case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
+    case .ask(let id, .authorize(_, _, let users)): askBackEnd(id, users, command)
     default: break
     }
+  }
+
+  /// The app's back end says whom the request may reach: at once, late, too late, or never.
+  private func askBackEnd(_ id: QuestionID, _ users: [UserID], _ command: Calls.Command) {
+    guard let session = SimulatedWorld.session(of: command) else { return }
+    let due = now + configuration.answerTime
+    // Of two that are given up at once nobody could tell which did what.
+    let isAlone = !asked.values.contains { $0.due == due }
+    asked[id] = Asked(command: command, session: session, due: due)
+    let allowed = Set(users.filter { _ in whims.chance(80) })
+    let times: [Int?] = [0, 0, 50, 400, 900, 1_500, nil]
+    guard let time = times[whims.below(isAlone ? 7 : 5)] else { return }
+    if time == 0 { return handle(.answer(id, allowed: allowed), nil) }
+    agenda.append((now + .milliseconds(time), session, .answer(id, allowed: allowed)))
   }
 
   private func receive(_ delivery: EventDelivery, _ place: Int) {
@@ -128,8 +144,10 @@ extension SimulatedWorld {
   }
 
   private func carryOut(_ entry: (due: Timestamp, session: SessionID, plan: Plan)) {
+    if case .answer(let id, let allowed) = entry.plan { return handle(.answer(id, allowed: allowed), nil) }
     guard let place = places[entry.session], devices[place].session == entry.session else { return }
     switch entry.plan {
+    case .answer: break
     case .command(let command): if !devices[place].isDeaf { handle(command, place) }
     case .receive(let delivery): if !devices[place].isDeaf { receive(delivery, place) }
     case .notice: lose(entry.session, place)

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 
 @testable import Calls
 
@@ -35,9 +36,21 @@ final class SimulatedWorld {
     case receive(EventDelivery)
     /// The server notices that the connection is broken.
     case notice
+    /// The app's back end answers.
+    case answer(QuestionID, allowed: Set<UserID>)
+  }
+
+  /// A request that waits for the app's back end.
+  struct Asked {
+    var command: Calls.Command
+    var session: SessionID
+    /// Then it is given up.
+    var due: Timestamp
   }
 
   var random: SplitMix
+  /// What came into the world later: the seeds that failed before lead to the same as then.
+  var whims: SplitMix
   var calls: Calls
   var now = Stage.start
   var devices: [SimulatedDevice] = []
@@ -50,8 +63,11 @@ final class SimulatedWorld {
   var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   var lastSession: UInt64 = 0
   var lastRequest = 0
+  var asked: [QuestionID: Asked] = [:]
   var mutant: Mutant?
   private(set) var disk = Disk()
+  let configuration: Calls.Configuration
+  private var isDraining = false
   private var boots: UInt32 = 0
   private var ids: SplitMix
   private var views: [CallID: CallView] = [:]
@@ -66,6 +82,7 @@ final class SimulatedWorld {
   private var keys: KeyInvariants
   private var history: HistoryInvariants
   private var watchers: WatcherInvariants
+  private var webhooks: WebhookInvariants
   private let rest: RestInvariants
 
   init(seed: UInt64, mutation: Mutation? = nil) {
@@ -76,20 +93,24 @@ final class SimulatedWorld {
     keys = KeyInvariants(verdict)
     history = HistoryInvariants(verdict)
     watchers = WatcherInvariants(verdict)
+    webhooks = WebhookInvariants(verdict)
     rest = RestInvariants(verdict: verdict)
     mutant = mutation.map { Mutant(mutation: $0, random: SplitMix(state: seed ^ 0x7777)) }
     random = SplitMix(state: seed)
+    whims = SplitMix(state: seed ^ 0x10dd)
     ids = SplitMix(state: seed ^ 0x5555)
-    calls = Calls(
-      configuration: SimulatedWorld.configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
+    configuration = SimulatedWorld.configuration(mutation, asksBackEnd: whims.chance(30))
+    calls = Calls(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
     makeDevices()
     for place in devices.indices { connect(place) }
     connectService()
   }
 
-  private static var configuration: Calls.Configuration {
+  private static func configuration(_ mutation: Mutation?, asksBackEnd: Bool) -> Calls.Configuration {
     var configuration = Calls.Configuration()
-    configuration.neverStarts = ["guest"]
+    if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
+    configuration.hasWebhooks = true
+    configuration.asksBackEnd = asksBackEnd
     // What is dropped for want of room is another matter.
     configuration.maximumKeptEvents = 100_000
     configuration.maximumKeptBytes = 1 << 30
@@ -193,7 +214,10 @@ final class SimulatedWorld {
     let before = calls
     let down: [Int] = [0, 50, 3_000, 20_000, 130_000]
     now = now + .milliseconds(down[random.below(down.count)])
+    if whims.chance(20) { now = now - .seconds(whims.chance(50) ? 7 : 3_600) }
     agenda = []
+    asked = [:]
+    isDraining = false
     places = [:]
     service = nil
     for place in devices.indices {
@@ -206,7 +230,7 @@ final class SimulatedWorld {
     boots = stored.boots
     mutant?.change(&stored)
     calls = Calls(
-      configuration: SimulatedWorld.configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
+      configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
       restoring: stored, now: now)
     rest.checkRestored(calls, from: before)
     events.restart(now: now)
@@ -222,11 +246,10 @@ final class SimulatedWorld {
     guard verdict.failure == nil else { return }
     log.append((now, place, command))
     if case .connect(let session, _) = command { places[session] = place }
-    let effects = carryOut(command)
-    let asker = place.map { devices[$0].device }
+    if case .drain = command { isDraining = true }
+    let effects = carryOut(mutant?.heard(command, self) ?? command)
     if case .disconnect(let session) = command { places[session] = nil }
-    let session = SimulatedWorld.session(of: command)
-    look(at: command, session, asker, effects)
+    look(at: command, by: place, effects)
     if verdict.failure != nil { return }
     // The server dies after it has written what it confirms, and before it confirms it.
     if !isHealing, random.below(1_500) == 0 { return restart() }
@@ -248,14 +271,20 @@ final class SimulatedWorld {
     return effects
   }
 
-  private func look(at command: Calls.Command, _ session: SessionID?, _ asker: Device?, _ effects: [Calls.Effect]) {
+  private func look(at handled: Calls.Command, by place: Int?, _ effects: [Calls.Effect]) {
+    let resumed = takeAsked(handled)
+    let isTimeout = if case .timeout = handled { true } else { false }
+    let command = resumed?.command ?? handled
+    let session = SimulatedWorld.session(of: command)
+    let asker = (resumed.flatMap { places[$0.session] } ?? place).map { devices[$0].device }
     let before = views
-    let touched = touched(command)
+    let touched = isTimeout ? nil : touched(command)
     for id in touched ?? Array(calls.calls.keys) { views[id] = calls.calls[id].map(CallView.init) }
     for id in before.keys where calls.calls[id] == nil { views[id] = nil }
     let step = WorldStep(
       command: command, asker: asker, isService: session != nil && session == service,
-      effects: effects, before: before, after: views,
+      allowed: resumed?.allowed, isTimeout: isTimeout, isDraining: isDraining, effects: effects, before: before,
+      after: views,
       changed: (touched ?? Array(calls.calls.keys)).filter { calls.calls[$0] != nil }, calls: calls, now: now,
       devices: places.mapValues { devices[$0].device })
     members.check(step)
@@ -263,7 +292,27 @@ final class SimulatedWorld {
     keys.check(step, told)
     history.check(step)
     watchers.check(step)
+    webhooks.check(step, told, service: service)
     rest.checkNumbers(effects, boots: boots)
+  }
+
+  /// The request that goes on with this command, and whom it may reach.
+  private func takeAsked(_ command: Calls.Command) -> (
+    command: Calls.Command, session: SessionID, allowed: Set<UserID>
+  )? {
+    let found: (QuestionID, Set<UserID>)?
+    switch command {
+    case .answer(let id, let allowed): found = (id, allowed)
+    case .timeout:
+      // What was asked on a connection that is gone since was dropped with it; all others are given up at different times.
+      asked = asked.filter { $0.value.due >= now && places[$0.value.session] != nil }
+      found = asked.first { $0.value.due == now }.map { ($0.key, []) }
+    default: found = nil
+    }
+    guard let (id, allowed) = found, let waiting = asked.removeValue(forKey: id), places[waiting.session] != nil else {
+      return nil
+    }
+    return (waiting.command, waiting.session, allowed)
   }
 
   /// The calls that a command can have changed, so that not all are looked at each time; nil: any.

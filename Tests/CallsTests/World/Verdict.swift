@@ -3,9 +3,10 @@ enum Check: Int, CaseIterable {
   // Members and rings.
   case oneDeviceAnswers, ringEndsOnce, memberFollowsTable, cameInByRequest, onlyInitiatorEnds, nobodyIsRemoved
   case numberIsNew, oneCallIsHeard, countsAreRight, roleMayStart, drainingStartsNothing
+  case onlyAllowedAreRung
   // Events.
   case everyEntitledDevice, nobodyElse, inOrder, unacknowledgedComesAgain, acknowledgedIsOver, stateComesFirst
-  case presenceIsTold, topicIsTold
+  case presenceIsTold, topicIsTold, webhooksTell
   // Keys.
   case listIsJoined, envelopeIsForListed, oneEpochWaits, epochNeverGoesBack, oneListANumber, firstAnswerWins
   case supersededIsOver, nobodyBlocks, leaderIsLowest, fromIsServers, queueEmpties

@@ -16,18 +16,19 @@ struct WatcherInvariants {
     var there = step.devices
     for case .close(let session, _) in step.effects { there[session] = nil }
     checkTopics(step, there)
-    checkPresence(step.effects, step.calls, there)
+    checkPresence(step, there)
   }
 
   // MARK: presence
 
-  private mutating func checkPresence(
-    _ effects: [Calls.Effect], _ calls: Calls, _ there: [SessionID: Device]
-  ) {
-    for effect in effects {
+  private mutating func checkPresence(_ step: WorldStep, _ there: [SessionID: Device]) {
+    let calls = step.calls
+    for effect in step.effects {
       switch effect {
       case .reply(let session, _, .ok(let list as PresenceList)):
-        for state in list.users { told[session, default: [:]][state.user] = .some(state.state) }
+        // Whom the back end does not name looks offline, and is not watched.
+        let seen = list.users.filter { step.allowed?.contains($0.user) != false || $0.user == step.asker?.user }
+        for state in seen { told[session, default: [:]][state.user] = .some(state.state) }
       case .event(let session, let delivery):
         guard case .presence(let state) = delivery.message.body else { break }
         guard let last = told[session]?[state.user] else {

@@ -8,6 +8,8 @@ struct CallView {
   struct Ring: Equatable {
     var by: UserID
     var expiresAt: Timestamp
+
+    mutating func bound(by end: Timestamp) { expiresAt = min(expiresAt, end) }
   }
 
   var initiator: UserID
@@ -60,10 +62,16 @@ struct CallView {
 
 /// One command, and what it did.
 struct WorldStep {
+  /// Of an answer of the app's back end, or of its absence: the request that waited for it.
   let command: Calls.Command
   /// Whose connection it came by; nil: no device's.
   let asker: Device?
   let isService: Bool
+  /// Whom the back end lets the request reach; nil: it was not asked.
+  let allowed: Set<UserID>?
+  let isTimeout: Bool
+  /// As the operator wanted.
+  let isDraining: Bool
   let effects: [Calls.Effect]
   let before: [CallID: CallView]
   let after: [CallID: CallView]
@@ -81,7 +89,6 @@ struct WorldStep {
     effects.contains { if case .reply(_, _, .ok) = $0 { true } else { false } }
   }
 
-  var isTimeout: Bool { if case .timeout = command { true } else { false } }
   var isForgetting: Bool { if case .forget = command { true } else { false } }
 
   var request: Request? { if case .request(_, _, let request) = command { request } else { nil } }

@@ -1,16 +1,32 @@
+package import Calls
 import Contract
-import MediaModel
-
-@testable import Calls
+package import MediaModel
 
 /// What `.store` effects leave behind: stands for the database.
-struct Disk {
-  private(set) var stored = Stored()
-  private(set) var history: [HistoryFact] = []
-  private(set) var writes = 0
-  private var calls: [CallID: Stored.Call] = [:]
+package struct Disk {
+  package private(set) var stored = Stored()
+  package private(set) var history: [HistoryFact] = []
+  package private(set) var writes = 0
+  private var calls: [CallID: Pieces] = [:]
 
-  mutating func write(_ effects: [Calls.Effect]) {
+  /// A call, as far as it is written.
+  private struct Pieces {
+    var call: StoredCall
+    var progress: StoredProgress?
+    var epoch: StoredEpoch?
+    var members: [UserID: StoredMember] = [:]
+    var ringEnvelopes: [Envelope] = []
+
+    var whole: Stored.Call? {
+      guard let progress, let epoch else { return nil }
+      return Stored.Call(
+        call: call, progress: progress, epoch: epoch, members: Array(members.values), ringEnvelopes: ringEnvelopes)
+    }
+  }
+
+  package init() {}
+
+  package mutating func write(_ effects: [Calls.Effect]) {
     for case .store(let change) in effects {
       writes += 1
       apply(change)
@@ -18,17 +34,17 @@ struct Disk {
   }
 
   /// What a starting server reads.
-  mutating func read() -> Stored {
+  package mutating func read() -> Stored {
     var read = stored
-    read.calls = Array(calls.values)
+    read.calls = calls.values.compactMap(\.whole)
     stored.boots += 1
     read.boots += 1
     return read
   }
 
-  func call(_ id: CallID) -> Stored.Call? { calls[id] }
+  package func call(_ id: CallID) -> Stored.Call? { calls[id]?.whole }
 
-  var isEmptyOfCalls: Bool { calls.isEmpty }
+  package var isEmptyOfCalls: Bool { calls.isEmpty }
 
   private mutating func apply(_ change: StoreChange) {
     switch change {
@@ -37,20 +53,11 @@ struct Disk {
       stored.devices = []
       stored.mailboxes = [:]
       stored.presence = [:]
-    case .call(let call):
-      guard calls[call.id] == nil else {
-        calls[call.id]?.call = call
-        return
-      }
-      let progress = StoredProgress(lastNumber: 0, epoch: 0, isSettled: false)
-      let epoch = StoredEpoch(number: 0, mode: .fresh, list: [], hadRingEnvelopes: false)
-      calls[call.id] = Stored.Call(call: call, progress: progress, epoch: epoch, members: [], ringEnvelopes: [])
+    case .call(let call): calls[call.id, default: Pieces(call: call)].call = call
     case .progress(let id, let progress): calls[id]?.progress = progress
     case .epoch(let id, let epoch): calls[id]?.epoch = epoch
-    case .member(let id, let member):
-      calls[id]?.members.removeAll { $0.user == member.user }
-      calls[id]?.members.append(member)
-    case .memberGone(let id, let user): calls[id]?.members.removeAll { $0.user == user }
+    case .member(let id, let member): calls[id]?.members[member.user] = member
+    case .memberGone(let id, let user): calls[id]?.members[user] = nil
     case .number(let id, let number, let join): stored.numbers[id, default: [:]][number] = join
     case .ringEnvelope(let id, let envelope): calls[id]?.ringEnvelopes.append(envelope)
     case .ringEnvelopeOver(let id, let device): calls[id]?.ringEnvelopes.removeAll { $0.to == device }
@@ -58,9 +65,10 @@ struct Disk {
       calls[end.call] = nil
       stored.ended.append(end)
     case .device(let device):
-      stored.devices.removeAll { $0.device == device.device }
+      stored.devices.removeAll { ($0.entry.user, $0.entry.device) == (device.entry.user, device.entry.device) }
       stored.devices.append(device)
-    case .deviceGone(let device): stored.devices.removeAll { $0.device == device }
+    case .deviceGone(let device):
+      stored.devices.removeAll { ($0.entry.user, $0.entry.device) == (device.user, device.device) }
     case .mailbox(let device, let mailbox): stored.mailboxes[device] = mailbox.isEmpty ? nil : mailbox
     case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
@@ -79,13 +87,13 @@ struct Disk {
   }
 
   /// The same state, in an order of its own, for comparing.
-  var contents: Set<StoreChange> {
+  package var contents: Set<StoreChange> {
     var contents: Set<StoreChange> = []
     for call in calls.values {
       contents.insert(.call(call.call))
-      contents.insert(.progress(call.call.id, call.progress))
-      contents.insert(.epoch(call.call.id, call.epoch))
-      contents.formUnion(call.members.map { .member(call.call.id, $0) })
+      if let progress = call.progress { contents.insert(.progress(call.call.id, progress)) }
+      if let epoch = call.epoch { contents.insert(.epoch(call.call.id, epoch)) }
+      contents.formUnion(call.members.values.map { .member(call.call.id, $0) })
       contents.formUnion(call.ringEnvelopes.map { .ringEnvelope(call.call.id, $0) })
     }
     contents.formUnion(stored.devices.map(StoreChange.device))
@@ -97,7 +105,7 @@ struct Disk {
 
 extension Calls {
   /// What should be on the disk now.
-  var storable: Set<StoreChange> {
+  package var storable: Set<StoreChange> {
     Set(everything).filter {
       switch $0 {
       case .reset, .history, .number: false

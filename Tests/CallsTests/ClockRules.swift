@@ -1,0 +1,139 @@
+import Contract
+import MediaModel
+import Simulation
+import Testing
+
+@testable import Calls
+
+/// The clock stands before the times of the last run when the server starts again: nothing lasts longer than it may from then on.
+struct ClockRules {
+  let stage = Stage()
+
+  /// The server starts again an hour before it died.
+  private func goBack() { stage.restart(after: .seconds(-3_600)) }
+
+  @Test func aRingIsOverInItsTime() throws {
+    let alice = stage.connect("alice")
+    _ = stage.connect("bob")
+    let call = try alice.call(["bob"])
+    stage.advance(.seconds(10))
+    goBack()
+    _ = stage.connect("alice")
+    let bob = stage.connect("bob")
+    #expect(bob.events().rings.map(\.expiresAt) == [stage.now + .seconds(30)])
+    stage.advance(.seconds(10))
+    // What was made of it is stored: another death does not begin it anew.
+    stage.restart()
+    _ = stage.connect("alice")
+    let again = stage.connect("bob")
+    stage.advance(.milliseconds(19_999))
+    #expect(!again.names().contains(.callMissed))
+    stage.advance(.milliseconds(1))
+    #expect(again.names().contains(.callMissed))
+    #expect(stage.disk.call(call) == nil && stage.calls.calls.isEmpty)
+  }
+
+  @Test func whoIsAwayIsSoNoLongerThanItMay() throws {
+    let (call, alice) = try callOfTwo(awaySeconds: 60)
+    stage.advance(.seconds(20))
+    #expect(try alice.phase(of: "bob", in: call) == .disconnected)
+    goBack()
+    let again = stage.connect("alice")
+    try again.rejoin(call)
+    try again.connectMedia(call)
+    stage.advance(.milliseconds(59_999))
+    #expect(try again.phase(of: "bob", in: call) == .disconnected)
+    stage.advance(.milliseconds(1))
+    #expect(again.code(.state(call)) == .callEnded, "alice was the only one left of two (rule 9)")
+  }
+
+  /// Its connection breaks without media ever having flowed: the 15 s don't count from a join that is still to come.
+  @Test func whoGoesIsDisconnectedAfter15Seconds() throws {
+    let (call, _) = try callOfTwo()
+    goBack()
+    let alice = stage.connect("alice")
+    try alice.connectMedia(call)
+    let bob = stage.connect("bob")
+    bob.disconnect()
+    stage.advance(.seconds(15))
+    #expect(try alice.phase(of: "bob", in: call) == .disconnected)
+  }
+
+  @Test func beingAloneIsNoLongerThanItMay() throws {
+    let alice = stage.connect("alice")
+    let call = try alice.call([]) { $0.aloneSeconds = 60 }
+    stage.advance(.seconds(50))
+    goBack()
+    let again = stage.connect("alice")
+    try again.connectMedia(call)
+    stage.advance(.seconds(60))
+    #expect(again.code(.state(call)) == .callEnded)
+  }
+
+  @Test func keysRotateInTheirTime() throws {
+    let (call, _) = try callOfTwo()
+    goBack()
+    let alice = stage.connect("alice")
+    try alice.connectMedia(call)
+    try stage.connect("bob").connectMedia(call)
+    stage.advance(.seconds(599))
+    _ = alice.events()
+    stage.advance(.seconds(2))
+    #expect(alice.names().contains(.keysRotate))
+  }
+
+  @Test func aCallEndsInItsTimeAndHasLastedNoNegativeOne() throws {
+    let (call, _) = try callOfTwo { $0.maxHours = 1 }
+    goBack()
+    let alice = stage.connect("alice")
+    try alice.connectMedia(call)
+    try stage.connect("bob").connectMedia(call)
+    stage.advance(.seconds(3_599))
+    #expect(try alice.state(call).state == .active)
+    stage.advance(.seconds(1))
+    #expect(alice.events().ended == Ended(reason: .expired, by: nil, seconds: 3_600))
+  }
+
+  @Test func whatEndedIsReportedNoLongerThanADay() throws {
+    let (call, alice) = try callOfTwo()
+    #expect(alice.code(.end(call)) == nil)
+    goBack()
+    let again = stage.connect("alice")
+    let bob = UserID(unchecked: "bob")
+    #expect(again.code(.report(call, ReportAbuse(user: bob, text: "x"))) == nil)
+    stage.advance(.seconds(86_401))
+    #expect(again.code(.report(call, ReportAbuse(user: bob, text: "x"))) == .callEnded)
+  }
+
+  /// What is kept for who is away goes in its time, and envelopes with their call.
+  @Test func mailboxesAreCleared() throws {
+    let (call, alice) = try callOfTwo()
+    stage.advance(.milliseconds(100))
+    _ = try alice.handOut(call, 2, to: [stage.connect("bob", keys: false, mode: .individual)])
+    goBack()
+    let bob = Device(user: UserID(unchecked: "bob"), device: DeviceID(unchecked: "phone"))
+    #expect(stage.calls.directory[bob]?.mailbox.kept.map(\.body.name) == [.keysEnvelope])
+    stage.advance(.seconds(86_400))
+    #expect(stage.calls.calls.isEmpty && stage.calls.nextDeadline == nil)
+    #expect(stage.calls.directory[bob]?.mailbox.isEmpty ?? true)
+  }
+
+  /// A call of two with media; bob's connection breaks at the end of it if he is to be away.
+  private func callOfTwo(
+    awaySeconds: Int? = nil, policy change: (inout Policy) -> Void = { _ in }
+  ) throws -> (call: CallID, alice: Client) {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let call = try alice.call(["bob"]) { policy in
+      policy.awaySeconds = awaySeconds
+      change(&policy)
+    }
+    try bob.accept(call)
+    for client in [alice, bob] { try client.connectMedia(call) }
+    if awaySeconds != nil {
+      bob.disconnect()
+      try bob.loseMedia(call)
+    }
+    return (call, alice)
+  }
+}

@@ -1,0 +1,58 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+@testable import ConclaveClient
+
+/// A call to begin with, and what may change in it.
+extension World {
+  enum Change: CaseIterable { case joins, leaves, joinAndLeave, leaderLeaves }
+
+  /// A call of `u0` and others, all there; two more users have declined.
+  func call(delay: ClosedRange<Int>, response: Int? = 100, members: Int = 6) throws -> CallID {
+    isSilent = true
+    for user in 0..<(members + 2) { add("u\(user)", delay: delay, response: response) }
+    run(4_000)
+    var policy = Policy()
+    policy.aloneSeconds = 3_600
+    devices[0].start((1..<members).map { "u\($0)" }, policy: policy)
+    run(6_000)
+    let call = try #require(calls.calls.keys.first)
+    for device in devices[1..<members] {
+      device.accept(call)
+      run(300)
+    }
+    // The two more are members who can join when they like.
+    for user in members..<(members + 2) {
+      devices[0].ask(.invite(call, Invite(callees: [UserID("u\(user)")!])), then: { (_: InviteResults) in })
+    }
+    // Rings are for 30 s, and an epoch with 1 s of signaling takes 5.
+    run(12_000)
+    try #require(hasConverged(call))
+    try #require(joined(call).count == members)
+    isSilent = false
+    run(200)
+    return call
+  }
+
+  func change(_ change: Change, _ call: CallID) {
+    switch change {
+    case .joins: for device in devices.suffix(2) { device.join(call) }
+    case .leaves: for device in devices[2...3] { device.leave() }
+    case .joinAndLeave:
+      devices.last?.join(call)
+      devices[2].leave()
+    case .leaderLeaves:
+      devices[0].leave()
+      devices.last?.join(call)
+    }
+  }
+
+  /// Whether all who have joined hear each other, on paths of this run of the server.
+  func allHear(_ call: CallID) -> Bool {
+    let devices = joined(call)
+    return devices.allSatisfy { $0.stay?.isCut == false }
+      && pairs(devices).allSatisfy { receiver, sender in receiver.stay?.heard[sender.address] ?? 0 > 0 }
+  }
+}
