@@ -19,13 +19,16 @@ class BackEnd:
     """Keeps what is POSTed. `fails` POSTs of webhooks are answered with 503 first; `allowed` is whom authorize allows."""
 
     def __init__(self):
-        self.received, self.fails, self.allowed = [], 0, None
+        self.received, self.fails, self.allowed, self.is_gone = [], 0, None, False
         back_end = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
+                if back_end.is_gone:
+                    self.close_connection = True
+                    return
                 body = self.rfile.read(int(self.headers["content-length"]))
                 back_end.received.append((self.path, dict(self.headers.items()), body))
                 status, reply = 200, b"{}"
@@ -45,6 +48,12 @@ class BackEnd:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def go(self):
+        """Takes no connection any more, and answers on none."""
+        self.is_gone = True
+        self.server.shutdown()
+        self.server.server_close()
 
     def events(self, call):
         """The events of a call in the order of their first arrival, each once."""
@@ -123,8 +132,7 @@ def test_whom_the_back_end_does_not_allow_is_offline(hooked, back_end):
     assert all(is_signed(headers, body) for headers, body in asked)
     question = json.loads(asked[0][1])
     assert question["action"] == "ring" and question["from"] == "alice" and sorted(question["to"]) == ["bob", "carol"]
-    back_end.server.shutdown()
-    back_end.server.server_close()
+    back_end.go()
     reply = alice.request("/app/calls/start", {"callees": ["bob"], "media": "audio", **alice.join_id()})
     assert reply["results"] == {"bob": "offline"}, "no answer is nobody"
     for client in (alice, bob, carol):
