@@ -24,7 +24,7 @@ enum Mutation: CaseIterable {
     case .letsStrangerEnd: [.onlyInitiatorEnds]
     case .removesMember: [.nobodyIsRemoved]
     case .resurrectsEnvelope: [.acknowledgedIsOver, .supersededIsOver]
-    case .keepsEnvelope: [.queueEmpties, .acknowledgedIsOver, .supersededIsOver]
+    case .keepsEnvelope: [.queueEmpties, .acknowledgedIsOver, .supersededIsOver, .confirmedIsStored]
     case .forgesSender: [.fromIsServers]
     case .envelopeForUnlisted: [.envelopeIsForListed, .nobodyElse, .inOrder]
     case .dropsEnvelopeAtRestart: [.unacknowledgedComesAgain]
