@@ -1,7 +1,7 @@
 """The test suites of two general STOMP clients, as their authors ship them, against our server with `/topic` and `/queue` open to an app.
 
 stomp.py's is in its source package (the version in stomp_suites/requirements.txt; later ones have none), stompest's is installed with it. What they
-need is given by their configuration alone, but for one fixed password and one acknowledgement mode. Each of their tests is one here, by its name.
+need is given by their configuration alone, but for one fixed password, one acknowledgement mode and a queue that two tests share. Each of their tests is one here, by its name.
 """
 
 import configparser
@@ -137,6 +137,12 @@ def stomp_py(tmp_path_factory, tls_server):
         settings.write(file)
     fixed = source / "stomp/test/local_test.py"
     fixed.write_text(fixed.read_text().replace("'admin', 'password'", "get_default_user(), get_default_password()"))
+    # testrun unsubscribes without waiting for its message, which may then be the first that testrunarg gets from the same queue.
+    racing = source / "stomp/test/cli_test.py"
+    before, name, after = racing.read_text().partition("def testrunarg")
+    own_file = "create_test_file(); open(f.name, 'w').write(test_text.replace('testfile', 'testrunarg'))"
+    after = after.replace("create_test_file()", own_file).replace("/queue/testfile", "/queue/testrunarg")
+    racing.write_text(before + name + after)
     return source
 
 
