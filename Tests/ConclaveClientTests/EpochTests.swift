@@ -101,6 +101,26 @@ struct EpochTests {
     #expect(try world.travel("one key", from: "bob", to: "carol").0 == "one key")
   }
 
+  /// The server took another's answer, and forgot the envelope for this device when the next epoch began while it was away.
+  @Test func aLeaderThatWasNotAnsweredAsksForTheKey() throws {
+    var world = three()
+    let names = ["alice", "bob", "carol"]
+    var second = world.rotation(to: names, mode: .fresh, leader: "bob", for: "bob")
+    world.announce(names, mode: .fresh, leader: "alice")
+    world.envelopes.removeAll { $0.to.user.text == "bob" }
+    second.epoch = world.epoch
+    _ = world.members["bob"]!.agreement.handle(.rotate(second), now: world.now, using: &world.generator)
+    world.deliverEnvelopes()
+    world.switchAll()
+    #expect(!world.members["bob"]!.isSending)
+    #expect(world.members["bob"]!.keyRequests == 0, "the answer may be on its way")
+    world.feed(.handedOut(epoch: world.epoch, taken: nil), to: "bob")
+    #expect(world.members["bob"]!.keyRequests == 1)
+    world.feed(.keyRequest(KeyRequest(epoch: world.epoch, to: world.entryWithKeys("bob"))), to: "alice")
+    world.deliverEnvelopes()
+    #expect(try world.travel("one key", from: "bob", to: "carol").0 == "one key")
+  }
+
   @Test func aMissingKeyIsAskedForAndSendsNothingMeanwhile() throws {
     var world = three()
     world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")

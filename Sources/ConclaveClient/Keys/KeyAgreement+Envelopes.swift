@@ -28,10 +28,15 @@ extension KeyAgreement {
     effects.append(.request(.keys(call, HandOutKeys(epoch: number, envelopes: envelopes))))
   }
 
-  mutating func handedOut(_ number: UInt32, taken: Bool?, into effects: inout [KeyEffect]) {
-    guard let own = proposal, own.epoch == number, let taken else { return }
-    proposal = nil
-    if taken { adopt(own.secret, for: number, into: &effects) }
+  mutating func handedOut(_ number: UInt32, taken: Bool?, now: Instant, into effects: inout [KeyEffect]) {
+    guard let own = proposal, own.epoch == number else { return }
+    // Asked again as the epoch's leader, it answers with the same secret.
+    if taken != nil { proposal = nil }
+    if taken == true {
+      adopt(own.secret, for: number, into: &effects)
+    } else if missing?.epoch == number {
+      askForMissingKey(now: now, into: &effects)
+    }
   }
 
   /// Sends the newest epoch's secret to one device that lacks it.

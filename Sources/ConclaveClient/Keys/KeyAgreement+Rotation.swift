@@ -104,16 +104,16 @@ extension KeyAgreement {
     for old in epochs.keys where old < number && retirements[old] == nil {
       retirements[old] = now.advanced(by: Self.overlap)
     }
-    // The server never said whether it took this device's envelopes, and nobody else's came: then it did.
-    if let own = proposal, own.epoch == number {
-      adopt(own.secret, for: number, into: &effects)
-    } else if epochs[number]?.secret != nil {
+    if epochs[number]?.secret != nil {
       missing = nil
       send(under: number, into: &effects)
     } else {
-      missing = MissingKey(epoch: number, asked: 0, askAgain: now)
+      // Whether its own envelopes counted only the server can say. That no other's came is no proof: the server forgets them when the next epoch begins.
+      let isAnswerDue = proposal?.epoch == number
+      missing = MissingKey(
+        epoch: number, asked: 0, askAgain: isAnswerDue ? now.advanced(by: Self.requestInterval) : now)
       effects.append(.stopSending)
-      askForMissingKey(now: now, into: &effects)
+      if !isAnswerDue { askForMissingKey(now: now, into: &effects) }
     }
     if let code { effects.append(.code(code)) }
   }

@@ -91,7 +91,7 @@ package struct KeyAgreement: Sendable {
     var effects: [KeyEffect] = []
     switch input {
     case .directory(let entries): learn(entries, now: now, into: &effects)
-    case .handedOut(let epoch, let taken): handedOut(epoch, taken: taken, into: &effects)
+    case .handedOut(let epoch, let taken): handedOut(epoch, taken: taken, now: now, into: &effects)
     case .rotate(let rotation): rotate(rotation, now: now, using: &generator, into: &effects)
     case .list(let list):
       // A device that joins gets on a list by the next announcement; until then the newest list is not its business.
