@@ -8,7 +8,7 @@ import Testing
 
 /// The server dies and starts again from what it had stored (protocol section 4, rule 11): with the keys, too, nobody is lost or doubled.
 struct DeathTests {
-  @Test(arguments: World.Change.allCases, 1...8)
+  @Test(arguments: World.Change.allCases, 1...40)
   func allAreBackWithin5sOfTheNewStart(_ kind: World.Change, _ seed: UInt64) throws {
     let world = World(seed: seed)
     let call = try world.call(delay: 10...60, response: 20)

@@ -16,7 +16,7 @@ final class SimDevice {
   /// The stay that goes on.
   var stay: Stay? { stays.last.flatMap { $0.isOver ? nil : $0 } }
   private(set) var stays: [Stay] = []
-  private(set) var rings: [CallID: Ring] = [:]
+  var rings: [CallID: Ring] = [:]
   private(set) var warnings: [KeyWarning] = []
   private(set) var refusals: [KeyRefusal] = []
   private(set) var results: [UserID: RingResult] = [:]
@@ -26,14 +26,16 @@ final class SimDevice {
   var delay: ClosedRange<Int>
   /// How long it takes to answer what the keys ask for; nil: it never does.
   var response: Int?
-  private var directory = KnownKeys()
-  private var pending: [Int: Pending] = [:]
+  var directory = KnownKeys()
+  private(set) var pending: [Int: Pending] = [:]
+  /// What came before the reply that makes this device a participant.
+  var early: [(message: EventMessage, seq: UInt64)] = []
   private var lastRequest = 0
   private var lastUp: Int64 = 0
   private var lastDown: Int64 = 0
   private var wasConnected = false
 
-  private struct Pending {
+  struct Pending {
     var request: Request
     var reply: (Calls.Reply) -> Void
   }
@@ -83,7 +85,12 @@ final class SimDevice {
   func lose(_ lost: SessionID) {
     guard lost == session else { return }
     session = nil
+    early = []
+    let unanswered = pending.filter { !$0.value.request.isRepeated }.sorted { $0.key < $1.key }
     pending = pending.filter { $0.value.request.isRepeated }
+    for case .keys(let call, let handedOut) in unanswered.map(\.value.request) {
+      if let stay, stay.call == call { feed(.handedOut(epoch: handedOut.epoch, taken: nil), to: stay) }
+    }
     if let stay { recover(stay, .signalingLost) }
   }
 
@@ -137,6 +144,7 @@ final class SimDevice {
         if let body = body as? Body { then(body) } else { world.audit.fail(.broken, "a reply of another type") }
       case .failed(let error):
         lastError = error
+        dropEarly()
         orElse()
       }
     }
@@ -188,7 +196,7 @@ final class SimDevice {
   }
 
   private func enter(
-    _ call: CallID, _ request: (Join) -> Request,
+    _ call: CallID, _ request: @escaping (Join) -> Request,
     first: @escaping (inout KeyAgreement, Joined) -> [KeyEffect]
   ) {
     let join = JoinCredentials(identity, using: &world.random)
@@ -196,12 +204,14 @@ final class SimDevice {
       identity: identity, call: call, join: join, pins: pins, trust: trust, directory: directory)
     ask(request(join.body)) { [unowned self] (joined: Joined) in
       rings[call] = nil
-      open(joined, keys) { first(&$0, joined) }
+      var isRejoined = false
+      if case .rejoin = request(join.body) { isRejoined = true }
+      open(joined, keys, isRejoined: isRejoined) { first(&$0, joined) }
     }
   }
 
   private func open(
-    _ joined: Joined, _ keys: KeyAgreement, continuing old: Stay? = nil,
+    _ joined: Joined, _ keys: KeyAgreement, isRejoined: Bool = false, continuing old: Stay? = nil,
     first: (inout KeyAgreement) -> [KeyEffect] = { _ in [] }
   ) {
     stay?.isOver = true
@@ -210,42 +220,13 @@ final class SimDevice {
     stay.keys.pins = pins
     perform(first(&stay.keys), of: stay)
     feed(.seated(joined.call.seats), to: stay)
+    takeEarly(stay, isRejoined: isRejoined)
     world.at(100) { [unowned self] in if !stay.isOver { world.setMedia(true, of: self, in: stay.call) } }
   }
 
   // MARK: events
 
-  func receive(_ message: EventMessage, _ seq: UInt64) {
-    guard let call = message.call else { return acknowledge(seq) }
-    switch message.body {
-    case .ring(let ring):
-      rings[call] = ring
-      ask(.listDevices(ListDevices(users: (ring.list ?? []).map(\.user)))) { [unowned self] (reply: Devices) in
-        directory.learn(reply.devices)
-      }
-    case .cancelled, .missed, .answeredElsewhere, .declinedElsewhere: rings[call] = nil
-    default: break
-    }
-    guard let stay, stay.call == call else {
-      // The app was restarted in a call: it goes back.
-      if case .state = message.body, self.stay == nil, !isEntering(call) { rejoin(call) }
-      return acknowledge(seq)
-    }
-    if case .envelope(let envelope) = message.body { return feed(.envelope(envelope, delivery: seq), to: stay) }
-    acknowledge(seq)
-    apply(message.body, to: stay)
-  }
-
-  private func isEntering(_ call: CallID) -> Bool {
-    pending.values.contains {
-      switch $0.request {
-      case .accept(call, _), .join(call, _), .rejoin(call, _): true
-      default: false
-      }
-    }
-  }
-
-  private func apply(_ body: EventBody, to stay: Stay) {
+  func apply(_ body: EventBody, to stay: Stay) {
     switch stay.session.handle(body) {
     case .ended, .gone: stay.isOver = true
     default: break
@@ -260,14 +241,15 @@ final class SimDevice {
       feed(.seated(change.member.seats), to: stay)
       if stay.session.isOwn(change.member) { recover(stay, .seat(stay.session.seat)) }
     case .state(let state):
+      if stay.session.seat != .absent { stay.isBeginning = false }
       feed(.seated(state.seats), to: stay)
-      feed(.state(epoch: state.epoch), to: stay)
+      if stay.session.seat != .absent { feed(.state(epoch: state.epoch), to: stay) }
       recover(stay, .state(stay.session.seat))
     default: break
     }
   }
 
-  private func acknowledge(_ seq: UInt64, accepted: Bool = true, after time: Int = 0) {
+  func acknowledge(_ seq: UInt64, accepted: Bool = true, after time: Int = 0) {
     guard let session else { return }
     world.at(Int64(time)) { [unowned self] in
       sendUp(session) { [unowned self] in world.serve(.acknowledge(session, seq: seq, accepted: accepted)) }
@@ -376,7 +358,7 @@ final class SimDevice {
         orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
       ) { [unowned self] (joined: Joined) in
         stay.cipher.stopSending()
-        open(joined, keys, continuing: stay)
+        open(joined, keys, isRejoined: true, continuing: stay)
       }
     }
   }

@@ -16,6 +16,8 @@ final class Stay {
   var session: CallSession
   var recovery = Recovery()
   var isOver = false
+  /// Rejoined, and the state that begins this stay has not come: what comes is the former one's.
+  var isBeginning = false
   /// Its path went with the server.
   var isCut = false
   /// The stays before this one that the same cipher served: a participant that came back still opens what was on its way.

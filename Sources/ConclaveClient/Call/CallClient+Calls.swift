@@ -110,9 +110,11 @@ extension CallClient {
     let credentials = makeCredentials()
     let keys = agreement(id, credentials)
     let request = request(id, credentials)
-    return try await entering { () throws(SignalingError) in
+    var isRejoined = false
+    if case .rejoin = request { isRejoined = true }
+    return try await entering { [isRejoined] () throws(SignalingError) in
       let joined = try await self.requestAgain(request, reply: Joined.self)
-      return self.open(joined, keys) { _ in [] }
+      return self.open(joined, keys, isRejoined: isRejoined) { _ in [] }
     }
   }
 
@@ -137,7 +139,9 @@ extension CallClient {
     return try await join()
   }
 
-  private func open(_ joined: Joined, _ keys: KeyAgreement, first: (inout KeyAgreement) -> [KeyEffect]) -> Call {
+  private func open(
+    _ joined: Joined, _ keys: KeyAgreement, isRejoined: Bool = false, first: (inout KeyAgreement) -> [KeyEffect]
+  ) -> Call {
     let id = joined.call.id
     let (updates, sink) = AsyncStream<CallUpdate>.makeStream()
     let cipher = FrameCipher()
@@ -149,7 +153,7 @@ extension CallClient {
     calls[id] = Ongoing(session: CallSession(joined), keys: keys, seat: seat, cipher: cipher, updates: sink)
     perform(effects, of: id)
     feed(.seated(joined.call.seats), to: id)
-    for delivery in early.removeValue(forKey: id) ?? [] { route(delivery, to: id) }
+    takeEarly(joined, isRejoined: isRejoined)
     return Call(id, seat: seat, cipher: cipher, updates: updates, client: self)
   }
 

@@ -29,7 +29,7 @@ extension CallClient {
       }
       return
     }
-    if call.isBeginning, delivery.message.body.isOfKeys { return acknowledge(delivery) }
+    if call.isBeginning, !delivery.message.body.begins(call.session.participant) { return acknowledge(delivery) }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
@@ -37,6 +37,18 @@ extension CallClient {
     }
     apply(delivery.message.body, to: id)
     acknowledge(delivery)
+  }
+
+  /// Hands out what came while the join was being answered.
+  func takeEarly(_ joined: Joined, isRejoined: Bool) {
+    let id = joined.call.id
+    let deliveries = early.removeValue(forKey: id) ?? []
+    // What came before the state that begins the new stay was meant for the participant that was. An old state, heeded, would say that the new one is gone.
+    let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
+    // The reply may overtake the state, which only a rejoin brings; one that there was no room for does not come.
+    calls[id]?.isBeginning = isRejoined && start == nil && deliveries.count < Self.earlyLimit
+    for delivery in deliveries[..<(start ?? 0)] { acknowledge(delivery) }
+    for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
   }
 
   /// No join is awaited any more: what was kept belongs to calls that this device is not in.
@@ -213,11 +225,9 @@ extension CallClient {
 }
 
 extension EventBody {
-  /// Whether a key agreement takes it.
-  fileprivate var isOfKeys: Bool {
-    switch self {
-    case .rotate, .envelope, .switchKeys, .keyRequest: true
-    default: false
-    }
+  /// Whether it is a state with this participant in it.
+  func begins(_ participant: ParticipantNumber) -> Bool {
+    guard case .state(let state) = self else { return false }
+    return state.members.contains { $0.participants.contains { $0.participant == participant } }
   }
 }

@@ -70,16 +70,7 @@ extension CallClient {
     recover(id, .rejoined)
     call.updates.yield(.rejoined(participant: joined.participant))
     call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: [])))
-    let deliveries = early.removeValue(forKey: id) ?? []
-    // What came before the state that begins the new stay was meant for the participant that was.
-    let start = deliveries.firstIndex { delivery in
-      guard case .state(let state) = delivery.message.body else { return false }
-      return state.members.contains { $0.participants.contains { $0.participant == joined.participant } }
-    }
-    // The reply may overtake the state; one that there was no room for does not come.
-    calls[id]?.isBeginning = start == nil && deliveries.count < Self.earlyLimit
-    for delivery in deliveries[..<(start ?? 0)] { acknowledge(delivery) }
-    for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
+    takeEarly(joined, isRejoined: true)
   }
 
   func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }

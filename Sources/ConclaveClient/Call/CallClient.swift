@@ -39,7 +39,7 @@ public actor CallClient {
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
-    /// Rejoined, and the state that begins the new stay has not come: what comes of keys is the former participant's.
+    /// Rejoined, and the state that begins the new stay has not come: what comes is the former participant's.
     var isBeginning = false
     /// Messages whose key has not arrived.
     var messages = WaitingFrames<[UInt8]>()
