@@ -25,7 +25,7 @@ enum SlotAllocator {
     var choice = Choice(slots: slots, peer: peer, limit: max(0, min(slots.count, wishes.lastN)))
     for track in ranked where track.isScreen && !track.isMuted { choice.add(track) }
     var heldUntil: Instant?
-    if choice.hasRoom, ranked.count > choice.limit {
+    if choice.hasRoom, ranked.count(where: { $0.peer !== peer }) > choice.limit {
       // A slot is held against louder ones, not against a higher priority.
       let priority = wishes.priority(of: ranked[choice.limit - 1])
       for track in ranked.prefix(choice.limit) where wishes.priority(of: track) > priority { choice.add(track) }

@@ -6,13 +6,14 @@ import Testing
   let configuration = try Configuration(json: Array("{}".utf8))
   #expect(configuration.listen.stomp == 61613)
   #expect(configuration.listen.http == 8080)
-  #expect(configuration.media.port == 40000)
+  #expect(configuration.media.port == 40000 && configuration.media.tcp)
   #expect(!configuration.demo)
 }
 
 @Test(arguments: [
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
-  (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
+  (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"media":{"tcp":"no"}}"#, "media.tcp"),
+  (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"), (#"{"limits":{"body":0}}"#, "limits.body"),
   ("{", "the file"),
   (#"{"auth":{"jwksFile":"x","secretFile":"y","issuer":"i","audience":"a"}}"#, "not both"),
@@ -34,6 +35,12 @@ import Testing
 func aMistakeIsNamed(json: String, words: String) {
   let error = #expect(throws: ConfigurationError.self) { try Configuration(json: Array(json.utf8)) }
   #expect(error?.description.contains(words) == true)
+}
+
+@Test func whatConcernsMediaIsRead() throws {
+  let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"]}}"#
+  let media = try Configuration(json: Array(text.utf8)).media
+  #expect(media.workers == 2 && media.port == 0 && !media.tcp && media.announce == ["192.0.2.1"])
 }
 
 @Test func anAnnouncedNameIsNoAddress() {

@@ -92,6 +92,14 @@ struct SlotTests {
     #expect(try #require(call.slotMap(of: watcher)).revision <= revision + 2)
   }
 
+  @Test(arguments: [1, 2]) func slotsAreLookedAtAgainOnlyWhenTheyAreShort(slots: Int) throws {
+    let call = SimulatedCall()
+    for _ in 0..<3 { call.join(audioSlots: slots, videoSlots: slots) }
+    let state = try #require(call.sfu.calls[SimulatedCall.name])
+    // Two others' tracks of each kind; one's own take no slot.
+    #expect((state.allocationDue != nil) == (slots < 2))
+  }
+
   @Test func mutedTracksGiveWayToOthers() {
     let call = SimulatedCall()
     let watcher = call.join([], audioSlots: 0, videoSlots: 1)
