@@ -157,6 +157,19 @@ test('who has no key at the switch sends nothing, asks for it, and sends once it
   assert.deepEqual([bob.keys.canSend, silent()], [true, false]);
 });
 
+test('a switch that was lost is made up for by the state of the call', async () => {
+  const { bob, envelope } = await two();
+  await bob.keys.envelope(envelope);
+  await bob.keys.inUse(2);
+  assert.deepEqual([bob.keys.epoch, bob.keys.canSend], [2, true]);
+});
+
+test('the epoch in use from before the join is not looked up', async () => {
+  const bob = await Person.make('bob', 2, []);
+  await bob.keys.inUse(7);
+  assert.deepEqual([bob.keys.epoch, bob.requests], [0, []]);
+});
+
 test('a leader without the old secret asks, and makes none up', async () => {
   const world = [];
   const [alice, bob] = [await Person.make('alice', 1, world), await Person.make('bob', 2, world)];

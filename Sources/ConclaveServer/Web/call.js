@@ -310,7 +310,7 @@ export class Call extends CallRequests {
     if (this.hasEnded || this.#joining || !this.participant) return;
     await this.#refresh();
     if (this.hasEnded || this.#joining) return;
-    await this.#keys?.resync().catch(() => {});
+    await this.#keys?.resync(this.facts.epoch).catch(() => {});
     this.#transport?.resume();
     this.#sending.tellAll();
   }
@@ -325,10 +325,10 @@ export class Call extends CallRequests {
 
   #take(state) {
     this.facts.take(state);
-    if (state.state === 'ended') return this.#over({ reason: 'lost' });
+    if (state.state === 'ended') return void this.#over({ reason: 'lost' });
     this.#keys?.seated(this.facts.seats);
+    this.#keys?.inUse(state.epoch).catch(() => {});
     this.#rejoinWhenGone();
-    return undefined;
   }
 
   /** Protocol 4, rule 16: absent or not connected after the connection was lost means joining anew. */

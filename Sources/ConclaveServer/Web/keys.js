@@ -132,9 +132,15 @@ export class KeyAgreement extends EventTarget {
     return this.#inTurn(() => this.#requested(event));
   }
 
-  /** After a gap in the events: which epoch there is, and its key if it is not here. */
-  resync() {
-    return this.#inTurn(() => this.#resync());
+  /** After a gap in the events: which epoch there is, and its key if it is not here; `epoch` is the call's, whose switch may be what was lost. */
+  async resync(epoch) {
+    await this.#inTurn(() => this.#resync());
+    await this.inUse(epoch);
+  }
+
+  /** The epoch that a state of the call names. One from before this join is not its business. */
+  inUse(epoch) {
+    return this.#inTurn(() => (epoch > this.#current && this.#epochs.has(epoch) ? this.#switchTo(epoch) : undefined));
   }
 
   /** The user takes a device's changed key. */

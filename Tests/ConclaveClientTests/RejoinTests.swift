@@ -1,0 +1,52 @@
+import STOMP
+import Synchronization
+import Testing
+
+@testable import ConclaveClient
+
+@Suite(.timeLimit(.minutes(1)))
+struct RejoinTests {
+  private static let call = "00000000-0000-4000-8000-000000000001"
+
+  /// Protocol section 4, rule 16: only a state of now says that this device is absent. One from before the rejoin lacks the new participant, and heeding it
+  /// would begin another rejoin, and so on for ever.
+  @Test func aStateFromBeforeTheRejoinDoesNotBeginAnother() async throws {
+    let rejoins = Mutex(0)
+    let server = try await FakeServer { destination, _ in
+      guard destination.hasSuffix("/rejoin") else { return ("ok", #"{"fingerprint":"AAAA"}"#) }
+      let number = rejoins.withLock { count in
+        count += 1
+        return count
+      }
+      // The first reply is lost with its connection.
+      return number == 1 ? nil : ("ok", #"{"call":\#(Self.state(of: 5)),"participant":5,"ice":{"servers":[]}}"#)
+    }
+    let client = CallClient(
+      server: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false),
+      identity: try #require(DeviceIdentity(user: "alice", device: "phone")), token: { "good" })
+    try await client.connect()
+    let rejoining = Task { try await client.rejoin(Self.call) }
+    for await received in server.frames where received.frame.headers["destination"]?.hasSuffix("/rejoin") == true {
+      break
+    }
+    try await server.event("call.state", seq: 1, body: Self.state(of: 3), on: 1)
+    try await server.drop(1)
+    #expect(try await rejoining.value.participant == 5)
+    try await server.event("call.state", seq: 2, body: Self.state(of: 5), on: 2)
+    for await received in server.frames where received.frame.headers["id"] == "a2" { break }
+    #expect(rejoins.withLock { $0 } == 2)
+    await client.close()
+  }
+
+  /// The call with Bob in which Alice's phone is this participant.
+  private static func state(of participant: Int) -> String {
+    #"{"at":1,"call":"\#(call)","id":"\#(call)","state":"active","media":"audio","initiator":"bob","startedAt":1,"epoch":4,"#
+      + #""policy":{"invite":"members","whenBusy":"ring","ringSeconds":30,"screens":1},"members":["#
+      + member("bob", "laptop", 1) + "," + member("alice", "phone", participant) + "]}"
+  }
+
+  private static func member(_ user: String, _ device: String, _ participant: Int) -> String {
+    #"{"user":"\#(user)","state":"joined","participants":[{"participant":\#(participant),"device":"\#(device)","#
+      + #""joinId":"AAAAAAAAAAAAAAAAAAAAAA==","connected":true,"held":false,"tracks":[]}]}"#
+  }
+}
