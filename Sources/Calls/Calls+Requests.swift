@@ -74,6 +74,8 @@ extension Calls {
       return try link(id, body, device.user)
     case .removeDevice(let body): return try checkRemoval(body, by: device.user)
     case .report(let id, let body): return try report(id, body, device)
+    case .vouchForDevice, .revokeDevice, .pairDevice, .waitForKey, .confirmKey, .listConfirmations:
+      throw RequestError(.requestUnknown, "there is no such request")
     case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys: return try performInside(request, device)
     case .setPresence(let body): return try setPresence(body, identity)
     case .watchPresence(let body): return try watchPresence(body, identity, reach)
@@ -105,7 +107,7 @@ extension Calls {
         try call.message(body, from: device, now: now, out: &out)
       }
     case .stats(let id, let body): return try measure(id, body, device)
-    case .listKeys(let id):
+    case .listKeys(let id, _):
       return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
     default: throw RequestError(.requestUnknown, "there is no such request")
     }

@@ -89,16 +89,17 @@ extension Epochs {
     guard let number = seats[leader]?.number else { return }
     let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)
     let new = entries.filter { before?.holdsJoin($0.address, $0.joinId) != true }.map(\.address)
-    func rotate(added: [ListEntry]? = nil, removed: [ListEntry]? = nil, list: [ListEntry]? = nil) -> EventBody {
+    func rotate(added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil) -> EventBody {
       .rotate(
         Rotate(
-          epoch: newest.number, mode: newest.mode, leader: number, listHash: newest.listHash, added: added,
+          epoch: newest.number, mode: newest.mode, leader: number,
+          previous: Base64Bytes([UInt8](repeating: 0, count: 32)), listHash: newest.listHash, added: added,
           removed: removed, list: list, deliver: deliver))
     }
     if !known.isEmpty {
       let added = newest.list.filter { before?.entry(of: $0.address) != $0 }
-      let removed = before?.list.filter { newest.entry(of: $0.address) != $0 } ?? []
-      out.event(rotate(added: added, removed: removed), to: .devices(known))
+      let removed = before?.list.filter { $0.participant > 0 && newest.entry(of: $0.address) != $0 } ?? []
+      out.event(rotate(added: added, removed: removed.map(\.participant)), to: .devices(known))
     }
     if !new.isEmpty { out.event(rotate(list: newest.list), to: .devices(new)) }
   }

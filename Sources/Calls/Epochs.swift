@@ -106,7 +106,9 @@ struct Epochs {
 
   /// `keys/list`.
   var list: KeyList {
-    KeyList(epoch: max(1, newest.number), mode: newest.mode, list: newest.list, listHash: newest.listHash)
+    KeyList(
+      epoch: max(1, newest.number), mode: newest.mode, previous: Base64Bytes([UInt8](repeating: 0, count: 32)),
+      listHash: newest.listHash, list: newest.list, links: [], confirmed: [])
   }
 
   // MARK: what happens to devices

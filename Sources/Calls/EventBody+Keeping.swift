@@ -6,10 +6,10 @@ extension EventBody {
   /// Kept for a device that is away, or has not acknowledged. A fresh `call.state` begins each connection, so an old one is not.
   var isKept: Bool {
     switch self {
-    case .speakers, .state, .quality, .presence, .pushRing, .pushCancel, .report: false
+    case .speakers, .state, .quality, .confirmed, .pairing, .presence, .pushRing, .pushCancel, .report: false
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .trackAdded,
-      .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .devicesChanged, .slots,
-      .need, .message:
+      .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .keyWaiting, .devicesChanged,
+      .slots, .need, .message:
       true
     }
   }
@@ -17,11 +17,11 @@ extension EventBody {
   /// Sent to a device as a participant: not kept when it is none any more.
   var isForParticipants: Bool {
     switch self {
-    case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .envelope, .switchKeys, .keyRequest, .slots,
-      .need, .state, .quality, .message:
+    case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .envelope, .switchKeys, .keyRequest,
+      .keyWaiting, .confirmed, .slots, .need, .state, .quality, .message:
       true
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .devicesChanged,
-      .presence, .pushRing, .pushCancel, .report:
+      .pairing, .presence, .pushRing, .pushCancel, .report:
       false
     }
   }
@@ -39,16 +39,17 @@ extension EventBody {
         + (ring.metadata?.bytes.count ?? 0)
     case .envelope(let envelope): 512 + envelope.ciphertext.bytes.count + (envelope.signature?.bytes.count ?? 0)
     case .rotate(let rotate):
-      512 + 1_024
-        * ((rotate.list?.count ?? 0) + (rotate.added?.count ?? 0) + (rotate.removed?.count ?? 0)
-          + (rotate.deliver?.count ?? 0))
+      512 + 1_024 * ((rotate.list?.count ?? 0) + (rotate.added?.count ?? 0) + (rotate.deliver?.count ?? 0))
+        + 16 * (rotate.removed?.count ?? 0)
     case .slots(let slots): 256 + 64 * slots.receive.count
+    case .confirmed(let confirmed): 256 + 128 * confirmed.buckets.count
+    case .pairing(let message): 256 + message.body.bytes.count
     case .message(let message): 256 + message.body.bytes.count
     case .pushRing(let push): 256 + 128 * push.devices.count
     case .report(let report): 256 + report.text.utf8.count
     case .member(let change): 256 + 512 * change.member.participants.count
     case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended, .trackAdded, .trackUpdated,
-      .trackRemoved, .speakers, .switchKeys, .keyRequest, .devicesChanged, .need, .quality, .presence,
+      .trackRemoved, .speakers, .switchKeys, .keyRequest, .keyWaiting, .devicesChanged, .need, .quality, .presence,
       .pushCancel:
       256
     }

@@ -11,6 +11,9 @@ extension Request {
     case ("devices", "register", 3): self = .registerDevice(try body(RegisterDevice.self))
     case ("devices", "list", 3): self = .listDevices(try body(ListDevices.self))
     case ("devices", "remove", 3): self = .removeDevice(try body(RemoveDevice.self))
+    case ("devices", "vouch", 3): self = .vouchForDevice(try body(DeviceStatement.self))
+    case ("devices", "revoke", 3): self = .revokeDevice(try body(DeviceStatement.self))
+    case ("devices", "pair", 3): self = .pairDevice(try body(PairDevice.self))
     case ("presence", "set", 3): self = .setPresence(try body(SetPresence.self))
     case ("presence", "watch", 3): self = .watchPresence(try body(WatchPresence.self))
     case ("history", "list", 3): self = .listHistory(try body(ListHistory.self))
@@ -51,9 +54,11 @@ extension Request {
         self = .track(call, track, try body(ChangeTrack.self))
       case ("keys", 4): self = .keys(call, try body(HandOutKeys.self))
       case ("keys", 5) where path[4] == "request": self = .requestKey(call, try body(RequestKey.self))
-      case ("keys", 5) where path[4] == "list":
-        _ = try body(NoBody.self)
-        self = .listKeys(call)
+      case ("keys", 5) where path[4] == "list": self = .listKeys(call, try body(ListKeys.self))
+      case ("keys", 5) where path[4] == "wait": self = .waitForKey(call, try body(WaitForKey.self))
+      case ("keys", 5) where path[4] == "confirm": self = .confirmKey(call, try body(ConfirmKey.self))
+      case ("keys", 5) where path[4] == "confirmations":
+        self = .listConfirmations(call, try body(ListConfirmations.self))
       default: return nil
       }
     default: return nil
@@ -66,6 +71,9 @@ extension Request {
     case .registerDevice: "/app/devices/register"
     case .listDevices: "/app/devices/list"
     case .removeDevice: "/app/devices/remove"
+    case .vouchForDevice: "/app/devices/vouch"
+    case .revokeDevice: "/app/devices/revoke"
+    case .pairDevice: "/app/devices/pair"
     case .setPresence: "/app/presence/set"
     case .watchPresence: "/app/presence/watch"
     case .listHistory: "/app/history/list"
@@ -93,7 +101,10 @@ extension Request {
     case .track(let call, let track, _): "/app/calls/\(call.text)/tracks/\(track)"
     case .keys(let call, _): "/app/calls/\(call.text)/keys"
     case .requestKey(let call, _): "/app/calls/\(call.text)/keys/request"
-    case .listKeys(let call): "/app/calls/\(call.text)/keys/list"
+    case .listKeys(let call, _): "/app/calls/\(call.text)/keys/list"
+    case .waitForKey(let call, _): "/app/calls/\(call.text)/keys/wait"
+    case .confirmKey(let call, _): "/app/calls/\(call.text)/keys/confirm"
+    case .listConfirmations(let call, _): "/app/calls/\(call.text)/keys/confirmations"
     }
   }
 
@@ -105,6 +116,8 @@ extension Request {
     case .start(let body): body
     case .accept(_, let body), .join(_, let body), .rejoin(_, let body), .transfer(_, let body): body
     case .removeDevice(let body): body
+    case .vouchForDevice(let body), .revokeDevice(let body): body
+    case .pairDevice(let body): body
     case .setPresence(let body): body
     case .watchPresence(let body): body
     case .listHistory(let body): body
@@ -123,7 +136,11 @@ extension Request {
     case .track(_, _, let body): body
     case .keys(_, let body): body
     case .requestKey(_, let body): body
-    case .leave, .end, .state, .listCalls, .listKeys: NoBody()
+    case .listKeys(_, let body): body
+    case .waitForKey(_, let body): body
+    case .confirmKey(_, let body): body
+    case .listConfirmations(_, let body): body
+    case .leave, .end, .state, .listCalls: NoBody()
     }
   }
 }

@@ -18,7 +18,10 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case keysEnvelope = "keys.envelope"
   case keysSwitch = "keys.switch"
   case keysRequest = "keys.request"
+  case keysWaiting = "keys.waiting"
+  case keysConfirmed = "keys.confirmed"
   case keysDevicesChanged = "keys.devices-changed"
+  case devicePair = "device.pair"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
   case quality, message, presence
@@ -45,7 +48,10 @@ package enum EventBody: Sendable, Hashable {
   case envelope(Envelope)
   case switchKeys(SwitchKeys)
   case keyRequest(KeyRequest)
+  case keyWaiting(KeysWaiting)
+  case confirmed(KeysConfirmed)
   case devicesChanged(DevicesChanged)
+  case pairing(PairingMessage)
   case slots(Slots)
   case need(Need)
   case quality(Quality)
@@ -73,7 +79,10 @@ package enum EventBody: Sendable, Hashable {
     case .envelope: .keysEnvelope
     case .switchKeys: .keysSwitch
     case .keyRequest: .keysRequest
+    case .keyWaiting: .keysWaiting
+    case .confirmed: .keysConfirmed
     case .devicesChanged: .keysDevicesChanged
+    case .pairing: .devicePair
     case .slots: .mediaSlots
     case .need: .mediaNeed
     case .quality: .quality
@@ -98,7 +107,10 @@ package enum EventBody: Sendable, Hashable {
     case .envelope(let body): body
     case .switchKeys(let body): body
     case .keyRequest(let body): body
+    case .keyWaiting(let body): body
+    case .confirmed(let body): body
     case .devicesChanged(let body): body
+    case .pairing(let body): body
     case .slots(let body): body
     case .need(let body): body
     case .quality(let body): body
@@ -130,6 +142,9 @@ package enum EventBody: Sendable, Hashable {
     case .keysEnvelope: self = .envelope(try Envelope(from: decoder))
     case .keysSwitch: self = .switchKeys(try SwitchKeys(from: decoder))
     case .keysRequest: self = .keyRequest(try KeyRequest(from: decoder))
+    case .keysWaiting: self = .keyWaiting(try KeysWaiting(from: decoder))
+    case .keysConfirmed: self = .confirmed(try KeysConfirmed(from: decoder))
+    case .devicePair: self = .pairing(try PairingMessage(from: decoder))
     case .keysDevicesChanged: self = .devicesChanged(try DevicesChanged(from: decoder))
     case .mediaSlots: self = .slots(try Slots(from: decoder))
     case .mediaNeed: self = .need(try Need(from: decoder))

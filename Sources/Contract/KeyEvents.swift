@@ -6,21 +6,26 @@ package struct Rotate: Codable, Sendable, Hashable {
   package var epoch: UInt32
   package var mode: RotationMode
   package var leader: ParticipantNumber
+  /// The `listHash` of the epoch announced before; 32 zero bytes for epoch 1.
+  package var previous: Base64Bytes
   package var listHash: Base64Bytes
   /// Against the list before, for a device that has it.
   package var added: [ListEntry]?
-  package var removed: [ListEntry]?
+  /// Numbers of the list before.
+  package var removed: [ParticipantNumber]?
   /// The whole list, for a device that is new on it.
   package var list: [ListEntry]?
   /// For the leader: who needs an envelope.
   package var deliver: [ListEntry]?
   package init(
-    epoch: UInt32, mode: RotationMode, leader: ParticipantNumber, listHash: Base64Bytes, added: [ListEntry]? = nil,
-    removed: [ListEntry]? = nil, list: [ListEntry]? = nil, deliver: [ListEntry]? = nil
+    epoch: UInt32, mode: RotationMode, leader: ParticipantNumber, previous: Base64Bytes, listHash: Base64Bytes,
+    added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil,
+    deliver: [ListEntry]? = nil
   ) {
     self.epoch = epoch
     self.mode = mode
     self.leader = leader
+    self.previous = previous
     self.listHash = listHash
     self.added = added
     self.removed = removed
@@ -40,6 +45,48 @@ package struct KeyRequest: Codable, Sendable, Hashable {
   package init(epoch: UInt32, to: ListEntry) {
     self.epoch = epoch
     self.to = to
+  }
+}
+
+/// Why a device that has an envelope does not open it.
+package enum WaitReason: String, Codable, Sendable, CaseIterable {
+  /// It does not trust the sender's key; it opens the envelope when its person does.
+  case trust
+}
+
+/// `participant` has an envelope from this device and does not open it.
+package struct KeysWaiting: Codable, Sendable, Hashable {
+  package var epoch: UInt32
+  package var participant: ParticipantNumber
+  package var reason: WaitReason
+  package init(epoch: UInt32, participant: ParticipantNumber, reason: WaitReason) {
+    self.epoch = epoch
+    self.participant = participant
+    self.reason = reason
+  }
+}
+
+/// The confirmations of 64 entries of a list, in one: `who` says whose tags are in, `tag` is their XOR.
+package struct ConfirmationBucket: Codable, Sendable, Hashable {
+  package var index: Int
+  /// 8 bytes, big-endian: entry 64 × index + i is bit 63 − i.
+  package var who: Base64Bytes
+  /// 16 bytes.
+  package var tag: Base64Bytes
+  package init(index: Int, who: Base64Bytes, tag: Base64Bytes) {
+    self.index = index
+    self.who = who
+    self.tag = tag
+  }
+}
+
+/// The buckets that changed since the last event of this epoch.
+package struct KeysConfirmed: Codable, Sendable, Hashable {
+  package var epoch: UInt32
+  package var buckets: [ConfirmationBucket]
+  package init(epoch: UInt32, buckets: [ConfirmationBucket]) {
+    self.epoch = epoch
+    self.buckets = buckets
   }
 }
 

@@ -59,7 +59,12 @@ package struct Registered: Codable, Sendable, Hashable {
 
 package struct Devices: Codable, Sendable, Hashable {
   package var devices: [DeviceEntry]
-  package init(devices: [DeviceEntry]) { self.devices = devices }
+  /// Of the listed users' devices, those that are gone included.
+  package var revokes: [Revoke]
+  package init(devices: [DeviceEntry], revokes: [Revoke] = []) {
+    self.devices = devices
+    self.revokes = revokes
+  }
 }
 
 package struct CallList: Codable, Sendable, Hashable {
@@ -187,14 +192,50 @@ package struct KeysDelivered: Codable, Sendable, Hashable {
 package struct KeyList: Codable, Sendable, Hashable {
   package var epoch: UInt32
   package var mode: RotationMode
-  package var list: [ListEntry]
+  /// The `listHash` of the epoch announced before.
+  package var previous: Base64Bytes
   package var listHash: Base64Bytes
-  package init(epoch: UInt32, mode: RotationMode, list: [ListEntry], listHash: Base64Bytes) {
+  package var list: [ListEntry]
+  /// The epochs behind the request's `since`, the newest included, in order.
+  package var links: [EpochLink]
+  /// The newest epoch's confirmations so far.
+  package var confirmed: [ConfirmationBucket]
+  package init(
+    epoch: UInt32, mode: RotationMode, previous: Base64Bytes, listHash: Base64Bytes, list: [ListEntry],
+    links: [EpochLink], confirmed: [ConfirmationBucket]
+  ) {
     self.epoch = epoch
     self.mode = mode
-    self.list = list
+    self.previous = previous
     self.listHash = listHash
+    self.list = list
+    self.links = links
+    self.confirmed = confirmed
   }
+}
+
+/// An announced epoch's place in the chain of lists: `roster` is its list's hash without the chain.
+package struct EpochLink: Codable, Sendable, Hashable {
+  package var epoch: UInt32
+  package var roster: Base64Bytes
+  package init(epoch: UInt32, roster: Base64Bytes) {
+    self.epoch = epoch
+    self.roster = roster
+  }
+}
+
+/// Reply of `keys/confirmations`: the single tags of one bucket.
+package struct Confirmations: Codable, Sendable, Hashable {
+  package struct Tag: Codable, Sendable, Hashable {
+    package var participant: ParticipantNumber
+    package var tag: Base64Bytes
+    package init(participant: ParticipantNumber, tag: Base64Bytes) {
+      self.participant = participant
+      self.tag = tag
+    }
+  }
+  package var tags: [Tag]
+  package init(tags: [Tag]) { self.tags = tags }
 }
 
 /// Why a request failed: the code of protocol section 9, and words that tell the reader what to do next.
@@ -209,6 +250,7 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
     case serverDraining = "server.draining"
     case callNotFound = "call.not-found"
     case callEnded = "call.ended"
+    case callExists = "call.exists"
     case callNotRinging = "call.not-ringing"
     case callAnsweredElsewhere = "call.answered-elsewhere"
     case callNotJoined = "call.not-joined"

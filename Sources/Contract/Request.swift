@@ -5,6 +5,9 @@ package enum Request: Sendable {
   case registerDevice(RegisterDevice)
   case listDevices(ListDevices)
   case removeDevice(RemoveDevice)
+  case vouchForDevice(DeviceStatement)
+  case revokeDevice(DeviceStatement)
+  case pairDevice(PairDevice)
   case start(StartCall)
   case accept(CallID, Join)
   case decline(CallID, Decline)
@@ -27,7 +30,10 @@ package enum Request: Sendable {
   case report(CallID, ReportAbuse)
   case keys(CallID, HandOutKeys)
   case requestKey(CallID, RequestKey)
-  case listKeys(CallID)
+  case listKeys(CallID, ListKeys)
+  case waitForKey(CallID, WaitForKey)
+  case confirmKey(CallID, ConfirmKey)
+  case listConfirmations(CallID, ListConfirmations)
   case setPresence(SetPresence)
   case watchPresence(WatchPresence)
   case listHistory(ListHistory)
@@ -50,11 +56,30 @@ package struct ListDevices: Codable, Sendable {
 }
 
 package struct RemoveDevice: Codable, Sendable {
+  /// The sending device's signature that the removed one is not to be trusted any more.
+  package struct Revoke: Codable, Sendable {
+    package var fingerprint: Base64Bytes
+    package var at: Timestamp
+    package var sigAlg: String
+    package var signature: Base64Bytes
+    package init(fingerprint: Base64Bytes, at: Timestamp, sigAlg: String, signature: Base64Bytes) {
+      self.fingerprint = fingerprint
+      self.at = at
+      self.sigAlg = sigAlg
+      self.signature = signature
+    }
+  }
   package var device: DeviceID
-  package init(device: DeviceID) { self.device = device }
+  package var revoke: Revoke?
+  package init(device: DeviceID, revoke: Revoke? = nil) {
+    self.device = device
+    self.revoke = revoke
+  }
 }
 
 package struct StartCall: Codable, Sendable {
+  /// Made by the client, a random UUID; a service may leave it to the server.
+  package var id: CallID?
   package var callees: [UserID]
   package var media: CallMedia
   package var policy: Policy?
@@ -65,9 +90,10 @@ package struct StartCall: Codable, Sendable {
   /// For a service alone: the user on whose behalf it starts the call (protocol section 11).
   package var `as`: UserID?
   package init(
-    callees: [UserID], media: CallMedia, policy: Policy? = nil, metadata: Base64Bytes? = nil,
+    id: CallID? = nil, callees: [UserID], media: CallMedia, policy: Policy? = nil, metadata: Base64Bytes? = nil,
     joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, envelopes: [Envelope]? = nil, as: UserID? = nil
   ) {
+    self.id = id
     self.callees = callees
     self.media = media
     self.policy = policy
@@ -226,6 +252,43 @@ package struct HandOutKeys: Codable, Sendable {
 package struct RequestKey: Codable, Sendable {
   package var epoch: UInt32?
   package init(epoch: UInt32? = nil) { self.epoch = epoch }
+}
+
+package struct ListKeys: Codable, Sendable {
+  /// The newest epoch whose list the device has checked.
+  package var since: UInt32?
+  package init(since: UInt32? = nil) { self.since = since }
+}
+
+package struct WaitForKey: Codable, Sendable {
+  package var epoch: UInt32
+  package var reason: WaitReason
+  package init(epoch: UInt32, reason: WaitReason) {
+    self.epoch = epoch
+    self.reason = reason
+  }
+}
+
+package struct ConfirmKey: Codable, Sendable {
+  package var epoch: UInt32
+  /// 16 bytes.
+  package var tag: Base64Bytes
+  /// A refreshed join key: the one of the next generation.
+  package var joinKey: JoinKey?
+  package init(epoch: UInt32, tag: Base64Bytes, joinKey: JoinKey? = nil) {
+    self.epoch = epoch
+    self.tag = tag
+    self.joinKey = joinKey
+  }
+}
+
+package struct ListConfirmations: Codable, Sendable {
+  package var epoch: UInt32
+  package var bucket: Int
+  package init(epoch: UInt32, bucket: Int) {
+    self.epoch = epoch
+    self.bucket = bucket
+  }
 }
 
 package struct SetPresence: Codable, Sendable {

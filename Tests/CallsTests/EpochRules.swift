@@ -32,7 +32,7 @@ struct EpochRules {
     #expect(list.map(\.joinId) == [joinId(1), nil] && list.map(\.participant) == [1, 0])
     #expect(tablet.events().rings.first?.envelope == nil)
     #expect(try alice.state(call).epoch == 1)
-    let keys: KeyList = try alice.get(.listKeys(call))
+    let keys: KeyList = try alice.get(.listKeys(call, ListKeys()))
     #expect(keys.epoch == 1 && keys.mode == .fresh && keys.list == list)
     let zeros = [UInt8](repeating: 0, count: 32)
     let bytes =
@@ -54,7 +54,7 @@ struct EpochRules {
     let rotate = try #require(alice.events().rotations.first)
     #expect(rotate.epoch == 2 && rotate.mode == .fresh && rotate.leader == 1)
     #expect(rotate.added?.map(\.joinId) == [joinId(2)])
-    #expect(rotate.removed?.map(\.address) == [bob.device, carol.device])
+    #expect(rotate.removed == [])
     #expect(rotate.deliver?.map(\.address) == [bob.device])
     #expect(rotate.deliver?.first?.keys == bob.keys && rotate.added?.first?.keys == nil)
     let news = try #require(bob.events().rotations.first)
@@ -112,7 +112,7 @@ struct EpochRules {
     clients[1].disconnect()
     stage.advance(.seconds(15) + .milliseconds(100))
     let rotate = try #require(clients[0].events().rotations.first)
-    #expect(rotate.mode == .fresh && rotate.removed?.map(\.address) == [clients[1].device])
+    #expect(rotate.mode == .fresh && rotate.removed == [2])
   }
 
   @Test func epochs3AJoinAloneIsARatchet() throws {
@@ -345,7 +345,7 @@ struct EpochRules {
     #expect(clients[0].events().rotations.isEmpty)
     #expect(guest.code(.keys(call, HandOutKeys(epoch: 2, envelopes: []))) == .keysNotAllowed)
     #expect(guest.code(.requestKey(call, RequestKey())) == .keysNotAllowed)
-    #expect(try guest.get(.listKeys(call), as: KeyList.self).list.count == 2)
+    #expect(try guest.get(.listKeys(call, ListKeys()), as: KeyList.self).list.count == 2)
   }
 
   @Test func registeringTakesOneKeyOfEachUse() throws {

@@ -120,7 +120,7 @@ struct ServiceRules {
     let requests: [Request] = [
       .registerDevice(RegisterDevice(name: nil, keys: [key])), .listDevices(ListDevices(users: [alice.user])),
       .accept(call, Join()), .join(call, Join()), .rejoin(call, Join()), .leave(call), .decline(call, Decline()),
-      .invite(call, Invite(callees: [])), .cancel(call, Cancel()), .listKeys(call), .requestKey(call, RequestKey()),
+      .invite(call, Invite(callees: [])), .cancel(call, Cancel()), .listKeys(call, ListKeys()), .requestKey(call, RequestKey()),
       .keys(call, HandOutKeys(epoch: 1, envelopes: [])), .setPresence(SetPresence(state: .available)),
       .watchPresence(WatchPresence(users: [])), .listHistory(ListHistory()), .deleteHistory(DeleteHistory(all: true)),
       .historyTotals(HistoryTotals(with: alice.user)), .removeDevice(RemoveDevice(device: alice.device.device)),

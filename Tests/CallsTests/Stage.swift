@@ -262,7 +262,8 @@ struct Client {
 
   func envelope(for other: Client, epoch: UInt32, bytes: Int = 48) -> Envelope {
     Envelope(
-      epoch: epoch, to: other.device, from: nil, alg: "HPKE-P256-SHA256-AES256GCM",
+      epoch: epoch, to: other.device, from: nil, key: Base64Bytes([UInt8](repeating: 7, count: 32)),
+      alg: "HPKE-P256-SHA256-AES256GCM",
       ciphertext: Base64Bytes([UInt8](repeating: 9, count: bytes)), sigAlg: "ES256",
       signature: Base64Bytes([UInt8](repeating: 8, count: 64)))
   }

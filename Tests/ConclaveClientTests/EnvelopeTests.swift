@@ -24,7 +24,7 @@ struct EnvelopeTests {
       ])!
     let joinKey = JoinKey(
       alg: "ECIES-P256-X963-SHA256-AESGCM", publicKey: Base64Bytes(Array(ecies.publicKey.derRepresentation)),
-      signature: Base64Bytes([]))
+      at: Timestamp(milliseconds: 0), signature: Base64Bytes([]))
     let entry = ListEntry(
       user: address.user, device: address.device, participant: 2, joinId: Base64Bytes(Array(0..<16)), joinKey: joinKey,
       fingerprint: Base64Bytes(keys.fingerprint))

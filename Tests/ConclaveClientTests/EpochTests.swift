@@ -157,7 +157,8 @@ struct EpochTests {
     world.feed(.switchKeys(epoch: world.epoch), to: "carol")
     #expect(world.members["carol"]!.listRequests == 1)
     let list = KeyList(
-      epoch: world.epoch, mode: .fresh, list: world.list, listHash: Base64Bytes(try EpochList(world.list).hash))
+      epoch: world.epoch, mode: .fresh, previous: Base64Bytes([]),
+      listHash: Base64Bytes(try EpochList(world.list).hash), list: world.list, links: [], confirmed: [])
     world.feed(.list(list), to: "carol")
     #expect(world.members["carol"]!.keyRequests == 1)
     world.deliverEnvelopes()

@@ -66,9 +66,10 @@ struct KeyWorld {
     }
     return Rotate(
       epoch: epoch + 1, mode: mode, leader: members[leader]!.entry.participant,
+      previous: Base64Bytes([UInt8](repeating: 0, count: 32)),
       listHash: Base64Bytes(try! EpochList(next).hash),
       added: isNew ? nil : next.filter { !list.contains($0) },
-      removed: isNew ? nil : list.filter { !next.contains($0) },
+      removed: isNew ? nil : list.filter { !next.contains($0) }.map(\.participant),
       list: isNew ? next : nil, deliver: isLeader ? receivers.map { entryWithKeys($0) } : nil)
   }
 

@@ -13,7 +13,7 @@ struct LayoutTests {
       fingerprint: Base64Bytes([UInt8](repeating: 2, count: 32))),
     ListEntry(
       user: UserID("alice")!, device: DeviceID("phone")!, participant: 1, joinId: Base64Bytes(Array(0..<16)),
-      joinKey: JoinKey(alg: "x", publicKey: Base64Bytes(Array(0..<50)), signature: Base64Bytes([])),
+      joinKey: JoinKey(alg: "x", publicKey: Base64Bytes(Array(0..<50)), at: Timestamp(milliseconds: 0), signature: Base64Bytes([])),
       fingerprint: Base64Bytes([UInt8](repeating: 1, count: 32))),
   ])
 

@@ -33,8 +33,11 @@ func aRequestIsReadWhereAClientSendsIt(destination: String, body: String) throws
 private let requests = [
   ("/app/devices/register", #"{"name":"Phone","keys":[{"use":"wrap","alg":"X","publicKey":"AA=="}]}"#),
   ("/app/devices/list", #"{"users":["alice","bob"]}"#),
-  ("/app/calls/start", #"{"callees":["bob"],"media":"video","policy":{"ringSeconds":10},"joinId":"AA=="}"#),
-  ("/app/calls/c1/accept", #"{"joinId":"AA==","joinKey":{"alg":"X","publicKey":"AA==","signature":"AA=="}}"#),
+  ("/app/calls/start", #"{"id":"c1","callees":["bob"],"media":"video","policy":{"ringSeconds":10},"joinId":"AA=="}"#),
+  (
+    "/app/calls/c1/accept",
+    #"{"joinId":"AA==","joinKey":{"v":2,"alg":"X","publicKey":"AA==","generation":0,"at":5,"signature":"AA=="}}"#
+  ),
   ("/app/calls/c1/decline", #"{"reason":"busy"}"#),
   ("/app/calls/c1/invite", #"{"callees":["eve"],"metadata":"AA=="}"#),
   ("/app/calls/c1/cancel", #"{"callees":["eve"]}"#),
@@ -48,18 +51,34 @@ private let requests = [
   ("/app/calls/c1/tracks/1.2", #"{"muted":true}"#),
   (
     "/app/calls/c1/keys",
-    #"{"epoch":2,"envelopes":[{"epoch":2,"to":{"user":"bob","device":"p"},"alg":"X","ciphertext":"AA==","encryptedAESKey":"AA=="}]}"#
+    #"{"epoch":2,"envelopes":[{"epoch":2,"to":{"user":"bob","device":"p"},"key":"AQ==","alg":"X","ciphertext":"AA==","encryptedAESKey":"AA=="}]}"#
   ),
   ("/app/calls/c1/keys/request", #"{"epoch":2}"#),
   ("/app/calls/c1/keys/list", "{}"),
 ]
 
 @Test func anEnvelopeIsReadByEitherNameOfItsCiphertext() throws {
-  let text = #"{"epoch":1,"to":{"user":"a","device":"b"},"alg":"X","encryptedAESKey":"AQ=="}"#
+  let text = #"{"epoch":1,"to":{"user":"a","device":"b"},"key":"AQ==","alg":"X","encryptedAESKey":"AQ=="}"#
   #expect(try JSON.decode(Envelope.self, from: Array(text.utf8)).ciphertext.bytes == [1])
-  let neither = #"{"epoch":1,"to":{"user":"a","device":"b"},"alg":"X"}"#
+  let neither = #"{"epoch":1,"to":{"user":"a","device":"b"},"key":"AQ==","alg":"X"}"#
   let error = #expect(throws: JSONError.self) { try JSON.decode(Envelope.self, from: Array(neither.utf8)) }
   #expect(error?.field == "ciphertext")
+}
+
+@Test(arguments: [
+  #"{"alg":"X","publicKey":"AA==","signature":"AA=="}"#,
+  #"{"v":1,"alg":"X","publicKey":"AA==","generation":0,"at":5,"signature":"AA=="}"#,
+  #"{"v":"2","alg":"X","publicKey":"AA==","generation":0,"at":5,"signature":"AA=="}"#,
+  #"{"v":2,"alg":"X","publicKey":"AA==","generation":-1,"at":5,"signature":"AA=="}"#,
+  #"{"v":2,"alg":"X","publicKey":"AA==","generation":4294967296,"at":5,"signature":"AA=="}"#,
+  #"{"v":2,"alg":"X","publicKey":"AA==","generation":0.5,"at":5,"signature":"AA=="}"#,
+  #"{"v":2,"alg":"X","publicKey":"AA==","generation":0,"signature":"AA=="}"#,
+])
+func aJoinKeyOfAnotherVersionIsRefusedAsAWhole(key: String) {
+  let error = #expect(throws: JSONError.self) {
+    try JSON.decode(Join.self, from: Array(#"{"joinKey":\#(key)}"#.utf8))
+  }
+  #expect(error?.field == "joinKey")
 }
 
 @Test func anEventHasItsMembersBesideTheTime() throws {

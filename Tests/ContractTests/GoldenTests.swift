@@ -33,7 +33,7 @@ struct GoldenTests {
       "joined": Joined.self, "started": StartedCall.self, "results": InviteResults.self,
       "registered": Registered.self, "devices": Devices.self,
       "state": CallState.self, "calls": CallList.self, "link": Link.self, "media": MediaAnswer.self,
-      "keys": KeysDelivered.self, "keyList": KeyList.self, "presence": PresenceList.self, "history": HistoryList.self,
+      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self, "presence": PresenceList.self, "history": HistoryList.self,
       "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,
     ]
     let examples = try golden("replies")
@@ -98,10 +98,11 @@ private func sorted(_ body: [UInt8]) throws -> String {
 }
 
 private let requestPaths =
-  ["register", "list", "remove"].map { "/app/devices/\($0)" } + ["/app/calls/start", "/app/calls/list"]
+  ["register", "list", "remove", "vouch", "revoke", "pair"].map { "/app/devices/\($0)" } + ["/app/calls/start", "/app/calls/list"]
   + [
     "accept", "decline", "invite", "cancel", "join", "rejoin", "transfer", "leave", "end", "link", "hold", "state",
     "media", "tracks/{track}", "receive", "message", "stats", "report", "keys", "keys/request", "keys/list",
+    "keys/wait", "keys/confirm", "keys/confirmations",
   ].map { "/app/calls/{id}/\($0)" } + ["/app/presence/set", "/app/presence/watch"]
   + ["list", "delete", "totals"].map { "/app/history/\($0)" }
 

@@ -87,7 +87,8 @@ struct SmallWorld {
 
   private func envelope(to device: Device, epoch: UInt32) -> Envelope {
     Envelope(
-      epoch: epoch, to: device, from: nil, alg: "x", ciphertext: Base64Bytes([1, 2, 3]), sigAlg: "y",
+      epoch: epoch, to: device, from: nil, key: Base64Bytes([UInt8](repeating: 7, count: 32)), alg: "x",
+      ciphertext: Base64Bytes([1, 2, 3]), sigAlg: "y",
       signature: Base64Bytes([4]))
   }
 

@@ -1,4 +1,5 @@
 import Contract
+import Foundation
 import MediaModel
 
 /// Coming into calls, and what a `Call` asks for.
@@ -11,10 +12,11 @@ extension CallClient {
     let credentials = makeCredentials()
     var keys = agreement(nil, credentials)
     let envelopes = await ring(callees, &keys)
+    let id = CallID(unchecked: UUID().uuidString.lowercased())
     func request(_ envelopes: [Envelope]) -> Request {
       .start(
         StartCall(
-          callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
+          id: id, callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
           metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId, joinKey: credentials.joinKey,
           envelopes: envelopes.isEmpty ? nil : envelopes))
     }

@@ -65,7 +65,7 @@ extension CallClient {
 
   /// Asks for what lost events would have said.
   private func catchUp(_ id: CallID) {
-    run(.listKeys(id), of: id)
+    run(.listKeys(id, ListKeys()), of: id)
     askState(of: id)
   }
 

@@ -22,7 +22,8 @@ extension Envelope {
     let bytes = secret.withUnsafeBytes { Array($0) }
     guard let ciphertext = try? WrapAlgorithm(rawValue: alg)?.seal(bytes, to: publicKey.bytes) else { return nil }
     var envelope = Envelope(
-      epoch: context.epoch, to: entry.address, from: identity.address, alg: alg, ciphertext: Base64Bytes(ciphertext),
+      epoch: context.epoch, to: entry.address, from: identity.address,
+      key: Base64Bytes(Array(SHA256.hash(data: publicKey.bytes))), alg: alg, ciphertext: Base64Bytes(ciphertext),
       sigAlg: SignAlgorithm.es256.rawValue, signature: nil)
     envelope.signature = Base64Bytes(identity.sign(envelope.transcript(from: identity.address, in: context)))
     return envelope

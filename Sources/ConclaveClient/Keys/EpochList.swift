@@ -48,8 +48,13 @@ struct EpochList: Sendable {
   var fingerprints: Set<[UInt8]> { Set(entries.map(\.fingerprint.bytes)) }
 
   /// The list of the next epoch, from what `keys.rotate` says has changed; an added device takes the place of its older join.
-  func changed(adding added: [ListEntry], removing removed: [ListEntry]) throws(KeyRefusal) -> EpochList {
-    let gone = Set((removed + added).map(\.address))
-    return try EpochList(entries.filter { !gone.contains($0.address) } + added)
+  func changed(adding added: [ListEntry], removing removed: [ParticipantNumber]) throws(KeyRefusal)
+    -> EpochList
+  {
+    let gone = Set(removed)
+    let replaced = Set(added.map(\.address))
+    // A ring's entries have no number, and all go with the epoch after it.
+    return try EpochList(
+      entries.filter { $0.participant > 0 && !gone.contains($0.participant) && !replaced.contains($0.address) } + added)
   }
 }

@@ -1,5 +1,6 @@
 package import Contract
 import Crypto
+import MediaModel
 
 /// What a device makes anew for each join: 16 random bytes, and a wrap key that is deleted with the join, so that a device lost later opens no past call
 /// (protocol section 5, "Join").
@@ -17,7 +18,8 @@ package struct JoinCredentials: Sendable {
     let signature = identity.sign(
       Self.transcript(fingerprint: identity.fingerprint, joinId: joinId, alg: alg, publicKey: publicKey))
     self.joinId = Base64Bytes(joinId)
-    joinKey = JoinKey(alg: alg, publicKey: Base64Bytes(publicKey), signature: Base64Bytes(signature))
+    joinKey = JoinKey(
+      alg: alg, publicKey: Base64Bytes(publicKey), at: Timestamp(milliseconds: 0), signature: Base64Bytes(signature))
   }
 
   /// Credentials of a vector.

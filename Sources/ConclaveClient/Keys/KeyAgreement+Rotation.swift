@@ -10,7 +10,7 @@ extension KeyAgreement {
   ) {
     do {
       guard let list = try announcedList(rotation) else {
-        effects.append(.request(.listKeys(call)))
+        effects.append(.request(.listKeys(call, ListKeys())))
         return
       }
       try checkOwnEntry(list)
@@ -97,7 +97,7 @@ extension KeyAgreement {
     guard number <= newest else {
       // The announcement was missed; its list is asked for, and the key with it.
       missing = MissingKey(epoch: number, asked: 0, askAgain: now.advanced(by: Self.requestInterval))
-      effects.append(.request(.listKeys(call)))
+      effects.append(.request(.listKeys(call, ListKeys())))
       return
     }
     current = number

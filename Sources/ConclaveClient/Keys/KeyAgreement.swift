@@ -97,7 +97,7 @@ package struct KeyAgreement: Sendable {
       // A device that joins gets on a list by the next announcement; until then the newest list is not its business.
       guard list.list.contains(where: { $0.address == identity.address && $0.joinId == join.joinId }) else { break }
       let rotation = Rotate(
-        epoch: list.epoch, mode: list.mode, leader: 0, listHash: list.listHash, list: list.list)
+        epoch: list.epoch, mode: list.mode, leader: 0, previous: list.previous, listHash: list.listHash, list: list.list)
       rotate(rotation, now: now, using: &generator, into: &effects)
       askForMissingKey(now: now, into: &effects)
     case .envelope(let envelope, let delivery): take(envelope, delivery, into: &effects)

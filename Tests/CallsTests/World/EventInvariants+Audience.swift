@@ -78,10 +78,10 @@ extension EventInvariants {
         most: participants(before, after).most.union(entering(step)).filter { device in
           after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
         })
-    case .switchKeys, .keyRequest, .slots, .need, .state, .quality:
+    case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    case .presence, .pushRing, .pushCancel, .report: return Audience()
+    case .presence, .pairing, .pushRing, .pushCancel, .report: return Audience()
     }
   }
 

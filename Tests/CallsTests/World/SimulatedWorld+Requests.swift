@@ -93,7 +93,7 @@ extension SimulatedWorld {
     switch random.below(15) {
     case 9: ask(place, .state(call))
     case 10: ask(place, .listCalls)
-    case 11: ask(place, .listKeys(call))
+    case 11: ask(place, .listKeys(call, ListKeys()))
     case 12: ask(place, .listDevices(ListDevices(users: someUsers())))
     case 13: ask(place, .listHistory(ListHistory()))
     case 14: ask(place, .historyTotals(HistoryTotals(with: devices[random.below(devices.count)].device.user)))
@@ -152,7 +152,8 @@ extension SimulatedWorld {
 
   func envelope(to device: Device, epoch: UInt32) -> Envelope {
     Envelope(
-      epoch: epoch, to: device, from: nil, alg: "x", ciphertext: Base64Bytes([1]), sigAlg: nil, signature: nil)
+      epoch: epoch, to: device, from: nil, key: Base64Bytes([UInt8](repeating: 7, count: 32)), alg: "x",
+      ciphertext: Base64Bytes([1]), sigAlg: nil, signature: nil)
   }
 
   func ask(_ place: Int, _ request: Request) {
