@@ -208,7 +208,7 @@ test('a changed key is a warning, and gets nothing until the user takes it', asy
   assert.deepEqual(senders(), [1]);
   await alice.keys.requested({ epoch: 3, to: again.withKeys() });
   assert.deepEqual(alice.sent(), []);
-  await alice.keys.trust('bob', 'd');
+  await alice.keys.trust('bob', 'd', again.entry().fingerprint);
   assert.deepEqual(senders(), [1, 3]);
   assert.equal(alice.sent().length, 1, 'who asked before is answered now');
 });

@@ -116,6 +116,6 @@ test('verified is a key, not a name: a changed one is not verified', async () =>
   const changed = { ...again.entry(), keys: again.identity.keys };
   await directory.verify([changed]);
   assert.equal((await directory.examine([changed]))[0].problem, 'changed-key');
-  await directory.trust('bob', 'd');
+  await directory.trust('bob', 'd', changed.fingerprint);
   assert.equal((await directory.examine([changed]))[0].isVerified, false);
 });

@@ -27,6 +27,14 @@ export function u32(number) {
   return bytes;
 }
 
+/** `u64` of a whole number from 0 to 2^53 - 1. */
+export function u64(number) {
+  if (!Number.isSafeInteger(number) || number < 0) throw new RangeError('u64: not a whole number from 0 to 2^53 - 1');
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(number));
+  return bytes;
+}
+
 export function toBase64(bytes) {
   let text = '';
   for (const byte of bytes) text += String.fromCharCode(byte);

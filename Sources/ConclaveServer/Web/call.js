@@ -256,8 +256,8 @@ export class Call extends CallRequests {
     this.#over({ reason: 'failed' });
   }
 
-  trust(user, device) {
-    return this.#keys.trust(user, device);
+  trust(user, device, fingerprint) {
+    return this.#keys.trust(user, device, fingerprint);
   }
 
   /** The codes were compared: the devices in this call count as verified from now on. */

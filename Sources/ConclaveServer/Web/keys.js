@@ -144,10 +144,10 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** The user takes a device's changed key. */
-  trust(user, device) {
+  trust(user, device, fingerprint) {
     this.#warned.delete(`${user}/${device}/changed-key`);
     return this.#inTurn(async () => {
-      await this.#directory.trust(user, device);
+      await this.#directory.trust(user, device, fingerprint);
       await this.#reconsider();
     });
   }

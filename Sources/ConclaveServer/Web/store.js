@@ -1,7 +1,9 @@
 // Where keys and pins live: IndexedDB, which keeps private keys without ever showing them. Without it, memory for this visit.
 
 const NAME = 'conclave';
-const STORES = ['identities', 'pins'];
+// `pins` has the devices of others by `owner>user/device`, `statements` what their vouches and revocations said by `owner>user`.
+const STORES = ['identities', 'pins', 'statements'];
+const VERSION = 2;
 
 function settled(request) {
   return new Promise((resolve, reject) => {
@@ -31,6 +33,20 @@ class DatabaseStore {
     return (await settled(this.#database.transaction(store).objectStore(store).count(range))) > 0;
   }
 
+  /** The entries of `store` whose key begins with `prefix`: `[key, value]` each. */
+  async entries(store, prefix) {
+    const objects = this.#database.transaction(store).objectStore(store);
+    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`);
+    const [keys, values] = await Promise.all([settled(objects.getAllKeys(range)), settled(objects.getAll(range))]);
+    return keys.map((key, index) => [key, values[index]]);
+  }
+
+  /** Forgets the entries of `store` whose key begins with `prefix`. */
+  async delete(store, prefix) {
+    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`);
+    await settled(this.#database.transaction(store, 'readwrite').objectStore(store).delete(range));
+  }
+
   /** Forgets the entries of `store` whose `lastUsed` is before `time` (ms since 1970). */
   prune(store, time) {
     const cursors = this.#database.transaction(store, 'readwrite').objectStore(store).openCursor();
@@ -58,14 +74,23 @@ export class MemoryStore {
     return [...this.#stores.get(store).keys()].some((key) => key.startsWith(prefix));
   }
 
+  async entries(store, prefix) {
+    return [...this.#stores.get(store)].filter(([key]) => key.startsWith(prefix));
+  }
+
+  async delete(store, prefix) {
+    for (const [key] of await this.entries(store, prefix)) this.#stores.get(store).delete(key);
+  }
+
   prune() {}
 }
 
 export async function openStore() {
   try {
-    const request = indexedDB.open(NAME, 1);
+    const request = indexedDB.open(NAME, VERSION);
     request.onupgradeneeded = () => {
-      for (const name of STORES) request.result.createObjectStore(name);
+      const { result } = request;
+      for (const name of STORES) if (!result.objectStoreNames.contains(name)) result.createObjectStore(name);
     };
     return new DatabaseStore(await settled(request));
   } catch {
