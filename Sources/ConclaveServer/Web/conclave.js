@@ -5,10 +5,12 @@
 //   conclave.connect();
 //   const call = await conclave.start(['bob', 'carol'], { camera: true });
 
+import { toBase64 } from './bytes.js';
 import { Calls } from './calls.js';
 import { Directory } from './directory.js';
 import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
+import { OwnDevices } from './own-devices.js';
 import { Presence } from './presence.js';
 import { Rings } from './rings.js';
 import { openStore } from './store.js';
@@ -23,7 +25,7 @@ const LAST_CALLS = 5; // how far back a call is looked for that runs on another 
 /**
  * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`;
  * `ready`, after each connect; `calls` when one comes, goes or is held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that is not in a call here,
- * with `{problem, user, device}`. A call's own events are on the call.
+ * with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`, which `identity` tells of when it is another.
  */
 export class Conclave extends EventTarget {
   /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
@@ -31,6 +33,8 @@ export class Conclave extends EventTarget {
   reason = '';
   identity;
   directory;
+  /** This user's devices: see `own-devices.js`. */
+  ownDevices;
   connectionNumber = 0;
   presence;
   #calls;
@@ -168,20 +172,25 @@ export class Conclave extends EventTarget {
     this.#calls.reconsiderKeys();
   }
 
-  /** The user takes a device's changed key, in all calls. */
-  async trust(user, device) {
-    await this.directory.trust(user, device);
+  /** The person takes a device's changed key, the one with this fingerprint, in all calls. Answers whether that is the key it still has. */
+  async trust(user, device, fingerprint) {
+    const isTaken = await this.directory.trust(user, device, fingerprint);
     this.#calls.reconsiderKeys();
+    return isTaken;
   }
 
-  /** This user's devices, as the server lists them: `{device, name, fingerprint, registeredAt}`. */
-  async devices() {
-    const { devices } = await this.request('devices/list', { users: [this.user] });
-    return devices.filter(({ user }) => user === this.user);
+  /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. Brings those that are now. */
+  async verify(devices) {
+    const verified = await this.directory.verify(devices);
+    this.#calls.reconsiderKeys();
+    return verified;
   }
 
-  async removeDevice(device) {
-    await this.request('devices/remove', { device });
+  /** Forgets this device's keys, and with `all` everything that this browser knows of its user's people. */
+  async forget({ all = false } = {}) {
+    const { user, device } = this.identity;
+    await this.#store.delete('identities', all ? `${user}/` : `${user}/${device}`);
+    if (all) for (const store of ['pins', 'statements']) await this.#store.delete(store, `${user}>`);
   }
 
   /** Newest first: `{id, direction, outcome, media, members, startedAt, seconds, rejoinable}`. */
@@ -214,9 +223,15 @@ export class Conclave extends EventTarget {
     this.directory = new Directory({
       store: this.#store,
       owner: user,
+      own: { device, fingerprint: toBase64(this.identity.fingerprint), keys: this.identity.keys },
       fetchDevices: (users) => this.request('devices/list', { users }),
     });
     this.directory.verifiedOnly = this.#verifiedOnly;
+    this.directory.addEventListener('change', () => this.#calls.reconsiderKeys());
+    this.directory.addEventListener('warning', ({ detail }) => this.#tell('warning', detail));
+    const request = (path, body) => this.request(`devices/${path}`, body);
+    this.ownDevices = new OwnDevices({ identity: this.identity, directory: this.directory, request });
+    this.#tell('identity');
   }
 
   /** The device's keys are known to the server before anything else is asked of it. */
@@ -228,6 +243,7 @@ export class Conclave extends EventTarget {
 
   #ready() {
     this.#setStatus('ready');
+    this.directory.connected();
     this.#tell('ready');
     this.#calls.connectionReady();
     this.presence.connectionReady(this.user);
@@ -254,6 +270,7 @@ export class Conclave extends EventTarget {
     await this.#opening;
     this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
+    if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
     if (name === 'call.ended') this.#tell('call-over', body.call);
     if (name === 'keys.devices-changed') await this.#devicesChanged(body);
     if (!body.call || name === 'call.ring') return true;

@@ -54,14 +54,15 @@ export class Directory extends EventTarget {
     return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
   }
 
-  /** All devices of `users`, examined, as entries of a list that they have not joined yet. */
+  /** All devices of `users`, examined, as entries of a list that they have not joined yet; `about` is `{name, registeredAt}`, the server's words. */
   async devicesOf(users) {
     const devices = await this.#fetch(users);
     const asked = devices.filter(({ user }) => users.includes(user));
     const examined = await this.examine(asked.map(({ user, device, fingerprint, keys }) => ({ user, device, fingerprint, keys })));
-    return examined.map(({ entry: { user, device, fingerprint }, ...rest }) => ({
+    return examined.map(({ entry: { user, device, fingerprint }, ...rest }, index) => ({
       ...rest,
       entry: { user, device, participant: 0, fingerprint },
+      about: { name: asked[index].name, registeredAt: asked[index].registeredAt },
     }));
   }
 

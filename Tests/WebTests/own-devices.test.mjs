@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { toBase64 } = await load('bytes.js');
+const { Directory } = await load('directory.js');
+const { Identity } = await load('identity.js');
+const { OwnDevices } = await load('own-devices.js');
+const { deviceText } = await load('pairing.js');
+const { MemoryStore } = await load('store.js');
+
+/** A server for the devices of users: what it lists, stores and passes on. `change(message)` may change what it passes on. */
+class Server {
+  devices = [];
+  statements = { vouches: [], revokes: [] };
+  change = (message) => message;
+
+  list(users) {
+    const listed = this.devices.filter(({ identity: { user } }) => users.includes(user));
+    const devices = listed.map(({ identity: { user, device, keys, fingerprint }, isGone }) => ({
+      user,
+      device,
+      keys,
+      name: device,
+      registeredAt: 1,
+      fingerprint: toBase64(fingerprint),
+      vouches: this.statements.vouches.filter((vouch) => vouch.user === user && vouch.device === device),
+    }));
+    return { devices, revokes: this.statements.revokes };
+  }
+
+  async take(sender, path, body) {
+    const { user, device, fingerprint } = sender.identity;
+    const signed = { user, by: device, byFingerprint: toBase64(fingerprint) };
+    if (path === 'vouch') this.statements.vouches.push({ ...body, ...signed });
+    if (path === 'remove') {
+      this.statements.revokes.push({ device: body.device, ...body.revoke, ...signed });
+      this.devices = this.devices.filter(({ identity }) => identity.user !== user || identity.device !== body.device);
+    }
+    if (path !== 'pair') return {};
+    const to = this.devices.find(({ identity }) => identity.user === user && identity.device === body.to);
+    if (!to) throw Object.assign(new Error('not there'), { code: 'device.not-found' });
+    const message = this.change({ from: device, body: body.body });
+    if (message) await to.own.take(message);
+    return {};
+  }
+}
+
+async function device(server, user, name) {
+  const made = { store: new MemoryStore() };
+  made.identity = await Identity.open(made.store, user, name);
+  const own = { device: name, fingerprint: toBase64(made.identity.fingerprint), keys: made.identity.keys };
+  made.directory = new Directory({ store: made.store, owner: user, own, fetchDevices: async (users) => server.list(users) });
+  made.own = new OwnDevices({ identity: made.identity, directory: made.directory, request: (path, body) => server.take(made, path, body) });
+  made.asked = [];
+  made.own.addEventListener('asked', ({ detail }) => made.asked.push(detail));
+  made.entry = { user, device: name, fingerprint: own.fingerprint, keys: made.identity.keys };
+  server.devices.push(made);
+  return made;
+}
+
+async function alices() {
+  const server = new Server();
+  const [laptop, phone] = [await device(server, 'alice', 'laptop'), await device(server, 'alice', 'phone')];
+  return { server, laptop, phone };
+}
+
+const levelOf = async (viewer, { entry }) => (await viewer.directory.examine([entry]))[0].level;
+
+test('two devices that are paired trust each other, and who verified one trusts both', async () => {
+  const { server, laptop, phone } = await alices();
+  const bob = await device(server, 'bob', 'phone');
+  await phone.own.type();
+  await laptop.own.show('phone');
+  assert.equal(laptop.own.pairing.state, 'showing');
+  assert.equal(await phone.own.enter(laptop.own.pairing.code), true);
+  assert.equal(laptop.own.pairing.state, 'asking');
+  assert.equal(await laptop.own.confirm(), true);
+  assert.deepEqual([await levelOf(laptop, phone), await levelOf(phone, laptop)], ['verified', 'verified']);
+  await bob.directory.devicesOf(['alice']);
+  await bob.directory.verify([laptop.entry]);
+  bob.directory.verifiedOnly = true;
+  await bob.directory.devicesOf(['alice']);
+  assert.deepEqual([await levelOf(bob, laptop), await levelOf(bob, phone)], ['verified', 'vouched']);
+});
+
+test('it does not matter which of the two begins', async () => {
+  const { laptop, phone } = await alices();
+  await laptop.own.show('phone');
+  assert.deepEqual(phone.asked, ['laptop']);
+  assert.equal(laptop.own.pairing.state, 'committed');
+  await phone.own.type();
+  assert.equal(await phone.own.enter(laptop.own.pairing.code), true);
+});
+
+test('three devices: each new one is paired with the first alone, and all of them are trusted by who verified the first', async () => {
+  const { server, laptop, phone } = await alices();
+  const tablet = await device(server, 'alice', 'tablet');
+  for (const other of [phone, tablet]) {
+    await laptop.own.type();
+    await other.own.show('laptop');
+    await laptop.own.enter(other.own.pairing.code);
+    await other.own.confirm();
+  }
+  assert.deepEqual([await levelOf(laptop, phone), await levelOf(laptop, tablet)], ['verified', 'verified']);
+  await tablet.directory.devicesOf(['alice']);
+  assert.equal(await levelOf(tablet, phone), 'vouched', 'by the laptop');
+});
+
+test('a device whose key at the server is not the one that was proven is not vouched for, and the other one hears of it', async () => {
+  const { server, laptop, phone } = await alices();
+  await phone.own.type();
+  await laptop.own.show('phone');
+  const { code } = laptop.own.pairing;
+  const other = await Identity.open(new MemoryStore(), 'alice', 'laptop');
+  server.devices[0] = { ...laptop, identity: other };
+  assert.equal(await phone.own.enter(code), false);
+  assert.deepEqual([phone.own.pairing.reason, server.statements.vouches], ['refused', []]);
+});
+
+test('the new device vouches only for the key of the other that the server lists', async () => {
+  const { server, laptop, phone } = await alices();
+  await phone.own.type();
+  await laptop.own.show('phone');
+  await phone.own.enter(laptop.own.pairing.code);
+  const other = await Identity.open(new MemoryStore(), 'alice', 'phone');
+  server.devices[1] = { ...phone, identity: other };
+  assert.equal(await laptop.own.confirm(), false);
+  assert.deepEqual(server.statements.vouches.map(({ by }) => by), ['phone']);
+});
+
+test('a copied text confirms the device that it names, and no other', async () => {
+  const { server, laptop, phone } = await alices();
+  assert.equal((await phone.own.confirmText(laptop.own.text)).device, 'laptop');
+  assert.equal(await levelOf(phone, laptop), 'verified');
+  const stranger = await device(server, 'mallory', 'laptop');
+  for (const text of [stranger.own.text, phone.own.text, deviceText(new Uint8Array(32)), 'hello']) assert.equal(await phone.own.confirmText(text), undefined);
+  assert.equal(server.statements.vouches.length, 1);
+});
+
+test('a device that is not connected is an error, and the session is over', async () => {
+  const { laptop } = await alices();
+  await assert.rejects(laptop.own.show('nowhere'), { code: 'device.not-found' });
+  assert.equal(laptop.own.pairing.isRunning, false);
+});
+
+test('a removed device is revoked: who trusts the one that removed it gives it nothing, even when the server lists it again', async () => {
+  const { server, laptop, phone } = await alices();
+  const bob = await device(server, 'bob', 'phone');
+  await bob.directory.devicesOf(['alice']);
+  await bob.directory.verify([laptop.entry, phone.entry]);
+  await laptop.own.remove(phone.entry);
+  assert.deepEqual((await laptop.own.list()).map(({ device: name }) => name), ['laptop']);
+  await bob.directory.devicesOf(['alice']);
+  server.devices.push(phone);
+  server.statements.revokes = [];
+  await bob.directory.devicesOf(['alice']);
+  assert.equal((await bob.directory.examine([phone.entry]))[0].problem, 'revoked');
+});
+
+test('the own devices are listed with this one first and with what is known of them', async () => {
+  const { phone } = await alices();
+  const listed = await phone.own.list();
+  assert.deepEqual(listed.map(({ device: name, name: told, isThis }) => [name, told, isThis]), [['phone', 'phone', true], ['laptop', 'laptop', false]]);
+});
