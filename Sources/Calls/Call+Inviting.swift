@@ -36,10 +36,6 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  func isOpen(to link: String, now: Timestamp) -> Bool {
-    links?.isValid(link, for: id, now: now, digest: epochs.digest) ?? false
-  }
-
   /// A link lets in who is no member, or was cancelled; all others need none.
   func needsLink(_ user: UserID) -> Bool {
     guard let member = member(user) else { return true }

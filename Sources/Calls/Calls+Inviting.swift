@@ -15,16 +15,19 @@ extension Calls {
     }
   }
 
-  /// Whether the user comes in by a link. Who needs none joins as without it.
-  /// - Throws: `call.link-invalid`; `call.ended` when the link was for a call that is over.
+  /// Whether the user comes in by a link. A member, or a former member of a call that has ended, needs none and joins as without it.
+  ///
+  /// A stranger learns nothing about the call from a refusal: it is the same whether the call exists, has ended or never was, and the same HMAC is
+  /// computed in each case.
+  /// - Throws: `call.link-invalid`.
   func isLetIn(_ user: UserID, by link: String?, to id: CallID) throws(RequestError) -> Bool {
     guard let link else { return false }
-    guard let call = calls[id] else {
-      guard ended.isOpen(id, to: link, now: now, digest: digest) else { return false }
-      throw RequestError(.callEnded, "the call has ended")
-    }
-    guard call.needsLink(user) else { return false }
-    guard call.isOpen(to: link, now: now) else {
+    let call = calls[id]
+    if let call, !call.needsLink(user) { return false }
+    if call == nil, ended.wasMember(user, of: id) { return false }
+    let links = call?.links ?? CallLinks(key: [UInt8](repeating: 0, count: 32), now: now)
+    let isValid = links.isValid(link, for: id, now: now, digest: digest)
+    guard isValid, call?.links != nil else {
       throw RequestError(.callLinkInvalid, "the link is over, was revoked, or is for another call", field: "link")
     }
     return true

@@ -4,7 +4,7 @@ import MediaModel
 /// What clients tell for the operator: abuse, and how well media flowed (protocol section 6).
 extension Calls {
   private static let reportTime = Duration.seconds(24 * 3_600)
-  /// Of `Connection.reports`: five at once, then one every 10 s.
+  /// Tokens of `Connection.reports`.
   private static let reportCost = 10
 
   /// `report`: by members, until 24 h after the end.
@@ -47,11 +47,9 @@ extension Calls {
   }
 
   private mutating func countReport(of device: Device) throws(RequestError) {
-    guard let wait = directory[device]?.connection?.reports.wait(for: Self.reportCost, now: now) else { return }
-    guard wait == 0 else {
-      throw RequestError(.rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait)
-    }
-    directory[device]?.connection?.reports.take(Self.reportCost, now: now)
+    guard let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) else { return }
+    throw RequestError(
+      .rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait.millisecondsRoundedUp)
   }
 
   /// `stats`, of participants.

@@ -74,7 +74,7 @@ extension Calls {
     reply?.ice = ICE()
     var stored = StoredEnd(
       call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
-      joinId: call.startToken.joinId, reply: reply, links: call.links?.stored)
+      joinId: call.startToken.joinId, reply: reply)
     // No member any more: forgotten, while the call went on.
     if call.member(call.initiator) == nil { stored.forgetStart() }
     journal.changes.append(.ended(stored))

@@ -11,8 +11,8 @@ struct Directory {
     var events: AckMode?
     /// It had its first subscription: later ones repeat nothing.
     var isGreeted = false
-    /// Of abuse.
-    var reports = Allowance(rate: 1, burst: 50)
+    /// Of abuse: five at once, then one every 10 s.
+    var reports = TokenBucket(perSecond: 1, burst: 50)
   }
 
   struct DeviceRecord {

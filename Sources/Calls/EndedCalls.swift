@@ -9,7 +9,6 @@ struct EndedCalls {
     var end: EventMessage
     var users: Set<UserID>
     var numbers: ParticipantNumbers
-    var links: CallLinks?
     var endedAt: Timestamp
     /// nil when the initiator is forgotten.
     var start: JoinToken?
@@ -28,9 +27,8 @@ struct EndedCalls {
     let start = call.startToken
     add(
       Ended(
-        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, links: call.links,
-        endedAt: end.at,
-        start: start, reply: reply))
+        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers,
+        endedAt: end.at, start: start, reply: reply))
   }
 
   /// One of before a restart.
@@ -41,8 +39,7 @@ struct EndedCalls {
       Ended(
         call: stored.call, end: EventMessage(at: stored.endedAt, call: stored.call, body: .ended(stored.end)),
         users: Set(stored.users), numbers: numbers,
-        links: stored.links.map(CallLinks.init), endedAt: stored.endedAt,
-        start: start, reply: stored.reply))
+        endedAt: stored.endedAt, start: start, reply: stored.reply))
   }
 
   private mutating func add(_ ended: Ended) {
@@ -86,11 +83,6 @@ struct EndedCalls {
   /// Whose participant number it was.
   func device(of number: ParticipantNumber, in call: CallID) -> Device? {
     places[call].flatMap { ring[$0].numbers[number] }
-  }
-
-  /// Whether the link would be valid if the call went on.
-  func isOpen(_ call: CallID, to link: String, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {
-    places[call].flatMap { ring[$0].links }?.isValid(link, for: call, now: now, digest: digest) ?? false
   }
 
   /// The reply to the `start` that made a call which has ended.

@@ -96,7 +96,6 @@ package struct StoredEnd: Hashable, Sendable, Codable {
   package var joinId: Base64Bytes?
   /// To `start`; without `ice`.
   package var reply: Joined?
-  package var links: StoredLinks?
 
   /// Takes out whatever names the user.
   package mutating func forget(_ user: UserID) {

@@ -21,6 +21,9 @@ package struct Timestamp: Comparable, Hashable, Sendable, Codable {
 
   package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
+  /// For a `TokenBucket`; 0 before 1970.
+  package var nanoseconds: UInt64 { UInt64(max(0, milliseconds)) &* 1_000_000 }
+
   package init(from decoder: any Decoder) throws {
     milliseconds = try decoder.singleValueContainer().decode(Int64.self)
   }

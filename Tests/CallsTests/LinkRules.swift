@@ -117,13 +117,20 @@ struct LinkRules {
     #expect(join(call, link.link, guests[2]) == .callFull, "three members are all, those who left counted")
   }
 
-  @Test func ofACallThatHasEndedItSaysSo() throws {
+  @Test func aStrangerLearnsFromNoRefusalWhetherACallIsOrWas() throws {
+    let over = try alice.call(["bob"])
+    let overLink = try link(over).link
+    #expect(alice.code(.end(over)) == nil)
     let call = try alice.call(["bob"])
-    let link = try link(call, 60).link
-    #expect(alice.code(.end(call)) == nil)
-    #expect(join(call, link) == .callEnded)
-    #expect(join(call, "nonsense") == .callNotFound)
-    #expect(join(CallID(unchecked: "other"), link) == .callNotFound)
+    let linkless = try bob.call(["alice"])
+    let good = try link(call).link
+    let refusals = [
+      (over, overLink), (over, "nonsense"), (call, overLink), (call, "nonsense"), (linkless, good), (linkless, "nonsense"),
+      (CallID(unchecked: "other"), good), (CallID(unchecked: "other"), "nonsense"),
+    ].map { id, link in guest.error(.join(id, Join(link: link))) }
+    #expect(refusals.first??.code == .callLinkInvalid && Set(refusals).count == 1)
+    #expect(join(over, "nonsense", bob) == .callEnded, "a former member hears that it is over")
+    #expect(join(call, good) == nil)
   }
 
   @Test func aRepeatedJoinByLinkIsTheSameJoin() throws {

@@ -164,10 +164,12 @@ struct Client {
     }
   }
 
-  /// The code of the error, nil when it went well.
-  func code(_ request: Request) -> RequestError.Code? {
-    if case .failed(let error) = ask(request) { error.code } else { nil }
+  /// nil when it went well.
+  func error(_ request: Request) -> RequestError? {
+    if case .failed(let error) = ask(request) { error } else { nil }
   }
+
+  func code(_ request: Request) -> RequestError.Code? { error(request)?.code }
 
   func get<Body>(_ request: Request, as type: Body.Type = Body.self) throws -> Body {
     let reply = ask(request)
