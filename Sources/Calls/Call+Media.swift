@@ -35,7 +35,8 @@ extension Call {
     for track in update.removed { out.event(.trackRemoved(TrackChange(track.state)), to: .devices(devices)) }
     for track in update.added { out.event(.trackAdded(TrackChange(track.state)), to: .devices(devices)) }
     return Negotiate(
-      peer: participant.peer, call: id, participant: participant.number, offer: offer, tracks: update.names,
+      peer: participant.peer, call: id, participant: participant.number,
+      isOnKeyList: epochs.seats[device]?.number == participant.number, offer: offer, tracks: update.names,
       codecs: rules.codecs)
   }
 

@@ -5,6 +5,8 @@ package struct Negotiate: Sendable, Hashable {
   package var peer: PeerID
   package var call: CallID
   package var participant: ParticipantNumber
+  /// It has a seat in the key agreement; the same for its whole stay.
+  package var isOnKeyList: Bool
   package var offer: MediaOffer
   /// The sending sections with their track ids, in the order of the request.
   package var tracks: [NamedTrack]
@@ -12,12 +14,13 @@ package struct Negotiate: Sendable, Hashable {
   package var codecs: [String]
 
   package init(
-    peer: PeerID, call: CallID, participant: ParticipantNumber, offer: MediaOffer, tracks: [NamedTrack],
-    codecs: [String]
+    peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, offer: MediaOffer,
+    tracks: [NamedTrack], codecs: [String]
   ) {
     self.peer = peer
     self.call = call
     self.participant = participant
+    self.isOnKeyList = isOnKeyList
     self.offer = offer
     self.tracks = tracks
     self.codecs = codecs

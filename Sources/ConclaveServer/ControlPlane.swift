@@ -161,7 +161,7 @@ actor ControlPlane: SignalingSink {
     var negotiation = negotiations[negotiate.peer] ?? Negotiation(using: &generator)
     let configuration = negotiation.apply(
       negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
-      participant: negotiate.participant, using: &generator)
+      participant: negotiate.participant, isOnKeyList: negotiate.isOnKeyList, using: &generator)
     negotiations[negotiate.peer] = negotiation
     let worker = placement.place(negotiate.peer, of: negotiate.call)
     let candidates = announced.addresses(of: worker, in: media)

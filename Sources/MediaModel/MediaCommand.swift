@@ -45,6 +45,8 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var peer: PeerID
   package var call: CallID
   package var participant: ParticipantNumber
+  /// Its device has keys and so is on the key lists: its frames are SFrames whose KIDs must name its own tracks (protocol section 6).
+  package var isOnKeyList: Bool
   package var local: ICECredentials
   package var remote: ICECredentials
   package var fingerprint: CertificateFingerprint
@@ -53,13 +55,15 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var slots: [SlotDescription]
 
   package init(
-    peer: PeerID, call: CallID, participant: ParticipantNumber, local: ICECredentials, remote: ICECredentials,
-    fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs, tracks: [UpTrackDescription],
+    peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, local: ICECredentials,
+    remote: ICECredentials, fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs,
+    tracks: [UpTrackDescription],
     slots: [SlotDescription]
   ) {
     self.peer = peer
     self.call = call
     self.participant = participant
+    self.isOnKeyList = isOnKeyList
     self.local = local
     self.remote = remote
     self.fingerprint = fingerprint

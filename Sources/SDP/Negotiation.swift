@@ -46,7 +46,7 @@ package struct Negotiation: Sendable {
   /// An m-line without a codec in common is answered as rejected and stands neither in the configuration's tracks nor in its slots.
   package mutating func apply(
     _ offer: MediaOffer, tracks: [NamedTrack], codecs: [String], peer: PeerID, call: CallID,
-    participant: ParticipantNumber, using generator: inout some RandomNumberGenerator
+    participant: ParticipantNumber, isOnKeyList: Bool, using generator: inout some RandomNumberGenerator
   ) -> PeerConfiguration {
     if let remote, remote != offer.credentials { local = ICECredentials(using: &generator) }
     remote = offer.credentials
@@ -55,8 +55,9 @@ package struct Negotiation: Sendable {
     bundle = offer.bundle
     keepSources(of: offer)
     var configuration = PeerConfiguration(
-      peer: peer, call: call, participant: participant, local: local, remote: offer.credentials,
-      fingerprint: offer.fingerprint, extensions: HeaderExtensionIDs(), tracks: [], slots: [])
+      peer: peer, call: call, participant: participant, isOnKeyList: isOnKeyList, local: local,
+      remote: offer.credentials, fingerprint: offer.fingerprint, extensions: HeaderExtensionIDs(), tracks: [], slots: []
+    )
     lines = []
     for section in offer.sections {
       let line = line(for: section, tracks: tracks, codecs: codecs, offer: offer, using: &generator)

@@ -29,6 +29,21 @@ struct MediaRules {
     #expect(clients[0].offer(call, unreadable, []) == .callEnded)
   }
 
+  /// Also after a drop-out: the SFU compares key IDs for the whole stay.
+  @Test(arguments: [true, false])
+  func theSFUIsToldWhichParticipantsAreOnTheKeyList(hasKeys: Bool) throws {
+    let alice = stage.connect("alice", keys: hasKeys)
+    let call = try alice.call(["nobody"], join: 1)
+    for _ in 0..<2 {
+      #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
+      #expect(stage.negotiations.last?.isOnKeyList == hasKeys)
+      try alice.connectMedia(call)
+      try alice.loseMedia(call)
+      stage.advance(.seconds(5))
+    }
+    #expect(stage.negotiations.count == 2)
+  }
+
   @Test func tracksKeepTheirIdWhileMidAndSourceStayAlsoThroughPauses() throws {
     let (call, clients) = try joined(["alice", "bob"])
     let alice = clients[0]

@@ -22,7 +22,7 @@ extension TestPeer {
         rtxSSRC: 1_000_000 * number + 500 + UInt32(i), formats: formats(kind, number, codec))
     }
     return PeerConfiguration(
-      peer: PeerID(rawValue: UInt64(number)), call: SimulatedCall.name, participant: number,
+      peer: PeerID(rawValue: UInt64(number)), call: SimulatedCall.name, participant: number, isOnKeyList: false,
       local: ICECredentials(fragment: "near\(number)", password: "local password of \(number)...."),
       remote: ICECredentials(fragment: "peer\(number)", password: "remote password of \(number)..."),
       fingerprint: certificate.fingerprint, extensions: extensions, tracks: tracks, slots: slots)

@@ -59,7 +59,8 @@ final class TestClient {
         mid: "\(10 + index)", kind: kind, ssrc: ssrc, rtxSSRC: ssrc + 500_000, formats: [format])
     }
     configuration = PeerConfiguration(
-      peer: PeerID(rawValue: UInt64(number)), call: try #require(CallID(call)), participant: number, local: local,
+      peer: PeerID(rawValue: UInt64(number)), call: try #require(CallID(call)), participant: number, isOnKeyList: false,
+      local: local,
       remote: remote, fingerprint: own.fingerprint, extensions: HeaderExtensionIDs(),
       tracks: [track(1, .microphone, Self.opus, rtx: false), track(2, .camera, Self.vp8, rtx: true)],
       slots: (0..<slots).flatMap { [slot($0, .audio, Self.opus), slot(100 + $0, .video, Self.vp8)] })

@@ -90,7 +90,7 @@ struct Negotiated {
     }
     let configuration = negotiation.apply(
       offer, tracks: tracks ?? named, codecs: codecs, peer: PeerID(rawValue: 1), call: CallID("call")!, participant: 1,
-      using: &generator)
+      isOnKeyList: true, using: &generator)
     self.configuration = configuration
     return configuration
   }
