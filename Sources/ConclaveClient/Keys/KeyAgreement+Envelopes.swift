@@ -70,7 +70,7 @@ extension KeyAgreement {
   /// Takes up an envelope's secret; false when it was refused, or belongs to an epoch that this device has not heard of.
   private mutating func open(_ envelope: Envelope, into effects: inout [KeyEffect]) -> Bool {
     guard let epoch = epochs[envelope.epoch] else {
-      effects.append(envelope.epoch > newest ? .request(.listKeys(call)) : .refused(.lowerEpoch))
+      effects.append(envelope.epoch > newest ? .request(.listKeys(call, ListKeys())) : .refused(.lowerEpoch))
       return false
     }
     if epoch.secret != nil { return true }
