@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeServer, PeerConnection, browser, opened } from './fake-browser.mjs';
+import { FakeServer, PeerConnection, browser, callID, opened } from './fake-browser.mjs';
 import { load } from './web.mjs';
 
 browser();
@@ -31,31 +31,31 @@ const microphone = (call) => call.local('microphone');
 
 test('answering while in a call holds the one before, whose microphone is closed', async (t) => {
   const { server, calls, join } = await laptop(t);
-  const first = await join('accept', 'first');
+  const first = await join('accept', callID('first'));
   await until(() => microphone(first).isOn);
   const { track } = microphone(first);
-  const second = await join('accept', 'second');
+  const second = await join('accept', callID('second'));
   assert.deepEqual([calls.current, calls.held], [second, [first]]);
   assert.deepEqual([first.isHeld, first.path, track.isStopped], [true, 'held', true]);
-  assert.equal(server.member('first').participants[0].held, true);
+  assert.equal(server.member(callID('first')).participants[0].held, true);
   await until(() => microphone(second).isOn);
 });
 
 test('going back to a held call holds the other and opens the microphone again', async (t) => {
   const { server, calls, join } = await laptop(t);
-  const first = await join('accept', 'first');
+  const first = await join('accept', callID('first'));
   await until(() => microphone(first).isOn);
-  const second = await join('accept', 'second');
+  const second = await join('accept', callID('second'));
   await until(() => microphone(second).isOn);
   await calls.resume(first);
   assert.deepEqual([calls.current, calls.held, second.isHeld], [first, [second], true]);
   assert.deepEqual([microphone(first).isOn, microphone(second).isOn], [true, false]);
-  assert.deepEqual(['first', 'second'].map((id) => server.member(id).participants[0].held), [false, true]);
+  assert.deepEqual([callID('first'), callID('second')].map((id) => server.member(id).participants[0].held), [false, true]);
 });
 
 test('a microphone that was off stays off after a hold', async (t) => {
   const { calls, join } = await laptop(t);
-  const call = await join('accept', 'first');
+  const call = await join('accept', callID('first'));
   await until(() => microphone(call).isOn);
   await call.setMicrophone(false);
   await call.hold(true);
@@ -66,50 +66,50 @@ test('a microphone that was off stays off after a hold', async (t) => {
 
 test('a join that fails goes back to the call before', async (t) => {
   const { server, calls, join } = await laptop(t);
-  const first = await join('accept', 'first');
+  const first = await join('accept', callID('first'));
   await until(() => microphone(first).isOn);
   server.failures.push({ ending: '/accept', code: 'call.answered-elsewhere' });
-  await assert.rejects(join('accept', 'second'), { code: 'call.answered-elsewhere' });
+  await assert.rejects(join('accept', callID('second')), { code: 'call.answered-elsewhere' });
   assert.deepEqual([calls.current, calls.held, first.isHeld], [first, [], false]);
 });
 
 test('a call on another device of the user is shown as such, and can be taken here', async (t) => {
   const { server, calls } = await laptop(t);
-  const state = server.running('c', { elsewhere: 'phone' });
-  await calls.handle('call.member', { call: 'c', at: 0, cause: 'accepted', ...server.member('c') });
-  assert.deepEqual([...calls.elsewhere.values()].map(({ id, elsewhere }) => [id, elsewhere]), [['c', 'phone']]);
+  const state = server.running(callID('c'), { elsewhere: 'phone' });
+  await calls.handle('call.member', { call: callID('c'), at: 0, cause: 'accepted', ...server.member(callID('c')) });
+  assert.deepEqual([...calls.elsewhere.values()].map(({ id, elsewhere }) => [id, elsewhere]), [[callID('c'), 'phone']]);
   const open = await calls.sort([]);
   assert.equal(state.members.length, 2);
-  assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], ['c']]);
-  const call = await calls.join('transfer', { id: 'c', camera: false });
+  assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], [callID('c')]]);
+  const call = await calls.join('transfer', { id: callID('c'), camera: false });
   assert.deepEqual([calls.elsewhere.size, call.members.get('alice').participants.length], [0, 2]);
   const participants = call.members.get('alice').participants.filter(({ device }) => device === 'laptop');
-  await calls.handle('call.member', { call: 'c', at: 0, cause: 'transferred', user: 'alice', state: 'joined', participants });
+  await calls.handle('call.member', { call: callID('c'), at: 0, cause: 'transferred', user: 'alice', state: 'joined', participants });
   assert.equal(call.hasEnded, false);
 });
 
 test('a call that ran on another device before the page was loaded is found, one that is over is not', async (t) => {
   const { server, calls } = await laptop(t);
-  server.running('c', { elsewhere: 'phone' });
-  const open = await calls.sort([], ['over', 'c']);
-  assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], ['c']]);
+  server.running(callID('c'), { elsewhere: 'phone' });
+  const open = await calls.sort([], [callID('over'), callID('c')]);
+  assert.deepEqual([open, [...calls.elsewhere.keys()]], [[], [callID('c')]]);
 });
 
 test('when the call was taken by another device it is over here', async (t) => {
   const { calls, join } = await laptop(t);
-  const call = await join('accept', 'c');
+  const call = await join('accept', callID('c'));
   let reason;
   call.addEventListener('ended', ({ detail }) => (reason = detail.reason));
-  const phone = { participant: 9, device: 'phone', joinId: '', connected: true, held: false, tracks: [] };
-  await calls.handle('call.member', { call: 'c', at: 0, cause: 'transferred', user: 'alice', state: 'joined', participants: [phone] });
+  const phone = { participant: 9, device: 'phone', connected: true, held: false, tracks: [] };
+  await calls.handle('call.member', { call: callID('c'), at: 0, cause: 'transferred', user: 'alice', state: 'joined', participants: [phone] });
   assert.deepEqual([reason, calls.current], ['elsewhere', undefined]);
-  assert.deepEqual([...calls.elsewhere.keys()], ['c'], 'and can be taken back');
+  assert.deepEqual([...calls.elsewhere.keys()], [callID('c')], 'and can be taken back');
 });
 
 test('a device that was removed is told so, one that was lost comes back', async (t) => {
   const { server, calls, join } = await laptop(t);
-  const call = await join('accept', 'c');
-  const gone = (cause) => calls.handle('call.member', { call: 'c', at: 0, cause, user: 'alice', state: 'left', participants: [] });
+  const call = await join('accept', callID('c'));
+  const gone = (cause) => calls.handle('call.member', { call: callID('c'), at: 0, cause, user: 'alice', state: 'left', participants: [] });
   const first = call.participant;
   await gone('disconnected');
   await until(() => call.participant !== first);
@@ -123,31 +123,31 @@ test('a device that was removed is told so, one that was lost comes back', async
 
 test('after a new connection, who is not connected comes back with a new join and a new PeerConnection', async (t) => {
   const { server, connection, calls, join } = await laptop(t);
-  const call = await join('accept', 'c');
+  const call = await join('accept', callID('c'));
   await until(() => server.count('/media') > 0);
   const [old, before] = [PeerConnection.all.at(-1), call.participant];
-  server.member('c').participants[0].connected = false; // as after a restart of the server
+  server.member(callID('c')).participants[0].connected = false; // as after a restart of the server
   connection.connectionNumber = 2;
-  await calls.handle('call.state', { call: 'c', at: 0, ...structuredClone(server.calls.get('c')) });
+  await calls.handle('call.state', { call: callID('c'), at: 0, ...structuredClone(server.calls.get(callID('c'))) });
   await until(() => call.participant !== before && call.path === 'connected');
   const joins = server.asked.filter(({ path }) => /accept|rejoin/.test(path)).map(({ body }) => body.joinId);
   assert.equal(new Set(joins).size, 2);
   assert.deepEqual([old.isClosed, PeerConnection.all.at(-1).isClosed, call.hasEnded], [true, false, false]);
-  assert.equal(server.member('c').participants.length, 1, 'no ghost');
+  assert.equal(server.member(callID('c')).participants.length, 1, 'no ghost');
 });
 
 test('a lost STOMP connection alone is no rejoin', async (t) => {
   const { server, connection, calls, join } = await laptop(t);
-  const call = await join('accept', 'c');
+  const call = await join('accept', callID('c'));
   connection.connectionNumber = 2;
-  await calls.handle('call.state', { call: 'c', at: 0, ...structuredClone(server.calls.get('c')) });
+  await calls.handle('call.state', { call: callID('c'), at: 0, ...structuredClone(server.calls.get(callID('c'))) });
   await calls.connectionReady();
   assert.deepEqual([server.count('/rejoin'), server.count('/keys/list'), call.hasEnded], [0, 1, false]);
 });
 
 test('a server that is away does not count against coming back, one that refuses does', async (t) => {
   const { server, join } = await laptop(t);
-  const call = await join('rejoin', 'c');
+  const call = await join('rejoin', callID('c'));
   const { setTimeout } = globalThis;
   t.after(() => (globalThis.setTimeout = setTimeout));
   globalThis.setTimeout = (action) => setTimeout(action, 0);
@@ -161,24 +161,24 @@ test('a server that is away does not count against coming back, one that refuses
 
 test('a held call that comes back is held again', async (t) => {
   const { server, join } = await laptop(t);
-  const call = await join('accept', 'c');
+  const call = await join('accept', callID('c'));
   await until(() => microphone(call).isOn);
   await call.hold(true);
   await call.rejoin();
-  assert.equal(server.member('c').participants[0].held, true);
+  assert.equal(server.member(callID('c')).participants[0].held, true);
   assert.equal(opened.filter((track) => !track.isStopped && track === microphone(call).track).length, 0);
 });
 
 test('a call that the server holds against the user’s wish is resumed', async (t) => {
   const { server, calls, join } = await laptop(t);
-  const call = await join('accept', 'c');
-  server.member('c').participants[0].held = true; // as when a held call of this device comes back
-  const told = () => calls.handle('call.member', { call: 'c', at: 0, cause: 'held', ...structuredClone(server.member('c')) });
+  const call = await join('accept', callID('c'));
+  server.member(callID('c')).participants[0].held = true; // as when a held call of this device comes back
+  const told = () => calls.handle('call.member', { call: callID('c'), at: 0, cause: 'held', ...structuredClone(server.member(callID('c'))) });
   await told();
-  assert.equal(server.member('c').participants[0].held, false);
+  assert.equal(server.member(callID('c')).participants[0].held, false);
   await call.hold(true);
   await told();
-  assert.equal(server.member('c').participants[0].held, true);
+  assert.equal(server.member(callID('c')).participants[0].held, true);
 });
 
 test('a start waits for its id before events of it are handled', async (t) => {

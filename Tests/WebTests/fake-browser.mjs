@@ -58,6 +58,9 @@ class Worker extends EventTarget {
   terminate() {}
 }
 
+/** A call id that a name stands for. */
+export const callID = (name) => `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`;
+
 export const opened = [];
 
 const track = (kind) => {
@@ -80,7 +83,8 @@ export class FakeServer {
   calls = new Map();
   /** Set to a code: the next request whose path ends so fails with it. */
   failures = [];
-  #next = 1;
+  #next = 2; // 1 is who starts
+  #rev = 0;
 
   constructor(user, device) {
     Object.assign(this, { user, device });
@@ -94,7 +98,7 @@ export class FakeServer {
 
   /** A call that others are in, with this user in `state` and, if wished, joined on another device. */
   running(id, { elsewhere, state = 'ringing' } = {}) {
-    const participant = { participant: this.#next++, device: elsewhere, joinId: '', connected: true, held: false, tracks: [] };
+    const participant = { participant: this.#next++, device: elsewhere, connected: true, held: false, tracks: [] };
     const bob = { user: 'bob', name: 'Bob', state: 'joined', participants: [{ participant: this.#next++, device: 'd', tracks: [] }] };
     const own = { user: this.user, state: elsewhere ? 'joined' : state, participants: elsewhere ? [participant] : [] };
     const call = { id, state: 'active', media: 'audio', initiator: 'bob', startedAt: 0, epoch: 1, policy: {}, members: [bob, own] };
@@ -120,18 +124,21 @@ export class FakeServer {
     const [area, id, what] = path.split('/');
     if (area !== 'calls') return {};
     if (id === 'list') return { calls: structuredClone([...this.calls.values()]) };
-    const call = id === 'start' ? this.running(`call-${this.#next}`) : this.calls.get(id);
+    const call = id === 'start' ? this.running(body.id) : this.calls.get(id);
     if (!call) throw new RequestError({ code: 'call.not-found', message: '' });
-    if (id === 'start' || ['accept', 'join', 'rejoin', 'transfer'].includes(what)) return this.#join(call, body);
+    if (id === 'start' || ['accept', 'join', 'rejoin', 'transfer'].includes(what)) return this.#join(call, body, id === 'start');
     if (what === 'hold') this.member(id).participants.at(-1).held = body.held;
     if (what === 'state') return structuredClone(call);
-    if (what === 'media') return { sdp: '', tracks: body.tracks.map(({ mid }, n) => ({ mid, track: `1.${n + 1}` })), receive: [] };
+    if (what === 'media') {
+      const { participant } = this.member(id).participants.find(({ device }) => device === this.device);
+      return { sdp: '', tracks: body.tracks.map(({ mid }) => ({ mid, track: `${participant}.${Number(mid) + 1}` })), receive: [], rev: this.#rev++ };
+    }
     return {};
   }
 
-  #join(call, { joinId }) {
+  #join(call, { joinId }, isStart) {
     const own = call.members.find(({ user }) => user === this.user);
-    const participant = { participant: this.#next++, device: this.device, joinId, connected: true, held: false, tracks: [] };
+    const participant = { participant: isStart ? 1 : this.#next++, device: this.device, joinId, connected: true, held: false, tracks: [] };
     Object.assign(own, { state: 'joined', participants: [...own.participants.filter(({ device }) => device !== this.device), participant] });
     return { call: structuredClone(call), participant: participant.participant, ice: { servers: [] }, results: {} };
   }

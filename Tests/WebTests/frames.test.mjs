@@ -11,15 +11,19 @@ const sender = (participant) => ({
   joinId: new Uint8Array(16).fill(participant),
 });
 
-async function epoch(number, senders = [sender(1), sender(2)], fill = number) {
+async function epoch(number, senders = [sender(1), sender(2)], fill = number % 256) {
   const secret = await crypto.subtle.importKey('raw', new Uint8Array(32).fill(fill), 'HKDF', false, ['deriveBits']);
-  return { epoch: number, call: 'call', listHash: new Uint8Array(32), secret, senders };
+  return { epoch: number, listHash: new Uint8Array(32), secret, senders };
+}
+
+function keysOf(participant) {
+  const keys = new FrameKeys();
+  keys.identify({ call: 'call', ...sender(participant) });
+  return keys;
 }
 
 async function pair(number = 1) {
-  const [alice, bob] = [new FrameKeys(), new FrameKeys()];
-  alice.participant = 1;
-  bob.participant = 2;
+  const [alice, bob] = [keysOf(1), keysOf(2)];
   for (const keys of [alice, bob]) {
     keys.install(await epoch(number));
     keys.switchTo(number);
@@ -64,18 +68,18 @@ test('a forged frame does not move the replay window', async () => {
 
 test('without a key, a track number or its clear bytes nothing is sent', async () => {
   const { alice } = await pair();
-  assert.equal(await new FrameKeys().seal(1, frame, 0), undefined);
-  assert.equal(await alice.seal(0, frame, 0), undefined);
+  assert.equal(await keysOf(1).seal(1, frame, 0), undefined);
+  for (const n of [0, 256, 257, -255, 1.5, '1', undefined]) assert.equal(await alice.seal(n, frame, 0), undefined, String(n));
   assert.equal(await alice.seal(1, frame.subarray(0, 2), 3), undefined);
 });
 
 test('another secret, or a list that somebody is not on, opens nothing', async () => {
   const { alice } = await pair();
   const sealed = await alice.seal(1, frame, 0);
-  const stranger = new FrameKeys();
+  const stranger = keysOf(3);
   stranger.install(await epoch(1, [sender(1)], 9));
   await assert.rejects(() => stranger.open(sealed, 0, stranger.inspect(sealed, 0)), { reason: 'authentication' });
-  const other = new FrameKeys();
+  const other = keysOf(3);
   other.install(await epoch(1, [sender(2)]));
   assert.equal(other.inspect(sealed, 0).isKnown, false);
 });
@@ -116,7 +120,57 @@ test('noise is refused, never an exception of another kind', async () => {
       const found = bob.inspect(data, i % 2 ? 3 : 0);
       if (found.isKnown) await bob.open(data, i % 2 ? 3 : 0, found);
     } catch (error) {
-      assert.ok(['header', 'replay', 'authentication', 'unknown-key'].includes(error.reason), String(error));
+      assert.ok(['header', 'own', 'replay', 'authentication', 'unknown-key'].includes(error.reason), String(error));
     }
   }
+});
+
+test('own frames, which the server may send back, are opened by no key', async () => {
+  const { alice } = await pair();
+  const sealed = await alice.seal(1, frame, 0);
+  assert.throws(() => alice.inspect(sealed, 0), { reason: 'own' });
+});
+
+test('a stay has one number: a second one is refused, and so are epochs that are no numbers', async () => {
+  const keys = keysOf(1);
+  assert.throws(() => keys.identify({ call: 'call', ...sender(2) }));
+  for (const number of [0, -1, 1.5, '2', 2 ** 32, 2 ** 32 + 2]) assert.throws(() => kidOf(1, 1, number), RangeError);
+  for (const participant of [0, -1, 1.5, '2', 2 ** 32, 2 ** 53]) assert.throws(() => kidOf(participant, 1, 1), RangeError);
+  for (const n of [-1, 256, 257, -255, 0.5]) assert.throws(() => kidOf(1, n, 1), RangeError);
+  assert.throws(() => keys.install({ epoch: 2 ** 32 + 1, senders: [] }), RangeError);
+});
+
+test('three epochs are held, and none beside another with the same low byte', async () => {
+  const { alice, bob } = await pair(2);
+  const old = await alice.seal(1, frame, 0);
+  for (const number of [3, 4]) bob.install(await epoch(number));
+  assert.equal(bob.inspect(old, 0).isKnown, true);
+  bob.install(await epoch(5));
+  assert.equal(bob.inspect(old, 0).isKnown, false, 'the fourth');
+  const { alice: carol, bob: dave } = await pair(2);
+  const older = await carol.seal(1, frame, 0);
+  dave.install(await epoch(258));
+  await assert.rejects(() => dave.open(older, 0, dave.inspect(older, 0)), { reason: 'authentication' });
+});
+
+test('the first secret of an epoch stays for what is sealed', async () => {
+  const { alice, bob } = await pair();
+  alice.install(await epoch(1, [sender(2)], 9));
+  const sealed = await alice.seal(1, frame, 0);
+  assert.deepEqual(await bob.open(sealed, 0, bob.inspect(sealed, 0)), frame);
+});
+
+test('a sender that is another now is opened by no key that was derived before', async () => {
+  const { alice, bob } = await pair();
+  const [first, second] = [await alice.seal(1, frame, 0), await alice.seal(1, frame, 0)];
+  await bob.open(first, 0, bob.inspect(first, 0));
+  bob.install(await epoch(1, [{ ...sender(1), joinId: new Uint8Array(16).fill(7) }]));
+  await assert.rejects(() => bob.open(second, 0, bob.inspect(second, 0)), { reason: 'authentication' });
+});
+
+test('what seals opens nothing: the own key is no key of the receivers’ table', async () => {
+  const { alice } = await pair();
+  await alice.seal(1, frame, 0);
+  alice.install(await epoch(1, [sender(1), sender(2)]));
+  assert.throws(() => alice.inspect(Uint8Array.from({ length: 40 }), 0), { reason: 'own' }, 'participant 0 is nobody');
 });

@@ -1,43 +1,92 @@
-// One device in a call, for tests of the keys: what it would send goes into arrays.
+// One device in a call, for tests of the keys: what it would send goes into arrays, what its worker is told too.
 
 import { hex, load } from './web.mjs';
 
-const { toBase64, utf8 } = await load('bytes.js');
+const { fromBase64, toBase64 } = await load('bytes.js');
 const { Directory } = await load('directory.js');
+const { FrameKeys } = await load('frames.js');
 const { Identity } = await load('identity.js');
+const { JoinKeys } = await load('join-keys.js');
 const { KeyAgreement } = await load('keys.js');
 const { MemoryStore } = await load('store.js');
+const { NO_LIST, byUserThenDevice, listHashOf, rosterHashOf } = await load('transcript.js');
+
+export const CALL = '7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5';
 
 /** The devices of `world`, as the server lists them. */
 export const directoryFor = (owner, store, world) =>
-  new Directory({ store, owner, fetchDevices: async () => ({ devices: world.map((other) => other.asDevice()) }) });
+  new Directory({ store, owner, fetchDevices: async () => ({ devices: world.map((other) => other.asDevice()), revokes: [] }) });
+
+/** Turns of the event loop, for what happens aside. */
+export async function aside(turns = 30) {
+  for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** The lists that an honest server announces, chained. */
+export class Announcer {
+  #hashes = new Map([[0, NO_LIST]]);
+
+  constructor(call = CALL) {
+    this.call = call;
+  }
+
+  hash(epoch) {
+    return this.#hashes.get(epoch);
+  }
+
+  /** `keys.rotate` with the whole list of `people` (persons or entries); `rest` replaces what it says. */
+  async rotation(epoch, mode, people, rest = {}) {
+    const list = people.map((person) => person.entry?.() ?? person).sort(byUserThenDevice);
+    const previous = rest.previous ? fromBase64(rest.previous) : (this.#hashes.get(epoch - 1) ?? NO_LIST);
+    const listHash = await listHashOf({ call: this.call, epoch, previous, roster: await rosterHashOf(list) });
+    if (!rest.isAside) this.#hashes.set(epoch, listHash);
+    delete rest.isAside;
+    return { epoch, mode, leader: 1, list, previous: toBase64(previous), listHash: toBase64(listHash), ...rest };
+  }
+}
 
 /** Somebody in a call, with everything that it sent to the server and to its worker. */
 export class Person {
-  static async make(user, participant, world, { store = new MemoryStore(), join, call = 'c', device = 'd' } = {}) {
+  static async make(user, participant, world, { store = new MemoryStore(), join, call = CALL, device = 'd', directory } = {}) {
     const person = new Person();
     person.identity = await Identity.open(store, user, device);
-    person.join = join ?? (await person.identity.makeJoin());
+    person.join = join ?? (await JoinKeys.make(person.identity, call));
     person.requests = [];
     person.posted = [];
     person.warnings = [];
-    person.directory = directoryFor(user, store, world);
+    person.events = [];
+    person.frames = new FrameKeys();
+    person.directory = directory ?? directoryFor(user, store, world);
+    person.participant = participant;
     person.keys = new KeyAgreement({
       call,
       identity: person.identity,
       directory: person.directory,
       join: person.join,
+      participant,
       request: async (path, body) => {
         person.requests.push({ path, body });
         return person.answer?.(path, body) ?? {};
       },
-      post: (message) => person.posted.push(message),
+      post: (message) => person.#worker(message),
     });
     person.keys.addEventListener('warning', ({ detail }) => person.warnings.push(detail));
-    person.keys.setParticipant(participant);
-    person.participant = participant;
+    for (const name of ['broken', 'unlisted']) person.keys.addEventListener(name, () => person.events.push(name));
     world.push(person);
     return person;
+  }
+
+  /** What `FrameWorker` does with the messages of the page. */
+  #worker(message) {
+    this.posted.push(message);
+    if (message.type === 'self') this.frames.identify(message);
+    if (message.type === 'epoch') this.frames.install(message);
+    if (message.type === 'switch') this.frames.switchTo(message.epoch);
+    if ('isSilent' in message) this.frames.isSilent = message.isSilent;
+  }
+
+  get problems() {
+    return this.warnings.map(({ problem }) => problem);
   }
 
   asDevice() {
@@ -54,11 +103,11 @@ export class Person {
     return { ...this.entry(), keys: this.identity.keys };
   }
 
-  /** The bytes that this person's worker would derive for itself: the same on two sides only with the same secret and list. */
+  /** A fingerprint of the epoch's secret and list as this device has them: the same on two sides only with the same of both. */
   async derived(epoch) {
     const message = this.posted.find(({ type, epoch: other }) => type === 'epoch' && other === epoch);
     if (!message) return undefined;
-    const parameters = { name: 'HKDF', hash: 'SHA-512', salt: message.listHash, info: utf8('') };
+    const parameters = { name: 'HKDF', hash: 'SHA-512', salt: message.listHash, info: new Uint8Array(0) };
     return hex(new Uint8Array(await crypto.subtle.deriveBits(parameters, message.secret, 256)));
   }
 
@@ -67,5 +116,20 @@ export class Person {
     const { body } = this.requests.filter(({ path }) => path === 'keys').at(-1);
     const { user, device } = this.identity;
     return body.envelopes.map((envelope) => ({ ...envelope, from: { user, device } }));
+  }
+
+  /** Whether this device opens a frame of another's. */
+  async hears(frame) {
+    try {
+      const found = this.frames.inspect(frame, 0);
+      await this.frames.open(frame, 0, found);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  close() {
+    this.keys.close();
   }
 }

@@ -1,130 +1,151 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Person } from './person.mjs';
-import { load, vectors } from './web.mjs';
+import { Announcer, CALL, Person } from './person.mjs';
+import { load } from './web.mjs';
 
-const { concat, fromBase64, toBase64, u32, utf8 } = await load('bytes.js');
+const { toBase64 } = await load('bytes.js');
 const { ringEpoch } = await load('envelopes.js');
-const { callCodeOf, envelopeBytes, listBytes, listHashOf } = await load('transcript.js');
+const { JoinKeys } = await load('join-keys.js');
+const { RingMemory } = await load('ring-memory.js');
 const { MemoryStore } = await load('store.js');
 
 console.warn = () => {}; // refusals are said there
 
-const vector = vectors('ring-envelope.json');
-const url = (bytes) => Buffer.from(bytes).toString('base64url');
-
-/** A key pair as WebCrypto has it, from a raw scalar and an SPKI. */
-async function pairOf(name, usages, scalar, spki) {
-  const point = fromBase64(spki).slice(-64);
-  const jwk = { kty: 'EC', crv: 'P-256', x: url(point.slice(0, 32)), y: url(point.slice(32)) };
-  const algorithm = { name, namedCurve: 'P-256' };
-  return {
-    publicKey: await crypto.subtle.importKey('jwk', jwk, algorithm, true, name === 'ECDSA' ? ['verify'] : []),
-    privateKey: await crypto.subtle.importKey('jwk', { ...jwk, d: url(fromBase64(scalar)) }, algorithm, false, usages),
-  };
-}
-
-async function personOf(device, participant, { privateKey, joinId, joinKey }, world) {
-  const store = new MemoryStore();
-  const [wrap, sign] = device.keys.map(({ publicKey }) => publicKey);
-  await store.put('identities', `${device.user}/${device.device}`, {
-    wrap: await pairOf('ECDH', ['deriveBits'], device.wrapPrivateKey, wrap),
-    sign: await pairOf('ECDSA', ['sign'], device.signPrivateKey, sign),
-  });
-  const pair = await pairOf('ECDH', ['deriveBits'], privateKey, joinKey.publicKey);
-  const join = { pair, wire: { joinId, joinKey } };
-  return Person.make(device.user, participant, world, { store, join, call: vector.call, device: device.device });
-}
-
-/** The devices of the vector, of whom nobody is a `Person`. */
-const listed = [{ user: 'alice', device: 'phone', ...vector.initiator }, ...vector.callees].map((device) => ({ asDevice: () => device }));
-
-const theBob = () => personOf(vector.callees[0], 2, vector.accept, [...listed]);
-
-async function baseKey(person, participant) {
-  const { secret, listHash, senders } = person.posted.filter(({ type }) => type === 'epoch').at(-1);
-  const sender = senders.find((other) => other.participant === participant);
-  const info = concat(utf8('conclave-sender-v1'), u32(1), listHash, sender.fingerprint, sender.joinId);
-  const parameters = { name: 'HKDF', hash: 'SHA-512', salt: utf8(vector.call), info };
-  return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, secret, 512)));
-}
-
-test('a callee opens the ring envelope of the vector and derives both sender keys', async () => {
-  const bob = await theBob();
-  bob.keys.seated(new Map([['bob/laptop', { participant: 2, joinId: vector.accept.joinId }]]));
-  await bob.keys.beginRung(vector.ring);
-  assert.equal(bob.keys.canSend, true);
-  for (const { participant, baseKey: expected } of vector.senderKeys) assert.equal(await baseKey(bob, participant), expected);
-  assert.equal(await bob.keys.code(), vector.callCode);
-});
-
-test('list, hash and signed bytes are those of the vector', async () => {
-  assert.equal(toBase64(await listBytes(vector.list)), vector.listBytes);
-  const listHash = await listHashOf(vector.list);
-  assert.equal(toBase64(listHash), vector.listHash);
-  for (const envelope of vector.start.envelopes) {
-    const facts = { ...envelope, call: '', from: { user: 'alice', device: 'phone' }, ciphertext: fromBase64(envelope.ciphertext), listHash };
-    assert.equal(toBase64(await envelopeBytes(facts)), vector.signatureInputs[`${envelope.to.user}/${envelope.to.device}`]);
-  }
-  assert.equal(await callCodeOf(vector.call, vector.list), vector.callCode);
-});
-
-test('a ring that is not the caller’s is refused, and harms nothing', async () => {
-  const { envelope, list } = vector.ring;
-  const forged = { ...envelope, signature: vector.start.envelopes[1].signature };
-  const bad = [
-    { ...vector.ring, from: 'carol' },
-    { ...vector.ring, envelope: forged },
-    { ...vector.ring, envelope: { ...envelope, epoch: 2 } },
-    { ...vector.ring, envelope: { ...envelope, signature: undefined } },
-    { ...vector.ring, list: list.slice(0, 2) },
-    { ...vector.ring, list: list.map((entry) => ({ ...entry, joinId: entry.joinId ?? vector.accept.joinId })) },
-  ];
-  for (const ring of bad) {
-    const bob = await theBob();
-    await bob.keys.beginRung(ring);
-    assert.deepEqual([bob.keys.canSend, bob.keys.list], [false, []]);
-    await bob.keys.beginRung(vector.ring);
-    assert.equal(bob.keys.canSend, true);
-  }
-});
-
-test('who starts is understood by who accepts, under the same list', async () => {
+/** Alice rings Bob and Carol: what each of them is, and what Bob's ring brings. */
+async function rung(t, { call = CALL, at } = {}) {
   const world = [];
-  const alice = await Person.make('alice', 1, world);
-  const bob = await Person.make('bob', 2, world);
-  const made = await ringEpoch({ ...alice, callees: ['bob'] });
+  const [alice, bob, carol] = await Promise.all(
+    ['alice', 'bob', 'carol'].map(async (user, i) => {
+      const person = await Person.make(user, i + 1, world);
+      t.after(() => person.close());
+      return person;
+    }),
+  );
+  if (at) alice.join = await JoinKeys.make(alice.identity, call, at);
+  const { identity, directory, join } = alice;
+  const made = await ringEpoch({ identity, directory, join, call, callees: ['bob', 'carol'] });
+  const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
+  bob.used = new RingMemory(new MemoryStore(), bob.identity);
+  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope } };
+}
+
+test('answering a ring is heard at once, under the same list on both sides', async (t) => {
+  const { alice, bob, made, ring } = await rung(t);
   const seats = new Map([['bob/d', { participant: 2, joinId: bob.join.wire.joinId }]]);
   await alice.keys.begin(made);
   await alice.keys.seated(seats);
-  const envelope = { ...made.envelopes[0], from: { user: 'alice', device: 'd' } };
   bob.keys.seated(seats);
-  await bob.keys.beginRung({ from: 'alice', list: made.list, envelope });
-  const keyOf = (person, participant) => person.posted.filter(({ type }) => type === 'epoch').at(-1).senders.find((one) => one.participant === participant);
-  for (const participant of [1, 2]) assert.deepEqual(keyOf(alice, participant), keyOf(bob, participant));
+  await bob.keys.beginRung(ring, bob.used);
+  assert.equal(bob.keys.canSend, true);
   assert.equal(await alice.derived(1), await bob.derived(1));
+  assert.equal(await alice.hears(await bob.frames.seal(1, new Uint8Array(20), 0)), true);
+  assert.equal(await bob.hears(await alice.frames.seal(1, new Uint8Array(20), 0)), true);
+  assert.equal(await alice.keys.code(), await bob.keys.code());
 });
 
-test('a callee’s device whose key has changed gets no ring envelope', async () => {
-  const world = [];
-  const alice = await Person.make('alice', 1, world);
-  const bob = await Person.make('bob', 2, world);
-  await ringEpoch({ ...alice, callees: ['bob'] });
+test('a ring that is not the caller’s for this call, or not of now, is not used; the call goes on with epoch 2', async (t) => {
+  const { ring, alice, carol } = await rung(t);
+  const { envelope, list } = ring;
+  const bad = {
+    'of another caller': { ...ring, from: 'carol' },
+    'with a changed signature': { ...ring, envelope: { ...envelope, signature: toBase64(new Uint8Array(64).fill(1)) } },
+    'of epoch 2': { ...ring, envelope: { ...envelope, epoch: 2 } },
+    unsigned: { ...ring, envelope: { ...envelope, signature: undefined } },
+    'with a shorter list': { ...ring, list: list.slice(0, 2) },
+    'with two that have joined': { ...ring, list: list.map((entry) => (entry.user === 'carol' ? carol.entry() : entry)) },
+    'with another number for the caller': { ...ring, list: list.map((entry) => (entry.user === 'alice' ? { ...entry, participant: 3 } : entry)) },
+  };
+  for (const [name, changed] of Object.entries(bad)) {
+    const { bob } = await rung(t);
+    bob.identity.fingerprint = ring.bobs ?? bob.identity.fingerprint;
+    await bob.keys.beginRung(changed, bob.used);
+    assert.deepEqual([bob.keys.canSend, bob.keys.list, bob.problems], [false, [], ['refused-ring']], name);
+  }
+  assert.ok(alice);
+});
+
+test('after a doubtful ring the first list with this join counts', async (t) => {
+  const { bob, alice, ring } = await rung(t);
+  await bob.keys.beginRung({ ...ring, from: 'carol' }, bob.used);
+  const event = await new Announcer().rotation(2, 'fresh', [alice, bob]);
+  await bob.keys.rotate(event);
+  assert.equal(bob.keys.record(2)?.epoch, 2);
+});
+
+test('a ring of another call, or of ten minutes ago, is not used', async (t) => {
+  const other = await rung(t, { call: '7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d4' });
+  await other.bob.keys.beginRung(other.ring, other.bob.used);
+  assert.deepEqual([other.bob.keys.canSend, other.bob.problems], [false, ['refused-ring']]);
+  for (const minutes of [-11, 11]) {
+    const old = await rung(t, { at: Date.now() + minutes * 60_000 });
+    await old.bob.keys.beginRung(old.ring, old.bob.used);
+    assert.deepEqual([old.bob.keys.canSend, old.bob.problems], [false, ['refused-ring']], String(minutes));
+  }
+  const apart = await rung(t, { at: Date.now() + 9 * 60_000 });
+  await apart.bob.keys.beginRung(apart.ring, apart.bob.used);
+  assert.equal(apart.bob.keys.canSend, true);
+});
+
+test('the envelope of a ring is used once, also after a restart of the page', async (t) => {
+  const { bob, ring, world } = await rung(t);
+  await bob.keys.beginRung(ring, bob.used);
+  assert.equal(bob.keys.canSend, true);
+  const store = new MemoryStore();
+  await store.put('identities', 'bob/d', { wrap: bob.identity.wrap });
+  const again = await Person.make('bob', 4, world);
+  t.after(() => again.close());
+  Object.assign(again.identity, { wrap: bob.identity.wrap, keys: bob.identity.keys, fingerprint: bob.identity.fingerprint });
+  await again.keys.beginRung(ring, bob.used);
+  assert.equal(again.keys.canSend, false);
+});
+
+test('a thousand used rings are remembered, the oldest forgotten first', async () => {
+  const store = new MemoryStore();
+  const used = new RingMemory(store, { user: 'bob', device: 'd' });
+  for (let i = 0; i < 1_000; i += 1) await store.put('rings', `bob/d>old-${i}`, { lastUsed: i });
+  assert.equal(await used.add('new'), true);
+  assert.equal((await store.entries('rings', 'bob/d>')).length, 1_000);
+  assert.equal(await store.get('rings', 'bob/d>old-0'), undefined);
+  assert.equal(await used.add('old-1'), false);
+});
+
+test('under a ring’s list a number or joinId that another has, or this device, counts for nobody', async (t) => {
+  const { alice, bob, made } = await rung(t);
+  await alice.keys.begin(made);
+  const senders = () => alice.posted.filter(({ type }) => type === 'epoch').at(-1).senders.map(({ participant }) => participant);
+  const { joinId } = bob.join.wire;
+  await alice.keys.seated(new Map([['bob/d', { participant: 1, joinId }]]));
+  assert.deepEqual(senders(), [], 'the caller’s own number');
+  await alice.keys.seated(new Map([['bob/d', { participant: 2, joinId: alice.join.wire.joinId }]]));
+  assert.deepEqual(senders(), [], 'the caller’s own joinId');
+  await alice.keys.seated(new Map([['bob/d', { participant: 2, joinId }], ['carol/d', { participant: 2, joinId: toBase64(new Uint8Array(16).fill(3)) }]]));
+  assert.deepEqual(senders(), [2], 'the first has it');
+  assert.ok(alice.problems.includes('taken-number'));
+});
+
+test('a callee’s device whose key has changed gets no ring envelope', async (t) => {
+  const { alice, bob, world } = await rung(t);
   world.splice(world.indexOf(bob), 1);
-  await Person.make('bob', 2, world);
-  const made = await ringEpoch({ ...alice, callees: ['bob'] });
+  const again = await Person.make('bob', 2, world);
+  t.after(() => again.close());
+  const { identity, directory, join } = alice;
+  const made = await ringEpoch({ identity, directory, join, call: CALL, callees: ['bob'] });
   assert.deepEqual([made.envelopes.length, made.list.length], [0, 1]);
 });
 
-test('changes that do not fit the list here bring the whole list, as when the server dropped an envelope', async () => {
-  const world = [];
-  const [alice, bob, carol] = [await Person.make('alice', 1, world), await Person.make('bob', 2, world), await Person.make('carol', 0, world)];
-  await alice.keys.begin(await ringEpoch({ ...alice, callees: ['bob', 'carol'] }));
-  const list = [alice.entry(), bob.entry()];
-  const event = { epoch: 2, mode: 'fresh', leader: 1, listHash: toBase64(await listHashOf(list)) };
-  alice.answer = (path) => (path === 'keys/list' ? { ...event, list } : {});
-  // To the server Carol was never on the list: it does not say that she goes.
-  await alice.keys.rotate({ ...event, added: [bob.entry()], removed: [{ user: 'bob', device: 'd' }], deliver: [bob.withKeys()] });
-  assert.equal(alice.sent().length, 1);
-  assert.equal(carol.requests.length, 0);
+test('a ring’s devices go with the list after it, and nothing is ratcheted from it', async (t) => {
+  const { alice, bob, made, ring } = await rung(t);
+  await alice.keys.begin(made);
+  await bob.keys.beginRung(ring, bob.used);
+  const lists = new Announcer();
+  await lists.rotation(1, 'fresh', made.list);
+  const ratcheted = await lists.rotation(2, 'ratchet', [alice, bob], { isAside: true });
+  await bob.keys.rotate(ratcheted);
+  assert.deepEqual([bob.keys.record(2), bob.problems], [undefined, ['refused-list']]);
+  const event = await lists.rotation(2, 'fresh', [alice, bob]);
+  await alice.keys.rotate({ ...event, list: undefined, added: [bob.entry()], removed: [], deliver: [bob.withKeys()] });
+  await bob.keys.rotate(event);
+  assert.equal(await bob.keys.envelope(alice.sent()[0]), true);
+  assert.equal(await bob.derived(2), await alice.derived(2));
+  assert.deepEqual(alice.keys.record(2).list.map(({ user }) => user), ['alice', 'bob']);
 });

@@ -36,21 +36,24 @@ test('a ring that comes again after a lost connection rings once, with what is n
   assert.deepEqual(said, ['c', ['video', 'cancelled']]);
 });
 
-test('messages go sealed with n = 0 and the metadata “message”, once', async () => {
-  const senders = [1, 2].map((participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16) }));
+test('messages go sealed with n = 0 and the metadata “message”, once, and count as their sender’s alone', async () => {
+  const stay = (participant) => ({ participant, fingerprint: new Uint8Array(32).fill(participant), joinId: new Uint8Array(16).fill(participant) });
   const [alice, bob] = await Promise.all([1, 2].map(async (participant) => {
     const keys = new FrameKeys();
-    keys.participant = participant;
+    keys.identify({ call: 'c', ...stay(participant) });
     const secret = await crypto.subtle.importKey('raw', new Uint8Array(32), 'HKDF', false, ['deriveBits']);
-    keys.install({ epoch: 1, call: 'c', listHash: new Uint8Array(32), secret, senders });
+    keys.install({ epoch: 1, listHash: new Uint8Array(32), secret, senders: [stay(1), stay(2)] });
     keys.switchTo(1);
     return keys;
   }));
   const sealed = await alice.sealMessage(encodeMessage({ text: 'hello' }));
-  const { participant, data } = await bob.openMessage(sealed);
+  assert.equal(sealed[0], 0);
+  await assert.rejects(bob.openMessage(sealed, 2), { reason: 'attribution' }, 'the server says that another sent it');
+  const { participant, data } = await bob.openMessage(sealed, 1);
   assert.deepEqual([participant, decodeMessage(data)], [1, { text: 'hello' }]);
-  await assert.rejects(bob.openMessage(sealed), { reason: 'replay' });
-  await assert.rejects(bob.openMessage(await alice.seal(1, new Uint8Array(20), 0)), { reason: 'header' }, 'a frame is no message');
+  await assert.rejects(bob.openMessage(sealed, 1), { reason: 'replay' });
+  await assert.rejects(bob.openMessage(Uint8Array.of(0, ...(await alice.seal(1, new Uint8Array(20), 0))), 1), { reason: 'attribution' }, 'a frame is no message');
+  await assert.rejects(alice.openMessage(await alice.sealMessage(encodeMessage({ text: 'mine' })), 1), { reason: 'own' });
 });
 
 test('what is no message is none', () => {

@@ -26,9 +26,9 @@ test('the HPKE vector is sealed and opened', async () => {
   const recipient = await pairOf(vector.skR);
   const ephemeral = await pairOf(vector.skE);
   const [plaintext, info, aad] = [vector.pt, vector.info, vector.aad].map(bytes);
-  const sealed = await hpkeSeal(await spkiOf(recipient.publicKey), plaintext, info, aad, ephemeral);
+  const sealed = await hpkeSeal(await spkiOf(recipient.publicKey), plaintext, { info, aad, ephemeral });
   assert.equal(hex(sealed), vector.enc + vector.ct);
-  assert.equal(hex(await hpkeOpen(recipient, sealed, info, aad)), vector.pt);
+  assert.equal(hex(await hpkeOpen(recipient, sealed, { info, aad })), vector.pt);
 });
 
 test('an HPKE message that was changed, cut or made for another does not open', async () => {

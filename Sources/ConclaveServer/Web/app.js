@@ -78,12 +78,13 @@ function refuseSignIn(words) {
 async function connect(entered) {
   signIn = entered;
   byID('sign-in-button').disabled = true;
-  const device = await session.claimDevice(session.userOf(signIn));
+  const device = session.deviceOf(signIn) ?? (await session.claimDevice(session.userOf(signIn)));
   if (conclave) return conclave.connect(); // a token that was not accepted, and now another
   const credentials = async (wasRefused) => {
-    if (!signIn.token) return session.demoToken(signIn, device);
+    const user = session.userOf(signIn);
+    if (!signIn.token) return { ...(await session.demoToken(signIn, device)), user };
     if (wasRefused) throw new session.SignInError('The token was not accepted, or has expired.');
-    return { token: signIn.token };
+    return { token: signIn.token, user };
   };
   const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
   conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: browserName(), credentials });

@@ -22,6 +22,7 @@ export function lp(x) {
 }
 
 export function u32(number) {
+  if (!Number.isInteger(number) || number < 0 || number > 0xffff_ffff) throw new RangeError('u32: not a whole number from 0 to 2^32 - 1');
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, number);
   return bytes;

@@ -1,6 +1,11 @@
 // What the server has told of a call: its phase, its people, their tracks. No sockets, no media: facts, and the news in them.
 
+import { Refusal, isCallID, isWhole, listIn, memberIn, participantIn, trackIn } from './checks.js';
 import { Members } from './members.js';
+
+const MAX_MEMBERS = 4_096;
+const ROTATE_MINUTES = 10;
+const MOST_ROTATE_MINUTES = 1_440;
 
 export class CallState {
   id;
@@ -61,6 +66,12 @@ export class CallState {
     return seats;
   }
 
+  /** After how many minutes the server is to bring another key at the latest. */
+  get rotateMinutes() {
+    const minutes = this.policy?.rotateMinutes;
+    return isWhole(minutes, 1, MOST_ROTATE_MINUTES) ? minutes : ROTATE_MINUTES;
+  }
+
   get tracksOfOthers() {
     return this.members.tracksOfOthers(this.#user);
   }
@@ -69,14 +80,18 @@ export class CallState {
     return this.members.find(number).found;
   }
 
-  /** The whole state. */
+  /** The whole state. Throws `Refusal`, and changes nothing, for one with numbers or ids that can't be. */
   take({ id, state, media, initiator, startedAt, epoch, policy, members }) {
-    Object.assign(this, { id, state, media, initiator, startedAt, epoch, policy });
-    this.members = new Members(members);
+    if (!isCallID(id) || (this.id && id !== this.id)) throw new Refusal('a state of another call');
+    if (!isWhole(epoch, 0, 0xffff_ffff)) throw new Refusal('a state with an epoch of another form');
+    const checked = listIn(members, MAX_MEMBERS, 'members').map(memberIn);
+    Object.assign(this, { id, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
+    this.members = new Members(checked);
   }
 
   /** `call.member`: brings the notice that it is worth, if any. */
-  memberChanged({ cause, at, call, ...member }) {
+  memberChanged({ cause, at, call, ...body }) {
+    const member = memberIn(body);
     this.members.set(member.user, member);
     if (cause === 'accepted' || cause === 'joined') this.state = 'active';
     return member.user === this.#user ? undefined : { kind: 'member', cause, member };
@@ -84,6 +99,7 @@ export class CallState {
 
   /** `track.added` and `track.updated`: whether the track is new, and the notice for another's screen. */
   trackSet(track) {
+    if (trackIn(track.track).participant !== participantIn(track.participant)) throw new Refusal('a track of another participant');
     const { member, isNew } = this.members.setTrack(track);
     const isNews = isNew && track.source === 'screen' && member.user !== this.#user;
     return { isNew, news: isNews ? { kind: 'screen', member } : undefined };

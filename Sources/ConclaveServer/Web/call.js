@@ -3,6 +3,7 @@
 
 import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
+import { CallWatch } from './call-watch.js';
 import { Seat } from './seat.js';
 import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
@@ -16,8 +17,9 @@ const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
 const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
 
 /**
- * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` about keys with `{problem, user, device, fingerprint}`;
- * `message` with `{participant, text}` or `{participant, reaction}`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
+ * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
+ * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, text}` or `{participant, reaction}`,
+ * and `isPrivate`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
  * `directory`, `connectionNumber`.
@@ -37,6 +39,9 @@ export class Call extends CallRequests {
   #wasConnected = false;
   #joinedOn = 0;
   #joining;
+  #asked; // the join that the server was asked for, until it has answered
+  #watch;
+  #hasRejoinedForKeys = false;
 
   constructor({ id, connection }) {
     const { user, device } = connection.identity ?? {};
@@ -47,6 +52,15 @@ export class Call extends CallRequests {
       negotiate: () => this.#negotiate(),
       changed: () => this.#changed(),
       notice: (detail) => this.#notice(detail),
+    });
+    this.#watch = new CallWatch({
+      facts: () => this.#watched(),
+      ask: () => this.#askForList(),
+      stop: (isStopped) => {
+        this.#keys?.setStopped(isStopped);
+        this.#changed();
+      },
+      warn: (detail) => this.#warn(detail),
     });
   }
 
@@ -77,6 +91,44 @@ export class Call extends CallRequests {
   /** Everybody who can decrypt, by the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
   get devices() {
     return this.#keys?.devices ?? [];
+  }
+
+  /**
+   * Everybody who can decrypt or is in the call: `{user, device, participant, fingerprint, state, isVerified, level, isNew, isConfirmed, problem}`. `state` is `member`;
+   * `stranger`, who can decrypt though the server never said that it joined; `gone`, who has left and may still hear; `unlisted`, who can't hear yet.
+   */
+  get roster() {
+    const facts = new Map(this.devices.map((device) => [`${device.user}/${device.device}`, device]));
+    return this.#watch.people.map(({ listed, member, hasLeft, isStranger, ...person }) => ({
+      ...(listed ? facts.get(`${person.user}/${person.device}`) : {}),
+      ...person,
+      state: !listed ? 'unlisted' : isStranger ? 'stranger' : hasLeft ? 'gone' : 'member',
+    }));
+  }
+
+  /**
+   * Why nothing is sent: `{cause, user, device, needsPerson}` with cause `stranger`, `gone`, `epoch-1` (see `RosterWatch`), `broken-history` (`rejoin` helps), `no-key` or
+   * `unverified`. With `needsPerson` it lasts until `sendAnyway`, or `rejoin`.
+   */
+  get stop() {
+    const { cause, people = [], needsPerson = false } = this.#watch.stopped ?? {};
+    const silence = this.#keys?.epoch > 0 || this.#keys?.isBroken ? this.#keys.silence : undefined;
+    if (silence === 'broken-history') return { cause: silence, needsPerson: !this.#joining };
+    if (!cause) return silence && { cause: silence, needsPerson: false };
+    return { cause, user: people[0]?.user, device: people[0]?.device, needsPerson };
+  }
+
+  /** Whether the others have said that they share this key: `{state, missing, confirmed}`; `missing` are devices, `confirmed` a set of fingerprints. */
+  get confirmation() {
+    const { state, missing, wrong } = this.#keys?.confirmations.state ?? { state: 'confirming', missing: [], wrong: [] };
+    const open = new Set([...missing, ...wrong]);
+    const confirmed = this.devices.filter(({ isConfirmed }) => isConfirmed).map(({ fingerprint }) => fingerprint);
+    return { state, missing: this.devices.filter(({ participant }) => open.has(participant)), confirmed: new Set(confirmed) };
+  }
+
+  /** Whether the key in use should have been replaced long ago. */
+  get isKeyOld() {
+    return this.#watch.isOld;
   }
 
   get hasUnverified() {
@@ -113,20 +165,23 @@ export class Call extends CallRequests {
    * with the reply once the call is known.
    */
   async join(kind, body = {}, ring = {}) {
-    const seat = await Seat.join({ kind, id: this.id, body, connection: this.#connection });
+    const asked = Seat.join({ kind, id: this.id, body, connection: this.#connection });
+    this.#asked = asked.catch(() => {});
+    const seat = await asked;
     const { reply } = seat;
     if (this.hasEnded) {
       // Left before the answer came.
       seat.close();
-      this.#connection.request(`calls/${reply.call.id}/leave`).catch(() => {});
+      this.#connection.request(`calls/${seat.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
     }
-    this.participant = reply.participant;
+    this.participant = seat.participant;
     this.#joinedOn = this.#connection.connectionNumber;
     this.facts.take(reply.call);
     this.#seat = seat;
     this.#listen(seat);
     await seat.begin(this.facts, ring);
+    this.#keys.setStopped(Boolean(this.#watch.stopped));
     this.#sending.transport = seat.transport;
     this.#changed();
     return reply;
@@ -144,7 +199,41 @@ export class Call extends CallRequests {
     // Without the server there is no joining: `connectionReady` sees to it.
     on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
     on('keys', () => this.#keysChanged(seat));
-    on('warning', (detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
+    on('warning', (detail) => this.#warn(detail));
+    on('refused-track', () => this.#warn({ problem: 'refused-track' }));
+    on('broken', () => this.#rejoinForKeys());
+    on('unlisted', () => this.#unlisted());
+  }
+
+  /** Once a call by itself: a server that breaks the history again and again has to convince the person. */
+  #rejoinForKeys() {
+    if (this.#hasRejoinedForKeys) return this.#changed();
+    this.#hasRejoinedForKeys = true;
+    return void this.rejoin();
+  }
+
+  /** A list without this join: where the call's state lacks it too, coming back makes another. */
+  async #unlisted() {
+    await this.#watch.during(this.#refresh());
+    if (this.hasEnded || this.#joining) return;
+    if (!this.facts.participant(this.participant)) this.#rejoinForKeys();
+    else this.#warn({ problem: 'removed-from-list' });
+  }
+
+  #watched() {
+    const { epoch, rotateMinutes } = { epoch: this.#keys?.epoch ?? 0, rotateMinutes: this.facts.rotateMinutes };
+    const isConnected = this.#connection.status === 'ready' && !this.#joining && this.participant > 0;
+    return { isConnected, participant: this.participant, epoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+  }
+
+  async #askForList() {
+    this.#take(await this.request('state'));
+    await this.#keys?.resync();
+  }
+
+  /** The person sends in spite of what stopped it. */
+  sendAnyway() {
+    this.#watch.sendAnyway();
   }
 
   /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
@@ -232,12 +321,13 @@ export class Call extends CallRequests {
     }
   }
 
-  /** Sends `{text}` or `{reaction}` to the others. Throws where it can't be sealed now. */
-  async send(message) {
-    const body = await this.#seat?.messages?.seal(message);
+  /** Sends `{text}` or `{reaction}` to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
+  async send(message, { to } = {}) {
+    const body = await this.#seat?.messages?.seal(message, to);
     if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
-    await this.request('message', { body });
-    this.dispatchEvent(new CustomEvent('message', { detail: { participant: this.participant, ...message } }));
+    await this.request('message', to ? { to, body } : { body });
+    const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
+    this.dispatchEvent(new CustomEvent('message', { detail }));
   }
 
   async leave() {
@@ -256,28 +346,21 @@ export class Call extends CallRequests {
     this.#over({ reason: 'failed' });
   }
 
-  trust(user, device, fingerprint) {
-    return this.#keys.trust(user, device, fingerprint);
-  }
-
-  /** The codes were compared: the devices in this call count as verified from now on. */
-  verify() {
-    return this.#keys.verify(this.code);
-  }
-
   reconsiderKeys() {
     return this.#keys?.reconsider();
   }
 
   // What the server says
 
-  /** An event of this call. Resolves with false for an envelope that did not open. */
+  /** An event of this call. Resolves with false for an envelope that did not open, with `{later}` for one that waits for the person. */
   async handle(name, body) {
     const handler = this.#handlers[name];
     if (!handler || this.hasEnded) return true;
+    // What is said of keys is judged by what the join's reply says.
+    if (name.startsWith('keys.')) await this.#asked;
     const isTaken = await handler.call(this, body);
     this.#changed();
-    return isTaken !== false;
+    return isTaken ?? true;
   }
 
   #handlers = {
@@ -291,13 +374,16 @@ export class Call extends CallRequests {
     'keys.envelope': (body) => this.#keys?.envelope(body),
     'keys.switch': (body) => this.#keys?.switchTo(body),
     'keys.request': (body) => this.#keys?.requested(body),
+    'keys.confirmed': (body) => this.#keys?.confirmed(body),
+    'keys.waiting': (body) => this.#keys?.waiting(body),
+    'media.slots': (body) => this.#transport?.showSlots(body),
     'media.need': (body) => {
       if (this.#transport?.want(body)) this.#negotiate();
     },
     quality: ({ level }) => {
       this.quality = level;
     },
-    message: ({ body }) => void this.#opened(body),
+    message: (body) => void this.#opened(body),
   };
 
   async #opened(body) {
@@ -308,11 +394,16 @@ export class Call extends CallRequests {
   /** The connection to the server is back, or events were lost: asks for what may have been missed. */
   async connectionReady() {
     if (this.hasEnded || this.#joining || !this.participant) return;
-    await this.#refresh();
+    await this.#watch.during(this.#refresh());
     if (this.hasEnded || this.#joining) return;
-    await this.#keys?.resync(this.facts.epoch).catch(() => {});
+    await this.#watch.during(this.#resync());
     this.#transport?.resume();
     this.#sending.tellAll();
+  }
+
+  async #resync() {
+    await this.#keys?.resync().catch(() => {});
+    await this.#keys?.inUse(this.facts.epoch);
   }
 
   async #refresh() {
@@ -387,7 +478,12 @@ export class Call extends CallRequests {
     this.hasEnded = true;
     this.#seat?.close();
     this.#sending.close();
+    this.#watch.close();
     this.dispatchEvent(new CustomEvent('ended', { detail }));
+  }
+
+  #warn(detail) {
+    this.dispatchEvent(new CustomEvent('warning', { detail }));
   }
 
   #notice(detail) {
@@ -395,6 +491,7 @@ export class Call extends CallRequests {
   }
 
   #changed() {
+    if (!this.hasEnded) this.#watch?.look();
     this.dispatchEvent(new Event('change'));
   }
 }

@@ -71,7 +71,7 @@ export class Calls extends EventTarget {
     for (const call of this.#calls) call.reconsiderKeys();
   }
 
-  /** An event about a call. Resolves with false for an envelope that did not open. */
+  /** An event about a call. Resolves as `Call.handle` does. */
   async handle(name, body) {
     if (!this.find(body.call) && this.find('')) await this.#starting;
     const call = this.find(body.call);

@@ -12,6 +12,7 @@ import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
 import { OwnDevices } from './own-devices.js';
 import { Presence } from './presence.js';
+import { RingMemory } from './ring-memory.js';
 import { Rings } from './rings.js';
 import { openStore } from './store.js';
 import { StompConnection } from './stomp.js';
@@ -33,6 +34,8 @@ export class Conclave extends EventTarget {
   reason = '';
   identity;
   directory;
+  /** The calls whose ring envelope was used. */
+  rings;
   /** This user's devices: see `own-devices.js`. */
   ownDevices;
   connectionNumber = 0;
@@ -41,13 +44,14 @@ export class Conclave extends EventTarget {
   #rings;
   #stomp;
   #device;
+  #expected; // the user that was asked for
   #name;
   #inbox;
   #store;
   #opening;
   #verifiedOnly = false;
 
-  /** `credentials(wasRefused)` resolves with `{token}`; an error with `isFinal` ends the connecting. */
+  /** `credentials(wasRefused)` resolves with `{token, user}`: the user that it is for, whom the server must name too. An error with `isFinal` ends the connecting. */
   constructor({ url, device, name, credentials }) {
     super();
     this.#device = device;
@@ -63,7 +67,11 @@ export class Conclave extends EventTarget {
     });
     this.#stomp = new StompConnection({
       url,
-      credentials: async (wasRefused) => ({ ...(await credentials(wasRefused)), device: this.#device }),
+      credentials: async (wasRefused) => {
+        const { token, user } = await credentials(wasRefused);
+        this.#expected = user;
+        return { token, device: this.#device };
+      },
       onEvent: (event) => this.#inbox.take(event),
       isUrgent: () => Boolean(this.call) || this.held.length > 0,
     });
@@ -211,9 +219,14 @@ export class Conclave extends EventTarget {
 
   // The connection
 
+  /** Keys and pins are kept by user and device: the server does not choose whose they are. */
   #opened(headers) {
     this.connectionNumber += 1;
-    this.#opening = this.#openIdentity(headers['user-name'], headers.device ?? this.#device);
+    if (headers['user-name'] !== this.#expected || headers.device !== this.#device) {
+      this.#stomp.refuse('The server says that this is another user or device than was asked for. The connection was closed.');
+      return;
+    }
+    this.#opening = this.#openIdentity(this.#expected, this.#device);
   }
 
   async #openIdentity(user, device) {
@@ -227,6 +240,7 @@ export class Conclave extends EventTarget {
       fetchDevices: (users) => this.request('devices/list', { users }),
     });
     this.directory.verifiedOnly = this.#verifiedOnly;
+    this.rings = new RingMemory(this.#store, this.identity);
     this.directory.addEventListener('change', () => this.#calls.reconsiderKeys());
     this.directory.addEventListener('warning', ({ detail }) => this.#tell('warning', detail));
     const request = (path, body) => this.request(`devices/${path}`, body);

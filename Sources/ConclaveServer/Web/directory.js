@@ -1,7 +1,7 @@
 // The devices of others, and this user's own ones: their keys, pinned on first use, and how far each is trusted (`vouching.js`).
 
-import { fromBase64, toBase64 } from './bytes.js';
-import { fingerprintOf, isSignedBy, joinBytes, sameDevice } from './identity.js';
+import { toBase64 } from './bytes.js';
+import { fingerprintOf, sameDevice } from './identity.js';
 import { judge } from './vouching.js';
 
 const REFRESHED = 100; // users whose statements are asked for again aside; of more the server says by itself what changes
@@ -164,7 +164,6 @@ export class Directory extends EventTarget {
   async #look(entry, { pin, keys: known, isMet }) {
     const keys = known ?? (await matching(entry, this.#told.get(entry.user)?.listed ?? []));
     if (!keys) return { entry, problem: 'unknown-keys' };
-    if (!(await hasValidJoinKey(entry, keys))) return { entry, problem: 'bad-join-key' };
     const offered = { fingerprint: entry.fingerprint, keys, since: Date.now() };
     if (pin && pin.fingerprint !== entry.fingerprint) {
       this.#offer(entry, offered);
@@ -246,13 +245,4 @@ async function matching(entry, listed) {
     }
   }
   return undefined;
-}
-
-async function hasValidJoinKey(entry, keys) {
-  if (!entry.joinKey) return true;
-  const { alg, publicKey, signature } = entry.joinKey;
-  const sign = keys.find((key) => key.use === 'sign');
-  const joinId = entry.joinId ? fromBase64(entry.joinId) : new Uint8Array(16);
-  const data = joinBytes(fromBase64(entry.fingerprint), joinId, alg, fromBase64(publicKey));
-  return isSignedBy(keys, sign.alg, fromBase64(signature), data);
 }

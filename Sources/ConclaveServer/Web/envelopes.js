@@ -1,44 +1,50 @@
 // Envelopes: a secret for one device, signed by the device that hands it out; and those that go out with a ring.
 
-import { fromBase64, random, toBase64 } from './bytes.js';
+import { equal, fromBase64, random, sha256, toBase64 } from './bytes.js';
+import { Refusal } from './checks.js';
 import { isSignedBy, sameDevice } from './identity.js';
-import { SECRET_BYTES, envelopeBytes, listHashOf } from './transcript.js';
+import { Roster } from './roster.js';
+import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, listHashOf } from './transcript.js';
 import { HPKE, canWrap, hpkeOpen, wrap } from './wrap.js';
 
 const MAXIMUM_RUNG = 300; // a request's body has 256 KiB, an envelope some 600 bytes
 
-/** Why something the server sent is not taken; a reason in words for the console. */
-export class Refusal extends Error {}
-
-/** `secret` wrapped to `target`, a public key; undefined where that is none known here: one bad key must not keep the others from theirs. */
-export async function wrapped({ alg, publicKey }, secret) {
-  return canWrap(alg) ? wrap(alg, fromBase64(publicKey), secret).catch(() => undefined) : undefined;
-}
-
-/** The wire form of a wrapped secret for the device of `entry`. */
-export async function signEnvelope({ identity, call, epoch, listHash, entry, alg, ciphertext }) {
+/**
+ * The wire form of `secret` for the device of `entry`, sealed to `target`, a public key. Undefined for a key that nothing can be sealed to here: one bad key must not
+ * keep the others from theirs.
+ */
+export async function makeEnvelope({ identity, call, epoch, listHash, entry, target, secret }) {
+  const { alg, publicKey } = target;
+  if (!canWrap(alg)) return undefined;
+  const spki = fromBase64(publicKey);
+  const ciphertext = await wrap(alg, spki, secret).catch(() => undefined);
+  if (!ciphertext) return undefined;
   const from = { user: identity.user, device: identity.device };
   const to = { user: entry.user, device: entry.device };
-  const { sigAlg, signature } = await identity.sign(await envelopeBytes({ call, epoch, from, to, alg, ciphertext, listHash }));
-  return { epoch, to, alg, ciphertext: toBase64(ciphertext), sigAlg, signature: toBase64(signature) };
+  const key = await sha256(spki);
+  const { sigAlg, signature } = await identity.sign(await envelopeBytes({ call, epoch, from, to, alg, key, ciphertext, listHash }));
+  return { epoch, to, alg, key: toBase64(key), ciphertext: toBase64(ciphertext), sigAlg, signature: toBase64(signature) };
 }
 
-/** The secret in `envelope`, which `keysOf(from)`'s owner must have signed for this device and list. `pair` is what it is wrapped to. */
-export async function openEnvelope(envelope, { identity, call, listHash, pair, keysOf }) {
-  const { epoch, to, from, alg, sigAlg, signature } = envelope;
+/** The secret in `envelope` (see `envelopeIn`), which `keys`' owner must have signed for this device and list. `pair` is what it is sealed to. */
+export async function openEnvelope(envelope, { identity, call, listHash, pair, keys }) {
+  const { to, alg, sigAlg, signature, ciphertext } = envelope;
   if (!sameDevice(to, identity)) throw new Refusal('an envelope for somebody else');
-  if (!signature || !from) throw new Refusal('an envelope that nobody signed');
-  const keys = keysOf(from);
-  if (!keys) throw new Refusal('an envelope from a device that is not on the list, or not trusted');
-  const ciphertext = fromBase64(envelope.ciphertext ?? envelope.encryptedAESKey);
-  const facts = { call, epoch, from, to, alg, ciphertext, listHash };
-  if (!(await isSignedBy(keys, sigAlg, fromBase64(signature), await envelopeBytes(facts)))) {
+  if (!(await isSignedBy(keys, sigAlg, signature, await envelopeBytes({ ...envelope, call, listHash })))) {
     throw new Refusal('an envelope with a wrong signature');
   }
   if (alg !== HPKE) throw new Refusal('an envelope of another algorithm');
-  return hpkeOpen(pair, ciphertext);
+  const secret = await hpkeOpen(pair, ciphertext).catch(() => undefined);
+  if (secret?.length !== SECRET_BYTES) throw new Refusal('an envelope without a secret');
+  return secret;
 }
 
+/** The hash of this device's long-lived wrap key, which ring envelopes alone are sealed to. */
+export const wrapKeyHash = (identity) => sha256(fromBase64(identity.keys.find(({ use }) => use === 'wrap').publicKey));
+
+export const isSealedTo = (envelope, hash) => equal(envelope.key, hash);
+
+/** This join's own entry. */
 export const ownEntry = ({ user, device, fingerprint }, join, participant) => ({
   user,
   device,
@@ -51,19 +57,14 @@ export const ownEntry = ({ user, device, fingerprint }, join, participant) => ({
  * Epoch 1 for this device and all trusted devices of `callees`, so that who accepts is heard at once: `{secret, list, envelopes}`.
  * Without a single such device `envelopes` is empty.
  */
-export async function ringEpoch({ identity, directory, join, callees }) {
+export async function ringEpoch({ identity, directory, join, call, callees }) {
   const secret = random(SECRET_BYTES);
-  const trusted = (await directory.devicesOf(callees)).filter(({ keys, problem }) => keys && !problem);
-  const asked = trusted.length <= MAXIMUM_RUNG ? trusted : [];
-  const sealed = await Promise.all(
-    asked.map(async ({ entry, keys }) => {
-      const target = keys.find((key) => key.use === 'wrap');
-      return { entry, alg: target.alg, ciphertext: await wrapped(target, secret) };
-    }),
-  );
-  const rung = sealed.filter(({ ciphertext }) => ciphertext);
-  const list = [ownEntry(identity, join, 1), ...rung.map(({ entry }) => entry)];
-  const listHash = await listHashOf(list);
-  const sign = (each) => signEnvelope({ identity, call: '', epoch: 1, listHash, ...each });
-  return { secret, list, envelopes: await Promise.all(rung.map(sign)) };
+  const trusted = (await directory.devicesOf(callees)).filter(({ keys, problem, entry }) => keys && !problem && !sameDevice(entry, identity));
+  const asked = (trusted.length <= MAXIMUM_RUNG ? trusted : []).map(({ entry, keys }) => ({ entry, target: keys.find(({ use }) => use === 'wrap') }));
+  const rung = asked.filter(({ target }) => canWrap(target.alg));
+  const list = [ownEntry(identity, join, 1), ...rung.map(({ entry }) => entry)].sort(byUserThenDevice);
+  const listHash = await listHashOf({ call, epoch: 1, previous: NO_LIST, roster: (await Roster.of(list)).hash });
+  const made = await Promise.all(rung.map((each) => makeEnvelope({ identity, call, epoch: 1, listHash, secret, ...each })));
+  // A device that nothing could be sealed to would be on the list of nobody else.
+  return { secret, list, envelopes: made.every(Boolean) ? made : [] };
 }

@@ -1,100 +1,157 @@
 // One epoch of a call as this device knows it: its list, who of it is trusted, and its secret once it is here.
 
 import { fromBase64 } from './bytes.js';
-import { Refusal, openEnvelope, signEnvelope, wrapped } from './envelopes.js';
+import { Refusal } from './checks.js';
+import { makeEnvelope } from './envelopes.js';
 import { sameDevice } from './identity.js';
+import { isJoinKeySigned } from './join-keys.js';
+import { nameOf } from './roster.js';
 
-export const nameOf = ({ user, device }) => `${user}/${device}`;
+const HEARD = [undefined, 'unverified']; // a device that is not verified is heard, and gets no keys
 
 export class Epoch {
+  /** The 32 bytes, until the next epoch is switched to. */
   secret;
+  /** Makes this epoch's confirmations; stays when the secret is gone. */
+  confirmationKey;
   #identity;
+  #call;
   #keys = new Map();
   #facts = new Map();
+  #looking = 0;
 
-  /** `isRing`: the list came with a ring, before this device has joined. */
-  constructor({ epoch, mode, list, listHash, isRing = false, identity }) {
-    Object.assign(this, { epoch, mode, list, listHash, isRing });
+  /** `accepted` as `ListHistory` brings it. `leastGeneration`: envelopes to lower generations of this device's join key are refused. */
+  constructor(accepted, { identity, call, leastGeneration = 0 }) {
+    Object.assign(this, accepted, { leastGeneration });
     this.#identity = identity;
+    this.#call = call;
+  }
+
+  get list() {
+    return this.roster.entries;
   }
 
   get others() {
     return this.list.filter((entry) => !sameDevice(entry, this.#identity));
   }
 
-  /** Each device of the list, with `problem` and `isVerified`. */
+  /** Each device of the list, with `problem`, `isVerified` and the other facts of the directory. */
   get devices() {
     return this.list.map((entry) => ({ ...entry, ...this.#facts.get(nameOf(entry)) }));
   }
 
+  /** An entry that was not looked up yet, or could not be, is a problem. */
   get hasProblem() {
-    return [...this.#facts.values()].some(({ problem }) => problem);
+    return this.others.some((entry) => this.problemOf(entry));
+  }
+
+  get isLookingUp() {
+    return this.#looking > 0;
   }
 
   problemOf(entry) {
-    return this.#facts.get(nameOf(entry))?.problem;
+    const facts = this.#facts.get(nameOf(entry));
+    return facts ? facts.problem : 'unknown-keys';
   }
 
-  /** Finds each entry's keys; brings what people should know: `{entry, problem}`. */
-  async examine(directory) {
-    this.#keys = new Map();
-    this.#facts = new Map();
-    const news = [];
-    for (const { entry, keys, problem, isNew, isVerified } of await directory.examine(this.others)) {
-      this.#facts.set(nameOf(entry), { problem, isVerified });
-      if (keys) this.#keys.set(nameOf(entry), keys);
-      if (isNew) news.push({ entry, problem: 'new-device' });
-      if (problem) news.push({ entry, problem });
+  isLookedUp(entry) {
+    return this.#facts.has(nameOf(entry));
+  }
+
+  /** The keys of a device whose pin fits: what it signs counts, and it is heard. */
+  keysOf(entry) {
+    return HEARD.includes(this.problemOf(entry)) ? this.#keys.get(nameOf(entry)) : undefined;
+  }
+
+  /** What is known of those who were on the list before stays known. */
+  inherit(before) {
+    for (const entry of this.others) {
+      const old = before.roster.find(entry);
+      if (!old || old.fingerprint !== entry.fingerprint || old.joinId !== entry.joinId) continue;
+      const name = nameOf(entry);
+      if (before.#facts.has(name)) this.#facts.set(name, before.#facts.get(name));
+      if (before.#keys.has(name)) this.#keys.set(name, before.#keys.get(name));
     }
-    return news;
   }
 
   /**
-   * Whose frames are opened, as the worker wants them. `own` is this join; `seats` maps `user/device` to `{participant, joinId}` for
-   * devices that have neither on a ring's list. Their sender key takes the joinId that they joined with: with none, a second ring could
-   * make them seal twice under one key.
+   * Looks up `entries`; brings what people should know: `{entry, problem}`. What was known stays in force until all is known anew; a look-up
+   * that fails changes nothing.
    */
-  senders(own, seats) {
-    const seatOf = (entry) => {
-      if (sameDevice(entry, this.#identity)) return own;
-      if (!this.#keys.has(nameOf(entry))) return undefined;
-      return entry.participant ? entry : seats.get(nameOf(entry));
-    };
-    const seated = this.list.map((entry) => ({ entry, seat: seatOf(entry) })).filter(({ seat }) => seat);
-    return seated.map(({ entry, seat: { participant, joinId } }) => ({
-      participant,
-      fingerprint: fromBase64(entry.fingerprint),
-      joinId: joinId ? fromBase64(joinId) : new Uint8Array(16),
-    }));
+  async examine(directory, entries = this.others) {
+    this.#looking += 1;
+    try {
+      const results = await directory.examine(entries);
+      const looked = await Promise.all(results.map((result) => this.#withJoinKey(result)));
+      for (const { entry, keys, problem, isNew, isFirst, isVerified, level } of looked) {
+        const name = nameOf(entry);
+        this.#facts.set(name, { problem, isVerified, level, isNew, isFirst });
+        if (keys) this.#keys.set(name, keys);
+        else this.#keys.delete(name);
+      }
+      return looked.flatMap(({ entry, problem, isNew }) => [
+        ...(isNew ? [{ entry, problem: 'new-device' }] : []),
+        ...(problem ? [{ entry, problem }] : []),
+      ]);
+    } finally {
+      this.#looking -= 1;
+    }
   }
 
-  /** Envelopes for the trusted ones of `entries`; throws when one is not on the list. */
-  async envelopes(call, secret, entries) {
-    const listed = entries.map((asked) => {
-      const entry = this.list.find((other) => sameDevice(other, asked) && other.fingerprint === asked.fingerprint);
-      if (!entry) throw new Refusal('a key is asked for somebody who is not on the list');
-      return entry;
-    });
-    return (await Promise.all(listed.map((entry) => this.#envelope(call, secret, entry)))).filter(Boolean);
+  async #withJoinKey(result) {
+    const { entry, keys } = result;
+    if (!keys || entry.participant === 0 || (await isJoinKeySigned(entry, entry.joinKey, this.#call, keys))) return result;
+    return { ...result, keys: undefined, problem: 'bad-join-key' };
   }
 
-  async #envelope(call, secret, entry) {
+  /**
+   * Whose frames are opened, as the worker wants them: never this device. `seats` maps `user/device` to `{participant, joinId}` for devices
+   * that have neither on a ring's list. Their sender key takes the joinId that they joined with: with none, a second ring could make them
+   * seal twice under one key.
+   */
+  senders(seats, ownParticipant) {
+    const senders = [];
+    for (const entry of this.others) {
+      const seat = entry.participant ? entry : seats.get(nameOf(entry));
+      if (!this.keysOf(entry) || !seat || seat.participant === ownParticipant) continue;
+      senders.push({ participant: seat.participant, fingerprint: fromBase64(entry.fingerprint), joinId: fromBase64(seat.joinId) });
+    }
+    return senders;
+  }
+
+  /** The entry of this list that is asked for as `asked`; throws when there is none. */
+  listed(asked) {
+    const entry = this.roster.find(asked);
+    if (!entry || entry.fingerprint !== asked.fingerprint || entry.joinId !== asked.joinId) {
+      throw new Refusal('a key is asked for somebody who is not on the list');
+    }
+    return entry;
+  }
+
+  /**
+   * The envelope of `secret` for `asked`, an entry as the server hands it to a leader; undefined for one that is not trusted. `seen` are the join keys seen
+   * of others: `{problem: 'old-join-key'}` for one that is older, or signed by nobody.
+   */
+  async envelope(asked, secret, seen) {
+    const entry = this.listed(asked);
     const keys = this.#keys.get(nameOf(entry));
-    if (!keys || this.problemOf(entry)) return undefined;
-    const target = entry.joinKey ?? keys.find((key) => key.use === 'wrap');
-    const ciphertext = await wrapped(target, secret);
-    if (!ciphertext) return undefined;
+    if (!keys || this.problemOf(entry) || !entry.joinKey) return undefined;
+    const target = asked.refresh ?? entry.joinKey;
+    const isSigned = !asked.refresh || (await isJoinKeySigned(entry, asked.refresh, this.#call, keys));
+    if (!isSigned || !seen.accepts(entry, target)) return { problem: 'old-join-key' };
     const { epoch, listHash } = this;
-    return signEnvelope({ identity: this.#identity, call, epoch, listHash, entry, alg: target.alg, ciphertext });
+    return makeEnvelope({ identity: this.#identity, call: this.#call, epoch, listHash, entry, target, secret });
   }
 
-  /** The secret in `envelope`, wrapped to `pair`; throws for one that is not by a trusted device of this list. */
-  open(envelope, { call, pair }) {
-    const keysOf = (from) => (this.problemOf(from) ? undefined : this.#keys.get(nameOf(from)));
-    return openEnvelope(envelope, { identity: this.#identity, call, listHash: this.listHash, pair, keysOf });
+  /** The entry of a participant whose keys and join key are trusted; throws where there is none. */
+  trustedEntry(participant) {
+    const entry = this.others.find((other) => other.participant === participant);
+    if (!entry?.joinKey || !this.keysOf(entry)) throw new Refusal('a participant that is not on the list, or not trusted');
+    return entry;
   }
 
   forget() {
     this.secret?.fill(0);
+    this.secret = undefined;
   }
 }

@@ -1,12 +1,23 @@
 // Which key seals and opens which frame: epochs, sender keys, counters, clear bytes. Runs in the worker.
 
-import { concat, u32, utf8 } from './bytes.js';
+import { concat, utf8 } from './bytes.js';
+import { MAX_NUMBER, MAX_TRACK, isWhole } from './checks.js';
 import { ReplayWindow, SFrameError, TAG_BYTES, deriveKey, open, parseHeader, seal } from './sframe.js';
+import { baseKeyOf } from './transcript.js';
 
-const MESSAGE = utf8('message'); // the metadata of a message (protocol section 6)
+/** The first byte of a message, and the SFrame metadata that goes with it (protocol section 6). */
+export const MESSAGE_KINDS = new Map([[0, utf8('message')], [1, utf8('private')]]);
+const EPOCHS_HELD = 3;
+const MAX_KID = 0xffff_ffff_ffffn;
+const MAX_COUNTER = 2 ** 48 - 1;
 
 /** KID = participant × 65536 + n × 256 + epoch mod 256 (protocol section 5, "Sender keys"). */
-export const kidOf = (participant, n, epoch) => participant * 65536 + n * 256 + (epoch % 256);
+export function kidOf(participant, n, epoch) {
+  if (!isWhole(participant, 1, MAX_NUMBER) || !isWhole(n, 0, MAX_TRACK) || !isWhole(epoch, 1, MAX_NUMBER)) {
+    throw new RangeError('kidOf: participant 1 to 2^32 - 1, n 0 to 255, epoch 1 to 2^32 - 1');
+  }
+  return participant * 65536 + n * 256 + (epoch % 256);
+}
 
 export function partsOf(kid) {
   return { participant: Math.floor(kid / 65536), n: Math.floor(kid / 256) % 256, epochByte: kid % 256 };
@@ -21,143 +32,200 @@ export function clearBytes(data, isVideo, mimeType) {
   return (data[0] & 1) === 0 ? 10 : 3;
 }
 
-/** One epoch's secret and senders. `secret` is a CryptoKey that only derives. */
+async function sframeKey(epoch, sender, kid, usages) {
+  const baseKey = await baseKeyOf(epoch.secret, epoch, sender);
+  const key = await deriveKey(baseKey, BigInt(kid), { usages });
+  baseKey.fill(0);
+  return key;
+}
+
+/** One epoch's secret, a CryptoKey that only derives, and the others whose frames it opens. */
 class Epoch {
-  constructor({ epoch, call, listHash, secret, senders }) {
-    this.number = epoch;
-    this.call = utf8(call);
-    this.listHash = listHash;
-    this.secret = secret;
-    this.senders = new Map();
-    this.keys = new Map();
-    this.admit(senders);
+  #keys = new Map();
+
+  constructor({ call, epoch, listHash, secret }) {
+    Object.assign(this, { call, epoch, listHash, secret, senders: new Map() });
   }
 
-  admit(senders) {
-    this.senders = new Map(senders.map((sender) => [sender.participant, sender]));
+  /** A key that was derived for a sender that is another now opens nothing any more. */
+  admit(senders, own) {
+    this.senders = new Map(senders.filter(({ participant }) => participant !== own).map((sender) => [sender.participant, sender]));
+    for (const [kid, { sender }] of this.#keys) {
+      const now = this.senders.get(partsOf(kid).participant);
+      if (!now || `${now.fingerprint}/${now.joinId}` !== `${sender.fingerprint}/${sender.joinId}`) this.#keys.delete(kid);
+    }
   }
 
   /** The SFrame key of a KID; undefined when its participant is not on the list. */
   key(kid) {
     const sender = this.senders.get(partsOf(kid).participant);
     if (!sender) return undefined;
-    if (!this.keys.has(kid)) this.keys.set(kid, this.#derive(kid, sender));
-    return this.keys.get(kid);
+    if (!this.#keys.has(kid)) this.#keys.set(kid, { sender, key: sframeKey(this, sender, kid, ['decrypt']) });
+    return this.#keys.get(kid).key;
+  }
+}
+
+/** What seals this device's frames: keys of its own values alone, which no word of the server can make another's. Opens nothing. */
+class Sealer {
+  sending = 0;
+  #own; // {call, participant, fingerprint, joinId}
+  #epochs = new Map();
+  #keys = new Map();
+  #counters = new Map();
+
+  /** Once: a stay in a call has one number, one joinId. */
+  identify({ call, participant, fingerprint, joinId }) {
+    if (this.#own) throw new Error('Sealer: identified twice');
+    kidOf(participant, 0, 1);
+    this.#own = { call, participant, fingerprint, joinId };
   }
 
-  async #derive(kid, { fingerprint, joinId }) {
-    const info = concat(utf8('conclave-sender-v1'), u32(this.number), this.listHash, fingerprint, joinId);
-    const parameters = { name: 'HKDF', hash: 'SHA-512', salt: this.call, info };
-    const baseKey = new Uint8Array(await crypto.subtle.deriveBits(parameters, this.secret, 512));
-    const key = await deriveKey(baseKey, BigInt(kid));
-    baseKey.fill(0);
-    return key;
+  get own() {
+    return this.#own;
+  }
+
+  /** The first secret of an epoch stays. */
+  install({ epoch, listHash, secret }) {
+    if (epoch >= this.sending && !this.#epochs.has(epoch)) this.#epochs.set(epoch, { call: this.#own.call, epoch, listHash, secret });
+  }
+
+  switchTo(epoch) {
+    if (!this.#epochs.has(epoch) || epoch <= this.sending) return;
+    this.sending = epoch;
+    for (const number of this.#epochs.keys()) if (number < epoch) this.#epochs.delete(number);
+    this.#keys.clear();
+  }
+
+  async seal(n, metadata, plaintext) {
+    const epoch = this.#epochs.get(this.sending);
+    if (!epoch) return undefined;
+    const kid = kidOf(this.#own.participant, n, epoch.epoch);
+    // Taken before anything is awaited, and kept for the worker's life: no counter is ever used twice under one key.
+    const name = `${n}/${epoch.epoch}`;
+    const counter = this.#counters.get(name) ?? 0;
+    if (counter > MAX_COUNTER) return undefined;
+    this.#counters.set(name, counter + 1);
+    if (!this.#keys.has(kid)) this.#keys.set(kid, sframeKey(epoch, this.#own, kid, ['encrypt']));
+    return seal(await this.#keys.get(kid), BigInt(counter), metadata, plaintext);
   }
 }
 
 /** The epochs of a call, for sealing own frames and opening those of others. */
 export class FrameKeys {
-  participant = 0;
-  #epochs = new Map();
   /** Nothing is sealed, whatever keys there are. */
   isSilent = false;
-  #sending = 0;
-  #counters = new Map();
+  #sealer = new Sealer();
+  #epochs = new Map();
   #windows = new Map();
 
-  /** Takes an epoch, or the senders trusted since, of one that is here already. */
-  install(message) {
-    const known = this.#epochs.get(message.epoch);
-    if (known) known.admit(message.senders);
-    else this.#epochs.set(message.epoch, new Epoch(message));
+  /** This join: `{call, participant, fingerprint, joinId}`. */
+  identify(own) {
+    this.#sealer.identify(own);
+  }
+
+  get participant() {
+    return this.#sealer.own?.participant ?? 0;
+  }
+
+  /** Accepts an epoch `{epoch, listHash, secret, senders}`, or the senders trusted since, of one that is here already. */
+  install({ epoch, listHash, secret, senders }) {
+    kidOf(1, 0, epoch);
+    this.#sealer.install({ epoch, listHash, secret });
+    if (!this.#epochs.has(epoch)) {
+      for (const other of this.#epochs.keys()) if (other % 256 === epoch % 256) this.#epochs.delete(other);
+      this.#epochs.set(epoch, new Epoch({ call: this.#sealer.own.call, epoch, listHash, secret }));
+      const surplus = [...this.#epochs.keys()].sort((a, b) => a - b).slice(0, -EPOCHS_HELD);
+      for (const number of surplus) this.#epochs.delete(number);
+      this.#dropWindows();
+    }
+    this.#epochs.get(epoch)?.admit(senders, this.participant);
   }
 
   get sendingEpoch() {
-    return this.#sending;
+    return this.#sealer.sending;
   }
 
   /** From now on frames are sealed under `epoch`. */
   switchTo(epoch) {
-    if (this.#epochs.has(epoch) && epoch > this.#sending) this.#sending = epoch;
+    this.#sealer.switchTo(epoch);
   }
 
   /** Forgets all epochs below `epoch`: what came under them opens no more. */
   forgetBefore(epoch) {
-    for (const number of this.#epochs.keys()) {
-      if (number < epoch) this.#epochs.delete(number);
-    }
-    for (const kid of this.#windows.keys()) {
-      if (!this.#epochFor(kid)) this.#windows.delete(kid);
-    }
+    for (const number of this.#epochs.keys()) if (number < epoch) this.#epochs.delete(number);
+    this.#dropWindows();
+  }
+
+  #dropWindows() {
+    for (const kid of this.#windows.keys()) if (!this.#epochFor(kid)) this.#windows.delete(kid);
   }
 
   #epochFor(kid) {
     const { epochByte } = partsOf(kid);
-    for (const epoch of [...this.#epochs.values()].reverse()) {
-      if (epoch.number % 256 === epochByte) return epoch;
-    }
+    for (const epoch of this.#epochs.values()) if (epoch.epoch % 256 === epochByte) return epoch;
     return undefined;
   }
 
   /** clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. */
   async seal(n, data, clear) {
-    if (!n || data.length < clear) return undefined;
+    if (!isWhole(n, 1, MAX_TRACK) || data.length < clear || this.isSilent) return undefined;
     const metadata = data.subarray(0, clear);
-    const sframe = await this.#seal(n, metadata, data.subarray(clear));
+    const sframe = await this.#sealer.seal(n, metadata, data.subarray(clear));
     return sframe && concat(metadata, sframe);
   }
 
-  /** The SFrame of a message; undefined when there is no key yet. */
-  sealMessage(data) {
-    return this.#seal(0, MESSAGE, data);
+  /**
+   * kind ‖ SFrame of a message; undefined when there is no key yet. With `epoch`, whose list a private message is bound to, only under that
+   * one.
+   */
+  async sealMessage(data, { kind = 0, epoch } = {}) {
+    if (this.isSilent || (epoch !== undefined && epoch !== this.sendingEpoch)) return undefined;
+    const sframe = await this.#sealer.seal(0, MESSAGE_KINDS.get(kind), data);
+    return sframe && concat(Uint8Array.of(kind), sframe);
   }
 
-  async #seal(n, metadata, plaintext) {
-    const epoch = this.#epochs.get(this.#sending);
-    if (!epoch || this.isSilent) return undefined;
-    const kid = kidOf(this.participant, n, epoch.number);
-    const pending = epoch.key(kid);
-    if (!pending) return undefined;
-    // Taken before anything is awaited, and kept for the worker's life: no counter is ever used twice under one key.
-    const name = `${n}/${epoch.number}`;
-    const counter = this.#counters.get(name) ?? 0;
-    this.#counters.set(name, counter + 1);
-    return seal(await pending, BigInt(counter), metadata, plaintext);
-  }
-
-  /** The KID of a sealed frame, and whether a key for it is here. Throws SFrameError for what is no SFrame. */
+  /** Whose sealed frame it is, and whether a key for it is here. Throws SFrameError for what is no SFrame of another. */
   inspect(data, clear) {
     if (data.length < clear + 1 + TAG_BYTES) throw new SFrameError('header');
     const header = parseHeader(data.subarray(clear, clear + 17));
-    if (header.kid > 0xffffffffffffn || header.counter > BigInt(Number.MAX_SAFE_INTEGER)) throw new SFrameError('header');
+    if (header.kid > MAX_KID || header.counter > BigInt(MAX_COUNTER)) throw new SFrameError('header');
     const kid = Number(header.kid);
-    return { kid, header, isKnown: this.#epochFor(kid)?.senders.has(partsOf(kid).participant) ?? false };
+    const parts = partsOf(kid);
+    if (parts.participant === 0 || parts.participant === this.participant) throw new SFrameError('own');
+    return { kid, ...parts, header, isKnown: this.#epochFor(kid)?.senders.has(parts.participant) ?? false };
   }
 
-  /** clear bytes ‖ plaintext of a frame that `inspect` knew. Throws SFrameError. */
-  async open(data, clear, found) {
+  /**
+   * clear bytes ‖ plaintext of a frame that `inspect` knew, and that counts as its sender's. `reach`: how far it may move that KID's replay window.
+   * Throws SFrameError.
+   */
+  async open(data, clear, found, reach) {
     const metadata = data.subarray(0, clear);
-    return concat(metadata, await this.#open(found, metadata, data.subarray(clear)));
+    return concat(metadata, await this.#open(found, metadata, data.subarray(clear), reach));
   }
 
-  /** `{participant, data}` of a sealed message. Throws SFrameError. */
-  async openMessage(sframe) {
-    const found = this.inspect(sframe, 0);
-    const { participant, n } = partsOf(found.kid);
-    if (n !== 0) throw new SFrameError('header');
-    return { participant, data: await this.#open(found, MESSAGE, sframe) };
+  /** `{participant, kind, epoch, data}` of a message that the server says is from participant `from`. Throws SFrameError. */
+  async openMessage(body, from) {
+    const metadata = MESSAGE_KINDS.get(body[0]);
+    if (!metadata) throw new SFrameError('header');
+    const found = this.inspect(body, 1);
+    // Every member could make a message under another's key: only what both say counts.
+    if (found.n !== 0 || found.participant !== from) throw new SFrameError('attribution');
+    const { epoch } = this.#epochFor(found.kid) ?? {};
+    const data = await this.#open(found, metadata, body.subarray(1));
+    return { participant: found.participant, kind: body[0], epoch, data };
   }
 
-  async #open({ kid, header }, metadata, sframe) {
+  async #open({ kid, header }, metadata, sframe, reach = Infinity) {
     const pending = this.#epochFor(kid)?.key(kid);
     if (!pending) throw new SFrameError('unknown-key');
     if (!this.#windows.has(kid)) this.#windows.set(kid, new ReplayWindow());
     const seen = this.#windows.get(kid);
     const counter = Number(header.counter);
-    if (!seen.accepts(counter)) throw new SFrameError('replay');
+    if (!seen.accepts(counter, reach)) throw new SFrameError('replay');
     const plaintext = await open(await pending, header, metadata, sframe);
     // Twice the same frame in two slots at once: the second finds the first one's mark here.
-    if (!seen.accepts(counter)) throw new SFrameError('replay');
+    if (!seen.accepts(counter, reach)) throw new SFrameError('replay');
     seen.mark(counter);
     return plaintext;
   }

@@ -1,6 +1,6 @@
-// This device's keys, and what signatures and fingerprints of any device are (protocol section 5, "Device" and "Join").
+// This device's keys, and what signatures and fingerprints of any device are (protocol section 5, "Device").
 
-import { concat, equal, fromBase64, lp, random, sha256, toBase64, toHex, utf8 } from './bytes.js';
+import { concat, fromBase64, lp, sha256, toBase64, toHex, utf8 } from './bytes.js';
 import { HPKE } from './wrap.js';
 
 const SIGN = 'ES256';
@@ -17,11 +17,7 @@ export function fingerprintOf(user, device, keys) {
   return sha256(concat(utf8('conclave-device-v1'), ...fields.map(lp)));
 }
 
-/** What the signature of a join key covers. */
-export const joinBytes = (fingerprint, joinId, alg, spki) =>
-  concat(utf8('conclave-join-v1'), fingerprint, joinId, lp(alg), lp(spki));
-
-const spkiOf = async (pair) => new Uint8Array(await crypto.subtle.exportKey('spki', pair.publicKey));
+export const spkiOf = async (pair) => new Uint8Array(await crypto.subtle.exportKey('spki', pair.publicKey));
 
 const verifiers = {
   ES256: [ecdsa, { name: 'ECDSA', hash: 'SHA-256' }],
@@ -75,22 +71,9 @@ export class Identity {
     const signature = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, this.#sign.privateKey, data);
     return { sigAlg: SIGN, signature: new Uint8Array(signature) };
   }
-
-  /** A join: its id, its own wrap key pair, and both as `start`, `accept`, `join` and `rejoin` carry them. */
-  async makeJoin() {
-    const joinId = random(16);
-    const pair = await crypto.subtle.generateKey(ecdh, false, ['deriveBits']);
-    const spki = await spkiOf(pair);
-    const { signature } = await this.sign(joinBytes(this.fingerprint, joinId, HPKE, spki));
-    const joinKey = { alg: HPKE, publicKey: toBase64(spki), signature: toBase64(signature) };
-    return { joinId, pair, wire: { joinId: toBase64(joinId), joinKey } };
-  }
 }
 
 /** A fingerprint for people: 8 groups of 8 hexadecimal digits. */
 export const readable = (fingerprint) => toHex(fingerprint).match(/.{8}/g).join(' ');
 
 export const sameDevice = (a, b) => a.user === b.user && a.device === b.device;
-
-export const isOwn = (entry, identity) =>
-  sameDevice(entry, identity) && equal(fromBase64(entry.fingerprint), identity.fingerprint);

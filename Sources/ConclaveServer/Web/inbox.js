@@ -18,7 +18,7 @@ export class Inbox {
     this.#missed = missed;
   }
 
-  /** Resolves with whether the event is to be acknowledged: all are but an envelope that did not open. */
+  /** Resolves with whether the event is to be acknowledged: all are but an envelope that did not open; with `{later}` for one that may open yet. */
   take(event) {
     const turn = this.#turn
       .then(() => this.#next(event))
@@ -27,7 +27,8 @@ export class Inbox {
         return event.name !== 'keys.envelope';
       })
       .then((isTaken) => {
-        if (isTaken) this.#remember(event.seq);
+        if (isTaken.later) isTaken.later.then((isOpened) => isOpened && this.#remember(event.seq));
+        else if (isTaken) this.#remember(event.seq);
         return isTaken;
       });
     this.#turn = turn;

@@ -1,16 +1,32 @@
-// The keys of one call: lists, epochs, the leader's duties (protocol section 5).
+// The keys of one call, as one join has them: lists, epochs, the leader's duties (protocol section 5).
 
-import { equal, fromBase64, random } from './bytes.js';
-import { Refusal, ownEntry } from './envelopes.js';
+import { random } from './bytes.js';
+import { Refusal, announcementIn, bucketsIn, demandIn, envelopeIn, epochIn, isWhole, listReplyIn, participantIn } from './checks.js';
+import { Confirmations } from './confirmations.js';
+import { openEnvelope, ownEntry } from './envelopes.js';
 import { Epoch } from './epoch.js';
-import { isOwn, sameDevice } from './identity.js';
-import { SECRET_BYTES, callCodeOf, listHashOf, ratchet } from './transcript.js';
+import { Handout } from './handout.js';
+import { sameDevice } from './identity.js';
+import { KeyDemands } from './key-demands.js';
+import { BrokenHistory, ListHistory } from './list-history.js';
+import { ringKeys } from './ring-keys.js';
+import { NotListed } from './roster.js';
+import { Seats } from './seats.js';
+import { SECRET_BYTES, callCodeOf, confirmationKeyOf, importSecret, ratchet } from './transcript.js';
 
-const ANSWERS_PER_DEVICE = 3; // epoch rule 6
+const NEWCOMER_MS = 5_000; // without a list of this join: asks for it
+const OVERLAP_MS = 10_000; // how long lists stay after their epoch
+const OWN_SWITCH_MS = 10_000; // the server's `keys.switch` is waited for so long
+const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // and so long where the key in use is also somebody's who has gone
 
 /**
- * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. All is done in turn.
- * Events: `change` (the list in use), `warning` with `{problem, user, device, fingerprint}`.
+ * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is what the join's reply said.
+ *
+ * Events: `change` (the list in use, trust or confirmations); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a
+ * list without this join came); `warning` with `{problem, epoch, user, device, fingerprint, participant}`, of which `problem` is
+ * - about a device: `waiting` (it does not trust this device, and waits with the key until its person does), `new-device`, `unverified`, `changed-key`, `unknown-keys`, `bad-join-key`, `revoked`, `old-join-key`, `wrong-confirmation`,
+ *   `taken-number`;
+ * - about the call: `refused-list`, `broken-history`, `refused-envelope`, `withheld-join-key`, `no-key`, `unconfirmed`, `false-confirmation`, `refused-ring`.
  */
 export class KeyAgreement extends EventTarget {
   #identity;
@@ -18,29 +34,64 @@ export class KeyAgreement extends EventTarget {
   #request;
   #post;
   #join;
+  #own;
+  #history;
   #epochs = new Map();
-  #newest = 0;
   #current = 0;
   #sending = 0;
-  #answers = new Map();
-  #unanswered = new Map();
+  #handout;
   #warned = new Set();
-  #seats = new Map();
+  #seats;
+  #kept; // {envelope, settle}: the newest envelope of a device that is not trusted
+  #waited = new Set();
   #isSilent = false;
+  #isStopped = false;
+  #isBroken = false;
+  #isClosed = false;
+  #resyncing;
+  #switchTimers = new Map();
+  #timers = new Set();
   #turn = Promise.resolve();
 
-  constructor({ call, identity, directory, join, request, post }) {
+  constructor({ call, identity, directory, join, participant, request, post }) {
     super();
     this.call = call;
+    this.participant = participantIn(participant);
     this.#identity = identity;
     this.#directory = directory;
     this.#join = join;
     this.#request = request;
     this.#post = post;
+    const entry = ownEntry(identity, join, participant);
+    this.#own = { ...entry, publicKey: entry.joinKey.publicKey };
+    this.#history = new ListHistory({ call, own: this.#own });
+    this.#seats = new Seats(this.#own);
+    this.#handout = new Handout({
+      request,
+      examine: (record, entries) => this.#examine(record, entries),
+      warn: (problem, listed) => this.#warn(problem, { epoch: this.#history.newest.epoch, ...listed }),
+    });
+    this.demands = new KeyDemands({
+      ask: (epoch) => void this.#request('keys/request', { epoch }).catch(() => {}),
+      isMissing: (epoch) => this.#history.newest?.epoch === epoch && !this.#epochs.get(epoch)?.secret,
+      failed: (epoch) => this.#warn('no-key', { epoch }),
+    });
+    this.confirmations = new Confirmations({
+      join,
+      request: (path, body) => this.#request(`keys/${path}`, body),
+      warn: (problem, entry_) => this.#warn(problem, { epoch: this.#current, ...entry_ }),
+      changed: () => this.#changed(),
+    });
+    this.#post({ type: 'self', call, participant, fingerprint: identity.fingerprint, joinId: join.joinId });
+    this.#after(NEWCOMER_MS, () => this.#history.newest || this.resync().catch(() => {}));
   }
 
   get epoch() {
     return this.#current;
+  }
+
+  get isBroken() {
+    return this.#isBroken;
   }
 
   /** The list of the epoch in use: everybody who can decrypt. */
@@ -48,338 +99,454 @@ export class KeyAgreement extends EventTarget {
     return this.#epochs.get(this.#current)?.list ?? [];
   }
 
-  get canSend() {
-    return this.#sending > 0 && this.#sending === this.#current && !this.#isSilent;
+  /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key` or `unverified`; undefined while it is. */
+  get silence() {
+    const record = this.#epochs.get(this.#current);
+    if (this.#isBroken) return 'broken-history';
+    if (!record?.secret) return 'no-key';
+    return this.#directory.verifiedOnly && record.hasProblem ? 'unverified' : undefined;
   }
 
-  /** Each device of the list in use: `{user, device, fingerprint, problem?, isVerified}`. */
+  get canSend() {
+    return this.#sending > 0 && this.#sending === this.#current && !this.#mustBeSilent;
+  }
+
+  /** Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed}`. */
   get devices() {
-    return this.#epochs.get(this.#current)?.devices ?? [];
+    const devices = this.#epochs.get(this.#current)?.devices ?? [];
+    return devices.map((device) => ({ ...device, isConfirmed: this.confirmations.isConfirmed(device.participant) || sameDevice(device, this.#identity) }));
   }
 
   /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
   get hasUnverified() {
-    return [...this.#epochs.values()].some((record) => record.devices.some(({ problem }) => problem === 'unverified'));
+    return [...this.#epochs.values()].some((record) => record.epoch >= this.#current && record.devices.some(({ problem }) => problem === 'unverified'));
+  }
+
+  /** The epoch of that number while its list is remembered, for private messages. */
+  record(epoch) {
+    return this.#epochs.get(epoch);
+  }
+
+  get joinPair() {
+    return this.#join.pair;
   }
 
   code() {
-    return callCodeOf(this.call, this.list);
+    const record = this.#epochs.get(this.#current);
+    return record ? callCodeOf(this.call, record.roster.hash) : '';
   }
 
-  setParticipant(participant) {
-    this.participant = participant;
-    this.#post({ type: 'self', participant });
-  }
-
-  /** Who starts a call makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
+  /** The initiator makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
   begin(ring) {
     return this.#inTurn(async () => {
       const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
-      const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list) });
+      const record = this.#admit(await this.#history.begin(list));
       await this.#setSecret(record, ring?.secret ?? random(SECRET_BYTES));
-      await this.#switchTo(1);
+      this.#switchTo(record);
     });
   }
 
-  /** Who accepts a ring that brought a list and an envelope has epoch 1 at once. What is wrong with them is no harm: epoch 2 comes. */
-  beginRung(ring) {
-    return this.#inTurn(() => this.#beginRung(ring));
+  /** Accepting a ring that brought a list and an envelope gives epoch 1 at once. What is wrong with them is no harm: epoch 2 comes. `used` is the store's memory. */
+  beginRung(ring, used) {
+    return this.#inTurn(async () => {
+      if (!ring.list || !ring.envelope || this.#history.newest) return;
+      const history = new ListHistory({ call: this.call, own: this.#own });
+      try {
+        const found = await ringKeys(ring, { history, call: this.call, identity: this.#identity, directory: this.#directory, used });
+        this.#history = history;
+        const record = this.#admit(found.accepted);
+        await record.examine(this.#directory);
+        await this.#setSecret(record, found.secret);
+        this.#switchTo(record);
+      } catch (error) {
+        this.#warn('refused-ring', {});
+        this.#refuse(error);
+      }
+    });
   }
 
-  async #beginRung({ from, list, envelope }) {
-    if (!list || !envelope || this.#newest > 0) return;
-    try {
-      // The caller is the one that has joined; a callee on the list has no key to hand out.
-      const joined = list.filter(({ joinId }) => joinId);
-      const isCallers = joined.length === 1 && joined[0].user === from && sameDevice(joined[0], envelope.from);
-      if (envelope.epoch !== 1 || !isCallers) throw new Refusal('a ring envelope that is not the caller’s, or not of epoch 1');
-      const record = await this.#admit({ epoch: 1, mode: 'fresh', list, listHash: await listHashOf(list), isRing: true });
-      // `start` did not know the call's id: its fresh joinId, which is on the list, binds the envelope to this call.
-      await this.#setSecret(record, await record.open(envelope, { call: '', pair: this.#identity.wrap }));
-      await this.#switchTo(1);
-    } catch (error) {
-      this.#epochs.delete(1);
-      this.#newest = 0;
-      this.#refuse(error);
-    }
-  }
-
-  /** Who has joined as which participant and with which joinId: `seats` maps `user/device` to it. */
+  /** Which participant each device has joined as, and with which joinId: `seats` maps `user/device` to it. A number or joinId that is taken already counts for nobody else. */
   seated(seats) {
-    this.#seats = seats;
     const record = this.#epochs.get(this.#current);
-    if (!record?.secret || record.list.every(({ participant }) => participant > 0)) return undefined;
+    if (record && !record.roster.hasRung) return undefined;
+    for (const participant of this.#seats.add(seats)) this.#warn('taken-number', { participant });
+    if (!record?.secret) return undefined;
     return this.#inTurn(() => this.#install(record));
   }
 
   /** `keys.rotate`. */
-  rotate(event) {
-    return this.#inTurn(() => this.#rotate(event));
+  async rotate(body) {
+    if (this.#isBroken || this.#isClosed) return;
+    let announcement;
+    try {
+      announcement = announcementIn(body);
+      if (!this.#history.newest && !this.#history.isFirst(announcement)) return; // for an earlier stay
+      if (this.#history.newest && announcement.epoch > this.#history.newest.epoch + 1) await this.resync();
+    } catch (error) {
+      this.#refuseList(error);
+      return;
+    }
+    await this.#inTurn(() => this.#rotate(announcement));
   }
 
-  /** `keys.envelope`: resolves with whether it was opened, now or before. */
-  envelope(event) {
-    return this.#inTurn(() => this.#envelope(event));
+  /** `keys.envelope`: resolves with whether it was opened, now or before; with `{later}`, a promise of that, while its signer is not trusted. */
+  async envelope(body) {
+    if (this.#isClosed) return true;
+    try {
+      const envelope = envelopeIn(body);
+      if (envelope.epoch > (this.#history.newest?.epoch ?? 0)) await this.resync();
+      const signer = this.#epochs.get(envelope.epoch)?.roster.find(envelope.from);
+      const record = this.#epochs.get(envelope.epoch);
+      if (signer && !record.isLookedUp(signer)) await this.#examined(record);
+      return await this.#inTurn(() => this.#envelope(envelope));
+    } catch (error) {
+      return this.#refuseEnvelope(error);
+    }
   }
 
-  /** `keys.switch`. */
-  switchTo({ epoch }) {
-    return this.#inTurn(() => this.#switchTo(epoch));
+  /** `keys.switch`. One to an unknown epoch, or to one before, changes nothing. */
+  async switchTo({ epoch }) {
+    if (!isWhole(epoch, this.#current + 1, 0xffff_ffff)) return;
+    await this.#turn;
+    if (!this.#epochs.has(epoch)) await this.resync();
+    this.#switchTo(this.#epochs.get(epoch));
   }
 
-  /** `keys.request`: the leader hands the newest key to one who lacks it. */
-  requested(event) {
-    return this.#inTurn(() => this.#requested(event));
-  }
-
-  /** After a gap in the events: which epoch there is, and its key if it is not here; `epoch` is the call's, whose switch may be what was lost. */
-  async resync(epoch) {
-    await this.#inTurn(() => this.#resync());
-    await this.inUse(epoch);
-  }
-
-  /** The epoch that a state of the call names. One from before this join is not its business. */
-  inUse(epoch) {
-    return this.#inTurn(() => (epoch > this.#current && this.#epochs.has(epoch) ? this.#switchTo(epoch) : undefined));
-  }
-
-  /** The user takes a device's changed key. */
-  trust(user, device, fingerprint) {
-    this.#warned.delete(`${user}/${device}/changed-key`);
+  /** `keys.request`: hands the newest key to one that lacks it. */
+  requested(body) {
     return this.#inTurn(async () => {
-      await this.#directory.trust(user, device, fingerprint);
-      await this.#reconsider();
+      try {
+        const { epoch, to } = demandIn(body);
+        const record = this.#epochs.get(epoch);
+        if (record?.secret && epoch === this.#history.newest.epoch) await this.#handout.answer(record, to);
+      } catch (error) {
+        this.#refuse(error);
+      }
     });
   }
 
-  /** The user has compared `code` with everybody: their devices are verified. Not those of another list that has come since. */
-  verify(code) {
-    return this.#inTurn(async () => {
-      if (code !== (await this.code())) throw new Refusal('The call code has changed. Compare it again.');
-      const entries = this.list.filter((entry) => !sameDevice(entry, this.#identity));
-      await this.#directory.verify(entries);
-      await this.#reconsider();
+  /** `keys.confirmed`. */
+  confirmed(body) {
+    try {
+      this.confirmations.received(epochIn(body.epoch), bucketsIn(body.buckets));
+    } catch (error) {
+      this.#warn('false-confirmation', { epoch: this.#current });
+      this.#refuse(error);
+    }
+  }
+
+  /** `keys.waiting`: that device does not trust the one that handed it the key. */
+  waiting({ epoch, participant, reason }) {
+    const entry = this.#epochs.get(epochIn(epoch))?.others.find((other) => other.participant === participant);
+    if (entry && reason === 'trust') this.#warn('waiting', { epoch, ...entry });
+  }
+
+  /** After a gap in the events: which epoch there is, and its key if it is not here. */
+  resync() {
+    this.#resyncing ??= this.#resync().finally(() => {
+      this.#resyncing = undefined;
+    });
+    return this.#resyncing;
+  }
+
+  /** The epoch that a state of the call names: its switch may be what was lost. One from before this join is not its business. */
+  async inUse(epoch) {
+    await this.#turn;
+    if (isWhole(epoch, this.#current + 1, 0xffff_ffff) && this.#epochs.has(epoch)) this.#switchTo(this.#epochs.get(epoch));
+  }
+
+  /** The directory judges otherwise now: the person trusts or verified a device, `verifiedOnly` was switched, or a device's keys changed. */
+  async reconsider() {
+    // Looked up aside: a server that keeps an answer back must not keep back what follows.
+    for (const record of this.#epochs.values()) await this.#examine(record);
+    await this.#inTurn(async () => {
+      for (const record of this.#epochs.values()) await this.#judged(record);
     });
   }
 
-  /** The directory judges otherwise now: `verifiedOnly` was switched, or a device's keys changed. */
-  reconsider() {
-    return this.#inTurn(() => this.#reconsider());
+  /** Nothing is sent while the list of keys and the call differ (`roster-watch.js`). */
+  setStopped(isStopped) {
+    this.#isStopped = isStopped;
+    this.#setSilence();
   }
 
   /** The call is over, or joined anew: nothing of it stays in the page. */
   close() {
+    this.#isClosed = true;
+    for (const timer of [...this.#timers, ...this.#switchTimers.values()]) clearTimeout(timer);
+    this.demands.close();
+    this.confirmations.close();
     for (const record of this.#epochs.values()) record.forget();
     this.#epochs.clear();
+    this.#kept = undefined;
   }
 
   #inTurn(action) {
-    const turn = this.#turn.then(action);
+    const turn = this.#turn.then(() => (this.#isClosed ? undefined : action()));
     this.#turn = turn.catch(() => {});
     return turn;
   }
 
-  async #rotate(event) {
-    if (event.epoch < this.#newest) return;
-    const record = this.#epochs.get(event.epoch) ?? (await this.#announce(event));
+  #after(ms, action) {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      action();
+    }, ms);
+    this.#timers.add(timer);
+    return timer;
+  }
+
+  async #rotate(announcement) {
+    if (this.#isBroken) return;
+    try {
+      const place = this.#history.place(announcement);
+      if (place === 'next') this.#admit(await this.#history.next(announcement));
+      if (place === 'gap') throw new Refusal('an epoch that the server’s own list does not know');
+      if (place === 'old') return;
+    } catch (error) {
+      this.#refuseList(error);
+      return;
+    }
+    const record = this.#epochs.get(announcement.epoch);
     if (!record) return;
     await this.#ratchet(record);
-    if (event.leader === this.participant && event.deliver) await this.#lead(record, event.deliver);
+    if (announcement.deliver) await this.#lead(record, announcement.deliver);
   }
 
-  /** By the mode with which the epoch was announced, for its list was looked at with that; what the server says later changes nothing. */
-  async #ratchet(record) {
-    const before = this.#epochs.get(record.epoch - 1);
-    if (record.mode !== 'ratchet' || record.secret || !before?.secret) return;
-    await this.#setSecret(record, await ratchet(before.secret));
-  }
-
-  async #envelope(event) {
-    try {
-      if (event.epoch < this.#newest) throw new Refusal('an envelope of a lower epoch');
-      if (!this.#epochs.has(event.epoch)) await this.#resync();
-      const record = this.#epochs.get(event.epoch);
-      if (!record) throw new Refusal('an envelope of an epoch without a list');
-      if (!record.secret) {
-        await this.#setSecret(record, await record.open(event, { call: this.call, pair: this.#join.pair }));
-      }
-      return true;
-    } catch (error) {
-      this.#refuse(error);
-      return false;
-    }
-  }
-
-  async #switchTo(epoch) {
-    if (epoch < this.#current) return;
-    if (!this.#epochs.has(epoch)) await this.#resync();
-    const record = this.#epochs.get(epoch);
-    if (!record) return;
-    this.#current = epoch;
-    this.#forgetBefore(epoch);
-    if (record.secret) this.#send(epoch);
-    this.#setSilence();
-    if (!record.secret) await this.#request('keys/request', { epoch });
-    this.dispatchEvent(new Event('change'));
-  }
-
-  async #requested({ epoch, to }) {
-    const record = this.#epochs.get(epoch);
-    if (!record?.secret || epoch !== this.#newest) return;
-    const name = `${epoch}/${to.user}/${to.device}`;
-    const answers = this.#answers.get(name) ?? 0;
-    if (answers >= ANSWERS_PER_DEVICE) return;
-    this.#answers.set(name, answers + 1);
-    try {
-      const envelopes = await record.envelopes(this.call, record.secret, [to]);
-      // Who is not trusted yet asks once: the user may come to trust it.
-      if (envelopes.length === 0) this.#unanswered.set(name, { epoch, to });
-      else await this.#request('keys', { epoch, envelopes });
-    } catch (error) {
-      this.#refuse(error);
-    }
-  }
-
-  async #resync() {
-    const newest = await this.#request('keys/list', {});
-    if (!newest.list || newest.epoch < this.#newest) return;
-    const record = this.#epochs.get(newest.epoch) ?? (await this.#announce(newest));
-    if (!record) return;
-    await this.#ratchet(record);
-    if (!record.secret) await this.#request('keys/request', { epoch: newest.epoch });
-  }
-
-  async #reconsider() {
-    for (const record of this.#epochs.values()) await this.#examine(record);
-    this.#setSilence();
-    const record = this.#epochs.get(this.#newest);
-    if (!record) return;
-    if (record.secret) await this.#install(record);
-    else await this.#request('keys/request', { epoch: record.epoch });
-    const unanswered = [...this.#unanswered.values()];
-    this.#unanswered.clear();
-    for (const event of unanswered) await this.#requested(event);
-    this.dispatchEvent(new Event('change'));
-  }
-
-  async #announce(event) {
-    try {
-      const list = event.list ?? this.#changed(event);
-      if (!list) {
-        await this.#resync();
-        return this.#epochs.get(event.epoch);
-      }
-      const listHash = await listHashOf(list);
-      if (!equal(listHash, fromBase64(event.listHash))) {
-        if (event.list) throw new Refusal('a list that is not what its hash says');
-        // The changes do not fit the list before, as when the server dropped ring envelopes: the whole list does.
-        await this.#resync();
-        return this.#epochs.get(event.epoch);
-      }
-      const before = this.#epochs.get(event.epoch - 1);
-      if (event.mode === 'ratchet' && before && !before.list.every((old) => holds(list, old))) {
-        throw new Refusal('a ratchet for a list that somebody is no longer on');
-      }
-      return await this.#admit({ epoch: event.epoch, mode: event.mode, list, listHash });
-    } catch (error) {
-      this.#refuse(error);
-      return undefined;
-    }
-  }
-
-  /** The list before with the event's changes; undefined when that list is not here. */
-  #changed({ epoch, added = [], removed = [] }) {
-    const before = this.#epochs.get(epoch - 1);
-    if (!before) return undefined;
-    const gone = [...removed, ...added];
-    return [...before.list.filter((entry) => !gone.some((other) => sameDevice(other, entry))), ...added];
-  }
-
-  async #admit(description) {
-    const record = new Epoch({ ...description, identity: this.#identity });
-    const own = record.list.find((entry) => sameDevice(entry, this.#identity));
-    const isThisJoin = record.isRing ? !own?.joinKey : own?.joinId === this.#join.wire.joinId;
-    if (!own || !isOwn(own, this.#identity) || !isThisJoin) throw new Refusal('a list that this join is not on');
-    await this.#examine(record);
+  /** A list that was accepted: its devices are looked up aside, and what comes next does not wait for it. */
+  #admit(accepted) {
+    const before = this.#epochs.get(accepted.epoch - 1) ?? this.#epochs.get(this.#current);
+    const record = new Epoch(accepted, { identity: this.#identity, call: this.call, leastGeneration: this.#join.published });
+    record.own = record.roster.find(this.#identity);
+    if (before) record.inherit(before);
     this.#epochs.set(record.epoch, record);
-    this.#newest = Math.max(this.#newest, record.epoch);
+    this.#seats.takeFrom(record.list);
+    this.#handout.begin(record);
+    if (this.#kept && this.#kept.envelope.epoch < record.epoch) this.#keep(undefined);
+    const unknown = record.others.filter((entry) => !record.isLookedUp(entry));
+    if (unknown.length > 0) record.lookedUp = this.#lookUp(record, unknown);
     return record;
   }
 
-  /** Each problem is told once, a new device whenever it is one. */
-  async #examine(record) {
-    for (const { entry, problem } of await record.examine(this.#directory)) {
-      const { user, device, fingerprint } = entry;
-      const name = `${user}/${device}/${problem}`;
-      if (this.#warned.has(name)) continue;
-      this.#warned.add(name);
-      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint } }));
+  async #lookUp(record, entries) {
+    await this.#examine(record, entries);
+    await this.#inTurn(() => this.#judged(record));
+  }
+
+  /** Until the look-ups of a record's devices are over. */
+  async #examined(record) {
+    await record.lookedUp?.catch(() => {});
+  }
+
+  /** Each problem is told once for a key. */
+  async #examine(record, entries = record.others) {
+    if (entries.length === 0) return;
+    try {
+      for (const { entry, problem } of await record.examine(this.#directory, entries)) this.#warn(problem, { epoch: record.epoch, ...entry });
+    } catch (error) {
+      this.#refuse(error);
     }
   }
 
+  /** What follows when it is known of more devices, or otherwise, whether they are trusted. */
+  async #judged(record) {
+    if (!this.#epochs.has(record.epoch)) return;
+    this.#setSilence();
+    if (record.secret) await this.#install(record);
+    if (this.#kept?.envelope.epoch === record.epoch) await this.#openKept();
+    const isNewest = record.epoch === this.#history.newest.epoch;
+    if (record.secret && isNewest) await this.#handout.answerAgain(record).catch((error) => this.#refuse(error));
+    this.#changed();
+  }
+
+  /** By the mode with which the epoch was announced; over a list that was not seen the newest key is asked for. */
+  async #ratchet(record) {
+    if (record.mode !== 'ratchet' || record.secret) return;
+    const secret = this.#epochs.get(record.epoch - 1)?.secret;
+    if (record.isWhole && secret) await this.#setSecret(record, await ratchet(secret, { call: this.call, epoch: record.epoch, listHash: record.listHash }));
+  }
+
+  async #envelope(envelope) {
+    const record = this.#epochs.get(envelope.epoch);
+    if (!record) {
+      if (envelope.epoch < (this.#history.newest?.epoch ?? 0)) return true; // over, and of no use
+      throw new Refusal('an envelope of an epoch without a list');
+    }
+    if (record.secret || record.epoch < this.#current) return true;
+    const signer = record.roster.find(envelope.from);
+    if (!signer || sameDevice(signer, this.#identity)) throw new Refusal('an envelope from a device that is not on the list');
+    const held = this.#join.holder(envelope.key);
+    if (!held) throw new Refusal('an envelope that is sealed to another key');
+    if (record.epoch > 1 && held.generation < record.leastGeneration) {
+      this.#warn('withheld-join-key', { epoch: record.epoch });
+      throw new Refusal('an envelope that is sealed to an older key');
+    }
+    const keys = record.keysOf(signer);
+    if (!keys) return this.#wait(envelope, record);
+    const secret = await openEnvelope(envelope, { identity: this.#identity, call: this.call, listHash: record.listHash, pair: held.pair, keys });
+    await this.#setSecret(record, secret);
+    this.#join.opened(held.generation);
+    return true;
+  }
+
+  /** The signer is not trusted: the person may come to trust it, and the server and the signer are told so. */
+  #wait(envelope, { epoch }) {
+    const later = new Promise((settle) => this.#keep({ envelope, settle }));
+    if (!this.#waited.has(epoch)) {
+      this.#waited.add(epoch);
+      this.#request('keys/wait', { epoch, reason: 'trust' }).catch(() => {});
+    }
+    return { later };
+  }
+
+  #keep(kept) {
+    this.#kept?.settle(true); // superseded, or over
+    this.#kept = kept;
+  }
+
+  async #openKept() {
+    const { envelope, settle } = this.#kept;
+    const signer = this.#epochs.get(envelope.epoch).roster.find(envelope.from);
+    if (!this.#epochs.get(envelope.epoch).keysOf(signer)) return;
+    this.#kept = undefined;
+    settle(await this.#envelope(envelope).catch((error) => this.#refuseEnvelope(error)));
+  }
+
+  /** Sends under `record` from now on, or as soon as its secret is here; never goes back. */
+  #switchTo(record) {
+    if (this.#isClosed || !record || record.epoch <= this.#current) return;
+    this.#current = record.epoch;
+    for (const [epoch, timer] of this.#switchTimers) {
+      if (epoch > record.epoch) continue;
+      clearTimeout(timer);
+      this.#switchTimers.delete(epoch);
+    }
+    for (const [epoch, old] of this.#epochs) {
+      if (epoch >= record.epoch) continue;
+      old.forget();
+      this.#after(OVERLAP_MS, () => this.#epochs.delete(epoch));
+    }
+    if (record.secret) this.#send(record);
+    this.#setSilence();
+    if (!record.secret) this.demands.begin(record.epoch);
+    this.#changed();
+  }
+
+  async #resync() {
+    const { newest } = this.#history;
+    const reply = await this.#request('keys/list', newest ? { since: newest.epoch } : {});
+    await this.#inTurn(async () => {
+      if (this.#isBroken || !reply.list) return; // no epoch yet
+      try {
+        const parsed = listReplyIn(reply);
+        if (!this.#history.newest && !this.#history.isFirst(parsed)) return;
+        const accepted = await this.#history.catchUp(parsed);
+        if (accepted) await this.#ratchet(this.#admit(accepted));
+        this.confirmations.received(parsed.epoch, parsed.confirmed);
+      } catch (error) {
+        return void this.#refuseList(error);
+      }
+      const record = this.#epochs.get(this.#history.newest.epoch);
+      if (!record) return;
+      if (!record.secret) this.demands.begin(record.epoch, { isAnew: true });
+      const unknown = record.others.filter((entry) => !record.keysOf(entry));
+      if (unknown.length > 0 && !record.isLookingUp) record.lookedUp = this.#lookUp(record, unknown);
+    });
+  }
+
   /**
-   * Who lacks the key in use sends nothing: under the one before somebody may listen who has gone. With `verifiedOnly` nothing is sent while
-   * somebody is on the list who is not verified: another may give them the key.
+   * Without the key in use nothing is sent: under the one before somebody may listen who has gone. With `verifiedOnly` nothing is sent while somebody is on
+   * the list who is not verified, or not looked up: another may give them the key.
    */
   get #mustBeSilent() {
-    const record = this.#epochs.get(this.#current);
-    return !record?.secret || (this.#directory.verifiedOnly && record.hasProblem);
+    return this.#isStopped || this.silence !== undefined;
   }
 
   #setSilence() {
-    if (this.#mustBeSilent === this.#isSilent) return;
+    if (this.#isClosed || this.#mustBeSilent === this.#isSilent) return;
     this.#isSilent = !this.#isSilent;
     this.#post({ type: 'silence', isSilent: this.#isSilent });
   }
 
   async #setSecret(record, secret) {
     if (record.secret || secret.length !== SECRET_BYTES) throw new Refusal('a secret that is not wanted');
+    record.confirmationKey = await confirmationKeyOf(secret, { call: this.call, epoch: record.epoch, listHash: record.listHash });
     record.secret = secret;
     await this.#install(record);
-    if (record.epoch === this.#current) this.#send(record.epoch);
+    if (record.epoch === this.#current) this.#send(record);
+    else if (record.epoch > this.#current) this.#switchLater(record);
   }
 
-  /** The worker gets a key that only derives, and the senders whose keys are trusted. */
+  /** The server's word is waited for, but not for ever: somebody may have gone who still has the key in use. */
+  #switchLater(record) {
+    const inUse = this.#epochs.get(this.#current);
+    const isLoss = record.mode === 'fresh' && inUse?.roster.losesSomebody(record.roster);
+    const timer = setTimeout(() => this.#switchTo(record), isLoss ? OWN_SWITCH_AFTER_LOSS_MS : OWN_SWITCH_MS);
+    this.#switchTimers.set(record.epoch, timer);
+  }
+
+  /** The worker gets a key that only derives, and the senders that are heard. */
   async #install(record) {
     const { epoch, listHash, secret } = record;
-    const senders = record.senders({ participant: this.participant, joinId: this.#join.wire.joinId }, this.#seats);
-    const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
-    this.#post({ type: 'epoch', epoch, call: this.call, listHash, secret: key, senders });
+    if (!secret) return;
+    const senders = record.senders(this.#seats, this.participant);
+    this.#post({ type: 'epoch', epoch, listHash, secret: await importSecret(secret), senders });
   }
 
-  #send(epoch) {
-    if (this.#sending >= epoch) return;
-    this.#sending = epoch;
+  #send(record) {
+    if (this.#sending >= record.epoch) return;
+    this.#sending = record.epoch;
     this.#isSilent = this.#mustBeSilent;
     // In one message: no frame may leave between the two.
-    this.#post({ type: 'switch', epoch, isSilent: this.#isSilent });
-  }
-
-  #forgetBefore(epoch) {
-    for (const [number, record] of this.#epochs) {
-      if (number >= epoch) continue;
-      record.forget();
-      this.#epochs.delete(number);
-    }
+    this.#post({ type: 'switch', epoch: record.epoch, isSilent: this.#isSilent });
+    this.confirmations.began(record, () => this.#history.newest.epoch === record.epoch);
   }
 
   async #lead(record, deliver) {
+    const { epoch, mode } = record;
+    if (!record.secret && mode === 'ratchet') return void this.demands.begin(epoch);
     try {
-      const { epoch, mode } = record;
-      if (!record.secret && mode === 'ratchet') return void (await this.#request('keys/request', { epoch }));
       const secret = record.secret ?? random(SECRET_BYTES);
-      const envelopes = await record.envelopes(this.call, secret, deliver);
-      await this.#request('keys', { epoch, envelopes });
+      await this.#handout.give(record, secret, deliver);
       if (!record.secret) await this.#setSecret(record, secret);
     } catch (error) {
       this.#refuse(error);
     }
+    return undefined;
+  }
+
+  #refuseList(error) {
+    this.#refuse(error);
+    if (error instanceof BrokenHistory) {
+      this.#isBroken = true;
+      this.#setSilence();
+      this.#warn('broken-history', {});
+      this.dispatchEvent(new Event('broken'));
+    } else if (error instanceof NotListed) this.dispatchEvent(new Event('unlisted'));
+    if (error instanceof Refusal && !(error instanceof BrokenHistory)) this.#warn('refused-list', { epoch: this.#history.newest?.epoch ?? 0 });
+  }
+
+  /** Brings false: the server is told that it did not open. */
+  #refuseEnvelope(error) {
+    this.#refuse(error);
+    if (error instanceof Refusal) this.#warn('refused-envelope', { epoch: this.#history.newest?.epoch ?? 0 });
+    return false;
   }
 
   #refuse(error) {
     // What was refused, never what was in it.
     console.warn(`Conclave: ${error instanceof Refusal ? `refused ${error.message}` : `${error.name} ${error.code ?? ''}`}`);
   }
-}
 
-const holds = (list, old) => list.some((entry) => entry.fingerprint === old.fingerprint);
+  /** Each warning once: about a device for each of its keys, about the call for each epoch. */
+  #warn(problem, { epoch, user, device, fingerprint, participant }) {
+    const name = user ? `${problem}/${user}/${device}/${fingerprint}` : `${problem}/${epoch ?? participant}`;
+    if (this.#warned.has(name)) return;
+    this.#warned.add(name);
+    this.dispatchEvent(new CustomEvent('warning', { detail: { problem, epoch, user, device, fingerprint, participant } }));
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event('change'));
+  }
+}

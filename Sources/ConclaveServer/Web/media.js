@@ -1,9 +1,12 @@
 // One participant's PeerConnection: what is sent, the slots that receive, offers, and the way back from a lost path (protocol section 6).
 
+import { Refusal, isWhole, listIn, slotsIn, trackIn } from './checks.js';
 import { partsOf } from './frames.js';
 
 const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
 const MAX_VIDEO_SLOTS = 9;
+const MOST_VIDEO_SLOTS = 25; // whatever the server says is needed
+const MAX_SECTIONS = 64;
 const DISCONNECTED_MS = 1_000; // browsers have waited some seconds before they say so; after this ICE is restarted
 const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
@@ -36,14 +39,17 @@ function preferVP8(transceiver) {
 
 /**
  * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames that did not
- * open) with `{count}`, and `lost`: only a new join helps.
+ * open) with `{count}`, `refused-track` (the server gave a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
  */
 export class Media extends EventTarget {
   #pc;
   #worker;
+  #participant;
   #request;
   #senders = new Map();
   #slots = [];
+  #shown = { rev: -1, tracks: new Map() }; // what the server says each slot shows, by mid
+  #numbers = new Map(); // n -> the source that had it first
   #wanted = { audio: 0, video: 0 };
   #negotiation;
   #isStale = false;
@@ -59,9 +65,10 @@ export class Media extends EventTarget {
   /** How long after its opening the first frame of another came; undefined until then. */
   firstFrameMs;
 
-  /** `request(body)` sends to `/app/calls/{id}/media`; the worker is this connection's own. */
-  constructor({ ice, worker, request }) {
+  /** `request(body)` sends to `/app/calls/{id}/media`; the worker is this connection's own, `participant` this device's number. */
+  constructor({ ice, worker, participant, request }) {
     super();
+    this.#participant = participant;
     this.#worker = worker;
     this.#request = request;
     this.#pc = new RTCPeerConnection({ bundlePolicy: 'max-bundle', iceServers: ice?.servers ?? [] });
@@ -146,8 +153,9 @@ export class Media extends EventTarget {
 
   /** At least so many slots there are to be after the next offer. Answers whether that calls for one now. */
   want({ audio, video }) {
+    if (!isWhole(audio, 0, Infinity) || !isWhole(video, 0, Infinity)) return false;
     this.#wanted.audio = Math.max(this.#wanted.audio, Math.min(audio, MAX_AUDIO_SLOTS));
-    this.#wanted.video = Math.max(this.#wanted.video, video);
+    this.#wanted.video = Math.max(this.#wanted.video, Math.min(video, MOST_VIDEO_SLOTS));
     return this.#hasOffered && (this.#missing('audio') > 0 || this.#missing('video') > 0);
   }
 
@@ -155,6 +163,20 @@ export class Media extends EventTarget {
   wantFor(tracks) {
     const count = (kind) => tracks.filter((track) => track.kind === kind).length;
     return this.want({ audio: count('audio'), video: Math.min(count('video'), MAX_VIDEO_SLOTS) });
+  }
+
+  /** `media.slots`, or the same of an answer: which track each slot shows. A lower `rev` came late. */
+  showSlots({ rev, receive }) {
+    if (!isWhole(rev, this.#shown.rev + 1, Number.MAX_SAFE_INTEGER)) return;
+    this.#shown = { rev, tracks: slotsIn(receive, MAX_SECTIONS) };
+    this.#tellSlots();
+  }
+
+  /** The worker lets a frame count for the track that its slot shows alone. */
+  #tellSlots() {
+    const shown = this.#slots.map(({ name, transceiver }) => ({ name, ...this.#shown.tracks.get(transceiver.mid) }));
+    const slots = shown.filter(({ participant }) => participant !== undefined && participant !== this.#participant);
+    this.#worker.postMessage({ type: 'slots', slots });
   }
 
   /** Brings the server's answer to what is wanted now; what changes meanwhile goes into one more offer. */
@@ -237,14 +259,38 @@ export class Media extends EventTarget {
     const answer = await this.#request({ sdp: this.#pc.localDescription.sdp, tracks });
     if (this.#isClosed) return;
     // Before the first packet can leave: a frame without its track's number is not sent.
+    const given = listIn(answer.tracks, MAX_SECTIONS, 'tracks');
     for (const [source, sender] of this.#senders) {
-      const taken = answer.tracks.find(({ mid }) => mid === sender.transceiver.mid);
-      sender.track = sender.isActive ? taken?.track : undefined;
-      const n = sender.track ? Number(sender.track.split('.')[1]) : 0;
+      const taken = sender.isActive ? given.find((track) => track?.mid === sender.transceiver.mid) : undefined;
+      const n = taken ? this.#ownNumber(source, taken.track) : 0;
+      sender.track = n > 0 ? taken.track : undefined;
       this.#worker.postMessage({ type: 'track', name: source, n });
     }
+    this.#showSlotsOf(answer);
     await this.#pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
     this.dispatchEvent(new Event('change'));
+  }
+
+  /** The n of a track that the server gives `source`; 0, which sends nothing, for one that is not this device's, or was another source's. */
+  #ownNumber(source, track) {
+    try {
+      const { participant, n } = trackIn(track);
+      if (participant !== this.#participant || (this.#numbers.get(n) ?? source) !== source) throw new Refusal('a track of another');
+      this.#numbers.set(n, source);
+      return n;
+    } catch {
+      this.dispatchEvent(new Event('refused-track'));
+      return 0;
+    }
+  }
+
+  #showSlotsOf(answer) {
+    try {
+      this.showSlots(answer);
+    } catch (error) {
+      console.warn(`Conclave: refused ${error.message}`);
+    }
+    this.#tellSlots(); // of mids that are new
   }
 
   #pathChanged() {

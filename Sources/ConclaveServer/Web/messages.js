@@ -1,14 +1,19 @@
 // Messages to the others in a call: text and reactions, sealed in the worker with the keys that seal frames (protocol section 6).
 
-import { fromBase64, toBase64, utf8 } from './bytes.js';
+import { bytesIn, participantIn } from './checks.js';
+import { toBase64, utf8 } from './bytes.js';
+import { openPrivate, sealPrivate } from './private-messages.js';
 
 const MAX_BYTES = 12_000; // base64 of it stays below the protocol's 16 KiB
+const MAX_PRIVATE_BYTES = 4_000; // beside 64 wraps
+const MAX_BODY_BYTES = 16_384;
 const ANSWER_MS = 3_000;
+const PRIVATE = 1;
 
 /** `{text}` or `{reaction}` as bytes; undefined for what is too long. */
-export function encodeMessage(message) {
+export function encodeMessage(message, most = MAX_BYTES) {
   const bytes = utf8(JSON.stringify(message));
-  return bytes.length <= MAX_BYTES ? bytes : undefined;
+  return bytes.length <= most ? bytes : undefined;
 }
 
 /** Undefined for bytes that are no message: another client may send what it likes. */
@@ -23,34 +28,66 @@ export function decodeMessage(bytes) {
   return undefined;
 }
 
-/** The worker's part of sealing and opening, as promises. */
+/** The worker's part of sealing and opening, as promises; what is for some alone is wrapped and unwrapped here. `keys` is the `KeyAgreement`. */
 export class MessageSealer {
+  /** Messages that were not what they should be: not by their sender, not for this device, or changed. */
+  dropped = 0;
   #worker;
+  #keys;
   #waiting = new Map();
   #next = 1;
 
-  constructor(worker) {
+  constructor(worker, keys) {
     this.#worker = worker;
+    this.#keys = keys;
     worker.addEventListener('message', ({ data }) => {
       if (data.type === 'answer') this.#waiting.get(data.id)?.(data.result);
     });
   }
 
-  /** Base64 of the sealed message; undefined when there is no key to seal with. */
-  async seal(message) {
-    const data = encodeMessage(message);
-    const sealed = data && (await this.#ask('seal-message', data));
+  /** Base64 of the sealed message; undefined when there is no key to seal with. With `to`, participants, for them alone: throws where one can't get it. */
+  async seal(message, to) {
+    const sealed = to ? await this.#sealPrivate(message, to) : await this.#sealForAll(message);
     return sealed && toBase64(sealed);
   }
 
-  /** `{participant, text}` or `{participant, reaction}`; undefined for what did not open. */
-  async open(body) {
-    const opened = await this.#ask('open-message', fromBase64(body));
-    const message = opened && decodeMessage(opened.data);
-    return message && { participant: opened.participant, ...message };
+  async #sealForAll(message) {
+    const data = encodeMessage(message);
+    return data && this.#ask({ type: 'seal-message', data, kind: 0 });
   }
 
-  #ask(type, data) {
+  async #sealPrivate(message, to) {
+    const text = encodeMessage(message, MAX_PRIVATE_BYTES);
+    const record = this.#keys.canSend ? this.#keys.record(this.#keys.epoch) : undefined;
+    if (!text || !record) return undefined;
+    const recipients = to.map((participant) => record.trustedEntry(participant));
+    const from = { participant: this.#keys.participant, pair: this.#keys.joinPair };
+    const data = await sealPrivate(text, { scope: { call: this.#keys.call, listHash: record.listHash }, from, recipients });
+    return this.#ask({ type: 'seal-message', data, kind: PRIVATE, epoch: record.epoch });
+  }
+
+  /** `{participant, text, isPrivate}` or `{participant, reaction, isPrivate}` of the event's body; undefined for what is not by `from`, not for this device, or did not open. */
+  async open({ from, body }) {
+    try {
+      const data = bytesIn(body, 1, MAX_BODY_BYTES, 'a message');
+      const opened = await this.#ask({ type: 'open-message', data, from: participantIn(from) });
+      const isPrivate = opened?.kind === PRIVATE;
+      const message = opened && decodeMessage(isPrivate ? await this.#openPrivate(opened) : opened.data);
+      if (message) return { participant: opened.participant, isPrivate, ...message };
+    } catch {
+      // Another's fault: counted below.
+    }
+    this.dropped += 1;
+    return undefined;
+  }
+
+  #openPrivate({ participant, epoch, data }) {
+    const record = this.#keys.record(epoch);
+    const own = { participant: this.#keys.participant, pair: this.#keys.joinPair };
+    return openPrivate(data, { scope: { call: this.#keys.call, listHash: record.listHash }, own, sender: record.trustedEntry(participant) });
+  }
+
+  #ask(message) {
     const id = this.#next++;
     return new Promise((resolve) => {
       const timer = setTimeout(() => settle(undefined), ANSWER_MS); // the worker may be gone
@@ -60,7 +97,7 @@ export class MessageSealer {
         resolve(result);
       };
       this.#waiting.set(id, settle);
-      this.#worker.postMessage({ type, id, data });
+      this.#worker.postMessage({ ...message, id });
     });
   }
 }

@@ -16,11 +16,11 @@ const nameOf = ({ user, device, participant }) => `${user}/${device}/${participa
  * The rules of protocol section 5, "What a client decides itself".
  *
  * For the page, by way of `Call`:
- * - `people`: everybody of the list or of the call, `{user, device, participant, fingerprint, listed, member, hasLeft, isGhost}`.
+ * - `people`: everybody of the list or of the call, `{user, device, participant, fingerprint, listed, member, hasLeft, isStranger}`.
  *   `listed`: can decrypt what this device sends now. `member`: the server says that it is a participant. Both should hold of everybody.
- *   Listed alone is `isGhost` (the server never said that it joined: draw a tile with a warning at once) or, 3 s after it went, `hasLeft`
- *   ("has left, may still hear"). A member that is not listed "can't hear you yet". `Call.people` adds `confirmed`, `trust`, `problem`.
- * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `ghost`, `departed` or `first-epoch` ("securing the
+ *   Listed alone is `isStranger` (the server never said that it joined: draw a tile with a warning at once) or, 3 s after it went, `hasLeft`
+ *   ("has left, may still hear"). A member that is not listed "can't hear you yet". `Call.roster` is made of it.
+ * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `gone` or `epoch-1` ("securing the
  *   call"). With `needsPerson` it lasts until `sendAnyway`.
  * - `isOld`: the key in use should have been replaced long ago.
  */
@@ -59,7 +59,7 @@ export class RosterWatch {
     this.#countConnected(now);
     this.#judge(now);
     if (!this.#isRunning) return undefined;
-    const due = [...this.#suspects.values()].filter(({ kind, isAsked, since }) => kind === 'ghost' && !isAsked && now - since >= ASK_AFTER_MS);
+    const due = [...this.#suspects.values()].filter(({ kind, isAsked, since }) => kind === 'stranger' && !isAsked && now - since >= ASK_AFTER_MS);
     for (const suspect of due) suspect.isAsked = true;
     return due.length > 0 ? 'ask' : undefined;
   }
@@ -70,7 +70,7 @@ export class RosterWatch {
     this.#judge(now);
   }
 
-  /** What to warn of since the last call: `{problem, user, device, participant, fingerprint}`; problem `ghost` or `departed`. */
+  /** What to warn of since the last call: `{problem, user, device, participant, fingerprint}`; problem `stranger` or `gone`. */
   takeNews() {
     return this.#news.splice(0);
   }
@@ -99,27 +99,27 @@ export class RosterWatch {
     const suspects = new Map();
     const listed = list.map((entry) => {
       const kind = entry.participant === own ? undefined : this.#kindOf(entry, members, seats);
-      if (!kind) return { ...entry, listed: true, member: entry.participant > 0, isGhost: false, hasLeft: false };
+      if (!kind) return { ...entry, listed: true, member: entry.participant > 0, isStranger: false, hasLeft: false };
       const name = nameOf(entry);
       const known = this.#suspects.get(name);
       const suspect = known?.kind === kind ? known : { entry, kind, since: now, isAsked: false, isStopping: false, isTold: false };
       suspects.set(name, suspect);
-      return { ...entry, listed: true, member: false, isGhost: kind === 'ghost', hasLeft: false };
+      return { ...entry, listed: true, member: false, isStranger: kind === 'stranger', hasLeft: false };
     });
     this.#suspects = suspects;
     for (const name of this.#allowed) if (!suspects.has(name)) this.#allowed.delete(name);
     const others = seats.filter((seat) => !list.some((entry) => nameOf(entry) === nameOf(seat)));
-    const unlisted = others.map(({ user, device, participant }) => ({ user, device, participant, listed: false, member: true, isGhost: false, hasLeft: false }));
+    const unlisted = others.map(({ user, device, participant }) => ({ user, device, participant, listed: false, member: true, isStranger: false, hasLeft: false }));
     this.people = [...listed, ...unlisted];
   }
 
-  /** `ghost`, `departed`, or undefined for who is in the call. A ring's entry has no participant: its user is a member. */
+  /** `stranger`, `gone`, or undefined for who is in the call. A ring's entry has no participant: its user is a member. */
   #kindOf(entry, members, seats) {
     const member = members.find(({ user }) => user === entry.user);
-    if (entry.participant === 0) return member || seats.length === 0 ? undefined : 'ghost';
+    if (entry.participant === 0) return member || seats.length === 0 ? undefined : 'stranger';
     if (seats.some((seat) => nameOf(seat) === nameOf(entry))) return undefined;
     const isSaidGone = member && member.state !== 'joined';
-    return isSaidGone || this.#seen.has(nameOf(entry)) ? 'departed' : 'ghost';
+    return isSaidGone || this.#seen.has(nameOf(entry)) ? 'gone' : 'stranger';
   }
 
   #countConnected(now) {
@@ -142,7 +142,7 @@ export class RosterWatch {
     }
     for (const person of this.people) {
       const suspect = person.listed && this.#suspects.get(nameOf(person));
-      person.hasLeft = suspect?.kind === 'departed' && suspect.isTold;
+      person.hasLeft = suspect?.kind === 'gone' && suspect.isTold;
     }
     const { epoch, rotateMinutes, isConnected } = this.#facts;
     const limit = Math.min(2 * rotateMinutes, OLDEST_EPOCH_MINUTES) * MINUTE_MS;
@@ -152,13 +152,13 @@ export class RosterWatch {
 
   #judgeSuspect(now, suspect) {
     const { kind, entry, since } = suspect;
-    const isDue = kind === 'ghost' || now - since >= LEFT_SHOWN_MS;
+    const isDue = kind === 'stranger' || now - since >= LEFT_SHOWN_MS;
     if (isDue && !suspect.isTold) {
       suspect.isTold = true;
       const { user, device, participant, fingerprint } = entry;
       this.#news.push({ problem: kind, user, device, participant, fingerprint });
     }
-    if (kind === 'departed' && now - since >= LEFT_STOPS_MS) suspect.isStopping = true;
+    if (kind === 'gone' && now - since >= LEFT_STOPS_MS) suspect.isStopping = true;
   }
 
   /** Stops, or starts again, by what was found. */
@@ -172,11 +172,11 @@ export class RosterWatch {
     if (this.#isStoppedByList) return;
     const { since, connectedMs } = this.#second ?? {};
     const isLate = this.#second && (connectedMs >= FIRST_EPOCH_CONNECTED_MS || now - since >= FIRST_EPOCH_MS);
-    this.stopped = isLate ? { cause: 'first-epoch', people: [], needsPerson: false } : undefined;
+    this.stopped = isLate ? { cause: 'epoch-1', people: [], needsPerson: false } : undefined;
   }
 
   get #isStoppedByList() {
-    return this.stopped !== undefined && this.stopped.cause !== 'first-epoch';
+    return this.stopped !== undefined && this.stopped.cause !== 'epoch-1';
   }
 
   #end(now) {

@@ -1,10 +1,13 @@
 // One join of one call: the participant that it made, with its worker, keys, path and messages. Coming back makes another.
 
 import { ringEpoch } from './envelopes.js';
+import { Refusal, isCallID, replyIn } from './checks.js';
+import { JoinKeys } from './join-keys.js';
 import { KeyAgreement } from './keys.js';
 import { Media, startWorker } from './media.js';
 import { MessageSealer } from './messages.js';
 import { QualityMeter } from './quality.js';
+import { RequestError } from './stomp.js';
 
 const STATS_MS = 10_000;
 const FIRST_FRAME_MS = 60_000;
@@ -22,21 +25,26 @@ export class Seat extends EventTarget {
   #first;
   #statsTimer;
 
-  /** Asks the server to join by `kind`; `seat.reply` is what it said. `body` goes with the request. */
+  /** Asks the server to join by `kind`; `seat.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
   static async join({ kind, id, body, connection }) {
     const seat = new Seat();
     seat.#connection = connection;
     const { identity, directory } = connection;
-    [seat.#join, seat.#worker] = await Promise.all([identity.makeJoin(), startWorker()]);
+    const isStart = kind === 'start';
+    seat.kind = kind;
+    seat.id = isStart ? crypto.randomUUID() : id;
+    if (!isCallID(seat.id)) throw new Refusal('a call with an id of another form');
+    [seat.#join, seat.#worker] = await Promise.all([JoinKeys.make(identity, seat.id), startWorker()]);
     try {
-      if (kind === 'start') seat.#first = await firstEpoch({ identity, directory, join: seat.#join, callees: body.callees });
-      seat.reply = await seat.#ask(kind === 'start' ? 'calls/start' : `calls/${id}/${kind}`, { ...body, ...seat.#join.wire });
+      if (isStart) seat.#first = await firstEpoch({ identity, directory, join: seat.#join, call: seat.id, callees: body.callees });
+      const asked = { ...body, ...seat.#join.wire, ...(isStart ? { id: seat.id } : {}) };
+      seat.reply = replyIn(await seat.#ask(isStart ? 'calls/start' : `calls/${id}/${kind}`, asked), { id: seat.id, isStart });
     } catch (error) {
       seat.#worker.terminate();
-      throw error;
+      if (!(error instanceof Refusal)) throw error;
+      if (isStart) connection.request(`calls/${seat.id}/leave`).catch(() => {});
+      throw new RequestError({ code: 'reply.refused', message: `The server’s answer does not fit what was asked (${error.message}). Nothing was sent.` });
     }
-    seat.kind = kind;
-    seat.id = seat.reply.call.id;
     seat.participant = seat.reply.participant;
     return seat;
   }
@@ -46,7 +54,7 @@ export class Seat extends EventTarget {
     this.keys = this.#agreement();
     this.keys.seated(facts.seats);
     if (this.kind === 'start') await this.keys.begin(this.#first);
-    if (this.kind === 'accept') await this.keys.beginRung(ring);
+    if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
     this.#openTransport();
     this.transport.wantFor(facts.tracksOfOthers);
   }
@@ -92,20 +100,21 @@ export class Seat extends EventTarget {
       identity,
       directory,
       join: this.#join,
+      participant: this.participant,
       request: (rest, content) => this.#request(rest, content),
       post: (message) => this.#worker.postMessage(message),
     });
-    keys.setParticipant(this.participant);
     keys.addEventListener('change', () => this.dispatchEvent(new Event('keys')));
-    this.#passOn(keys, 'warning');
+    for (const name of ['warning', 'broken', 'unlisted']) this.#passOn(keys, name);
     return keys;
   }
 
   #openTransport() {
     const worker = this.#worker;
-    this.transport = new Media({ ice: this.reply.ice, worker, request: (content) => this.#request('media', content) });
-    this.messages = new MessageSealer(worker);
-    for (const name of ['change', 'connection', 'speaking', 'failures', 'lost']) this.#passOn(this.transport, name);
+    const { participant } = this;
+    this.transport = new Media({ ice: this.reply.ice, worker, participant, request: (content) => this.#request('media', content) });
+    this.messages = new MessageSealer(worker, this.keys);
+    for (const name of ['change', 'connection', 'speaking', 'failures', 'refused-track', 'lost']) this.#passOn(this.transport, name);
     this.transport.addEventListener('connection', () => {
       // Where the path was lost, the connection may be too, and say nothing of it for a long time.
       if (this.transport.connection === 'disconnected') this.#connection.hurry();
@@ -127,7 +136,7 @@ export class Seat extends EventTarget {
   }
 }
 
-/** A ring envelope is a wish: without it who accepts waits for epoch 2. */
+/** A ring envelope is a wish: without it a callee that accepts waits for epoch 2. */
 async function firstEpoch(options) {
   try {
     const made = await ringEpoch(options);

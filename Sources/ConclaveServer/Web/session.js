@@ -53,15 +53,19 @@ export async function claimDevice(user) {
   return device;
 }
 
-/** The user that a token is for, as far as the page can read it; the server is who checks. */
-export function userOf({ user, token }) {
-  if (user) return user;
+function claimsOf(token) {
   try {
-    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sub ?? '';
+    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')));
   } catch {
-    return '';
+    return {};
   }
 }
+
+/** The user that a token is for, as far as the page can read it: the server must name the same. */
+export const userOf = ({ user, token }) => user || (claimsOf(token ?? '').sub ?? '');
+
+/** The device that a token is for, if it names one. */
+export const deviceOf = ({ token }) => claimsOf(token ?? '').device;
 
 // Signing in
 

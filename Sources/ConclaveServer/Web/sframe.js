@@ -1,6 +1,6 @@
 // SFrame (RFC 9605): header, keys and AEAD of suites 4 and 5, on WebCrypto.
 
-import { concat, utf8 } from './bytes.js';
+import { concat, u64, utf8 } from './bytes.js';
 
 const suites = {
   4: { hash: 'SHA-256', keyBytes: 16 }, // AES_128_GCM_SHA256_128
@@ -9,7 +9,7 @@ const suites = {
 export const SUITE = 5;
 export const TAG_BYTES = 16;
 
-/** A frame that is not SFrame, or does not open. `reason` is one of: header, unknown-key, replay, authentication. */
+/** A frame that is not SFrame, or does not open. `reason` is one of: header, own, attribution, unknown-key, replay, authentication. */
 export class SFrameError extends Error {
   constructor(reason) {
     super(`SFrame: ${reason}`);
@@ -53,25 +53,19 @@ export function parseHeader(bytes) {
   return { kid, counter, length: offset };
 }
 
-function u64(number) {
-  const bytes = new Uint8Array(8);
-  new DataView(bytes.buffer).setBigUint64(0, number);
-  return bytes;
-}
-
-/** The key and salt of one KID (RFC 9605 section 4.4.2). */
-export async function deriveKey(baseKey, kid, suite = SUITE) {
+/** The key and salt of one KID (RFC 9605 section 4.4.2). `usages`: a key that seals opens nothing. */
+export async function deriveKey(baseKey, kid, { suite = SUITE, usages = ['encrypt', 'decrypt'] } = {}) {
   const { hash, keyBytes } = suites[suite];
   const source = await crypto.subtle.importKey('raw', baseKey, 'HKDF', false, ['deriveBits']);
   const expand = async (label, length) => {
-    const info = concat(utf8(label), u64(kid), Uint8Array.of(suite >> 8, suite & 255));
+    const info = concat(utf8(label), u64(Number(kid)), Uint8Array.of(suite >> 8, suite & 255));
     const parameters = { name: 'HKDF', hash, salt: new Uint8Array(0), info };
     return new Uint8Array(await crypto.subtle.deriveBits(parameters, source, length * 8));
   };
   const key = await expand('SFrame 1.0 Secret key ', keyBytes);
   return {
     kid,
-    key: await crypto.subtle.importKey('raw', key, 'AES-GCM', false, ['encrypt', 'decrypt']),
+    key: await crypto.subtle.importKey('raw', key, 'AES-GCM', false, usages),
     salt: await expand('SFrame 1.0 Secret salt ', 12),
   };
 }
@@ -107,9 +101,9 @@ export class ReplayWindow {
   #highest = -1;
   #seen = new Uint8Array(WINDOW);
 
-  /** Whether `counter` is new and not older than the window. */
-  accepts(counter) {
-    if (counter > this.#highest) return true;
+  /** Whether `counter` is new, not older than the window, and at most `reach` beyond it. */
+  accepts(counter, reach = Infinity) {
+    if (counter > this.#highest) return counter - this.#highest <= reach;
     return this.#highest - counter < WINDOW && this.#seen[counter % WINDOW] === 0;
   }
 

@@ -62,7 +62,7 @@ export class RequestError extends Error {
  * `credentials(refused)` brings `{token, device}`; `refused` says that the last token was not taken.
  * Events: `open` with the CONNECTED headers; `closed` with `{reason}`: `lost` (it comes back by itself), `refused`, `replaced` or `removed` (it does not).
  * While `isUrgent()`, as in a call, it tries again within `URGENT_MS`.
- * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged. `prepare()`, if set, runs first on each connection.
+ * `onEvent({name, seq, redelivered, body})` answers whether the event is acknowledged, or `{later}`, a promise of that. `prepare()`, if set, runs first on each connection.
  */
 export class StompConnection extends EventTarget {
   #url;
@@ -109,6 +109,11 @@ export class StompConnection extends EventTarget {
     this.#isWanted = false;
     if (this.#isOpen) this.#send('DISCONNECT', {});
     this.#drop('closed');
+  }
+
+  /** Ends the connection for good: it is not what was asked for. */
+  refuse(message) {
+    this.#finish('refused', message);
   }
 
   /** Called when the network is said to be back, or may be another: waits neither for the next try nor long for a connection that is silent. */
@@ -223,8 +228,9 @@ export class StompConnection extends EventTarget {
     this.#beatMs = wanted ? Math.max(HEART_BEAT_MS, wanted) : 0;
     if (this.#beatMs) this.#every(this.#beatMs * 0.45, () => this.#beatWhenDue());
     if (theirs) this.#every(5_000, () => this.#now() - this.#heardAt > SILENCE_MS && this.#lost(socket));
-    this.#send('SUBSCRIBE', { id: 'replies', destination: '/user/queue/replies', ack: 'auto' });
     this.dispatchEvent(new CustomEvent('open', { detail: headers }));
+    if (socket !== this.#socket) return; // it was not what was asked for
+    this.#send('SUBSCRIBE', { id: 'replies', destination: '/user/queue/replies', ack: 'auto' });
     this.#send('SUBSCRIBE', { id: 'events', destination: '/user/queue/events', ack: 'client-individual' });
     this.#becomeReady(socket).catch(() => this.#lost(socket));
   }
@@ -244,9 +250,11 @@ export class StompConnection extends EventTarget {
       redelivered: headers.redelivered === 'true',
       body: JSON.parse(body || '{}'),
     };
-    Promise.resolve(this.#onEvent(event)).then((isTaken) => {
-      if (socket === this.#socket && this.#isOpen) this.#send(isTaken ? 'ACK' : 'NACK', { id: headers.ack });
-    });
+    const answer = (isTaken) => {
+      if (isTaken.later) isTaken.later.then(answer);
+      else if (socket === this.#socket && this.#isOpen) this.#send(isTaken ? 'ACK' : 'NACK', { id: headers.ack });
+    };
+    Promise.resolve(this.#onEvent(event)).then(answer);
   }
 
   #error(socket, message) {

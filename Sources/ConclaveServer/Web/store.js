@@ -2,8 +2,9 @@
 
 const NAME = 'conclave';
 // `pins` has the devices of others by `owner>user/device`, `statements` what their vouches and revocations said by `owner>user`.
-const STORES = ['identities', 'pins', 'statements'];
-const VERSION = 2;
+// `rings` the calls whose ring envelope was used, by `user/device>call`.
+const STORES = ['identities', 'pins', 'statements', 'rings'];
+const VERSION = 3;
 
 function settled(request) {
   return new Promise((resolve, reject) => {

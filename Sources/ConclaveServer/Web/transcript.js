@@ -1,42 +1,81 @@
-// The byte layouts of protocol section 5 that lists, signatures and the call code are made of, and the ratchet.
+// The byte layouts of protocol section 5: lists and their chain, signatures, the call code, and all that is derived from an epoch's secret.
 
-import { concat, fromBase64, lp, sha256, u32, utf8 } from './bytes.js';
+import { concat, fromBase64, lp, sha256, u32, u64, utf8 } from './bytes.js';
 
 export const SECRET_BYTES = 32;
+export const TAG_BYTES = 16;
+export const NO_LIST = new Uint8Array(32); // `previous` of epoch 1
 
-const byUserThenDevice = (a, b) =>
+export const byUserThenDevice = (a, b) =>
   a.user < b.user ? -1 : a.user > b.user ? 1 : a.device < b.device ? -1 : a.device > b.device ? 1 : 0;
 
-/** The list as bytes: fingerprint ‖ joinId ‖ SHA-256(join key SPKI) of each device, sorted by user, then device. */
-export async function listBytes(list) {
-  const rows = [...list].sort(byUserThenDevice).map(async ({ fingerprint, joinId, joinKey }) =>
-    concat(
-      fromBase64(fingerprint),
-      joinId ? fromBase64(joinId) : new Uint8Array(16),
-      joinKey ? await sha256(fromBase64(joinKey.publicKey)) : new Uint8Array(32),
-    ),
+/** One entry of a list as bytes. */
+export async function entryBytes({ user, device, participant, fingerprint, joinId, joinKey }) {
+  return concat(
+    lp(user),
+    lp(device),
+    u32(participant),
+    fromBase64(fingerprint),
+    joinId ? fromBase64(joinId) : new Uint8Array(16),
+    joinKey ? await sha256(fromBase64(joinKey.publicKey)) : new Uint8Array(32),
   );
-  return concat(...(await Promise.all(rows)));
 }
 
-export const listHashOf = async (list) => sha256(await listBytes(list));
+/** The hash of who is on a list, which is in order. */
+export async function rosterHashOf(list) {
+  const rows = await Promise.all(list.map(entryBytes));
+  return sha256(concat(utf8('conclave-roster-v2'), u32(list.length), ...rows));
+}
+
+/** The hash of an epoch's list, chained to that of the epoch announced before. */
+export const listHashOf = ({ call, epoch, previous, roster }) =>
+  sha256(concat(utf8('conclave-list-v2'), lp(call), u32(epoch), previous, roster));
 
 /** The 40 digits that are the same on all honest screens. */
-export async function callCodeOf(call, list) {
-  const digest = await sha256(concat(utf8('conclave-code-v1'), lp(call), await listBytes(list)));
+export async function callCodeOf(call, roster) {
+  const digest = await sha256(concat(utf8('conclave-code-v2'), lp(call), roster));
   const number = digest.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
   return (number % 10n ** 40n).toString().padStart(40, '0');
 }
 
-/** The secret of the next epoch, for everybody who has this one's. */
-export async function ratchet(secret) {
-  const source = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
-  const parameters = { name: 'HKDF', hash: 'SHA-512', salt: new Uint8Array(0), info: utf8('SFrame 1.0 Ratchet') };
-  return new Uint8Array(await crypto.subtle.deriveBits(parameters, source, SECRET_BYTES * 8));
+/** What the signature of a join key covers. */
+export const joinBytes = ({ call, fingerprint, joinId, generation, at, alg, spki }) =>
+  concat(utf8('conclave-join-v2'), lp(call), fingerprint, joinId, u32(generation), u64(at), lp(alg), lp(spki));
+
+/** What an envelope's signature covers. `key` is the hash of the public key that it is sealed to. */
+export async function envelopeBytes({ call, epoch, from, to, alg, key, ciphertext, listHash }) {
+  const names = [from.user, from.device, to.user, to.device, alg].map(lp);
+  return concat(utf8('conclave-envelope-v2'), lp(call), u32(epoch), ...names, key, await sha256(ciphertext), listHash);
 }
 
-/** What an envelope's signature covers. `call` is empty for a ring envelope: `start` does not know the id yet. */
-export async function envelopeBytes({ call, epoch, from, to, alg, ciphertext, listHash }) {
-  const names = [from.user, from.device, to.user, to.device, alg].map(lp);
-  return concat(utf8('conclave-envelope-v1'), lp(call), u32(epoch), ...names, await sha256(ciphertext), listHash);
+/** HKDF-SHA-512 of an epoch's secret with the call's id as salt. */
+async function derive(secret, call, info, length) {
+  const parameters = { name: 'HKDF', hash: 'SHA-512', salt: utf8(call), info };
+  return new Uint8Array(await crypto.subtle.deriveBits(parameters, secret, length * 8));
+}
+
+/** A secret as a key that only derives. */
+export const importSecret = (secret) => crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
+
+/** The secret of the next epoch, for everybody who has this one's. It is bound to the next list: of another list comes another secret. */
+export const ratchet = async (secret, { call, epoch, listHash }) =>
+  derive(await importSecret(secret), call, concat(utf8('conclave-ratchet-v2'), u32(epoch), listHash), SECRET_BYTES);
+
+/** SFrame's `base_key` of one participant. `secret` is a key that derives. */
+export const baseKeyOf = (secret, { call, epoch, listHash }, { participant, fingerprint, joinId }) =>
+  derive(secret, call, concat(utf8('conclave-sender-v2'), u32(epoch), listHash, u32(participant), fingerprint, joinId), 64);
+
+/** The key of an epoch's confirmations: it makes tags and nothing else. */
+export async function confirmationKeyOf(secret, { call, epoch, listHash }) {
+  const info = concat(utf8('conclave-confirm-v2'), u32(epoch), listHash);
+  const raw = await derive(await importSecret(secret), call, info, 32);
+  const key = await crypto.subtle.importKey('raw', raw, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  raw.fill(0);
+  return key;
+}
+
+/** An entry's confirmation of the secret and the list that `key` was made of. */
+export async function tagOf(key, { participant, fingerprint, joinId }) {
+  const data = concat(u32(participant), fromBase64(fingerprint), fromBase64(joinId));
+  return new Uint8Array(await crypto.subtle.sign('HMAC', key, data)).slice(0, TAG_BYTES);
 }

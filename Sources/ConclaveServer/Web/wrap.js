@@ -3,7 +3,7 @@
 import { concat, utf8 } from './bytes.js';
 
 export const HPKE = 'HPKE-P256-SHA256-AES256GCM';
-const INFO = utf8('conclave-envelope-v1');
+const INFO = utf8('conclave-envelope-v2');
 const none = new Uint8Array(0);
 const curve = { name: 'ECDH', namedCurve: 'P-256' };
 const POINT_BYTES = 65;
@@ -17,24 +17,31 @@ async function hmac(key, data) {
 
 // RFC 9180 section 4: labels bind each derived value to the suite and the purpose.
 const kemSuite = concat(utf8('KEM'), Uint8Array.of(0, 16));
-const hpkeSuite = concat(utf8('HPKE'), Uint8Array.of(0, 16, 0, 1, 0, 2));
+// AES-256-GCM in the contract; AES-128-GCM for the vectors of the RFC alone.
+export const AES_256_GCM = { id: 2, keyBytes: 32 };
+const hpkeSuiteOf = ({ id }) => concat(utf8('HPKE'), Uint8Array.of(0, 16, 0, 1, 0, id));
 const extract = (suite, salt, label, ikm) => hmac(salt, concat(utf8('HPKE-v1'), suite, utf8(label), ikm));
 async function expand(suite, key, label, info, length) {
   const block = await hmac(key, concat(Uint8Array.of(0, length), utf8('HPKE-v1'), suite, utf8(label), info, Uint8Array.of(1)));
   return block.slice(0, length); // 32 bytes at most are asked for: one block of HKDF
 }
 
-/** AES-256-GCM parameters of an HPKE base-mode context for its first message (RFC 9180 sections 4.1 and 5.1). */
-async function hpkeContext(sharedPoint, enc, recipient, info) {
-  const eae = await extract(kemSuite, none, 'eae_prk', sharedPoint);
-  const shared = await expand(kemSuite, eae, 'shared_secret', concat(enc, recipient), 32);
-  const pskID = await extract(hpkeSuite, none, 'psk_id_hash', none);
-  const context = concat(Uint8Array.of(0), pskID, await extract(hpkeSuite, none, 'info_hash', info));
-  const secret = await extract(hpkeSuite, shared, 'secret', none);
-  const key = await expand(hpkeSuite, secret, 'key', context, 32);
+const BASE = 0;
+const AUTH = 2;
+
+/** The AEAD's key and nonce of a context's first message (RFC 9180 sections 4.1 and 5.1). `sender` is the sender's point in auth mode. */
+async function hpkeContext({ points, enc, recipient, sender = none, info, aead = AES_256_GCM }) {
+  const suite = hpkeSuiteOf(aead);
+  const eae = await extract(kemSuite, none, 'eae_prk', points);
+  const shared = await expand(kemSuite, eae, 'shared_secret', concat(enc, recipient, sender), 32);
+  const pskID = await extract(suite, none, 'psk_id_hash', none);
+  const mode = Uint8Array.of(sender.length > 0 ? AUTH : BASE);
+  const context = concat(mode, pskID, await extract(suite, none, 'info_hash', info));
+  const secret = await extract(suite, shared, 'secret', none);
+  const key = await expand(suite, secret, 'key', context, aead.keyBytes);
   return {
     key: await crypto.subtle.importKey('raw', key, 'AES-GCM', false, ['encrypt', 'decrypt']),
-    iv: await expand(hpkeSuite, secret, 'base_nonce', context, 12),
+    iv: await expand(suite, secret, 'base_nonce', context, 12),
   };
 }
 
@@ -46,21 +53,29 @@ const rawPoint = async (publicKey) => new Uint8Array(await crypto.subtle.exportK
 const importSPKI = (spki) => crypto.subtle.importKey('spki', spki, curve, true, []);
 const importPoint = (point) => crypto.subtle.importKey('raw', point, curve, true, []);
 
-/** enc ‖ ct; `ephemeral` is given by tests alone. */
-export async function hpkeSeal(spki, plaintext, info = INFO, aad = none, ephemeral = undefined) {
+/**
+ * enc ‖ ct for the owner of `spki`. With `sender`, a key pair, in auth mode: the recipient knows that its owner has sealed it, and can prove that to nobody.
+ * `ephemeral` and `aead` are given by tests alone.
+ */
+export async function hpkeSeal(spki, plaintext, { info = INFO, aad = none, sender, ephemeral, aead } = {}) {
   const recipient = await importSPKI(spki);
   const pair = ephemeral ?? (await crypto.subtle.generateKey(curve, false, ['deriveBits']));
   const enc = await rawPoint(pair.publicKey);
-  const { key, iv } = await hpkeContext(await agree(pair.privateKey, recipient), enc, await rawPoint(recipient), info);
+  const points = concat(await agree(pair.privateKey, recipient), sender ? await agree(sender.privateKey, recipient) : none);
+  const from = sender && (await rawPoint(sender.publicKey));
+  const { key, iv } = await hpkeContext({ points, enc, recipient: await rawPoint(recipient), sender: from, info, aead });
   const ciphertext = await crypto.subtle.encrypt({ name: 'AES-GCM', iv, additionalData: aad }, key, plaintext);
   return concat(enc, new Uint8Array(ciphertext));
 }
 
-/** Opens what `hpkeSeal` made for `pair`; throws when it was made for another or was changed. */
-export async function hpkeOpen(pair, message, info = INFO, aad = none) {
+/** Opens what `hpkeSeal` made for `pair`, with `sender`, an SPKI, by its owner; throws when it was made for or by another, or was changed. */
+export async function hpkeOpen(pair, message, { info = INFO, aad = none, sender, aead } = {}) {
   const enc = message.slice(0, POINT_BYTES);
+  const from = sender && (await importSPKI(sender));
   const shared = await agree(pair.privateKey, await importPoint(enc));
-  const { key, iv } = await hpkeContext(shared, enc, await rawPoint(pair.publicKey), info);
+  const points = concat(shared, from ? await agree(pair.privateKey, from) : none);
+  const recipient = await rawPoint(pair.publicKey);
+  const { key, iv } = await hpkeContext({ points, enc, recipient, sender: from && (await rawPoint(from)), info, aead });
   const parameters = { name: 'AES-GCM', iv, additionalData: aad };
   return new Uint8Array(await crypto.subtle.decrypt(parameters, key, message.slice(POINT_BYTES)));
 }
@@ -81,7 +96,7 @@ async function eciesSeal(spki, plaintext) {
   return concat(point, new Uint8Array(ciphertext));
 }
 
-const algorithms = { [HPKE]: hpkeSeal, 'RSA-OAEP-256': rsaSeal, 'ECIES-P256-X963-SHA256-AESGCM': eciesSeal };
+const algorithms = { [HPKE]: (spki, secret) => hpkeSeal(spki, secret), 'RSA-OAEP-256': rsaSeal, 'ECIES-P256-X963-SHA256-AESGCM': eciesSeal };
 
 export const canWrap = (alg) => Object.hasOwn(algorithms, alg);
 

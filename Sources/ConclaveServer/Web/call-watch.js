@@ -1,0 +1,101 @@
+// Runs the rules of `roster-watch.js` for one call: tells them what is known, lets time pass, and does what they say.
+
+import { RosterWatch } from './roster-watch.js';
+
+const TICK_MS = 500;
+
+/**
+ * `facts()` brings what `RosterWatch.update` wants but for `isAsking`; `ask()` asks for `state` and `keys/list`, and resolves when both are answered and
+ * taken; `stop(isStopped)` silences; `warn(detail)` tells people, with problem `stranger`, `gone`, `stopped` (and its `cause`) or `old-epoch`.
+ */
+export class CallWatch {
+  #watch = new RosterWatch();
+  #facts;
+  #ask;
+  #stop;
+  #warn;
+  #asking = 0;
+  #timer;
+  #cause;
+  #warnedEpoch = 0;
+
+  constructor({ facts, ask, stop, warn }) {
+    this.#facts = facts;
+    this.#ask = ask;
+    this.#stop = stop;
+    this.#warn = warn;
+    this.#next();
+  }
+
+  get people() {
+    return this.#watch.people;
+  }
+
+  get stopped() {
+    return this.#watch.stopped;
+  }
+
+  get isOld() {
+    return this.#watch.isOld;
+  }
+
+  /** While `asked`, a promise, is under way the rules wait: it may explain what they see. */
+  async during(asked) {
+    this.#asking += 1;
+    this.look();
+    try {
+      return await asked;
+    } finally {
+      this.#asking -= 1;
+      this.look();
+    }
+  }
+
+  /** Something that the rules look at has changed. */
+  look() {
+    this.#watch.update(performance.now(), { ...this.#facts(), isAsking: this.#asking > 0 });
+    this.#tell();
+  }
+
+  sendAnyway() {
+    this.#watch.sendAnyway(performance.now());
+    this.#tell();
+  }
+
+  close() {
+    clearTimeout(this.#timer);
+  }
+
+  #next() {
+    this.#timer = setTimeout(() => {
+      this.#next();
+      this.look();
+      if (this.#watch.tick(performance.now()) === 'ask') this.#askAndJudge();
+      this.#tell();
+    }, TICK_MS);
+  }
+
+  async #askAndJudge() {
+    const isAnswered = await this.during(this.#ask()).then(
+      () => true,
+      ({ code }) => code !== 'connection-lost', // whoever leaves a question open has no better answer
+    );
+    if (isAnswered) this.#watch.asked(performance.now());
+    this.#tell();
+  }
+
+  #tell() {
+    for (const news of this.#watch.takeNews()) this.#warn(news);
+    const { stopped, isOld } = this.#watch;
+    const cause = stopped && `${stopped.cause}/${stopped.needsPerson}`;
+    if (cause !== this.#cause) {
+      this.#cause = cause;
+      this.#stop(Boolean(stopped));
+      if (stopped) this.#warn({ problem: 'stopped', cause: stopped.cause });
+    }
+    const { epoch } = this.#facts();
+    if (!isOld || this.#warnedEpoch === epoch) return;
+    this.#warnedEpoch = epoch;
+    this.#warn({ problem: 'old-epoch', epoch });
+  }
+}

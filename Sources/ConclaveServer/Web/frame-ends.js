@@ -1,0 +1,144 @@
+// Where frames pass the worker: a `FrameSender` for each track that leaves, a `FrameReceiver` for each slot.
+
+import { Attribution } from './attribution.js';
+import { clearBytes } from './frames.js';
+import { SFrameError } from './sframe.js';
+
+const WAIT_MS = 1_000; // how long, and how many, frames wait for a key or for what their slot shows
+const WAIT_FRAMES = 64;
+const KEY_FRAME_RETRY_MS = 1_000;
+
+/** One sending track. Video begins with a key frame: under each new key, and as a new track. */
+export class FrameSender {
+  n = 0;
+  #keys;
+  #epoch = 0;
+  #askedAt = -Infinity;
+  #canAsk = true;
+
+  constructor({ keys, transformer, isVideo }) {
+    this.#keys = keys;
+    this.transformer = transformer;
+    this.isVideo = isVideo;
+  }
+
+  async transform(frame, controller) {
+    const data = new Uint8Array(frame.data);
+    if (this.isVideo && this.#epoch !== this.#keys.sendingEpoch) {
+      if (frame.type !== 'key' && this.#canAsk) return this.requestKeyFrame();
+      this.#epoch = this.#keys.sendingEpoch;
+    }
+    const clear = clearBytes(data, this.isVideo, frame.getMetadata().mimeType);
+    const sealed = await this.#keys.seal(this.n, data, clear);
+    if (!sealed) return undefined;
+    frame.data = sealed.buffer;
+    controller.enqueue(frame);
+    return undefined;
+  }
+
+  begin(n) {
+    if (n === this.n) return;
+    this.n = n;
+    this.#epoch = 0;
+    this.requestKeyFrame();
+  }
+
+  requestKeyFrame() {
+    if (!this.isVideo || performance.now() - this.#askedAt < KEY_FRAME_RETRY_MS) return;
+    this.#askedAt = performance.now();
+    const refused = () => {
+      this.#canAsk = false; // a browser without it: the receivers' own requests bring the key frame
+    };
+    if (!this.transformer.generateKeyFrame) return refused();
+    this.transformer.generateKeyFrame().catch((error) => {
+      if (error.name === 'NotSupportedError' || error.name === 'TypeError') refused();
+    });
+  }
+}
+
+/** One slot. Frames whose key is not here yet, or whose track the server has not announced for it, wait; the frame that opened last says who is heard or seen. */
+export class FrameReceiver {
+  kid = null;
+  opened = 0;
+  failed = 0;
+  /** Frames of another than the slot's track: a member that poses as another, or a slow server. */
+  foreign = 0;
+  #keys;
+  #opened;
+  #attribution = new Attribution();
+  #waiting = [];
+  #turn = Promise.resolve();
+
+  /** `opened(name, kid)` is called when somebody else is heard or seen in the slot. */
+  constructor({ keys, name, transformer, isVideo, opened }) {
+    this.#keys = keys;
+    this.name = name;
+    this.transformer = transformer;
+    this.isVideo = isVideo;
+    this.#opened = opened;
+  }
+
+  /** Frames leave in the order in which they came: one at a time. */
+  transform(frame, controller) {
+    this.#turn = this.#turn.then(() => this.#take(frame, controller, performance.now()));
+    return this.#turn;
+  }
+
+  /** The server says that the slot shows `track`, `{participant, n}`, or nothing. */
+  show(track) {
+    this.#attribution.show(track, performance.now());
+    this.retryWaiting();
+  }
+
+  retryWaiting() {
+    this.#turn = this.#turn.then(async () => {
+      const waiting = this.#waiting;
+      this.#waiting = [];
+      for (const entry of waiting) {
+        if (performance.now() - entry.since < WAIT_MS) await this.#take(entry.frame, entry.controller, entry.since);
+        else this.#drop(entry);
+      }
+    });
+  }
+
+  async #take(frame, controller, since) {
+    try {
+      const data = new Uint8Array(frame.data);
+      const clear = clearBytes(data, this.isVideo, frame.getMetadata().mimeType);
+      const found = this.#keys.inspect(data, clear);
+      // Before the key and the replay window are touched: every member could make a frame under another's key.
+      const reach = this.#attribution.reach(found, performance.now());
+      if (reach === undefined || !found.isKnown) return this.#wait({ frame, controller, since, isForeign: reach === undefined });
+      frame.data = (await this.#keys.open(data, clear, found, reach)).buffer;
+      this.#show(found.kid, frame);
+      controller.enqueue(frame);
+    } catch (error) {
+      if (!(error instanceof SFrameError)) throw error;
+      if (error.reason === 'own') this.foreign += 1;
+      // The network doubles frames too (probing by retransmission): a second one is dropped, and no failure.
+      else if (error.reason !== 'replay') this.failed += 1;
+    }
+    return undefined;
+  }
+
+  #wait(entry) {
+    const now = performance.now();
+    this.#waiting.push(entry);
+    const fresh = this.#waiting.filter(({ since }) => now - since < WAIT_MS).slice(-WAIT_FRAMES);
+    for (const old of this.#waiting) if (!fresh.includes(old)) this.#drop(old);
+    this.#waiting = fresh;
+  }
+
+  #drop({ isForeign }) {
+    if (isForeign) this.foreign += 1;
+    else this.failed += 1;
+  }
+
+  #show(kid, frame) {
+    this.opened += 1;
+    if (kid === this.kid) return;
+    this.kid = kid;
+    this.#opened(this.name, kid);
+    if (this.isVideo && frame.type !== 'key') this.transformer.sendKeyFrameRequest?.()?.catch?.(() => {});
+  }
+}

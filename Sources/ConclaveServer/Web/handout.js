@@ -1,0 +1,62 @@
+// Handing out an epoch's secret: to those whom a leader is to give it, and to those who ask later (protocol section 5, "Epochs").
+
+import { SeenJoinKeys } from './join-keys.js';
+import { nameOf } from './roster.js';
+
+const ANSWERS_PER_DEVICE = 3; // of one epoch
+
+/** `request(path, body)` sends to `/app/calls/{id}/…`; `examine(record, entries)` looks devices up; `warn(problem, entry)` tells people. */
+export class Handout {
+  #request;
+  #examine;
+  #warn;
+  #seen = new SeenJoinKeys();
+  #answers = new Map();
+  #unanswered = new Map();
+
+  constructor({ request, examine, warn }) {
+    this.#request = request;
+    this.#examine = examine;
+    this.#warn = warn;
+  }
+
+  /** A newer epoch was announced: nothing is answered about those before. */
+  begin(record) {
+    this.#seen.keep(record.list);
+    this.#answers.clear();
+    this.#unanswered.clear();
+  }
+
+  /** Gives `secret` to those of `entries` that are trusted. Throws when one is not on the list, or the server does not take it. */
+  async give(record, secret, entries) {
+    await this.#request('keys', { epoch: record.epoch, envelopes: await this.#envelopes(record, secret, entries) });
+  }
+
+  /** `keys.request`. */
+  async answer(record, to) {
+    const name = nameOf(to);
+    const answers = this.#answers.get(name) ?? 0;
+    if (answers >= ANSWERS_PER_DEVICE) return;
+    this.#answers.set(name, answers + 1);
+    const envelopes = await this.#envelopes(record, record.secret, [to]);
+    // A device that is not trusted yet asks once: the user may come to trust it.
+    if (envelopes.length === 0) this.#unanswered.set(name, to);
+    else await this.#request('keys', { epoch: record.epoch, envelopes });
+  }
+
+  /** Somebody may be trusted now that was not. */
+  async answerAgain(record) {
+    const unanswered = [...this.#unanswered.values()];
+    this.#unanswered.clear();
+    for (const to of unanswered) await this.answer(record, to);
+  }
+
+  async #envelopes(record, secret, entries) {
+    const listed = entries.map((entry) => record.listed(entry));
+    const unknown = entries.map((entry, index) => ({ ...listed[index], keys: entry.keys })).filter((entry) => !record.keysOf(entry));
+    await this.#examine(record, unknown);
+    const made = await Promise.all(entries.map((entry) => record.envelope(entry, secret, this.#seen)));
+    made.forEach((envelope, index) => envelope?.problem && this.#warn(envelope.problem, listed[index]));
+    return made.filter((envelope) => envelope && !envelope.problem);
+  }
+}
