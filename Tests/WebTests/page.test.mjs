@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { load } from './web.mjs';
+import { fakeTimers, load } from './web.mjs';
 
 const { userIDOf } = await load('people.js');
-const { nameOf } = await load('dom.js');
+const { nameOf, rest } = await load('dom.js');
+const { beginNames, labelFor, learnNames, namesakeOf, rememberNames } = await load('names.js');
 const { Members } = await load('members.js');
 const { ownerOf, tilesOf } = await load('tiles.js');
 
@@ -40,11 +41,16 @@ test('tiles fit their box and keep the shape of a face', () => {
 
 const track = (id, source, muted = false) => ({ track: id, source, kind: 'video', muted });
 
-function callOf({ devices = [], tracks }) {
-  const bob = { user: 'bob', state: 'joined', participants: [{ participant: 2, connected: true, tracks }] };
+const person = (facts) => ({ state: 'member', ...facts });
+const noConfirmation = { state: 'confirming', missing: [] };
+
+function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmation }) {
+  const bob = { user: 'bob', state: 'joined', participants: [{ participant: 2, device: 'phone', connected: true, tracks }] };
   return {
     participant: 1,
     devices,
+    roster,
+    confirmation,
     members: new Members([bob, { user: 'carol', state: 'ringing', participants: [] }]),
     local: () => ({ isOn: true }),
   };
@@ -80,6 +86,68 @@ test('the list of keys, not the server, says whose a tile or a message is', () =
   assert.equal(ownerOf(call, 2).user, 'mallory');
   assert.equal(ownerOf(callOf({ tracks: [] }), 2).user, 'bob');
   assert.equal(ownerOf(call, 9), undefined, 'who is gone already');
+});
+
+test('a device that can hear the call and is not in it has a tile of its own, whoever it says it is', () => {
+  const ghost = person({ user: 'zed', device: 'web-1', participant: 9, state: 'stranger' });
+  const second = person({ user: 'bob', device: 'tablet', participant: 7, state: 'stranger' });
+  const gone = person({ user: 'dave', device: 'd', participant: 5, state: 'gone' });
+  const roster = [person({ user: 'bob', device: 'phone', participant: 2 }), ghost, second, gone];
+  const tiles = tilesOf(callOf({ tracks: [], roster }), () => undefined);
+  const listeners = tiles.filter(({ source }) => source === 'listener');
+  assert.deepEqual(listeners.map(({ member, doubt }) => [member.user, doubt]), [['zed', 'stranger'], ['bob', 'stranger'], ['dave', 'gone']]);
+  assert.equal(new Set(tiles.map(({ key }) => key)).size, tiles.length);
+});
+
+test('somebody who left a moment ago and is still listed has no tile yet', () => {
+  const roster = [person({ user: 'bob', device: 'phone', participant: 2 }), person({ user: 'dave', device: 'd', participant: 5 })];
+  assert.deepEqual(tilesOf(callOf({ tracks: [], roster }), () => undefined).map(({ source }) => source), ['camera', 'ringing']);
+});
+
+test('a member that is not on the list cannot hear yet; on a ring’s list a device has no number', () => {
+  const alice = person({ user: 'alice', device: 'd', participant: 1 });
+  const doubt = (roster) => tilesOf(callOf({ tracks: [], roster }), () => undefined)[0].doubt;
+  assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2, state: 'unlisted' })]), 'unlisted');
+  assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 0 })]), undefined);
+  assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2 })]), undefined);
+});
+
+test('who did not confirm the key in time is marked, who may still do so is not', () => {
+  const roster = [person({ user: 'bob', device: 'phone', participant: 2 })];
+  const doubt = (confirmation) => tilesOf(callOf({ tracks: [], roster, confirmation }), () => undefined)[0].doubt;
+  const missing = [{ participant: 2 }];
+  assert.equal(doubt({ state: 'confirming', missing }), undefined);
+  assert.equal(doubt({ state: 'not-confirmed', missing }), 'not-confirmed');
+  assert.equal(doubt({ state: 'not-confirmed', missing: [{ participant: 3 }] }), undefined);
+});
+
+test('a user id stands beside a name at the first contact and where somebody else has that name', () => {
+  const saved = [];
+  beginNames('me', [['bob', 'Bob']], (names) => saved.splice(0, saved.length, ...names));
+  learnNames([{ user: 'me', name: 'Me' }, { user: 'bob', name: 'Bob' }, { user: 'u-17', name: 'Carol' }, { user: 'dave', name: 'Dave' }]);
+  assert.deepEqual(['me', 'bob', 'u-17', 'dave'].map(labelFor), ['Me', 'Bob', 'Carol (u-17)', 'Dave']);
+  rememberNames(['u-17', 'me']);
+  assert.equal(labelFor('u-17'), 'Carol');
+  assert.deepEqual(saved, [['bob', 'Bob'], ['u-17', 'Carol']]);
+  for (const name of ['Bob', 'bob ', 'Ｂｏｂ', 'B\u200bob', 'B.o.b']) {
+    learnNames([{ user: 'b0b', name }]);
+    assert.equal(namesakeOf('b0b'), 'bob', name);
+    assert.deepEqual(['b0b', 'bob'].map(labelFor), [`${nameOf({ name })} (b0b)`, 'Bob (bob)'], name);
+  }
+  learnNames([{ user: 'b0b', name: 'Robert' }]);
+  assert.equal(namesakeOf('b0b'), undefined);
+});
+
+test('a button rests for two seconds after what it is about has changed, and once more after another change', (t) => {
+  const tick = fakeTimers(t);
+  const button = { disabled: false };
+  rest(button);
+  tick(1_900);
+  rest(button);
+  tick(1_900);
+  assert.equal(button.disabled, true);
+  tick(200);
+  assert.equal(button.disabled, false);
 });
 
 test('tracks come, change and go', () => {

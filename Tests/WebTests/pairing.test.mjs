@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { load } from './web.mjs';
+import { load, vectors as vectorsIn } from './web.mjs';
 
 const { fromBase64, sha256, toBase64, utf8 } = await load('bytes.js');
 const { Pairing, commitmentOf, deviceText, fingerprintIn, pairingCode } = await load('pairing.js');
+
+const { qrOf } = await load('qr.js');
 
 const vectors = JSON.parse(readFileSync(new URL('../Vectors/keys.json', import.meta.url), 'utf8')).pairing;
 const random = (count) => new Uint8Array(randomBytes(count));
@@ -240,4 +242,10 @@ test('a text that names no device is none', () => {
   for (const bad of ['', 'conclave-device:', good.slice(0, -1), `${good}A`, good.replace(':', '/'), `x${good}`, good.slice(0, -1) + '9']) {
     assert.equal(fingerprintIn(bad), undefined, bad);
   }
+});
+
+test('the QR code of a device’s text is that of another implementation', () => {
+  const { text, rows } = vectorsIn('qr.json');
+  assert.deepEqual(qrOf(text).map((row) => row.map(Number).join('')), rows);
+  assert.throws(() => qrOf('x'.repeat(63)), RangeError);
 });

@@ -337,12 +337,3 @@ test('to verify takes the keys that were shown: one that has changed meanwhile i
   server.devices = [newer];
   assert.deepEqual(levelsIn(await alices.examine([entryOf(newer)])), [['new', 'changed-key']]);
 });
-
-test('somebody known for the first time today is a first contact until verified', async () => {
-  const { laptop } = await bobs();
-  const { directory: alices } = directory({ devices: [laptop] });
-  assert.equal((await alices.examine([entryOf(laptop)]))[0].isFirst, true);
-  assert.equal((await alices.examine([entryOf(laptop)]))[0].isFirst, true);
-  await alices.verify([laptop]);
-  assert.equal((await alices.examine([entryOf(laptop)]))[0].isFirst, false);
-});

@@ -5,7 +5,7 @@ import { Conclave, isSupported } from './conclave.js';
 import { beginDevices } from './devices-view.js';
 import { busy, byID, setText } from './dom.js';
 import { Lobby } from './lobby.js';
-import { learnNames, nameFor } from './names.js';
+import { beginNames, labelFor, learnNames, nameFor } from './names.js';
 import { notice, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
 import { userIDOf } from './people.js';
 import * as session from './session.js';
@@ -16,6 +16,7 @@ let lobby;
 let isDemo = false;
 let signIn;
 let signedInAs;
+let isLeaving = false;
 
 // Views
 
@@ -50,7 +51,9 @@ async function begin() {
   byID('token-field').hidden = isDemo;
   byID('name').value = session.savedName();
   const saved = session.savedSignIn();
-  if (saved && Boolean(saved.token) !== isDemo) await connect(saved);
+  if (session.takeRemoval()) {
+    refuseSignIn('Another device of yours has removed this one. Sign in to use it again, as a new device.');
+  } else if (saved && Boolean(saved.token) !== isDemo) await connect(saved);
   else {
     show('welcome');
     byID(isDemo ? 'name' : 'token').focus();
@@ -90,7 +93,10 @@ async function connect(entered) {
   conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: browserName(), credentials });
   conclave.addEventListener('connection', () => showConnection(conclave.status));
   conclave.addEventListener('ready', () => signedIn());
-  conclave.addEventListener('warning', ({ detail }) => warnOfKey(detail, nameFor, () => conclave.trust(detail.user, detail.device)));
+  conclave.addEventListener('warning', ({ detail }) => {
+    const { user, device } = detail;
+    warnOfKey(detail, { label: labelFor(user), trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
+  });
   conclave.addEventListener('presence', showAvailability);
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
   lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
@@ -111,16 +117,23 @@ function showConnection(status) {
   pill.dataset.state = status;
   setText(pill, words[status] ?? '');
   byID('sign-in-button').disabled = status === 'connecting';
+  if (isLeaving) return;
   if (status === 'refused') signedOut();
   else if (status === 'replaced') {
     endAll();
     show('elsewhere');
-  } else if (status === 'removed') {
-    session.forgetSignIn();
-    endAll();
-    signedInAs = undefined;
-    refuseSignIn('Another device of yours has removed this one. Sign in to use it again.');
-  }
+  } else if (status === 'removed') removed();
+}
+
+/** The keys of this device are revoked for good: it begins anew, as another one. */
+async function removed() {
+  session.forgetSignIn();
+  endAll();
+  signedInAs = undefined;
+  session.forgetDevice(conclave.user);
+  await conclave.forget();
+  session.saveRemoval();
+  location.reload();
 }
 
 function endAll() {
@@ -161,6 +174,8 @@ byID('fresh-token-dialog').addEventListener('close', () => {
 
 async function signedIn() {
   session.saveSignIn(signIn);
+  beginNames(conclave.user, session.savedNames(conclave.user), (names) => session.saveNames(conclave.user, names));
+  navigator.storage?.persist?.().catch(() => {}); // an evicted store would be a silent first use of everybody's keys
   if (signIn.name) learnNames([{ user: conclave.user, name: signIn.name }]);
   setText(byID('account-name'), nameFor(conclave.user));
   const isNew = signedInAs !== conclave.user;
@@ -174,12 +189,23 @@ async function signedIn() {
   if (isNew) await lobby.comeBack();
 }
 
-byID('sign-out').addEventListener('click', () => {
+byID('sign-out').addEventListener('click', () => byID('sign-out-dialog').showModal());
+byID('sign-out-keep').addEventListener('click', () => {
   session.forgetSignIn();
   if (conclave.identity) session.forgetCall(conclave.identity.device);
   conclave.close();
   location.reload();
 });
+byID('sign-out-forget').addEventListener('click', busy(byID('sign-out-forget'), async () => {
+  const { user, device, fingerprint } = conclave.ownDevices.self;
+  isLeaving = true;
+  // Without its keys this device can do nothing any more; that the server is away must not keep them here.
+  await conclave.ownDevices.remove({ device, fingerprint }).catch(() => {});
+  conclave.close();
+  await conclave.forget({ all: true });
+  session.forgetAll(user);
+  location.reload();
+}));
 byID('use-here').addEventListener('click', () => location.reload());
 window.addEventListener('online', () => conclave?.hurry());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());

@@ -2,9 +2,9 @@
 
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
-import { busy, byID, joinNames, nameOf, setIcon, setText } from './dom.js';
-import { learnNames, nameFor } from './names.js';
-import { clearWarnings, notice, warnOfKey, wordsFor, wordsForError } from './notices.js';
+import { busy, byID, joinNames, rest, setIcon, setText } from './dom.js';
+import { isFirstContact, labelFor, learnNames, namesakeOf, rememberNames } from './names.js';
+import { clearWarnings, notice, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
 import { openPeople, showPeople } from './people-dialog.js';
 import * as session from './session.js';
 import { Stage } from './stage.js';
@@ -17,6 +17,7 @@ const qualities = ['very bad', 'bad', 'fair', 'good', 'very good'];
 const stage = new Stage({ root: byID('stage'), grid: byID('grid'), screens: byID('screens'), sound: byID('sound') });
 const tone = new Tone(outgoing);
 const known = new WeakSet();
+const told = new Set(); // of people with the name of another, by call
 let conclave;
 let call;
 let fieldOptions;
@@ -61,7 +62,8 @@ function listen(entered) {
   on('change', () => render(entered));
   on('speaking', () => stage.showSpeaking(entered.speaking));
   on('failures', () => tellFailures());
-  on('warning', (detail) => warnOfKey(detail, nameFor, () => entered.trust(detail.user, detail.device)));
+  on('warning', (detail) => warned(detail));
+  entered.addEventListener('ended', () => rememberNames(new Set(entered.devices.map(({ user }) => user))));
   entered.addEventListener('notice', ({ detail }) => {
     const words = wordsFor(detail);
     if (words) notice(words);
@@ -73,10 +75,57 @@ function render(rendered) {
   learnNames(call.members.values());
   showHeading();
   showTools();
-  clearWarnings((key) => key.startsWith('unverified/') && !call.hasUnverified);
+  clearWarnings(isOver);
+  checkNames();
+  showStop();
   stage.show(call);
   if (byID('code-dialog').open) showCode(call);
   if (byID('people-dialog').open) showPeople(call);
+}
+
+function warned(detail) {
+  const { user } = detail;
+  warnOfKey(detail, { label: user && labelFor(user), trust: (fingerprint) => trust(detail, fingerprint) });
+}
+
+async function trust({ user, device }, fingerprint) {
+  if (!(await conclave.trust(user, device, fingerprint))) notice('That key has changed once more. Look at the new one.');
+}
+
+/** Whether what a warning is about has passed. That a stranger could hear stays until it is dismissed. */
+function isOver(key) {
+  const [problem, user, device] = key.split('/');
+  return {
+    unverified: () => !call.hasUnverified,
+    gone: () => !call.roster.some((one) => one.state === 'gone' && one.user === user && one.device === device),
+    'no-key': () => call.stop?.cause !== 'no-key',
+    unconfirmed: () => call.confirmation.state === 'confirmed',
+    'old-epoch': () => !call.isKeyOld,
+  }[problem]?.();
+}
+
+/** Somebody who is met for the first time with the name of another person. */
+function checkNames() {
+  for (const { user } of call.roster) {
+    const other = user !== call.user && isFirstContact(user) && namesakeOf(user);
+    if (!other || told.has(`${call.id}/${user}/${other}`)) continue;
+    told.add(`${call.id}/${user}/${other}`);
+    warned({ problem: 'namesake', user, other });
+  }
+}
+
+/** Why nothing is sent, in a line above the stage. */
+function showStop() {
+  const { stop } = call;
+  byID('call-notice').hidden = !stop;
+  if (!stop) return;
+  const { cause, user, device, needsPerson } = stop;
+  byID('call-notice').dataset.cause = cause;
+  setText(byID('call-notice-text'), wordsForStop(cause, user && `${labelFor(user)} (${device})`));
+  const button = byID('send-anyway');
+  setText(button, cause === 'broken-history' ? 'Join again' : 'Send anyway');
+  if (button.hidden && needsPerson) rest(button);
+  button.hidden = !needsPerson;
 }
 
 function showHeading() {
@@ -84,7 +133,7 @@ function showHeading() {
   const present = others.filter(({ participants }) => participants.length > 0);
   const ringing = others.filter(({ state }) => state === 'ringing');
   const isCalling = present.length === 0 && ringing.length > 0;
-  const who = joinNames((isCalling ? ringing : present).map(nameOf));
+  const who = joinNames((isCalling ? ringing : present).map(({ user }) => labelFor(user)));
   setText(byID('call-title'), isCalling ? `Calling ${who}` : who || 'Nobody else is here');
   byID('call-timer').hidden = isCalling;
   if (isCalling && !call.isHeld) tone.start();
@@ -155,9 +204,10 @@ onClick('toggle-camera', async () => {
 onClick('toggle-screen', async () => (call.local('screen').isOn ? call.stopScreen() : share()));
 onClick('toggle-hold', async () => call.hold(!call.isHeld));
 onClick('leave', async () => call.leave());
+onClick('send-anyway', async () => (call.stop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway()));
 byID('end').addEventListener('click', () => byID('end-dialog').showModal());
 byID('add-people').addEventListener('click', () => openPeople(call, fieldOptions));
-byID('show-code').addEventListener('click', () => openCode(call));
+byID('show-code').addEventListener('click', () => openCode(call, conclave));
 onClick('end-confirm', async () => {
   byID('end-dialog').close();
   await call.endForAll();

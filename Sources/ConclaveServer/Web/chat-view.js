@@ -1,6 +1,7 @@
 // The chat beside the call: messages and reactions, encrypted as the call is, and gone with it.
 
-import { byID, element, nameOf, setText } from './dom.js';
+import { byID, element, setText } from './dom.js';
+import { labelFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 import { ownerOf } from './tiles.js';
 
@@ -44,9 +45,11 @@ function showUnread() {
   setText(byID('toggle-chat').querySelector('span'), unread.length > 0 ? `Chat (${unread.length})` : 'Chat');
 }
 
-function add(to, { participant, text, reaction }) {
+function add(to, { participant, text, reaction, isPrivate }) {
   const isOwn = participant === to.participant;
-  const name = isOwn ? 'You' : nameOf(ownerOf(to, participant)) || 'Somebody';
+  const owner = ownerOf(to, participant);
+  const sender = isOwn ? 'You' : owner ? labelFor(owner.user) : 'Somebody';
+  const name = isPrivate ? `${sender}, in private` : sender;
   const words = text ?? reaction;
   keep(to, lineOf({ name, words, isOwn, isReaction: Boolean(reaction) }));
   if (isOwn || (to === call && !byID('chat').hidden)) return;

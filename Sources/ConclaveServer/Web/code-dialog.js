@@ -1,60 +1,129 @@
-// The call code, and every device that is on the list of the keys in use: none can listen without being shown here.
+// The call code, and every device that is on the list of the keys in use: none can listen without being shown here. The devices of one person at a
+// time are verified, as they were shown when the dialog opened.
 
-import { busy, byID, element, setText } from './dom.js';
+import { REST_MS, avatar, byID, element, rest, setText } from './dom.js';
 import { deviceRow, replaceRows, rowButton } from './dialogs.js';
-import { nameFor } from './names.js';
-import { notice, wordsForError } from './notices.js';
+import { isFirstContact, labelFor, nameFor, namesakeOf } from './names.js';
+import { notice } from './notices.js';
 
 const problems = {
   'changed-key': 'Its key has changed: it neither hears nor sees you',
   'unknown-keys': 'It could not be verified: it gets no keys from you',
   'bad-join-key': 'It could not be verified: it gets no keys from you',
+  'old-join-key': 'It could not be verified: it gets no keys from you',
   unverified: 'Not verified: you send nothing while it is here',
+  revoked: 'Removed for good by another device of the same person',
 };
+const levels = { verified: 'verified ✓', vouched: 'vouched for by a verified device ✓' };
 
+let conclave;
 let call;
+let shown; // what the person is looking at: {code, key, devices}
+let changedAt = 0;
 
-export function openCode(shown) {
-  call = shown;
-  showCode(shown);
+export function openCode(opened, connection) {
+  call = opened;
+  conclave = connection;
+  renew();
   byID('code-dialog').showModal();
 }
 
-export function showCode(shown) {
-  if (shown !== call) return;
-  const groups = call.code.match(/.{5}/g) ?? ['The code appears once you are connected.'];
-  const code = byID('call-code');
-  if (code.dataset.code !== call.code) {
-    if (byID('code-dialog').open && code.dataset.code) notice('The call code has changed');
-    code.dataset.code = call.code;
-    code.replaceChildren(...groups.map((group) => element('span', { textContent: group })));
+/** The call has changed. What is being compared stays as it is until the person asks for the new code. */
+export function showCode(changed) {
+  if (changed !== call) return;
+  if (!shown.code || keyOf(call) === shown.key) renew();
+  else {
+    byID('code-changed').hidden = false;
+    changedAt = performance.now();
+    for (const button of byID('person-list').querySelectorAll('button')) rest(button);
   }
-  const others = call.devices.filter(({ user, device }) => !(user === call.user && device === call.device));
-  const areVerified = others.length > 0 && others.every(({ isVerified }) => isVerified);
-  setText(byID('verify'), areVerified ? 'These devices are verified' : 'We have the same code');
-  byID('verify').disabled = areVerified || others.length === 0;
-  replaceRows(byID('device-list'), call.devices.map(rowOf), byID('code-title'));
+  showConfirmation();
 }
 
-function rowOf({ user, device, fingerprint, problem, isVerified }) {
+const keyOf = ({ code, devices }) =>
+  JSON.stringify([code, ...devices.map(({ user, device, participant, fingerprint }) => [user, device, participant, fingerprint])]);
+
+/** Shows the call as it is now. */
+function renew() {
+  const { code, devices } = call;
+  const key = keyOf(call);
+  if (shown?.key !== key) changedAt = performance.now();
+  shown = { code, key, devices };
+  byID('code-changed').hidden = true;
+  const groups = code.match(/.{5}/g) ?? ['The code appears once you are connected.'];
+  if (byID('call-code').dataset.code !== code) {
+    byID('call-code').dataset.code = code;
+    byID('call-code').replaceChildren(...groups.map((group) => element('span', { textContent: group })));
+  }
+  const people = grouped(devices);
+  const othersFirst = [...people].sort(([a], [b]) => (a === call.user) - (b === call.user));
+  replaceRows(byID('person-list'), othersFirst.map(([user, theirs]) => personOf(user, theirs)), byID('code-title'));
+  if (performance.now() - changedAt < REST_MS) for (const button of byID('person-list').querySelectorAll('button')) rest(button);
+  showConfirmation();
+}
+
+function grouped(devices) {
+  const people = new Map();
+  for (const device of devices) people.set(device.user, [...(people.get(device.user) ?? []), device]);
+  return people;
+}
+
+const isThis = ({ user, device }) => user === call.user && device === call.device;
+
+/** One person with the devices on the list. Who only rings has not been asked for anything yet: that device is not verified by a code. */
+function personOf(user, devices) {
   const isOwn = user === call.user;
-  const isThis = isOwn && device === call.device;
-  const name = `${nameFor(user)}${isThis ? ' (you)' : isOwn ? ' (another device of yours)' : ''}`;
-  const made = deviceRow(nameFor(user), name, isVerified ? `${device} · verified ✓` : device, fingerprint);
-  Object.assign(made.dataset, { user, device, problem: problem ?? '' });
-  if (!problem) return made;
-  made.querySelector('.row-text').append(element('span', { className: 'problem', textContent: problems[problem] }));
-  if (problem === 'changed-key') made.append(rowButton('Trust', `the new key of ${nameFor(user)}`, () => call.trust(user, device)));
+  const name = isOwn ? `${nameFor(user)} (you)` : labelFor(user);
+  const count = `${devices.length} ${devices.length === 1 ? 'device' : 'devices'}`;
+  const others = devices.filter((device) => !isThis(device) && device.participant > 0);
+  const areVerified = others.length > 0 && others.every(({ level, problem }) => level === 'verified' && problem !== 'changed-key');
+  const text = element('div', { className: 'row-text' }, element('span', { textContent: name }));
+  text.append(element('span', { className: 'row-sub', textContent: areVerified ? `${count} · verified ✓` : count }));
+  const head = element('div', { className: 'person-head' }, avatar(nameFor(user)), text);
+  if (others.length > 0 && !areVerified) {
+    head.append(rowButton('Verify', isOwn ? 'your other devices' : labelFor(user), () => verify(user, others)));
+  }
+  const other = namesakeOf(user);
+  const doubt = other && !isOwn ? `Not the same person as ${other}, in spite of the name` : isFirstContact(user) ? 'You have not been in a call with this person before' : '';
+  if (doubt) text.append(element('span', { className: other ? 'problem' : 'row-sub', textContent: doubt }));
+  const made = element('li', {}, head, element('ul', { className: 'rows devices' }, ...devices.map(rowOf)));
+  Object.assign(made.dataset, { user, count: devices.length });
   return made;
 }
 
-byID('verify').addEventListener('click', async () => {
-  const done = busy(byID('verify'), () => call.verify());
-  try {
-    await done();
-    notice('The devices in this call are verified');
-  } catch (error) {
-    notice(wordsForError(error));
-  }
+function rowOf(listed) {
+  const { user, device, fingerprint, problem, level, participant, isConfirmed } = listed;
+  const title = isThis(listed) ? `${device} (this device)` : device;
+  const state = [participant === 0 ? 'rings' : '', levels[level] ?? '', isConfirmed ? 'key confirmed' : ''].filter(Boolean).join(' · ');
+  const made = deviceRow('', title, state, fingerprint);
+  Object.assign(made.dataset, { user, device, level: level ?? '', problem: problem ?? '' });
+  if (!problem) return made;
+  made.querySelector('.row-text').append(element('span', { className: 'problem', textContent: problems[problem] ?? problems['unknown-keys'] }));
+  if (problem === 'changed-key') made.append(rowButton('Trust', `the new key of ${labelFor(user)}`, () => conclave.trust(user, device, fingerprint)));
+  return made;
+}
+
+async function verify(user, devices) {
+  const verified = await conclave.verify(devices.map(({ device, fingerprint }) => ({ user, device, fingerprint })));
+  const isAll = verified.length === devices.length;
+  notice(isAll ? `${labelFor(user)} is verified` : `A key of ${labelFor(user)} has changed: not every device is verified`);
   showCode(call);
+}
+
+/** Who has confirmed that it has this key for this list. */
+function showConfirmation() {
+  const { state, missing } = call.confirmation;
+  const names = missing.map(({ user, device }) => `${labelFor(user)} (${device})`);
+  const words = {
+    confirming: 'The devices are confirming to each other that they have the same key…',
+    confirmed: 'All devices have confirmed that they have the same key.',
+    'not-confirmed': names.length > 0 ? `Not confirmed by ${names.join(', ')}.` : 'Not confirmed yet.',
+  };
+  byID('confirmation').dataset.state = state;
+  setText(byID('confirmation'), words[state]);
+}
+
+byID('code-renew').addEventListener('click', () => {
+  renew();
+  byID('code-title').focus();
 });

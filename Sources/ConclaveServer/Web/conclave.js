@@ -181,24 +181,22 @@ export class Conclave extends EventTarget {
   }
 
   /** The person takes a device's changed key, the one with this fingerprint, in all calls. Answers whether that is the key it still has. */
-  async trust(user, device, fingerprint) {
-    const isTaken = await this.directory.trust(user, device, fingerprint);
-    this.#calls.reconsiderKeys();
-    return isTaken;
+  trust(user, device, fingerprint) {
+    return this.directory.trust(user, device, fingerprint);
   }
 
   /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. Brings those that are now. */
-  async verify(devices) {
-    const verified = await this.directory.verify(devices);
-    this.#calls.reconsiderKeys();
-    return verified;
+  verify(devices) {
+    return this.directory.verify(devices);
   }
 
   /** Forgets this device's keys, and with `all` everything that this browser knows of its user's people. */
   async forget({ all = false } = {}) {
     const { user, device } = this.identity;
-    await this.#store.delete('identities', all ? `${user}/` : `${user}/${device}`);
-    if (all) for (const store of ['pins', 'statements']) await this.#store.delete(store, `${user}>`);
+    if (!all) return this.#store.delete('identities', `${user}/${device}`);
+    await this.#store.deleteAll('identities', `${user}/`);
+    for (const store of ['pins', 'statements']) await this.#store.deleteAll(store, `${user}>`);
+    return undefined;
   }
 
   /** Newest first: `{id, direction, outcome, media, members, startedAt, seconds, rejoinable}`. */

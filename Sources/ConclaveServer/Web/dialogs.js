@@ -9,11 +9,12 @@ for (const button of document.querySelectorAll('[data-close]')) {
   button.addEventListener('click', () => button.closest('dialog').close());
 }
 
-/** A row with an avatar, a line and one below it. */
+/** A row with the avatar of `name`, if there is one, a line and one below it. */
 export function row(name, line, below) {
   const text = element('div', { className: 'row-text' });
-  text.append(element('span', { textContent: line }), element('span', { className: 'row-sub', textContent: below }));
-  return element('li', {}, avatar(name), text);
+  text.append(element('span', { textContent: line }));
+  if (below) text.append(element('span', { className: 'row-sub', textContent: below }));
+  return element('li', {}, name ? avatar(name) : '', text);
 }
 
 /** A row of a device: with its key's fingerprint, base64, for people to compare. */

@@ -6,14 +6,13 @@ import { judge } from './vouching.js';
 
 const REFRESHED = 100; // users whose statements are asked for again aside; of more the server says by itself what changes
 const OFFERS_PER_DEVICE = 4;
-const FIRST_MS = 24 * 3_600_000;
 const SENT_TO = ['verified', 'vouched']; // with `verifiedOnly`
 
 /**
  * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for, or is signed by a device that is trusted.
  * With `verifiedOnly` a device that is neither verified nor vouched for is a problem too: it is heard, and gets no keys. A look-up that fails trusts nobody.
  *
- * Events: `change`, when something that was asked aside changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by}`, where devices `disagree`,
+ * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by}`, where devices `disagree`,
  * one is `revoked`, or a voucher `fell`.
  */
 export class Directory extends EventTarget {
@@ -41,7 +40,7 @@ export class Directory extends EventTarget {
 
   /**
    * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
-   * seen for the first time of a user of whom another one is known, `isFirst` that nobody of its user was known until today; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   * seen for the first time of a user of whom another one is known; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
    */
   async examine(entries) {
     const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
@@ -71,6 +70,7 @@ export class Directory extends EventTarget {
     const offered = this.#offered.get(`${user}/${device}`)?.get(fingerprint);
     if (!offered) return false;
     await this.#pin({ user, device }, offered);
+    this.dispatchEvent(new Event('change'));
     return true;
   }
 
@@ -83,6 +83,7 @@ export class Directory extends EventTarget {
       await this.#pin(entry, { ...pin, isVerified: true });
       verified.push(entry);
     }
+    if (verified.length > 0) this.dispatchEvent(new Event('change'));
     return verified;
   }
 
@@ -182,14 +183,13 @@ export class Directory extends EventTarget {
     this.#offered.set(name, offers);
   }
 
-  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked, metAt }) {
+  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked }) {
     if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false };
     if (!keys) return { entry, problem, level: 'new', isVerified: false };
     const isVouched = levels.get(entry.fingerprint) === 'vouched';
     const level = isVerified ? 'verified' : isVouched ? 'vouched' : isFresh ? 'new' : 'known';
     const unverified = this.verifiedOnly && !SENT_TO.includes(level) ? 'unverified' : undefined;
-    const isFirst = !isVerified && entry.user !== this.#owner && Date.now() - metAt < FIRST_MS;
-    return { entry, keys, problem: unverified, isNew, isFirst, level, isVerified };
+    return { entry, keys, problem: unverified, isNew, level, isVerified };
   }
 
   /** What the statements that are known of a user's devices make of them. */
@@ -200,10 +200,8 @@ export class Directory extends EventTarget {
     const remembered = (await this.#store.get('statements', name)) ?? {};
     const told = this.#told.get(user) ?? NOTHING_TOLD;
     const revision = this.#revision;
-    const pins = await this.#pinsOf(user);
-    const judgement = await judge({ user, pins, ...told, remembered, now: Date.now() });
+    const judgement = await judge({ user, pins: await this.#pinsOf(user), ...told, remembered, now: Date.now() });
     judgement.revoked = new Set(judgement.remembered.revoked);
-    judgement.metAt = Math.min(...pins.map(({ since = 0 }) => since));
     if (told === NOTHING_TOLD || revision !== this.#revision) return judgement;
     await this.#store.put('statements', name, judgement.remembered);
     this.#judged.set(user, judgement);

@@ -1,5 +1,9 @@
 // Small pieces of page: elements, icons, avatars, names.
 
+import { qrOf } from './qr.js';
+
+const SVG = 'http://www.w3.org/2000/svg';
+
 export const byID = (id) => document.getElementById(id);
 
 /** An element with properties, attributes (by `attributes`) and children. */
@@ -11,11 +15,24 @@ export function element(name, { attributes = {}, ...properties } = {}, ...childr
 }
 
 export function icon(name) {
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const svg = document.createElementNS(SVG, 'svg');
   svg.setAttribute('aria-hidden', 'true');
-  const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
+  const use = document.createElementNS(SVG, 'use');
   use.setAttribute('href', `#icon-${name}`);
   svg.append(use);
+  return svg;
+}
+
+/** A QR code of `text`, with the quiet zone around it that cameras need. */
+export function qrCode(text, label) {
+  const rows = qrOf(text);
+  const svg = document.createElementNS(SVG, 'svg');
+  const size = rows.length + 8;
+  const attributes = { viewBox: `0 0 ${size} ${size}`, class: 'qr', role: 'img', 'aria-label': label };
+  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
+  const path = document.createElementNS(SVG, 'path');
+  path.setAttribute('d', rows.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join(''));
+  svg.append(path);
   return svg;
 }
 
@@ -54,6 +71,16 @@ export function joinNames(names) {
   if (names.length === 3) return `${names[0]}, ${names[1]} and ${names[2]}`;
   return `${names[0]}, ${names[1]} and ${names.length - 2} more`;
 }
+
+export const REST_MS = 2_000;
+
+/** `button` does nothing for 2 s: a press that was meant for what was there before must not count for what is there now. */
+export function rest(button) {
+  button.disabled = true;
+  clearTimeout(resting.get(button));
+  resting.set(button, setTimeout(() => (button.disabled = false), REST_MS));
+}
+const resting = new WeakMap();
 
 /** A handler that runs once at a time, its button disabled meanwhile. */
 export function busy(button, action) {

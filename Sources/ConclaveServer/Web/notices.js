@@ -1,6 +1,8 @@
 // What people are told in passing, and what they must decide about keys.
 
-import { byID, element, icon, nameOf } from './dom.js';
+import { fromBase64 } from './bytes.js';
+import { byID, element, icon, nameOf, rest } from './dom.js';
+import { readable } from './identity.js';
 
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
@@ -25,12 +27,17 @@ export function notice(text) {
   return () => line.remove();
 }
 
-/** A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`. */
-export function warn(key, text, action) {
-  for (const node of byID('warnings').children) if (node.dataset.key === key) node.remove();
+/**
+ * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
+ * a press that was meant for that. `detail` is shown as it is, for people to compare.
+ */
+export function warn(key, text, { action, detail } = {}) {
+  const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
   const close = element('button', { type: 'button', className: 'secondary', textContent: 'Dismiss' });
   const actions = element('div', { className: 'actions' });
-  const node = element('div', { className: 'warning' }, icon('warning'), element('p', { textContent: text }), actions);
+  const words = element('div', { className: 'warning-text' }, element('p', { textContent: text }));
+  if (detail) words.append(element('p', { className: 'fingerprint', textContent: detail, translate: false }));
+  const node = element('div', { className: 'warning' }, icon('warning'), words, actions);
   node.dataset.key = key;
   close.addEventListener('click', () => node.remove());
   if (action) {
@@ -40,8 +47,10 @@ export function warn(key, text, action) {
       action.run();
     });
     actions.append(button);
+    if (before && before.querySelector('.warning-text').textContent !== words.textContent) rest(button);
   }
   actions.append(close);
+  before?.remove();
   byID('warnings').append(node);
 }
 
@@ -50,22 +59,63 @@ export function clearWarnings(matches = () => true) {
   for (const node of [...byID('warnings').children]) if (matches(node.dataset.key)) node.remove();
 }
 
-/**
- * What the user should know of a device's keys. `trust` is what the button for a changed key does.
- */
-export function warnOfKey({ problem, user, device }, nameFor, trust) {
-  const name = nameFor(user);
-  const key = `${problem}/${user}/${device}`;
-  if (problem === 'new-device') return notice(`${name} has a new device (${device})`);
-  if (problem === 'unverified') {
-    return warn(key, `${name}’s device ${device} is not verified. While it is in the call you are neither heard nor seen: compare the call code with ${name}.`);
-  }
-  if (problem !== 'changed-key') {
-    return warn(key, `${name}’s device ${device} could not be verified. It gets no keys, and is neither heard nor seen.`);
-  }
-  const words = `The security key of ${name}’s device ${device} has changed. Until you trust it, it neither hears nor sees you. Ask ${name} first.`;
-  return warn(key, words, { label: 'Trust the new key', run: trust });
+// What is told in passing, and what stays until it is dismissed. `label` is the person's name, `device` the device's id.
+
+const passing = {
+  'new-device': ({ label, device }) => `${label} has a new device (${device})`,
+  waiting: ({ label, device }) => `${label}’s device ${device} does not trust yours yet, so it cannot hear you`,
+};
+
+const lasting = {
+  stranger: ({ label, device }) => `${label}’s device ${device} can hear this call, but the server does not show it as a member.`,
+  gone: ({ label, device }) => `${label} (${device}) has left, but may still hear the call.`,
+  unverified: ({ label, device }) => `${label}’s device ${device} is not verified. While it is in the call you are neither heard nor seen: compare the call code with ${label}.`,
+  revoked: ({ label, device }) => `${label} has removed the device ${device} for good. It gets no keys from you.`,
+  fell: ({ label, device }) => `Nobody you have verified vouches for ${label}’s device ${device} any more.`,
+  disagree: ({ label, device, by }) => `${label}’s devices disagree: ${by} says that ${device} must not be trusted, but you have verified ${device}. One of them may be stolen. Ask ${label}.`,
+  'old-join-key': ({ label, device }) => `The server shows an outdated key of ${label}’s device ${device}. It gets no keys from you.`,
+  'wrong-confirmation': ({ label, device }) => `${label}’s device ${device} does not share the key of this call: it may hear others than you do.`,
+  'taken-number': () => 'The server gave a device a number that is somebody else’s. It is not heard.',
+  namesake: ({ label, other }) => `${label} has the same name as ${other}, but is somebody else.`,
+  'refused-list': () => 'The server sent a list of devices that does not fit this call. It was refused: you may not be heard.',
+  'refused-envelope': () => 'A key for this call did not fit and was refused. You may hear nothing until the next one comes.',
+  'refused-ring': () => 'The call rang with a key that did not fit. It was not used.',
+  'withheld-join-key': () => 'The server holds back this device’s fresh key.',
+  'no-key': () => 'The key of this call did not come. You are neither heard nor seen until it does.',
+  unconfirmed: () => 'Not everybody has confirmed the key of this call. See Call code.',
+  'false-confirmation': () => 'The server passed on a false confirmation of the call’s key.',
+  'removed-from-list': () => 'The server left this device out of the list of those who can hear. You are neither heard nor seen until it is back on it.',
+  'refused-track': () => 'The server named a track that is not this device’s. Nothing is sent on it.',
+  'old-epoch': () => 'The key of this call should have been replaced long ago. The server may be holding that back.',
+};
+
+const unverifiable = ({ label, device }) => `${label}’s device ${device} could not be verified. It gets no keys, and is neither heard nor seen.`;
+
+const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
+
+/** What the person should know about keys. `trust(fingerprint)` takes a changed key; `label` is what the person calls the user. */
+export function warnOfKey(detail, { label, trust }) {
+  const { problem, user, device, fingerprint } = detail;
+  if (shownInTheCall.includes(problem)) return undefined;
+  const about = { ...detail, label };
+  if (passing[problem]) return notice(passing[problem](about));
+  const key = [problem, user, device].filter(Boolean).join('/');
+  if (problem !== 'changed-key') return warn(key, (lasting[problem] ?? unverifiable)(about));
+  const words = `The security key of ${label}’s device ${device} has changed. Until you trust it, it neither hears nor sees you. Ask ${label} first whether this is the new key:`;
+  return warn(key, words, { detail: readable(fromBase64(fingerprint)), action: { label: 'Trust the new key', run: () => trust(fingerprint) } });
 }
+
+const stops = {
+  stranger: (who) => `You are neither heard nor seen: ${who} can hear this call, but is not shown as a member.`,
+  gone: (who) => `You are neither heard nor seen: ${who} has left, but may still hear the call.`,
+  'broken-history': () => 'You are neither heard nor seen: the server’s record of who was in this call does not fit what this device saw.',
+  'epoch-1': () => 'Securing the call… You are heard again in a moment.',
+  'no-key': () => 'Waiting for the key of the call… You are neither heard nor seen until it comes.',
+  unverified: () => 'You are neither heard nor seen while a device that is not verified is in the call.',
+};
+
+/** Why nothing is sent; `who` names the device that it is about. */
+export const wordsForStop = (cause, who) => stops[cause]?.(who) ?? 'You are neither heard nor seen for now.';
 
 const causes = {
   accepted: 'joined',
@@ -143,6 +193,7 @@ const codes = {
   'server.draining': 'The server is being restarted. Try again in a moment.',
   'role.not-allowed': 'You may not start calls.',
   'request.unknown': 'This server cannot do that.',
+  'device.not-found': 'Your other device is not connected. Open Conclave there.',
 };
 
 export const wordsForError = (error) => codes[error.code] ?? error.message ?? 'That did not work.';

@@ -1,6 +1,6 @@
 // The devices of this user: which of them this one trusts, pairing with another one, and removing one for good.
 
-import { equal, fromBase64, random } from './bytes.js';
+import { equal, fromBase64, random, toBase64 } from './bytes.js';
 import { Pairing, deviceText, fingerprintIn } from './pairing.js';
 import { makeStatement } from './vouching.js';
 
@@ -39,6 +39,12 @@ export class OwnDevices extends EventTarget {
   async remove({ device, fingerprint }) {
     const { device: _, ...revoke } = await makeStatement('revoke', this.#identity, { device, fingerprint }, this.#now());
     await this.#request('remove', { device, revoke });
+  }
+
+  /** This device, as the others name it. */
+  get self() {
+    const { user, device, fingerprint } = this.#identity;
+    return { user, device, fingerprint: toBase64(fingerprint) };
   }
 
   /** What this device shows to be scanned or copied. */
@@ -105,6 +111,12 @@ export class OwnDevices extends EventTarget {
     const message = this.pairing.cancel();
     this.#changed();
     await this.#send(message).catch(() => {}); // it ends by itself
+  }
+
+  /** Makes room for another session, where the one before is over. */
+  renew() {
+    this.pairing.renew();
+    this.#changed();
   }
 
   /** Ends a session that has lasted too long. */

@@ -181,6 +181,11 @@ export class Pairing {
     return message;
   }
 
+  /** Back to `idle`, unless a session runs. */
+  renew() {
+    if (!this.isRunning) this.#reset('idle', 0);
+  }
+
   /** Ends a session that has lasted 2 minutes. */
   tick(now) {
     if (this.isRunning && now >= this.#endsAt) this.#fail('expired');

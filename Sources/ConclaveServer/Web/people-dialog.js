@@ -1,8 +1,8 @@
 // Who is in the call, who rings, adding people, the link, and reporting somebody.
 
-import { busy, byID, nameOf, setText } from './dom.js';
+import { busy, byID, setText } from './dom.js';
 import { replaceRows, row, rowButton } from './dialogs.js';
-import { nameFor } from './names.js';
+import { labelFor, nameFor } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { PeopleField, chosenIDs } from './people.js';
 
@@ -38,12 +38,21 @@ export function showPeople(shown) {
   if (shown !== call) return;
   byID('add-form').hidden = !call.mayInvite;
   byID('link-part').hidden = !call.mayInvite;
-  replaceRows(byID('member-list'), [...call.members.values()].map(memberRow), byID('people-dialog-title'));
+  replaceRows(byID('member-list'), [...[...call.members.values()].map(memberRow), ...listeners().map(listenerRow)], byID('people-dialog-title'));
+}
+
+/** Devices that can decrypt the call, though the server does not name them as members' devices. */
+const listeners = () => call.roster.filter(({ state }) => state === 'stranger' || state === 'gone');
+
+function listenerRow({ user, device, state }) {
+  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, state === 'stranger' ? 'Can hear the call, but is not in it' : 'Has left, may still hear the call');
+  made.dataset.listener = user;
+  return made;
 }
 
 function memberRow(member) {
   const isOwn = member.user === call.user;
-  const name = nameOf(member);
+  const name = labelFor(member.user);
   const isHeld = member.participants.length > 0 && member.participants.every(({ held }) => held);
   const state = isHeld ? 'On hold' : phases[member.state];
   const made = row(name, isOwn ? `${name} (you)` : name, member.link ? `${state} · came by a link` : state);
@@ -111,7 +120,7 @@ onClick('link-revoke', async () => {
 
 async function askReport(member) {
   reported = member;
-  setText(byID('report-title'), `Report ${nameOf(member)}`);
+  setText(byID('report-title'), `Report ${labelFor(member.user)}`);
   byID('report-words').value = '';
   byID('report-dialog').showModal();
 }

@@ -1,6 +1,7 @@
 // The ring dialog: one ring at a time, with a soft tone.
 
-import { byID, joinNames, nameOf, setInitials, setText } from './dom.js';
+import { byID, joinNames, setInitials, setText } from './dom.js';
+import { labelFor, nameFor } from './names.js';
 import { Tone, incoming } from './tone.js';
 
 export class RingDialog {
@@ -47,10 +48,9 @@ export class RingDialog {
     if (this.#shown || this.#waiting.length === 0) return;
     const ring = this.#waiting.shift();
     this.#shown = ring;
-    const from = nameOf(ring.members.find(({ user }) => user === ring.from) ?? { user: ring.from });
-    const others = ring.members.filter(({ user, state }) => user !== ring.from && state === 'joined').map(nameOf);
-    setInitials(byID('ring-avatar'), from);
-    setText(byID('ring-title'), `${from} is calling`);
+    const others = ring.members.filter(({ user, state }) => user !== ring.from && state === 'joined').map(({ user }) => labelFor(user));
+    setInitials(byID('ring-avatar'), nameFor(ring.from));
+    setText(byID('ring-title'), `${labelFor(ring.from)} is calling`);
     const kind = ring.media === 'video' ? 'Video call' : 'Audio call';
     const company = others.length > 0 ? ` with ${joinNames(others)}` : '';
     const consequence = this.isInCall() ? '. Answering puts your present call on hold.' : '';

@@ -67,6 +67,15 @@ export const userOf = ({ user, token }) => user || (claimsOf(token ?? '').sub ??
 /** The device that a token is for, if it names one. */
 export const deviceOf = ({ token }) => claimsOf(token ?? '').device;
 
+/** This device was removed: the page is loaded anew and says so once. */
+export const saveRemoval = () => write(tab, 'removed', true);
+
+export function takeRemoval() {
+  const wasRemoved = read(tab, 'removed');
+  tab.removeItem('removed');
+  return wasRemoved;
+}
+
 // Signing in
 
 export const savedSignIn = () => read(tab, 'sign-in');
@@ -95,6 +104,25 @@ export function savedCall(device) {
 
 export const savedSetting = (name) => read(browser, `setting/${name}`);
 export const saveSetting = (name, value) => write(browser, `setting/${name}`, value);
+
+// People from earlier calls, for recognizing a name that somebody else uses
+
+export const savedNames = (user) => read(browser, `names/${user}`) ?? [];
+export const saveNames = (user, names) => write(browser, `names/${user}`, names);
+
+/** Another device for this tab: the one that it was has no keys any more. */
+export function forgetDevice(user) {
+  const device = read(tab, 'device')?.device;
+  tab.removeItem('device');
+  write(browser, `devices/${user}`, (read(browser, `devices/${user}`) ?? []).filter((other) => other !== device));
+}
+
+/** Everything that this browser remembers of `user`, and of the last sign-in. */
+export function forgetAll(user) {
+  for (const device of read(browser, `devices/${user}`) ?? []) forgetCall(device);
+  for (const key of [`devices/${user}`, `names/${user}`, 'name', 'setting/verified-only']) browser.removeItem(key);
+  tab.clear();
+}
 
 // Demo mode
 

@@ -1,6 +1,7 @@
 // The stage of a call: a tile for each person and each shared screen, laid out to be as large as they can.
 
 import { avatar, element, icon, nameOf, setInitials, setText } from './dom.js';
+import { labelFor } from './names.js';
 
 const GAP = 12; // as in style.css
 const WIDEST = 16 / 9;
@@ -22,6 +23,13 @@ export function layout(count, width, height) {
   return best;
 }
 
+const doubts = {
+  stranger: 'Can hear, is not in the call',
+  gone: 'Has left, may still hear',
+  unlisted: 'Cannot hear you yet',
+  'not-confirmed': 'Key not confirmed',
+};
+
 class Tile {
   #video = element('video', { autoplay: true, playsInline: true, muted: true });
   #avatar = avatar('');
@@ -36,19 +44,22 @@ class Tile {
     this.node = element('li', { className: 'tile' }, element('figure', {}, this.#avatar, this.#video, caption));
   }
 
-  show({ source, member, participant, isOwn, isConnected, isHeld, isMuted, video, track }) {
+  show({ source, member, participant, isOwn, isConnected, isHeld, isMuted, video, track, doubt }) {
     const name = nameOf(member);
+    const label = labelFor(member.user);
     const { dataset, classList } = this.node;
     Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted) });
     if (participant) dataset.participant = participant;
     if (track) dataset.track = track;
     else delete dataset.track;
+    dataset.doubt = doubt ?? '';
     classList.toggle('own', Boolean(isOwn));
     classList.toggle('away', source === 'camera' && !isConnected);
-    setText(this.#name, source === 'screen' ? `${isOwn ? 'Your' : `${name}’s`} screen` : isOwn ? 'You' : name);
-    const states = { ringing: 'Ringing…', camera: isHeld ? 'On hold' : isConnected ? '' : 'Connecting…', screen: video ? '' : 'Loading…' };
-    setText(this.#state, states[source]);
-    this.#state.hidden = !states[source];
+    setText(this.#name, source === 'screen' ? `${isOwn ? 'Your' : `${label}’s`} screen` : isOwn ? 'You' : label);
+    const path = isHeld ? 'On hold' : isConnected ? doubts[doubt] : 'Connecting…';
+    const state = { ringing: 'Ringing…', camera: path, listener: doubts[doubt], screen: video ? '' : 'Loading…' }[source] ?? '';
+    setText(this.#state, state);
+    this.#state.hidden = !state;
     this.#muted.toggleAttribute('hidden', !isMuted);
     this.#mutedText.hidden = !isMuted;
     setInitials(this.#avatar, name);

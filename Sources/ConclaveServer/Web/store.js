@@ -42,10 +42,13 @@ class DatabaseStore {
     return keys.map((key, index) => [key, values[index]]);
   }
 
+  async delete(store, key) {
+    await settled(this.#database.transaction(store, 'readwrite').objectStore(store).delete(key));
+  }
+
   /** Forgets the entries of `store` whose key begins with `prefix`. */
-  async delete(store, prefix) {
-    const range = IDBKeyRange.bound(prefix, `${prefix}\uffff`);
-    await settled(this.#database.transaction(store, 'readwrite').objectStore(store).delete(range));
+  deleteAll(store, prefix) {
+    return this.delete(store, IDBKeyRange.bound(prefix, `${prefix}\uffff`));
   }
 
   /** Forgets the entries of `store` whose `lastUsed` is before `time` (ms since 1970). */
@@ -79,7 +82,11 @@ export class MemoryStore {
     return [...this.#stores.get(store)].filter(([key]) => key.startsWith(prefix));
   }
 
-  async delete(store, prefix) {
+  async delete(store, key) {
+    this.#stores.get(store).delete(key);
+  }
+
+  async deleteAll(store, prefix) {
     for (const [key] of await this.entries(store, prefix)) this.#stores.get(store).delete(key);
   }
 

@@ -1,0 +1,150 @@
+// Pairing two devices of this user, as the person sees it: one shows six digits, on the other one they are typed (`pairing.js`).
+
+import { busy, byID, qrCode, setText } from './dom.js';
+import { notice, wordsForError } from './notices.js';
+
+const TICK_MS = 1_000;
+
+const reasons = {
+  cancelled: 'Pairing was cancelled.',
+  expired: 'That took longer than two minutes. Try again.',
+  broken: 'The devices did not hear the same thing from each other, so nothing was paired. If that happens again, the server or the network is interfering.',
+  'wrong-code': 'The digits were wrong three times, so nothing was paired.',
+  refused: 'The server names another key for that device than the one that was shown, so nothing was paired.',
+};
+
+let own;
+let other; // the device of the row that was pressed
+const names = new Map();
+let timer;
+let paired;
+
+/** `connection` is the library. It brings other `ownDevices` when somebody else signs in. */
+export function beginPairing(connection, { changed }) {
+  paired = changed;
+  connection.addEventListener('identity', () => {
+    own = connection.ownDevices;
+    own.addEventListener('change', () => show());
+    own.addEventListener('asked', ({ detail }) => asked(detail));
+  });
+}
+
+/** Opens the dialog about `device`, `{device, name}`. */
+export function openPairing(device) {
+  other = device;
+  names.set(device.device, device.name ? `${device.name} (${device.device})` : device.device);
+  byID('pair-digits').value = '';
+  byID('pair-other-text').value = '';
+  byID('pair-own-text').value = own.text;
+  byID('pair-qr').replaceChildren(qrCode(own.text, 'QR code of this device'));
+  byID('pair-more').open = false;
+  setText(byID('pair-error'), '');
+  show();
+  if (!byID('pair-dialog').open) byID('pair-dialog').showModal();
+  clearInterval(timer);
+  timer = setInterval(() => own.tick(), TICK_MS);
+}
+
+/** What the person can tell a device by. */
+function nameOf(device) {
+  return names.get(device) || device;
+}
+
+function asked(device) {
+  if (byID('pair-dialog').open && other?.device === device) return;
+  notice(`Your device ${nameOf(device)} wants to be paired: open Devices`);
+}
+
+function wordsOf({ state, reason, peer }) {
+  const name = nameOf(peer ?? other.device);
+  return {
+    idle: `Pairing proves to both devices that ${name} is yours. One of them shows six digits, on the other one you type them.`,
+    committed: `On ${name}, open Devices, choose Pair at this device, then “Type the digits here”.`,
+    showing: `Type these digits on ${name}:`,
+    asking: `Does ${name} say that the devices are paired?`,
+    waiting: `On ${name}, open Devices, choose Pair at this device, then “Show the digits here”.`,
+    opened: `Waiting for ${name}…`,
+    typing: `Type the six digits that ${name} shows:`,
+    confirmed: `This device and ${name} are paired. If ${name} asks whether they are, answer Yes.`,
+    failed: reasons[reason],
+  }[state];
+}
+
+function show() {
+  if (!other) return;
+  const { pairing } = own;
+  const { state } = pairing;
+  setText(byID('pair-text'), wordsOf(pairing));
+  setText(byID('pair-code'), pairing.code ? `${pairing.code.slice(0, 3)} ${pairing.code.slice(3)}` : '');
+  byID('pair-code').hidden = !pairing.code;
+  const wasTyping = !byID('pair-form').hidden;
+  byID('pair-form').hidden = state !== 'typing';
+  if (state === 'typing' && !wasTyping) byID('pair-digits').focus();
+  for (const id of ['pair-show', 'pair-type']) byID(id).hidden = state !== 'idle';
+  byID('pair-yes').hidden = state !== 'asking';
+  byID('pair-again').hidden = state !== 'failed';
+  byID('pair-more').hidden = !['idle', 'waiting', 'failed'].includes(state);
+  setText(byID('pair-cancel'), state === 'confirmed' ? 'Done' : 'Cancel');
+  byID('pair-dialog').dataset.state = state;
+}
+
+/** A new start, where the session before is over. */
+function restart() {
+  setText(byID('pair-error'), '');
+  own.renew();
+}
+
+function onPress(id, action) {
+  byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => setText(byID('pair-error'), wordsForError(error)))));
+}
+
+const tooOften = 'That was tried five times within an hour. Wait a while.';
+
+onPress('pair-show', async () => {
+  await own.show(other.device);
+  if (own.pairing.state === 'idle') setText(byID('pair-error'), tooOften);
+});
+onPress('pair-type', async () => {
+  await own.type();
+  if (own.pairing.state === 'idle') setText(byID('pair-error'), tooOften);
+});
+onPress('pair-yes', async () => {
+  if (await own.confirm()) paired();
+});
+onPress('pair-again', async () => restart());
+byID('pair-cancel').addEventListener('click', () => byID('pair-dialog').close());
+
+byID('pair-dialog').addEventListener('close', () => {
+  clearInterval(timer);
+  own.cancel();
+  own.renew();
+  other = undefined;
+});
+
+byID('pair-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const digits = byID('pair-digits').value.replaceAll(/\s/g, '');
+  setText(byID('pair-error'), '');
+  try {
+    if (await own.enter(digits)) paired();
+    else if (own.pairing.state === 'typing') setText(byID('pair-error'), 'Those are not the digits. Look at them again.');
+  } catch (error) {
+    setText(byID('pair-error'), wordsForError(error));
+  }
+  byID('pair-digits').value = '';
+});
+
+byID('pair-paste-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  setText(byID('pair-error'), '');
+  try {
+    const found = await own.confirmText(byID('pair-other-text').value);
+    if (!found) return setText(byID('pair-error'), 'That is not the text of another device of yours.');
+    byID('pair-dialog').close();
+    notice(`${found.name || found.device} is paired`);
+    paired();
+  } catch (error) {
+    setText(byID('pair-error'), wordsForError(error));
+  }
+  return undefined;
+});
