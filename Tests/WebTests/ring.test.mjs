@@ -79,7 +79,7 @@ test('a ring of another call, or of ten minutes ago, is not used', async (t) => 
   for (const minutes of [-11, 11]) {
     const old = await rung(t, { at: Date.now() + minutes * 60_000 });
     await old.bob.keys.beginRung(old.ring, old.bob.used);
-    assert.deepEqual([old.bob.keys.canSend, old.bob.problems], [false, ['refused-ring']], String(minutes));
+    assert.deepEqual([old.bob.keys.canSend, old.bob.problems], [false, []], String(minutes));
   }
   const apart = await rung(t, { at: Date.now() + 9 * 60_000 });
   await apart.bob.keys.beginRung(apart.ring, apart.bob.used);

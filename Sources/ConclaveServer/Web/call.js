@@ -131,6 +131,11 @@ export class Call extends CallRequests {
     return this.#watch.isOld;
   }
 
+  /** The number of the key in use. */
+  get epoch() {
+    return this.#keys?.epoch ?? 0;
+  }
+
   get hasUnverified() {
     return Boolean(this.#keys?.hasUnverified);
   }

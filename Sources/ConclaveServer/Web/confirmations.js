@@ -70,7 +70,7 @@ export class Confirmations {
 
   /** This device sends under `record` now. `isNewest()` says whether no newer epoch was announced. */
   began(record, isNewest) {
-    this.#clear();
+    this.ended();
     this.#isRefreshDue ||= record.mode === 'fresh' && record.epoch > 1;
     if (record.epoch < 2) return;
     this.#epoch = record;
@@ -82,6 +82,12 @@ export class Confirmations {
     if (this.#early?.epoch === record.epoch) this.#take(this.#early.buckets);
     this.#early = undefined;
     this.#tell();
+  }
+
+  /** The epoch before is not in use any more, and the key of the next one not here yet. */
+  ended() {
+    if (this.state.state === 'confirmed') this.#confirmedAt = performance.now();
+    this.#clear();
   }
 
   /** `keys.confirmed`, or the same of `keys/list`: `buckets` as `bucketsIn` brings them. */
@@ -189,7 +195,6 @@ export class Confirmations {
 
   #tell() {
     const { state, epoch, missing, wrong } = this.state;
-    if (state === 'confirmed') this.#confirmedAt = performance.now();
     const told = `${state}/${epoch}/${missing.length}/${wrong.length}`;
     if (told === this.#told) return;
     const wasUnconfirmed = this.#told.startsWith('not-confirmed');

@@ -9,7 +9,7 @@ import { Handout } from './handout.js';
 import { sameDevice } from './identity.js';
 import { KeyDemands } from './key-demands.js';
 import { BrokenHistory, ListHistory } from './list-history.js';
-import { ringKeys } from './ring-keys.js';
+import { StaleRing, ringKeys } from './ring-keys.js';
 import { NotListed } from './roster.js';
 import { Seats } from './seats.js';
 import { SECRET_BYTES, callCodeOf, confirmationKeyOf, importSecret, ratchet } from './transcript.js';
@@ -159,7 +159,7 @@ export class KeyAgreement extends EventTarget {
         await this.#setSecret(record, found.secret);
         this.#switchTo(record);
       } catch (error) {
-        this.#warn('refused-ring', {});
+        if (!(error instanceof StaleRing)) this.#warn('refused-ring', {});
         this.#refuse(error);
       }
     });
@@ -427,6 +427,7 @@ export class KeyAgreement extends EventTarget {
       this.#after(OVERLAP_MS, () => this.#epochs.delete(epoch));
     }
     if (record.secret) this.#send(record);
+    else this.confirmations.ended();
     this.#setSilence();
     if (!record.secret) this.demands.begin(record.epoch);
     this.#changed();

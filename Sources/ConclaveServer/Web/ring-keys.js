@@ -7,6 +7,9 @@ import { isJoinKeySigned } from './join-keys.js';
 
 const CLOCKS_MS = 10 * 60_000; // how far the caller's clock and this one may differ
 
+/** A ring that may be an honest one: clocks differ, or it came again. */
+export class StaleRing extends Refusal {}
+
 /**
  * `{accepted, secret}` of a ring: epoch 1 in `history`, and its secret. Throws for a ring that is not the caller's for this call, not of now, or was used
  * before; `used` is a `RingMemory`.
@@ -24,8 +27,8 @@ export async function ringKeys({ from, list, envelope: body }, { history, call, 
   const [{ keys, problem }] = await directory.examine([caller]);
   if (!keys || (problem && problem !== 'unverified')) throw new Refusal('a ring envelope of a device that is not trusted');
   if (!(await isJoinKeySigned(caller, caller.joinKey, call, keys))) throw new Refusal('a ring of another call');
-  if (Math.abs(Date.now() - caller.joinKey.at) > CLOCKS_MS) throw new Refusal('a ring of another time');
-  if (!(await used.add(call))) throw new Refusal('a ring that was used before');
+  if (Math.abs(Date.now() - caller.joinKey.at) > CLOCKS_MS) throw new StaleRing('a ring of another time');
+  if (!(await used.add(call))) throw new StaleRing('a ring that was used before');
   const secret = await openEnvelope(envelope, { identity, call, listHash: accepted.listHash, pair: identity.wrap, keys });
   return { accepted, secret };
 }

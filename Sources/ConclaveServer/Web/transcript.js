@@ -9,6 +9,13 @@ export const NO_LIST = new Uint8Array(32); // `previous` of epoch 1
 export const byUserThenDevice = (a, b) =>
   a.user < b.user ? -1 : a.user > b.user ? 1 : a.device < b.device ? -1 : a.device > b.device ? 1 : 0;
 
+const hashes = new WeakMap(); // of join keys: an entry stays through many lists
+
+function hashOfKey(joinKey) {
+  if (!hashes.has(joinKey)) hashes.set(joinKey, sha256(fromBase64(joinKey.publicKey)));
+  return hashes.get(joinKey);
+}
+
 /** One entry of a list as bytes. */
 export async function entryBytes({ user, device, participant, fingerprint, joinId, joinKey }) {
   return concat(
@@ -17,7 +24,7 @@ export async function entryBytes({ user, device, participant, fingerprint, joinI
     u32(participant),
     fromBase64(fingerprint),
     joinId ? fromBase64(joinId) : new Uint8Array(16),
-    joinKey ? await sha256(fromBase64(joinKey.publicKey)) : new Uint8Array(32),
+    joinKey ? await hashOfKey(joinKey) : new Uint8Array(32),
   );
 }
 

@@ -1,0 +1,316 @@
+// One device of the web client under Node: its real modules, with a browser's parts in their place (PeerConnection, worker, microphone).
+
+import { load } from '../web.mjs';
+
+const { toBase64, utf8 } = await load('bytes.js');
+const { Calls } = await load('calls.js');
+const { Directory } = await load('directory.js');
+const { FrameWorker } = await load('frame-worker.js');
+const { Identity } = await load('identity.js');
+const { Inbox } = await load('inbox.js');
+const { RingMemory } = await load('ring-memory.js');
+const { Rings } = await load('rings.js');
+const { MemoryStore } = await load('store.js');
+
+/** Runs what the worker runs, in turn with the page. */
+class Worker extends EventTarget {
+  static all = [];
+  posted = [];
+
+  constructor() {
+    super();
+    Worker.all.push(this);
+    const post = (data) => queueMicrotask(() => this.dispatchEvent(Object.assign(new Event('message'), { data })));
+    this.frames = new FrameWorker(post);
+    post({ type: 'ready' });
+  }
+
+  postMessage(message) {
+    if (this.isTerminated) return;
+    this.posted.push(message);
+    this.frames.take(message);
+  }
+
+  terminate() {
+    this.isTerminated = true;
+  }
+}
+
+class Transform {
+  constructor(worker, options) {
+    this.worker = worker;
+    this.end = worker.frames.attach({ options, generateKeyFrame: async () => {}, sendKeyFrameRequest: async () => {} });
+  }
+}
+
+class PeerConnection extends EventTarget {
+  static all = [];
+  connectionState = 'connected';
+  iceConnectionState = 'connected';
+  signalingState = 'stable';
+  transceivers = [];
+
+  constructor() {
+    super();
+    PeerConnection.all.push(this);
+  }
+
+  get worker() {
+    const transforms = this.transceivers.map(({ sender, receiver }) => sender.transform ?? receiver.transform);
+    return transforms.find(Boolean)?.worker;
+  }
+
+  addTransceiver(track, { direction }) {
+    const kind = track?.kind ?? track;
+    const transceiver = { mid: `${this.transceivers.length}`, kind, direction, receiver: { track: { kind } }, setCodecPreferences() {} };
+    transceiver.sender = { track, replaceTrack: async (next) => void (transceiver.sender.track = next) };
+    this.transceivers.push(transceiver);
+    return transceiver;
+  }
+
+  async createOffer() {
+    return { type: 'offer' };
+  }
+
+  async setLocalDescription() {
+    this.localDescription = { sdp: JSON.stringify(this.transceivers.map(({ mid, kind, direction }) => ({ mid, kind, direction }))) };
+  }
+
+  async setRemoteDescription() {}
+
+  async getStats() {
+    return new Map();
+  }
+
+  close() {}
+}
+
+const microphone = () => ({ kind: 'audio', enabled: true, addEventListener() {}, stop() {} });
+
+/** Puts the browser's parts in place. */
+export function browser() {
+  Worker.all = [];
+  PeerConnection.all = [];
+  Object.assign(globalThis, { RTCPeerConnection: PeerConnection, Worker, RTCRtpScriptTransform: Transform });
+  globalThis.RTCRtpReceiver = { getCapabilities: () => ({ codecs: [] }) };
+  const getUserMedia = async () => ({ getTracks: () => [microphone()] });
+  Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: { getUserMedia } }, configurable: true });
+}
+
+const identities = new Map();
+
+/** The key pairs of a device, made once: of worlds that follow each other they may be the same. */
+async function identityOf(user, device, generation) {
+  const name = `${user}/${device}/${generation}`;
+  if (!identities.has(name)) identities.set(name, await Identity.open(new MemoryStore(), user, device));
+  return identities.get(name);
+}
+
+export class Client {
+  warnings = [];
+  heard = []; // {slot, said, from}: plaintexts that opened, and whom the page names for them
+  messages = [];
+  rung = [];
+  ended = [];
+  isConnected = true;
+  status = 'ready';
+  connectionNumber = 1;
+  #queue = [];
+  #isDelivering = false;
+  #seq = 1;
+  #said = 0;
+
+  static async make(world, user, { device = 'd', generation = 0, store = new MemoryStore() } = {}) {
+    const client = new Client();
+    Object.assign(client, { world, server: world.server, user, device, name: `${user}/${device}`, store });
+    client.identity = await identityOf(user, device, generation);
+    const fetchDevices = (users) => client.request('devices/list', { users });
+    const own = { device, fingerprint: toBase64(client.identity.fingerprint), keys: client.identity.keys };
+    client.directory = new Directory({ store, owner: user, own, fetchDevices });
+    client.calls = new Calls(client);
+    client.rings = new RingMemory(store, client.identity);
+    client.ringing = new Rings({ rang: (ring) => client.rung.push(ring), ended: () => {} });
+    client.inbox = new Inbox({ handle: (event) => client.#handle(event), missed: () => client.calls.connectionReady() });
+    world.server.register(client);
+    return client;
+  }
+
+  // What `Call` needs of `Conclave`
+
+  hurry() {}
+
+  async request(path, body) {
+    return this.server.request(this, path, body);
+  }
+
+  asDevice() {
+    const { user, device, keys, fingerprint } = this.identity;
+    return { user, device, keys, fingerprint: toBase64(fingerprint), vouches: [] };
+  }
+
+  get fingerprint() {
+    return toBase64(this.identity.fingerprint);
+  }
+
+  get call() {
+    return this.calls.current;
+  }
+
+  get problems() {
+    return this.warnings.map(({ problem }) => problem);
+  }
+
+  /** Warnings that matter in an honest world: none but news of devices. */
+  get alarms() {
+    return this.problems.filter((problem) => !['new-device'].includes(problem));
+  }
+
+  // People
+
+  start(callees = []) {
+    return this.#enter(this.calls.join('start', { body: { callees, media: 'audio' }, camera: false, isNew: true }));
+  }
+
+  accept() {
+    const ring = this.rung.at(-1);
+    return this.#enter(this.calls.join('accept', { id: ring.call, ring, camera: false }));
+  }
+
+  join(id, kind = 'join') {
+    return this.#enter(this.calls.join(kind, { id, camera: false }));
+  }
+
+  /** A join that is refused leaves its error. */
+  async #enter(joining) {
+    for (let turn = 0; turn < 3; turn += 1) {
+      await undefined; // the call before is held first
+      this.#listen(this.calls.current);
+    }
+    return joining.catch((error) => {
+      this.joinError = error;
+    });
+  }
+
+  #listen(call) {
+    if (!call || call.isWatched) return;
+    call.isWatched = true;
+    call.addEventListener('warning', ({ detail }) => this.warnings.push(detail));
+    call.addEventListener('message', ({ detail }) => this.messages.push(detail));
+    call.addEventListener('ended', ({ detail }) => this.ended.push(detail));
+  }
+
+  // Media
+
+  /** The workers that this device ever had, the present one last. */
+  get workers() {
+    const isOwn = ({ type, fingerprint }) => type === 'self' && toBase64(fingerprint) === this.fingerprint;
+    return Worker.all.filter(({ posted }) => posted.some(isOwn));
+  }
+
+  get worker() {
+    return this.workers.at(-1);
+  }
+
+  /** Every epoch's secret that this device ever had, as its worker got it. */
+  get secrets() {
+    return this.workers.flatMap(({ posted }) => posted.filter(({ type }) => type === 'epoch'));
+  }
+
+  get pc() {
+    return PeerConnection.all.findLast(({ worker }) => worker && worker === this.worker);
+  }
+
+  /** What seals the microphone's frames. */
+  get microphone() {
+    return this.pc?.transceivers.find(({ sender }) => sender.transform)?.sender.transform.end;
+  }
+
+  /** Says something: one frame, which names its speaker. Brings what was said; undefined while nothing is sent. */
+  async say() {
+    const end = this.microphone;
+    if (!end || !this.call || this.call.hasEnded || this.worker.isTerminated) return undefined;
+    const text = `${this.name} says ${(this.#said += 1)}`;
+    let sealed;
+    const frame = { data: utf8(text).buffer, getMetadata: () => ({ mimeType: 'audio/opus' }) };
+    await end.transform(frame, { enqueue: ({ data }) => (sealed = new Uint8Array(data)) });
+    if (!sealed) return undefined;
+    this.world.spoke(this, text, sealed);
+    this.server.calls.get(this.call.id)?.forward(this, end.n, sealed);
+    return text;
+  }
+
+  receive(mid, data) {
+    const end = this.pc?.transceivers.find((transceiver) => transceiver.mid === mid)?.receiver.transform?.end;
+    if (!end || this.worker.isTerminated) return;
+    const frame = { data: Uint8Array.from(data).buffer, getMetadata: () => ({ mimeType: 'audio/opus' }) };
+    end.transform(frame, { enqueue: (opened) => this.#hear(end, new TextDecoder().decode(opened.data)) });
+  }
+
+  #hear(end, said) {
+    const participant = Math.floor(end.kid / 65536);
+    const from = this.call?.roster.find((person) => person.participant === participant);
+    this.heard.push({ said, from: from ? `${from.user}/${from.device}` : undefined, at: performance.now() });
+  }
+
+  hasHeard(said) {
+    return this.heard.some((each) => each.said === said);
+  }
+
+  // Signaling
+
+  queue(event) {
+    this.#queue.push({ ...event, seq: this.#seq++, redelivered: false });
+    this.#pump();
+  }
+
+  #pump() {
+    if (!this.isConnected) return;
+    for (const event of this.#queue) {
+      if (event.isSent === this.connectionNumber) continue;
+      event.redelivered = event.isSent !== undefined;
+      event.isSent = this.connectionNumber;
+      const connection = this.connectionNumber;
+      this.world.time.after(this.server.delays.event, () => connection === this.connectionNumber && this.isConnected && this.#deliver(event));
+    }
+  }
+
+  async #deliver(event) {
+    const answer = (isTaken) => {
+      if (isTaken.later) return void isTaken.later.then(answer);
+      this.#queue = this.#queue.filter((other) => other !== event);
+      if (event.name === 'keys.envelope') this.server.calls.get(event.body.call)?.acknowledged(this, event.body, isTaken);
+      return undefined;
+    };
+    answer(await this.inbox.take(event));
+  }
+
+  async #handle({ name, body }) {
+    this.ringing.handle(name, body);
+    if (!body.call || name === 'call.ring') return true;
+    return this.calls.handle(name, body);
+  }
+
+  disconnect() {
+    this.isConnected = false;
+    this.status = 'reconnecting';
+  }
+
+  /** What waited for this device is kept no more. */
+  forget() {
+    this.#seq += 1;
+    this.#queue = [];
+  }
+
+  reconnect() {
+    this.isConnected = true;
+    this.status = 'ready';
+    this.connectionNumber += 1;
+    for (const call of this.server.calls.values()) call.welcome(this);
+    this.#pump();
+    this.calls.connectionReady();
+  }
+
+  close() {
+    for (const call of [this.calls.current, ...this.calls.held]) call?.giveUp();
+  }
+}

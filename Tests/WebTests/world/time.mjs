@@ -1,0 +1,123 @@
+// Time that passes at once, and a look at every cipher that runs: for worlds of many clients in one process.
+
+import { hex } from '../web.mjs';
+
+const real = { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, now: Date.now, performanceNow: performance.now, random: Math.random };
+const START = 1_800_000_000_000;
+
+/** A generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
+export function randomOf(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Watches WebCrypto: how much of it is under way, and every (key, nonce) that sealed. */
+class CipherAudit {
+  pending = 0;
+  sealed = new Map(); // key/nonce -> how often
+  repeated = [];
+  #keys = new WeakMap();
+  #original = new Map();
+
+  install() {
+    const { subtle } = crypto;
+    for (const name of ['importKey', 'encrypt', 'decrypt', 'sign', 'verify', 'digest', 'deriveBits', 'generateKey', 'exportKey']) {
+      this.#original.set(name, subtle[name]);
+      const call = subtle[name].bind(subtle);
+      subtle[name] = (...options) => this.#watch(name, options, call);
+    }
+  }
+
+  remove() {
+    for (const name of this.#original.keys()) delete crypto.subtle[name];
+  }
+
+  async #watch(name, options, call) {
+    if (name === 'encrypt' && options[0].name === 'AES-GCM') this.#note(options);
+    this.pending += 1;
+    try {
+      const result = await call(...options);
+      if (name === 'importKey' && options[2] === 'AES-GCM') this.#keys.set(result, hex(options[1]));
+      return result;
+    } finally {
+      this.pending -= 1;
+    }
+  }
+
+  #note([{ iv }, key]) {
+    const name = `${this.#keys.get(key)}/${hex(iv)}`;
+    if (this.sealed.has(name)) this.repeated.push(name);
+    this.sealed.set(name, true);
+  }
+}
+
+/** From `install` to `remove` all clocks and timers of the process are this one's. Intervals do not run. */
+export class VirtualTime {
+  now = 0;
+  audit = new CipherAudit();
+  #timers = new Map();
+  #next = 1;
+
+  constructor(seed = 1) {
+    this.random = randomOf(seed);
+  }
+
+  install() {
+    this.audit.install();
+    globalThis.setTimeout = (action, ms = 0) => this.#add(action, ms);
+    globalThis.clearTimeout = (id) => void (this.#timers.delete(id) || real.clearTimeout(id));
+    globalThis.setInterval = () => 0;
+    globalThis.clearInterval = (id) => void real.clearInterval(id);
+    Date.now = () => START + Math.floor(this.now);
+    performance.now = () => this.now;
+    Math.random = this.random;
+    return this;
+  }
+
+  remove() {
+    this.audit.remove();
+    Object.assign(globalThis, { setTimeout: real.setTimeout, clearTimeout: real.clearTimeout, setInterval: real.setInterval, clearInterval: real.clearInterval });
+    Date.now = real.now;
+    performance.now = real.performanceNow;
+    Math.random = real.random;
+  }
+
+  #add(action, ms) {
+    const id = this.#next++;
+    this.#timers.set(id, { action, at: this.now + Math.max(0, ms) });
+    return id;
+  }
+
+  after(ms, action) {
+    return this.#add(action, ms);
+  }
+
+  /** Until nothing runs: all promises and ciphers are done. */
+  async settle() {
+    for (let idle = 0; idle < 2; ) {
+      await new Promise((resolve) => real.setImmediate(resolve));
+      idle = this.audit.pending === 0 ? idle + 1 : 0;
+    }
+  }
+
+  /** Lets `ms` pass. */
+  async run(ms) {
+    const end = this.now + ms;
+    await this.settle();
+    for (;;) {
+      let first;
+      for (const [id, timer] of this.#timers) if (timer.at <= end && (!first || timer.at < first.timer.at)) first = { id, timer };
+      if (!first) break;
+      this.#timers.delete(first.id);
+      this.now = Math.max(this.now, first.timer.at);
+      first.timer.action();
+      await this.settle();
+    }
+    this.now = end;
+  }
+}

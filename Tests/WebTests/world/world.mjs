@@ -1,0 +1,150 @@
+// Several real clients, a server that may lie, and what must hold whatever it does.
+
+import assert from 'node:assert/strict';
+import { load } from '../web.mjs';
+import { Client, browser } from './client.mjs';
+import { Server } from './server.mjs';
+import { VirtualTime } from './time.mjs';
+
+const { toBase64 } = await load('bytes.js');
+const { deriveKey, open, parseHeader } = await load('sframe.js');
+const { baseKeyOf } = await load('transcript.js');
+
+const none = new Uint8Array(0);
+
+export class World {
+  clients = [];
+  #spoken = []; // {speaker, said, sealed, scope, own, list}
+  #tried = new Set();
+
+  constructor(seed = 1) {
+    this.time = new VirtualTime(seed).install();
+    browser();
+    this.server = new Server(this.time);
+  }
+
+  static async with(seed, ...users) {
+    const world = new World(seed);
+    for (const user of users) await world.add(user);
+    return world;
+  }
+
+  async add(user, options) {
+    const client = await Client.make(this, user, options);
+    this.clients.push(client);
+    return client;
+  }
+
+  run(ms) {
+    return this.time.run(ms);
+  }
+
+  /** Runs until `condition` holds, at most `ms`. */
+  async until(condition, ms = 20_000) {
+    for (let passed = 0; passed < ms; passed += 100) {
+      if (condition()) return true;
+      await this.time.run(100);
+    }
+    return condition();
+  }
+
+  /** The first of `clients` starts, and the others accept its ring; brings the server's call once all have the same epoch. */
+  async call(...clients) {
+    const [initiator, ...callees] = clients;
+    initiator.start(callees.map(({ user }) => user));
+    assert.ok(await this.until(() => callees.every(({ rung }) => rung.length > 0)), 'it rings');
+    for (const callee of callees) {
+      callee.accept();
+      await this.run(20);
+    }
+    const [call] = this.server.calls.values();
+    await this.until(() => this.#agree(call, clients));
+    return call;
+  }
+
+  #agree(call, clients) {
+    return clients.every((client) => client.call?.confirmation.state === 'confirmed') && call.newest.list.length === clients.length;
+  }
+
+  /** A frame left a client: for whom it was. */
+  spoke(speaker, said, sealed) {
+    const { posted } = speaker.worker;
+    const own = posted.find(({ type }) => type === 'self');
+    const { epoch } = posted.findLast(({ type }) => type === 'switch');
+    const scope = posted.find((message) => message.type === 'epoch' && message.epoch === epoch);
+    const list = speaker.call.devices.map(({ fingerprint }) => fingerprint);
+    this.#spoken.push({ speaker, said, sealed, own, scope: { call: own.call, epoch, listHash: scope.listHash }, list });
+  }
+
+  /** Everybody says something; brings who heard whom, as `speaker>hearer`. */
+  async round(clients = this.clients) {
+    const said = [];
+    for (const client of clients) said.push([client, await client.say()]);
+    await this.run(200);
+    const heard = new Set();
+    for (const [speaker, text] of said) {
+      for (const hearer of clients) if (text && hearer !== speaker && hearer.hasHeard(text)) heard.add(`${speaker.user}>${hearer.user}`);
+    }
+    return heard;
+  }
+
+  /** All hear all. */
+  async assertAllHear(clients = this.clients, what = '') {
+    const heard = await this.round(clients);
+    const count = clients.length * (clients.length - 1);
+    const stands = clients.map((client) => `${client.user}: epoch ${client.call?.epoch}, ${client.call?.stop?.cause ?? 'sends'}, listed ${client.call?.devices.map(({ user, participant }) => user + participant)}; ${client.problems}`);
+    assert.equal(heard.size, count, `${what}: ${[...heard].join(' ')}\n${stands.join('\n')}`);
+  }
+
+  /** Whatever the server or a member did. */
+  async assertInvariants() {
+    assert.deepEqual(this.time.audit.repeated, [], 'a (key, nonce) came twice');
+    for (const hearer of this.clients) {
+      for (const { said, from } of hearer.heard) {
+        const spoken = this.#spoken.find((other) => other.said === said);
+        assert.ok(spoken, `${hearer.name} heard what nobody said: ${said}`);
+        assert.ok(spoken.list.includes(hearer.fingerprint), `${hearer.name} heard ${said}, which was not for it`);
+        if (from) assert.equal(from, spoken.speaker.name, `${said} was shown as of ${from}`);
+      }
+      for (const { participant, text } of hearer.messages) {
+        const from = hearer.call?.devices.find((device) => device.participant === participant);
+        if (from && text.includes(' writes ')) assert.ok(text.startsWith(`${from.user}/${from.device} `), `${text} was shown as of ${from.user}`);
+      }
+    }
+    await this.#assertNoOutsiderOpens();
+  }
+
+  /** With all secrets that somebody not on a list ever had, and all that the server knows, no frame for that list opens. */
+  async #assertNoOutsiderOpens() {
+    for (const { speaker, said, sealed, own, scope, list } of this.#spoken) {
+      const name = `${speaker.name}/${scope.epoch}/${own.participant}`;
+      if (this.#tried.has(name)) continue;
+      this.#tried.add(name);
+      for (const outsider of this.clients.filter(({ fingerprint }) => !list.includes(fingerprint))) {
+        for (const { secret } of outsider.secrets) {
+          const key = await deriveKey(await baseKeyOf(secret, scope, own), parseHeader(sealed).kid);
+          await assert.rejects(open(key, parseHeader(sealed), none, sealed), undefined, `${outsider.name} opens “${said}” of epoch ${scope.epoch}`);
+        }
+      }
+    }
+  }
+
+  close() {
+    for (const client of this.clients) client.close();
+    this.time.remove();
+  }
+}
+
+/** Runs `action(world)` with clients of these users, checks what must hold, and ends the world. */
+export async function inWorld(users, action, seed = 1) {
+  const world = await World.with(seed, ...users);
+  try {
+    const result = await action(world, ...world.clients);
+    await world.assertInvariants();
+    return result;
+  } finally {
+    world.close();
+  }
+}
+
+export const base64 = toBase64;
