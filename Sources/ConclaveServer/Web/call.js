@@ -396,13 +396,14 @@ export class Call extends CallRequests {
     if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
-  /** The connection to the server is back, or events were lost: asks for what may have been missed. */
-  async connectionReady() {
+  /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */
+  async connectionReady({ hasMissed = false } = {}) {
     if (this.hasEnded || this.#joining || !this.participant) return;
     await this.#watch.during(this.#refresh());
     if (this.hasEnded || this.#joining) return;
     await this.#watch.during(this.#resync());
-    this.#transport?.resume();
+    // What the slots show may have been in a lost event too: the answer to an offer says it.
+    this.#transport?.resume({ isStale: hasMissed });
     this.#sending.tellAll();
   }
 

@@ -62,9 +62,9 @@ export class Calls extends EventTarget {
     await call.hold(false);
   }
 
-  /** After a connect: each call asks what it missed. */
-  async connectionReady() {
-    await Promise.all([...this.#calls].map((call) => call.connectionReady()));
+  /** After a connect, and when events were lost: each call asks what it missed. */
+  async connectionReady(options) {
+    await Promise.all([...this.#calls].map((call) => call.connectionReady(options)));
   }
 
   reconsiderKeys() {

@@ -63,7 +63,7 @@ export class Conclave extends EventTarget {
     this.#rings = new Rings({ rang: (ring) => this.#tell('ring', ring), ended: (end) => this.#tell('ring-over', end) });
     this.#inbox = new Inbox({
       handle: (event) => this.#handle(event),
-      missed: async () => this.status === 'ready' && (await this.#calls.connectionReady()),
+      missed: async () => this.status === 'ready' && (await this.#calls.connectionReady({ hasMissed: true })),
     });
     this.#stomp = new StompConnection({
       url,

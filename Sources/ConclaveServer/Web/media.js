@@ -323,8 +323,9 @@ export class Media extends EventTarget {
     return ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
   }
 
-  /** After the connection to the server came back: an offer that got no answer is made again. */
-  resume() {
+  /** After the connection to the server came back: an offer that got no answer is made again, and with `isStale` another in any case. */
+  resume({ isStale = false } = {}) {
+    this.#isStale ||= isStale;
     if (this.#isDown) {
       this.#restarts = 0;
       this.#restart();

@@ -130,7 +130,7 @@ export class Client {
     client.calls = new Calls(client);
     client.rings = new RingMemory(store, client.identity);
     client.ringing = new Rings({ rang: (ring) => client.rung.push(ring), ended: () => {} });
-    client.inbox = new Inbox({ handle: (event) => client.#handle(event), missed: () => client.calls.connectionReady() });
+    client.inbox = new Inbox({ handle: (event) => client.#handle(event), missed: () => client.calls.connectionReady({ hasMissed: true }) });
     world.server.register(client);
     return client;
   }
