@@ -122,7 +122,8 @@ export class Epoch {
   /** The entry of this list that is asked for as `asked`; throws when there is none. */
   listed(asked) {
     const entry = this.roster.find(asked);
-    if (!entry || entry.fingerprint !== asked.fingerprint || entry.joinId !== asked.joinId) {
+    const isSame = ({ fingerprint, joinId, joinKey }) => fingerprint === asked.fingerprint && joinId === asked.joinId && joinKey?.publicKey === asked.joinKey?.publicKey;
+    if (!entry || !isSame(entry)) {
       throw new Refusal('a key is asked for somebody who is not on the list');
     }
     return entry;

@@ -40,11 +40,12 @@ export class Server {
     return this.devices.get(`${user}/${device}`);
   }
 
-  /** An event for one device; it waits while the device is away. */
+  /** An event for one device; it waits while the device is away. A lie may take its time: what follows it waits. */
   tell(client, name, body) {
     if (!client) return;
     const told = this.lie.event ? this.lie.event(client, name, structuredClone(body)) : structuredClone(body);
-    for (const each of Array.isArray(told) ? told : [told]) if (each) client.queue({ name: each.event ?? name, body: { at: Date.now(), ...each.body ?? each } });
+    const at = Date.now();
+    client.telling = Promise.all([told, client.telling]).then(([each]) => each && client.queue({ name, body: { at, ...each } }));
   }
 
   async request(client, path, body = {}) {
@@ -502,6 +503,11 @@ class ServerCall {
     if (epoch !== this.newest.epoch) fail('keys.epoch-stale');
     const entries = this.newest.list.slice(bucket * 64, bucket * 64 + 64).filter(({ participant }) => this.#tags.has(participant));
     return { tags: entries.map(({ participant }) => ({ participant, tag: this.#tags.get(participant) })) };
+  }
+
+  /** The next epoch, as `rotateMinutes` brings it. */
+  rotate() {
+    this.#change({});
   }
 
   // A server that dies

@@ -35,6 +35,10 @@ export class World {
     return client;
   }
 
+  get inCall() {
+    return this.clients.filter(({ call }) => call);
+  }
+
   run(ms) {
     return this.time.run(ms);
   }
@@ -77,7 +81,7 @@ export class World {
   }
 
   /** Everybody says something; brings who heard whom, as `speaker>hearer`. */
-  async round(clients = this.clients) {
+  async round(clients = this.inCall) {
     const said = [];
     for (const client of clients) said.push([client, await client.say()]);
     await this.run(200);
@@ -89,7 +93,7 @@ export class World {
   }
 
   /** All hear all. */
-  async assertAllHear(clients = this.clients, what = '') {
+  async assertAllHear(clients = this.inCall, what = '') {
     const heard = await this.round(clients);
     const count = clients.length * (clients.length - 1);
     const stands = clients.map((client) => `${client.user}: epoch ${client.call?.epoch}, ${client.call?.stop?.cause ?? 'sends'}, listed ${client.call?.devices.map(({ user, participant }) => user + participant)}; ${client.problems}`);

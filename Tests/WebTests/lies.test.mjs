@@ -1,0 +1,21 @@
+// The table of lies (Tests/Vectors/lies.json): each row is run against the web client's own modules. After each nothing was sealed twice under one (key, nonce), nobody opened what
+// was not meant for it, and nothing was shown as another's (`World.assertInvariants`).
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { rows as lists } from './world/lies-lists.mjs';
+
+console.warn = process.env.LOUD ? console.log : () => {};
+
+const { rows: table } = JSON.parse(readFileSync(new URL('../Vectors/lies.json', import.meta.url), 'utf8'));
+const rows = new Map([...lists]);
+const wanted = process.env.ROWS?.split(',').map(Number);
+
+test('every row of the table is run', () => {
+  assert.deepEqual(table.map(({ n }) => n).filter((n) => !rows.has(n)), []);
+});
+
+for (const { n, lie } of table) {
+  if (rows.has(n) && (!wanted || wanted.includes(n))) test(`row ${n}: ${lie}`, rows.get(n));
+}

@@ -1,0 +1,97 @@
+// What the rows of the table of lies have in common: calls of three, lists made by hand, frames and envelopes made by members.
+
+import assert from 'node:assert/strict';
+import { load } from '../web.mjs';
+import { inWorld } from './world.mjs';
+
+const { fromBase64, toBase64, utf8 } = await load('bytes.js');
+const { makeEnvelope } = await load('envelopes.js');
+const { kidOf } = await load('frames.js');
+const { deriveKey, seal } = await load('sframe.js');
+const { baseKeyOf, byUserThenDevice, listHashOf, rosterHashOf } = await load('transcript.js');
+
+/** Alice, Bob and Carol talk in epoch 2; `more` are there and not in the call. */
+export const inCall = (action, more = []) =>
+  inWorld(['alice', 'bob', 'carol', ...more], async (world, alice, bob, carol, ...others) => {
+    const call = await world.call(alice, bob, carol);
+    await action({ world, call, alice, bob, carol, others });
+  });
+
+/** Lets somebody into the call, by a join. */
+export function comes(call, client) {
+  call.members.set(client.user, { user: client.user, state: 'missed', participants: [] });
+  client.join(call.id);
+}
+
+/** Until all these clients use the call's newest epoch. */
+export const settled = (world, call, clients) =>
+  world.until(() => call.epoch === call.newest.epoch && clients.every((client) => client.call?.epoch === call.epoch && !client.call.stop), 30_000);
+
+/** The body of `keys.rotate` with the whole list `entries`, whose hash fits. */
+export async function announcement(call, { epoch = call.newest.epoch + 1, mode = 'fresh', entries = call.newest.list, previous = call.newest.listHash, isSorted = true, ...rest } = {}) {
+  const list = isSorted ? [...entries].sort(byUserThenDevice) : entries;
+  const numbered = list.every(({ participant }) => Number.isInteger(participant) && participant >= 0 && participant < 2 ** 32);
+  const roster = numbered ? await rosterHashOf(list) : new Uint8Array(32);
+  const listHash = await listHashOf({ call: call.id, epoch: Number.isInteger(epoch) && epoch > 0 && epoch < 2 ** 32 ? epoch : 1, previous: fromBase64(previous), roster });
+  return { call: call.id, epoch, mode, leader: 9, previous, list, listHash: toBase64(listHash), ...rest };
+}
+
+/** Says it to one device behind the sequencer's back. */
+export async function tell(world, client, name, body) {
+  const { event } = world.server.lie;
+  world.server.lie.event = undefined;
+  world.server.tell(client, name, body);
+  world.server.lie.event = event;
+  await world.run(300);
+}
+
+/** What the server knows of a client's own entry. */
+export const entryOf = (call, client) => call.newest.list.find(({ user, device }) => user === client.user && device === client.device);
+
+/** An entry for somebody who is in no call: a ghost of the server's, with real keys. */
+export async function ghostEntry(client, call, participant) {
+  const { JoinKeys } = await load('join-keys.js');
+  const join = await JoinKeys.make(client.identity, call.id);
+  const { user, device, fingerprint, keys } = client.asDevice();
+  return { entry: { user, device, participant, fingerprint, ...join.wire }, keys, join };
+}
+
+/** The secret of an epoch that a member has, and what its keys are made of. */
+export const epochOf = (member, epoch) => member.secrets.find((message) => message.epoch === epoch);
+
+/** A frame under `victim`'s sender key, which every member can make. */
+export async function forge(member, victim, { call, epoch, n = 1, counter = 0n, plain = utf8('forged'), metadata = new Uint8Array(0) }) {
+  const { secret, listHash } = epochOf(member, epoch);
+  const { participant, fingerprint, joinId } = entryOf(call, victim);
+  const base = await baseKeyOf(secret, { call: call.id, epoch, listHash }, { participant, fingerprint: fromBase64(fingerprint), joinId: fromBase64(joinId) });
+  return seal(await deriveKey(base, BigInt(kidOf(participant, n, epoch))), counter, metadata, plain);
+}
+
+/** An envelope that `signer` signs, with any secret, as the server passes it on. */
+export async function envelopeBy(signer, call, { to, target, secret, epoch = call.newest.epoch, listHash = call.newest.listHash, id = call.id }) {
+  const made = await makeEnvelope({ identity: signer.identity, call: id, epoch, listHash: fromBase64(listHash), entry: to, target, secret });
+  return { call: call.id, ...made, from: { user: signer.user, device: signer.device } };
+}
+
+/** The mid of the slot in which `hearer` has `speaker`. */
+export function slotOf(call, hearer, speaker) {
+  const { participant } = entryOf(call, speaker);
+  return call.stayOf(hearer).receive.find((slot) => slot.participant === participant)?.mid;
+}
+
+export function warns(client, ...problems) {
+  for (const problem of problems) assert.ok(client.problems.includes(problem), `${client.name} warns of ${problem}, not only of ${client.problems}`);
+}
+
+export const isSilent = async (client) => assert.equal(await client.say(), undefined, `${client.name} is silent`);
+
+/** The requests that a client makes from now on. */
+export function requestsOf(client) {
+  const requests = [];
+  const { request } = client;
+  client.request = (path, body) => {
+    requests.push({ path: path.split('/').slice(2).join('/') || path, body });
+    return request.call(client, path, body);
+  };
+  return requests;
+}
