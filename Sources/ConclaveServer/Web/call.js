@@ -378,7 +378,7 @@ export class Call extends CallRequests {
     'keys.rotate': (body) => this.#keys?.rotate(body),
     'keys.envelope': (body) => this.#keys?.envelope(body),
     'keys.switch': (body) => this.#keys?.switchTo(body),
-    'keys.request': (body) => this.#keys?.requested(body),
+    'keys.request': (body) => void this.#keys?.requested(body),
     'keys.confirmed': (body) => this.#keys?.confirmed(body),
     'keys.waiting': (body) => this.#keys?.waiting(body),
     'media.slots': (body) => this.#transport?.showSlots(body),

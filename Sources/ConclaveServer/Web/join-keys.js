@@ -14,6 +14,7 @@ export class JoinKeys {
   #call;
   #first;
   #held = []; // generations whose envelopes are opened, the newest last
+  #past = []; // hashes of those that are deleted
   #next; // made, and not yet known to be with the server
   #made = 0;
   #madeAt = -Infinity;
@@ -45,6 +46,11 @@ export class JoinKeys {
     return this.#held.find((held) => equal(held.hash, hash));
   }
 
+  /** Whether a key with this hash was this device's, and was replaced. */
+  isPast(hash) {
+    return this.#past.some((past) => equal(past, hash));
+  }
+
   /** The joinKey for the next confirmation, if one is due or was not taken yet. `isDue`: the secret of a fresh epoch came or was made. */
   async refresh(now, isDue) {
     if (!this.#next && isDue && now - this.#madeAt >= REFRESH_MS) {
@@ -65,6 +71,7 @@ export class JoinKeys {
 
   /** An envelope for `generation` opened: those before it open none any more. */
   opened(generation) {
+    this.#past.push(...this.#held.filter((held) => held.generation < generation).map(({ hash }) => hash));
     this.#held = this.#held.filter((held) => held.generation >= generation);
   }
 

@@ -42,6 +42,8 @@ export class KeyAgreement extends EventTarget {
   #handout;
   #warned = new Set();
   #seats;
+  /** What a leader does, until it is done. */
+  leading;
   #kept; // {envelope, settle}: the newest envelope of a device that is not trusted
   #waited = new Set();
   #isSilent = false;
@@ -186,7 +188,9 @@ export class KeyAgreement extends EventTarget {
       this.#refuseList(error);
       return;
     }
-    await this.#inTurn(() => this.#rotate(announcement));
+    const record = await this.#inTurn(() => this.#rotate(announcement));
+    // Aside: what comes next does not wait for the server's answers.
+    if (record && announcement.deliver) this.leading = this.#lead(record, announcement.deliver);
   }
 
   /** `keys.envelope`: resolves with whether it was opened, now or before; with `{later}`, a promise of that, while its signer is not trusted. */
@@ -213,16 +217,14 @@ export class KeyAgreement extends EventTarget {
   }
 
   /** `keys.request`: hands the newest key to one that lacks it. */
-  requested(body) {
-    return this.#inTurn(async () => {
-      try {
-        const { epoch, to } = demandIn(body);
-        const record = this.#epochs.get(epoch);
-        if (record?.secret && epoch === this.#history.newest.epoch) await this.#handout.answer(record, to);
-      } catch (error) {
-        this.#refuse(error);
-      }
-    });
+  async requested(body) {
+    try {
+      const { epoch, to } = demandIn(body);
+      const record = this.#epochs.get(epoch);
+      if (record?.secret && epoch === this.#history.newest.epoch) await this.#handout.answer(record, to);
+    } catch (error) {
+      this.#refuse(error);
+    }
   }
 
   /** `keys.confirmed`. */
@@ -297,20 +299,19 @@ export class KeyAgreement extends EventTarget {
   }
 
   async #rotate(announcement) {
-    if (this.#isBroken) return;
+    if (this.#isBroken) return undefined;
     try {
       const place = this.#history.place(announcement);
       if (place === 'next') this.#admit(await this.#history.next(announcement));
       if (place === 'gap') throw new Refusal('an epoch that the server’s own list does not know');
-      if (place === 'old') return;
+      if (place === 'old') return undefined;
     } catch (error) {
       this.#refuseList(error);
-      return;
+      return undefined;
     }
     const record = this.#epochs.get(announcement.epoch);
-    if (!record) return;
-    await this.#ratchet(record);
-    if (announcement.deliver) await this.#lead(record, announcement.deliver);
+    if (record) await this.#ratchet(record);
+    return record;
   }
 
   /** A list that was accepted: its devices are looked up aside, and what comes next does not wait for it. */
@@ -355,7 +356,7 @@ export class KeyAgreement extends EventTarget {
     if (record.secret) await this.#install(record);
     if (this.#kept?.envelope.epoch === record.epoch) await this.#openKept();
     const isNewest = record.epoch === this.#history.newest.epoch;
-    if (record.secret && isNewest) await this.#handout.answerAgain(record).catch((error) => this.#refuse(error));
+    if (record.secret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#refuse(error));
     this.#changed();
   }
 
@@ -376,11 +377,11 @@ export class KeyAgreement extends EventTarget {
     const signer = record.roster.find(envelope.from);
     if (!signer || sameDevice(signer, this.#identity)) throw new Refusal('an envelope from a device that is not on the list');
     const held = this.#join.holder(envelope.key);
-    if (!held) throw new Refusal('an envelope that is sealed to another key');
-    if (record.epoch > 1 && held.generation < record.leastGeneration) {
+    if (this.#join.isPast(envelope.key) || (record.epoch > 1 && held?.generation < record.leastGeneration)) {
       this.#warn('withheld-join-key', { epoch: record.epoch });
       throw new Refusal('an envelope that is sealed to an older key');
     }
+    if (!held) throw new Refusal('an envelope that is sealed to another key');
     const keys = record.keysOf(signer);
     if (!keys) return this.#wait(envelope, record);
     const secret = await openEnvelope(envelope, { identity: this.#identity, call: this.call, listHash: record.listHash, pair: held.pair, keys });
@@ -509,7 +510,7 @@ export class KeyAgreement extends EventTarget {
     try {
       const secret = record.secret ?? random(SECRET_BYTES);
       await this.#handout.give(record, secret, deliver);
-      if (!record.secret) await this.#setSecret(record, secret);
+      await this.#inTurn(() => (record.secret ? undefined : this.#setSecret(record, secret)));
     } catch (error) {
       this.#refuse(error);
     }
