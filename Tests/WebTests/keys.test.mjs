@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Announcer, Person, aside, CALL } from './person.mjs';
+import { Announcer, Person, CALL, until } from './person.mjs';
 import { fakeTimers, load } from './web.mjs';
 
 const { fromBase64, toBase64, random, sha256 } = await load('bytes.js');
@@ -227,7 +227,7 @@ test('a newcomer ignores lists of an earlier stay, and asks when none of its own
   await bob.keys.rotate(await lists.rotation(2, 'fresh', [alice, old]));
   assert.deepEqual([bob.problems, bob.requests], [[], []]);
   tick(5_000);
-  await aside();
+  await until(() => bob.requests.length > 0);
   assert.deepEqual(bob.requests.map(({ path, body }) => [path, body]), [['keys/list', {}]]);
 });
 
@@ -333,6 +333,7 @@ test('a changed key gets nothing until the person trusts it; then it is answered
   await alice.directory.trust('bob', 'd', again.entry().fingerprint);
   await alice.keys.reconsider();
   assert.deepEqual(senders(), [3]);
+  await until(() => alice.sent().length === 1);
   assert.equal(alice.sent().length, 1, 'who asked before is answered now');
 });
 

@@ -18,8 +18,13 @@ export const directoryFor = (owner, store, world) =>
   new Directory({ store, owner, fetchDevices: async () => ({ devices: world.map((other) => other.asDevice()), revokes: [] }) });
 
 /** Turns of the event loop, for what happens aside. */
-export async function aside(turns = 150) {
+export async function aside(turns = 50) {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Until `condition` holds: what happens aside takes as long as the machine is busy. */
+export async function until(condition) {
+  for (let turn = 0; turn < 20_000 && !condition(); turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** The lists that an honest server announces, chained. */
@@ -71,15 +76,11 @@ export class Person {
       post: (message) => person.#worker(message),
     });
     person.keys.addEventListener('warning', ({ detail }) => person.warnings.push(detail));
-    const { rotate, reconsider } = person.keys;
+    const { rotate } = person.keys;
     // In tests a leader is waited for.
     person.keys.rotate = async (event) => {
       await rotate.call(person.keys, event);
       await person.keys.leading;
-    };
-    person.keys.reconsider = async () => {
-      await reconsider.call(person.keys);
-      await aside();
     };
     for (const name of ['broken', 'unlisted']) person.keys.addEventListener(name, () => person.events.push(name));
     world.push(person);

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { load } from '../web.mjs';
+import { attacker } from './time.mjs';
 import { inWorld } from './world.mjs';
 
 const { fromBase64, toBase64, utf8 } = await load('bytes.js');
@@ -64,7 +65,11 @@ export async function forge(member, victim, { call, epoch, n = 1, counter = 0n, 
   const { secret, listHash } = epochOf(member, epoch);
   const { participant, fingerprint, joinId } = entryOf(call, victim);
   const base = await baseKeyOf(secret, { call: call.id, epoch, listHash }, { participant, fingerprint: fromBase64(fingerprint), joinId: fromBase64(joinId) });
-  return seal(await deriveKey(base, BigInt(kidOf(participant, n, epoch))), counter, metadata, plain);
+  const key = await deriveKey(base, BigInt(kidOf(participant, n, epoch)));
+  attacker.isSealing = true;
+  const sealed = seal(key, counter, metadata, plain);
+  attacker.isSealing = false;
+  return sealed;
 }
 
 /** An envelope that `signer` signs, with any secret, as the server passes it on. */
