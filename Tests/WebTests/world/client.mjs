@@ -28,6 +28,7 @@ class Worker extends EventTarget {
   postMessage(message) {
     if (this.isTerminated) return;
     this.posted.push(message);
+    if (message.type === 'self') this.owner = toBase64(message.fingerprint);
     this.frames.take(message);
   }
 
@@ -55,9 +56,12 @@ class PeerConnection extends EventTarget {
     PeerConnection.all.push(this);
   }
 
+  #worker;
+
   get worker() {
-    const transforms = this.transceivers.map(({ sender, receiver }) => sender.transform ?? receiver.transform);
-    return transforms.find(Boolean)?.worker;
+    const transforms = () => this.transceivers.map(({ sender, receiver }) => sender.transform ?? receiver.transform);
+    this.#worker ??= transforms().find(Boolean)?.worker;
+    return this.#worker;
   }
 
   addTransceiver(track, { direction }) {
@@ -119,6 +123,7 @@ export class Client {
   #isDelivering = false;
   #seq = 1;
   #said = 0;
+  #fingerprint;
 
   static async make(world, user, { device = 'd', generation = 0, store = new MemoryStore() } = {}) {
     const client = new Client();
@@ -149,7 +154,8 @@ export class Client {
   }
 
   get fingerprint() {
-    return toBase64(this.identity.fingerprint);
+    this.#fingerprint ??= toBase64(this.identity.fingerprint);
+    return this.#fingerprint;
   }
 
   get call() {
@@ -203,12 +209,11 @@ export class Client {
 
   /** The workers that this device ever had, the present one last. */
   get workers() {
-    const isOwn = ({ type, fingerprint }) => type === 'self' && toBase64(fingerprint) === this.fingerprint;
-    return Worker.all.filter(({ posted }) => posted.some(isOwn));
+    return Worker.all.filter(({ owner }) => owner === this.fingerprint);
   }
 
   get worker() {
-    return this.workers.at(-1);
+    return Worker.all.findLast(({ owner }) => owner === this.fingerprint);
   }
 
   /** Every epoch's secret that this device ever had, as its worker got it. */
@@ -217,7 +222,8 @@ export class Client {
   }
 
   get pc() {
-    return PeerConnection.all.findLast(({ worker }) => worker && worker === this.worker);
+    const { worker } = this;
+    return worker && PeerConnection.all.findLast((pc) => pc.worker === worker);
   }
 
   /** What seals the microphone's frames. */

@@ -343,8 +343,10 @@ class ServerCall {
     const leader = this.#leader(joined, pending.asked) ?? this.#leader(new Set(), pending.asked);
     const { epoch, mode, previous, listHash, list } = this.newest;
     if (!leader) {
+      // All were asked in vain: the next epoch.
       this.#pending = undefined;
-      this.#change({ hasLoss: true });
+      this.#changes = { ...this.#changes, hasLoss: true, isDue: true };
+      this.server.time.after(BATCH_MS, () => this.#advance());
       return;
     }
     pending.asked.add(leader);

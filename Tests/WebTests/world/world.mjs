@@ -102,10 +102,11 @@ export class World {
 
   /** Whatever the server or a member did. */
   async assertInvariants() {
+    const spokenBy = new Map(this.#spoken.map((spoken) => [spoken.said, spoken]));
     assert.deepEqual(this.time.audit.repeated, [], 'a (key, nonce) came twice');
     for (const hearer of this.clients) {
       for (const { said, from } of hearer.heard) {
-        const spoken = this.#spoken.find((other) => other.said === said);
+        const spoken = spokenBy.get(said);
         assert.ok(spoken, `${hearer.name} heard what nobody said: ${said}`);
         assert.ok(spoken.list.includes(hearer.fingerprint), `${hearer.name} heard ${said}, which was not for it`);
         if (from) assert.equal(from, spoken.speaker.name, `${said} was shown as of ${from}`);
