@@ -109,6 +109,8 @@ def join_vector(device, generation):
 
 
 def roster_vector(entries):
+    names = [(entry["user"].encode(), entry["device"].encode()) for entry in entries]
+    assert names == sorted(set(names))
     data = roster_bytes(entries)
     wrong = [dict(entry) for entry in entries]
     wrong[0]["participant"] ^= 8

@@ -160,10 +160,13 @@ def sframe_header(kid, ctr):
     return u8(config) + (b"" if kid < 8 else kid_bytes) + (b"" if ctr < 8 else ctr_bytes)
 
 
+def sframe_key(base_key, kid):
+    return expand("sha512", extract("sha512", b"", base_key), b"SFrame 1.0 Secret key " + u64(kid) + b"\0\5", 32)
+
+
 def sframe_seal(base_key, kid, ctr, metadata, text):
-    secret = extract("sha512", b"", base_key)
-    key = expand("sha512", secret, b"SFrame 1.0 Secret key " + u64(kid) + b"\0\5", 32)
-    salt = expand("sha512", secret, b"SFrame 1.0 Secret salt " + u64(kid) + b"\0\5", 12)
+    key = sframe_key(base_key, kid)
+    salt = expand("sha512", extract("sha512", b"", base_key), b"SFrame 1.0 Secret salt " + u64(kid) + b"\0\5", 12)
     nonce = bytes(a ^ b for a, b in zip(salt, ctr.to_bytes(12, "big")))
     header = sframe_header(kid, ctr)
     return header + AESGCM(key).encrypt(nonce, text, header + metadata)
@@ -201,8 +204,7 @@ def entry_bytes(entry):
 
 
 def roster_bytes(entries):
-    names = [(entry["user"].encode(), entry["device"].encode()) for entry in entries]
-    assert names == sorted(set(names))
+    """`entries` are in the order of their user, then device, as bytes."""
     return b"conclave-roster-v2" + u32(len(entries)) + b"".join(map(entry_bytes, entries))
 
 

@@ -1,0 +1,205 @@
+"""What a join, a leave and a rotation cost in signaling: bytes and envelopes, at a real server, with devices that do all but the cryptography.
+
+CONCLAVE_BINARY=.build/release/conclave python Tests/EndToEnd/key_costs.py 10 100 1000
+"""
+
+import base64
+import json
+import os
+import pathlib
+import random
+import selectors
+import socket
+import sys
+import tempfile
+import time
+import uuid
+
+import device
+from conftest import Server
+from lying_proxy import Frame
+
+
+def b64(size):
+    return base64.b64encode(os.urandom(size)).decode()
+
+
+class Costs:
+    def __init__(self):
+        self.begin()
+
+    def begin(self):
+        self.down, self.up, self.envelopes, self.confirmations = 0, 0, 0, 0
+
+    def __str__(self):
+        return f"{self.envelopes:,} envelopes, {self.confirmations:,} confirmations, {self.down:,} bytes down, {self.up:,} bytes up"
+
+
+class Light:
+    """A device: one socket, no thread. It hands out what it is asked for and confirms what it is switched to."""
+
+    def __init__(self, crowd, number):
+        self.crowd, self.user, self.buffer, self.requests = crowd, f"u{number:04}", bytearray(), 0
+        self.participant = self.epoch = self.announced = 0
+        self.mode, self.confirm_at, self.refreshed = None, None, 0
+        self.socket = socket.create_connection(("127.0.0.1", crowd.server.stomp_port))
+        self.write("CONNECT", {"accept-version": "1.2", "host": "test", "passcode": device.token(crowd.server, self.user, 7200), "device": "phone"})
+        self.write("SUBSCRIBE", {"id": "0", "destination": "/user/queue/replies", "ack": "auto"})
+        keys = [{"use": "wrap", "alg": device_alg, "publicKey": b64(91)} for device_alg in [HPKE]] + [{"use": "sign", "alg": "ES256", "publicKey": b64(91)}]
+        self.request("devices/register", {"name": "phone", "keys": keys})
+        self.write("SUBSCRIBE", {"id": "1", "destination": "/user/queue/events", "ack": "auto"})
+
+    def write(self, command, headers, body=b""):
+        data = Frame(command, headers, body).encode()
+        self.socket.sendall(data)
+        return len(data)
+
+    def request(self, path, body):
+        self.requests += 1
+        size = self.write("SEND", {"destination": f"/app/{path}", "request-id": f"{self.requests}"}, json.dumps(body, separators=(",", ":")).encode())
+        if "/keys" in path:
+            self.crowd.costs.up += size
+
+    def join_key(self, generation=0):
+        return {"v": 2, "alg": HPKE, "publicKey": b64(91), "generation": generation, "at": int(time.time() * 1000), "signature": b64(64)}
+
+    def join(self):
+        return {"joinId": b64(16), "joinKey": self.join_key()}
+
+    def read(self):
+        self.buffer += self.socket.recv(1 << 20)
+        before = len(self.buffer)
+        while frame := Frame.take(self.buffer):
+            size, before = before - len(self.buffer), len(self.buffer)
+            if frame.command == "ERROR":
+                raise AssertionError(frame.body or frame.headers)
+            if "request-id" in frame.headers:
+                if b'"participant"' in frame.body[:40] or b'"participant":' in frame.body and b'"ice"' in frame.body:
+                    self.participant = frame.json["participant"]
+                    self.crowd.call = frame.json["call"]["id"]
+                elif frame.headers["status"] != "ok" and b"epoch-stale" not in frame.body:
+                    raise AssertionError(frame.body)
+                elif b'"link"' in frame.body:
+                    self.crowd.link = frame.json["link"]
+                continue
+            name = frame.headers.get("event", "")
+            if name.startswith("keys."):
+                self.crowd.costs.down += size
+                self.key_event(name, frame.json)
+
+    def key_event(self, name, body):
+        if name == "keys.rotate":
+            self.announced, self.mode = body["epoch"], body["mode"]
+            if "deliver" in body:
+                self.hand_out(body["epoch"], body["deliver"])
+        elif name == "keys.request":
+            self.hand_out(body["epoch"], [body["to"]])
+        elif name == "keys.envelope":
+            self.crowd.costs.envelopes += 1
+        elif name == "keys.switch":
+            self.epoch = body["epoch"]
+            if self.crowd.confirms:
+                self.confirm_at = time.monotonic() + random.random() * max(0.5, len(self.crowd.devices) / 100)
+
+    def hand_out(self, epoch, entries):
+        envelopes = [{**device.envelope(epoch, entry["user"], entry["device"]), "key": b64(32)} for entry in entries]
+        self.request(f"calls/{self.crowd.call}/keys", {"epoch": epoch, "envelopes": envelopes})
+
+    def tick(self, now):
+        if not self.confirm_at or self.confirm_at > now:
+            return
+        self.confirm_at = None
+        if self.announced > self.epoch or not self.participant:
+            return
+        body = {"epoch": self.epoch, "tag": b64(16)}
+        if self.mode == "fresh" and (not self.refreshed or now - self.refreshed > 240):
+            self.generation = getattr(self, "generation", 0) + 1
+            body["joinKey"], self.refreshed = self.join_key(self.generation), now
+        self.crowd.costs.confirmations += 1
+        self.request(f"calls/{self.crowd.call}/keys/confirm", body)
+
+
+HPKE = "HPKE-P256-SHA256-AES256GCM"
+
+
+class Crowd:
+    def __init__(self, server, count, confirms):
+        self.server, self.confirms, self.costs = server, confirms, Costs()
+        self.call = self.link = None
+        self.selector = selectors.DefaultSelector()
+        self.devices = []
+        for number in range(count):
+            one = Light(self, number)
+            self.devices.append(one)
+            self.selector.register(one.socket, selectors.EVENT_READ, one)
+
+    def run(self, until, seconds):
+        end = time.monotonic() + seconds
+        while not until():
+            assert time.monotonic() < end, "not in time"
+            for key, _ in self.selector.select(0.02):
+                key.data.read()
+            now = time.monotonic()
+            for one in self.devices:
+                one.tick(now)
+
+    def settle(self):
+        """All that are in the call have switched to the newest epoch, and nothing about keys has come for a while."""
+        joined = [one for one in self.devices if one.participant]
+        newest = lambda: max(one.announced for one in joined)
+        self.run(lambda: all(one.epoch == newest() for one in joined), 300)
+        quiet = max(3.0, len(joined) / 100 * 1.2)
+        last = [self.costs.down, time.monotonic()]
+
+        def is_quiet():
+            if self.costs.down != last[0] or any(one.confirm_at for one in joined):
+                last[:] = self.costs.down, time.monotonic()
+            return time.monotonic() - last[1] > quiet
+
+        self.run(is_quiet, 600)
+
+    def cost(self, what, action, epochs=1):
+        before = max(one.announced for one in self.devices)
+        self.costs.begin()
+        action()
+        self.run(lambda: max(one.announced for one in self.devices if one.participant) >= before + epochs, 120)
+        self.settle()
+        print(f"{what} of {len(self.devices)}: {self.costs}", flush=True)
+
+
+def measure(server, count, confirms):
+    crowd = Crowd(server, count, confirms)
+    first, last, others = crowd.devices[0], crowd.devices[-1], crowd.devices[1:-1]
+    first.request(
+        "calls/start", {"id": str(uuid.uuid4()), "callees": [], "media": "audio", "policy": {"rotateMinutes": 1, "aloneSeconds": 600}, **first.join()}
+    )
+    crowd.run(lambda: crowd.call, 20)
+    first.request(f"calls/{crowd.call}/link", {})
+    crowd.run(lambda: crowd.link, 20)
+    for start in range(0, len(others), 25):
+        some = others[start : start + 25]
+        for one in some:
+            one.request(f"calls/{crowd.call}/join", {"link": crowd.link, **one.join()})
+        crowd.run(lambda: all(one.participant for one in some), 120)
+    crowd.settle()
+    crowd.cost("join", lambda: last.request(f"calls/{crowd.call}/join", {"link": crowd.link, **last.join()}))
+
+    def leave():
+        last.request(f"calls/{crowd.call}/leave", {})
+        last.participant = 0
+
+    crowd.cost("leave", leave)
+    # The minute since the last switch has to pass.
+    crowd.cost("rotation", lambda: None)
+    for one in crowd.devices:
+        one.socket.close()
+
+
+if __name__ == "__main__":
+    confirms = "--confirm" in sys.argv
+    for count in [int(argument) for argument in sys.argv[1:] if argument.isdigit()]:
+        server = Server(pathlib.Path(tempfile.mkdtemp()), **json.loads(os.environ.get("CONCLAVE_CONFIG", "{}")))
+        try:
+            measure(server, count, confirms)
+        finally:
+            server.stop()

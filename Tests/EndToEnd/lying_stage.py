@@ -1,0 +1,204 @@
+"""People in browsers and others without, in front of a server that lies; and what holds the rows of the table of lies together."""
+
+import collections
+import itertools
+import json
+import pathlib
+import re
+import time
+
+import pytest
+from audit import Audit
+from browser import Tab
+from client import RequestFailed
+from conftest import PATIENCE, wait_for
+from device import Device
+from told_lists import Ghost
+
+TABLE = json.loads((pathlib.Path(__file__).parents[1] / "Vectors/lies.json").read_text())
+LIES = {row["n"]: row for row in TABLE["rows"]}
+ROWS = []
+NUMBERS = itertools.count(1)
+# Browsers that are opened once, and what watches them.
+POOL, WATCHES = [], []
+
+
+# Keeps all that the page has told its person: notices go by themselves.
+LISTENER = """
+addEventListener('DOMContentLoaded', () => {
+  window.conclaveTold = [];
+  const read = () => {
+    for (const node of document.querySelectorAll('.notice, .warning, [role=alert], [data-warning]')) {
+      const text = node.checkVisibility() ? node.innerText.trim() : '';
+      if (text && !window.conclaveTold.includes(text)) window.conclaveTold.push(text);
+    }
+  };
+  new MutationObserver(read).observe(document, { subtree: true, childList: true, characterData: true });
+});
+"""
+# What is no warning: people come and go.
+NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*))$")
+
+
+def row(number, *variants):
+    """A function of the stage, and of a variant where there are some, that tells the lie of a row; it gives the tabs that must warn."""
+
+    def added(function):
+        for variant in variants or [None]:
+            name = f"{number}" if variant is None else f"{number}-{variant}"
+            ROWS.append(pytest.param(number, function, variant, id=name))
+        return function
+
+    return added
+
+
+class Member(Device):
+    """Somebody without a browser, with real keys: comes and goes, so that the keys change."""
+
+    def __init__(self, server, proxy, user):
+        self.ghost = Ghost(user, "phone")
+        # The proxy knows the devices that register through it.
+        through = collections.namedtuple("Through", "stomp_port state")(proxy.stomp_port, server.state)
+        super().__init__(through, user, "phone")
+
+    def make_keys(self):
+        self.wrap, self.sign = self.ghost.wrap.spki, self.ghost.sign.spki
+
+    def join_body(self, call):
+        entry = self.ghost.entry(call, 1)
+        return {name: entry[name] for name in ("joinId", "joinKey")}
+
+    def come(self, call):
+        try:
+            self.enter(call, "accept", self.join_body(call))
+        except RequestFailed:
+            # It rings for 30 s alone.
+            self.enter(call, "join", self.join_body(call))
+
+    def go(self, call):
+        self.call(call, "leave")
+        self.ghost.begin_stay()
+
+
+class Stage:
+    """Alice and Bob in browsers, others without, in front of a server that lies."""
+
+    def __init__(self, server, proxy, number):
+        self.server, self.proxy, self.number = server, proxy, number
+        self.audit, self.tabs, self.members = Audit(), [], []
+        # Whose list has the ghost on it: it may hear them. How long a warning may take. Whether each lie must have been told.
+        self.hearers, self.wait, self.optional = set(), 6, False
+
+    def user(self, name):
+        return f"{name}{self.number}".lower()
+
+    def tab(self, name, view="#lobby"):
+        """A browser of the pool. What it had stored was under the origin of another proxy."""
+        if len(self.tabs) == len(POOL):
+            POOL.append(Tab("data:text/html,<input aria-label='Your name'><button>Sign in</button>", name, [LISTENER], view="body"))
+            WATCHES.append(self.audit.watch(POOL[-1]))
+        tab = POOL[len(self.tabs)]
+        self.tabs.append(tab)
+        tab.name = f"{name}{self.number}"
+        tab.user = tab.name.lower()
+        for watch in WATCHES:
+            watch.audit = self.audit
+        tab.driver.get(self.proxy.url)
+        tab.fill("Your name", tab.name)
+        tab.press("Sign in")
+        tab.sees(view)
+        return tab
+
+    def member(self, name):
+        member = Member(self.server, self.proxy, self.user(name))
+        self.members.append(member)
+        return member
+
+    def close(self):
+        for member in self.members:
+            member.close()
+        for tab in self.tabs:
+            tab.driver.get("about:blank")
+
+    def call(self, members=("carol",)):
+        """Alice calls Bob, who answers, and the members, who don't yet; the two hear each other under epoch 2."""
+        self.ring(members)
+        self.answer()
+        self.proxy.sees("event", "keys.switch", user=self.bob.user, where=lambda body: body["epoch"] >= 2)
+        wait_for(self.both_open, 10, "Alice and Bob open each other's frames under epoch 2")
+        return self.id
+
+    def answer(self):
+        # Sound alone: what is tested is the same, and costs a tenth.
+        self.bob.press("Accept with audio")
+
+    def ring(self, members=()):
+        self.alice, self.bob = self.tab("Alice"), self.tab("Bob")
+        self.others = [self.member(name) for name in members]
+        self.alice.fill("People", ",".join([self.bob.name, *[member.user for member in self.others]]))
+        self.alice.press("Audio call")
+        self.alice.sees("#call")
+        self.id = self.proxy.sees("request", "calls/start", user=self.alice.user)["id"]
+
+    def both_open(self, since=0):
+        users = {opened.user for opened in self.audit.opened if opened.at >= since}
+        return {self.alice.user, self.bob.user} <= users and all(2 in self.audit.epochs(user) for user in users)
+
+    @property
+    def bob_device(self):
+        return next(link.device for link in self.proxy.links if link.user == self.bob.user)
+
+    @property
+    def newest(self):
+        """The newest epoch that the server announced to anybody."""
+        return max(body["epoch"] for _, _, _, body in self.proxy.seen("event", "keys.rotate"))
+
+    def lie(self, *parameters, **more):
+        return self.proxy.lie(*parameters, **more)
+
+    def come(self, member=0):
+        """A member joins: a ratchet. Gives the epoch, once the server has switched to it or has waited for it."""
+        self.others[member].come(self.id)
+        return self.turned()
+
+    def go(self, member=0):
+        """A member leaves: a fresh epoch."""
+        self.others[member].go(self.id)
+        return self.turned()
+
+    def turned(self):
+        before = getattr(self, "last", 2)
+        told = lambda body: body["epoch"] > before
+        self.last = self.proxy.sees("event", "keys.switch", user=self.alice.user, where=told)["epoch"]
+        return self.last
+
+    # What must be so
+
+    def silent_under(self, tab, epoch, seconds=3.0):
+        """The tab seals nothing under an epoch."""
+        end = time.monotonic() + seconds * PATIENCE
+        while time.monotonic() < end:
+            assert epoch % 256 not in self.audit.epochs(tab.user), f"{tab.user} sends under epoch {epoch}"
+            time.sleep(0.1)
+
+    def stops(self, tab, seconds=5.0):
+        """The tab stops sending, or has begun anew as another participant."""
+        rejoined = lambda: self.proxy.seen("request", f"calls/{self.id}/rejoin", tab.user)
+        wait_for(lambda: rejoined() or not self.audit.is_sending(tab.user), seconds, f"{tab.user} stops sending")
+
+    def goes_on(self, *tabs, seconds=10):
+        """What these seal is opened by the other, from now on."""
+        since = time.time() * 1000
+        for tab in tabs:
+
+            def is_heard():
+                sealed = {(frame.key, frame.iv) for frame in self.audit.frames(tab.user, since)}
+                return any((opened.key, opened.iv) in sealed for opened in self.audit.opened[-400:] if opened.user != tab.user)
+
+            wait_for(is_heard, seconds, f"{tab.user} is heard")
+
+    def told(self, tab):
+        return [text for text in tab.driver.execute_script("return window.conclaveTold ?? []") if not NEWS.match(text)]
+
+    def warns(self, tab, seconds):
+        wait_for(lambda: self.told(tab), seconds, f"{tab.user} is warned")

@@ -1,0 +1,67 @@
+"""Real browsers against a server that lies: the rows of Tests/Vectors/lies.json that a server can tell on the wire, by their numbers.
+
+In every row the hook on WebCrypto sees each key and nonce: none repeats, and no key that seals can be derived from what the server was handed.
+"""
+
+import re
+
+import lies_about_keys  # noqa: F401
+import lies_about_lists  # noqa: F401
+import pytest
+import told_lists
+from conftest import Server, wait_for
+from lying_proxy import LyingProxy
+from lying_stage import LIES, NUMBERS, POOL, ROWS, WATCHES, Stage
+
+
+@pytest.fixture(scope="module")
+def lying_server(tmp_path_factory):
+    running = Server(tmp_path_factory.mktemp("lying"))
+    yield running
+    for watch in WATCHES:
+        watch.close()
+    for tab in POOL:
+        tab.close()
+    running.stop()
+
+
+@pytest.fixture
+def stage(lying_server, request, artifacts):
+    proxy = LyingProxy(lying_server)
+    stage = Stage(lying_server, proxy, next(NUMBERS))
+    yield stage
+    name = re.sub(r"\W+", "-", request.node.name)
+    for tab in stage.tabs:
+        (artifacts / f"{name}-{tab.user}.log").write_text(tab.log)
+        tab.screenshot(artifacts / f"{name}-{tab.user}.png")
+    stage.close()
+    proxy.close()
+
+
+@pytest.mark.parametrize("number, tell_the_lie, variant", ROWS)
+def test_row(stage, number, tell_the_lie, variant):
+    warned = tell_the_lie(stage) if variant is None else tell_the_lie(stage, variant)
+    assert stage.optional or all(lie.told for lie in stage.proxy.lies), "a lie was not told: the row tests nothing"
+    lists = stage.proxy.lists
+    stage.audit.check(told_lists.known_keys(lists.ghosts, lists.all), stage.hearers)
+    assert bool(warned) == LIES[number]["warns"], f"row {number}: the function and the table differ on who is warned"
+    for tab in warned:
+        stage.warns(tab, stage.wait)
+
+
+def test_the_audit_notices_a_nonce_that_is_used_twice(stage):
+    tab = stage.tab("Alice")
+    seal = """
+        const done = arguments[0];
+        (async () => {
+          const key = await crypto.subtle.importKey('raw', new Uint8Array(32), 'AES-GCM', false, ['encrypt']);
+          const seal = (...iv) => crypto.subtle.encrypt({ name: 'AES-GCM', iv: Uint8Array.from([...Array(11).fill(0), ...iv]) }, key, new Uint8Array(4));
+          for (const number of [1, 2, 1]) await seal(number);
+          done();
+        })();
+    """
+    tab.driver.execute_async_script(seal)
+    wait_for(lambda: len(stage.audit.sealed) >= 3, 5, "the hook sees what is sealed")
+    assert len(stage.audit.repeats()) == 1
+    with pytest.raises(AssertionError, match="used again"):
+        stage.audit.check()
