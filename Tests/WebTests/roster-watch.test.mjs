@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { RosterWatch } = await load('roster-watch.js');
+
+const seat = (user, participant) => ({ user, device: 'd', participant, fingerprint: user });
+const joined = (...seats) => seats.map(({ user, device, participant }) => ({ user, state: 'joined', participants: [{ device, participant }] }));
+const left = (user) => ({ user, state: 'left', participants: [] });
+const [alice, bob, zed] = [seat('alice', 1), seat('bob', 2), seat('zed', 3)];
+
+/** Alice's watch, a clock, and what is known. */
+function watched(facts = {}) {
+  const watch = new RosterWatch();
+  let now = 0;
+  const known = { isConnected: true, isAsking: false, participant: 1, epoch: 2, list: [alice, bob], members: joined(alice, bob), rotateMinutes: 10, ...facts };
+  const say = (changes = {}) => watch.update(now, Object.assign(known, changes));
+  const asks = [];
+  const pass = (seconds) => {
+    for (let half = 0; half < seconds * 2; half += 1) {
+      now += 500;
+      if (watch.tick(now) === 'ask') asks.push(now);
+    }
+  };
+  say();
+  return { watch, say, pass, asks, asked: () => watch.asked(now), anyway: () => watch.sendAnyway(now), news: () => watch.takeNews().map(({ problem, user }) => [problem, user]) };
+}
+
+test('who is listed and in the call is a person like any other', () => {
+  const { watch, pass, news } = watched();
+  pass(60);
+  assert.deepEqual(watch.people.map(({ user, listed, member, isStranger, hasLeft }) => [user, listed, member, isStranger, hasLeft]), [
+    ['alice', true, true, false, false],
+    ['bob', true, true, false, false],
+  ]);
+  assert.deepEqual([watch.stopped, news()], [undefined, []]);
+});
+
+test('a stranger is told of at once, asked about after 5 s, and stops the sending only if the answer says the same', () => {
+  const { watch, say, pass, asks, asked, news } = watched();
+  say({ list: [alice, bob, zed] });
+  assert.deepEqual([watch.people.at(-1).isStranger, news()], [true, [['stranger', 'zed']]]);
+  pass(4.5);
+  assert.deepEqual([asks, watch.stopped], [[], undefined]);
+  pass(0.5);
+  assert.equal(asks.length, 1);
+  assert.equal(watch.stopped, undefined, 'not before the answer');
+  asked();
+  assert.deepEqual([watch.stopped.cause, watch.stopped.people[0].user, watch.stopped.needsPerson], ['stranger', 'zed', false]);
+  say({ members: joined(alice, bob, zed) });
+  assert.equal(watch.stopped, undefined);
+});
+
+test('a number of another user or device is a stranger too', () => {
+  for (const [user, device] of [['bob', 'other'], ['carol', 'd']]) {
+    const { watch, say } = watched();
+    say({ list: [alice, bob, { user, device, participant: 2, fingerprint: 'x' }].slice(0, 3) });
+    assert.equal(watch.people.find((person) => person.user === user && person.device === device).isStranger, true);
+  }
+});
+
+test('nothing is judged while the connection is gone or an answer is under way, and time begins anew after it', () => {
+  const { watch, say, pass, asks } = watched();
+  say({ list: [alice, bob, zed] });
+  pass(4);
+  say({ isConnected: false });
+  pass(30);
+  assert.deepEqual([asks, watch.stopped], [[], undefined]);
+  say({ isConnected: true });
+  pass(4.5);
+  assert.deepEqual(asks, []);
+  say({ isAsking: true });
+  pass(10);
+  assert.deepEqual(asks, []);
+  say({ isAsking: false });
+  pass(0.5);
+  assert.equal(asks.length, 1);
+});
+
+test('who has left and is listed is shown so after 3 s, and stops the sending after 15 s', () => {
+  const { watch, say, pass, news } = watched();
+  say({ members: [...joined(alice), left('bob')] });
+  pass(2.5);
+  assert.deepEqual([watch.people[1].hasLeft, news()], [false, []]);
+  pass(0.5);
+  assert.deepEqual([watch.people[1].hasLeft, news()], [true, [['gone', 'bob']]]);
+  pass(11.5);
+  assert.equal(watch.stopped, undefined);
+  pass(0.5);
+  assert.deepEqual([watch.stopped.cause, watch.stopped.people[0].user], ['gone', 'bob']);
+  say({ list: [alice], epoch: 3 });
+  assert.equal(watch.stopped, undefined);
+});
+
+test('a rejoin leaves an old number behind for a moment: it is gone, and no stranger', () => {
+  const { watch, say, pass, news, asks } = watched();
+  say({ members: joined(alice, seat('bob', 5)) });
+  pass(2);
+  say({ list: [alice, seat('bob', 5)], epoch: 3 });
+  pass(60);
+  assert.deepEqual([news(), asks, watch.stopped], [[], [], undefined]);
+});
+
+test('a second stop within a minute waits for the person, and sending anyway lasts until something else comes', () => {
+  const { watch, say, pass, anyway } = watched();
+  const gone = { members: [...joined(alice), left('bob')] };
+  say(gone);
+  pass(15);
+  say({ members: joined(alice, bob) });
+  pass(10);
+  say(gone);
+  pass(15);
+  assert.equal(watch.stopped.needsPerson, true);
+  say({ members: joined(alice, bob) });
+  pass(100);
+  assert.equal(watch.stopped.needsPerson, true, 'the cause is gone, the question is not');
+  anyway();
+  assert.equal(watch.stopped, undefined);
+  pass(100);
+  say(gone);
+  pass(15);
+  assert.equal(watch.stopped.needsPerson, false, 'a stop of its own');
+  anyway();
+  pass(100);
+  assert.equal(watch.stopped, undefined);
+  say({ list: [alice, bob, zed], members: [...joined(alice), left('bob'), left('zed')] });
+  pass(16);
+  assert.equal(watch.stopped.people.map(({ user }) => user).join(), 'zed');
+});
+
+test('epoch 1 is over ten seconds after the second participant came, of those with a connection, or after a minute', () => {
+  const ring = { ...seat('bob', 0) };
+  const first = { epoch: 1, list: [alice, ring], members: [...joined(alice), { user: 'bob', state: 'ringing', participants: [] }] };
+  const { watch, say, pass } = watched(first);
+  pass(60);
+  assert.equal(watch.stopped, undefined, 'while it rings');
+  say({ members: joined(alice, bob) });
+  pass(5);
+  say({ isConnected: false });
+  pass(20);
+  say({ isConnected: true });
+  pass(4.5);
+  assert.equal(watch.stopped, undefined);
+  pass(1);
+  assert.equal(watch.stopped.cause, 'epoch-1');
+  say({ epoch: 2, list: [alice, bob] });
+  assert.equal(watch.stopped, undefined);
+  const away = watched(first);
+  away.say({ members: joined(alice, bob) });
+  away.say({ isConnected: false });
+  away.pass(61);
+  assert.equal(away.watch.stopped.cause, 'epoch-1');
+});
+
+test('a key that is older than twice its time is old, and not right after a reconnect', () => {
+  const { watch, say, pass } = watched();
+  pass(19 * 60);
+  assert.equal(watch.isOld, false);
+  say({ isConnected: false });
+  pass(120);
+  say({ isConnected: true });
+  pass(29);
+  assert.equal(watch.isOld, false);
+  pass(2);
+  assert.equal(watch.isOld, true);
+  say({ epoch: 3 });
+  assert.equal(watch.isOld, false);
+  const slow = watched({ rotateMinutes: 1_440 });
+  slow.pass(119 * 60);
+  assert.equal(slow.watch.isOld, false);
+  slow.pass(2 * 60);
+  assert.equal(slow.watch.isOld, true, 'two hours at most');
+});
+
+test('a ring’s entry is its user’s, and a stranger where there is no such member', () => {
+  const ring = { user: 'zed', device: 'd', participant: 0, fingerprint: 'z' };
+  const { watch, say } = watched({ epoch: 1, list: [alice, ring], members: [...joined(alice), { user: 'zed', state: 'declined', participants: [] }] });
+  assert.equal(watch.people[1].isStranger, false);
+  say({ members: joined(alice) });
+  assert.equal(watch.people[1].isStranger, true);
+});
