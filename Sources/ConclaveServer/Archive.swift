@@ -1,10 +1,10 @@
 import Calls
 import Contract
 import Dispatch
-import LinuxIO
 import Logging
 import MediaModel
 import Persistence
+import Signaling
 import Synchronization
 
 /// What is answered from the disk: beside the calls, so that a long history holds none of them up, and one after the other, so that many take no more
@@ -12,23 +12,17 @@ import Synchronization
 final class Archive: Sendable {
   /// Answers under way; whoever comes then is told to come again.
   static let maximumWaiting = 256
-  private static let logPause = Duration.seconds(60)
-
-  private struct State {
-    var waiting = 0
-    var nextLog: Instant?
-  }
-
   let store: Store
   private let clock: WallClock
-  private let logger: Logger
+  private let log: LimitedLog
   private let queue = DispatchQueue(label: "conclave.archive")
-  private let state = Mutex(State())
+  /// Answers that are under way.
+  private let waiting = Mutex(0)
 
-  init(store: Store, clock: WallClock, logger: Logger) {
+  init(store: Store, clock: WallClock, log: LimitedLog) {
     self.store = store
     self.clock = clock
-    self.logger = logger
+    self.log = log
   }
 
   func answer(_ query: HistoryQuery, done: @escaping @Sendable (Calls.Reply) -> Void) {
@@ -45,7 +39,7 @@ final class Archive: Sendable {
       do {
         done(try self.store.acquainted(user, with: others))
       } catch {
-        self.log(error)
+        self.report(error)
         done([])
       }
     }
@@ -54,15 +48,15 @@ final class Archive: Sendable {
 
   /// Returns false when there is no room.
   private func take(_ work: @escaping @Sendable () -> Void) -> Bool {
-    let hasRoom = state.withLock {
-      guard $0.waiting < Self.maximumWaiting else { return false }
-      $0.waiting += 1
+    let hasRoom = waiting.withLock { waiting in
+      guard waiting < Self.maximumWaiting else { return false }
+      waiting += 1
       return true
     }
     guard hasRoom else { return false }
     queue.async {
       work()
-      self.state.withLock { $0.waiting -= 1 }
+      self.waiting.withLock { $0 -= 1 }
     }
     return true
   }
@@ -79,19 +73,12 @@ final class Archive: Sendable {
       case .totals(let user, let other): return .ok(try store.totals(of: user, with: other, now: clock.now()))
       }
     } catch {
-      log(error)
+      report(error)
       return .failed(RequestError(.serverBusy, "the history is out of reach: try again later", retryAfterMs: 5_000))
     }
   }
 
-  /// Once a minute: clients may ask often.
-  private func log(_ error: any Error) {
-    let now = MonotonicClock.now()
-    let isDue = state.withLock {
-      guard $0.nextLog.map({ $0 <= now }) ?? true else { return false }
-      $0.nextLog = now.advanced(by: Self.logPause)
-      return true
-    }
-    if isDue { logger.error("the history cannot be read or changed", metadata: ["reason": "\(error)"]) }
+  private func report(_ error: any Error) {
+    log.log(.history, .error, "the history cannot be read or changed", ["reason": "\(error)"])
   }
 }

@@ -64,11 +64,11 @@ extension Configuration {
     for prefix in destinations { try Self.check(prefix: prefix) }
   }
 
-  private static func check(url: String, _ name: String) throws(ConfigurationError) {
+  static func check(url: String, _ name: String) throws(ConfigurationError) {
     guard let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme), parts.host?.isEmpty == false
     else { throw ConfigurationError("\(name): take an http or https URL with a host, as https://app.example/conclave") }
     guard parts.user == nil, parts.password == nil else {
-      throw ConfigurationError("\(name): leave user and password out; requests are signed with the secret")
+      throw ConfigurationError("\(name): leave user and password out; they are not sent")
     }
   }
 

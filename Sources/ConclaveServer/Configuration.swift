@@ -30,7 +30,8 @@ package struct Configuration: Sendable {
   package struct Listen: Sendable {
     /// Local address of all TCP listeners; "::" takes IPv4 too.
     package var address = "::"
-    package var stomp = 61613
+    /// nil closes the port without TLS; that takes a certificate.
+    package var stomp: Int? = 61613
     package var stompTLS = 61614
     package var http = 8080
     /// Origins of web pages, besides the server's own, that may open a WebSocket; "*" lets all.
@@ -56,10 +57,13 @@ package struct Configuration: Sendable {
   package struct Auth: Sendable {
     /// File with the HS256 secret; default `secret` in the state folder, made on the first start.
     package var secretFile: String?
-    /// JWKS file with ES256 or RS256 keys, instead of a secret; needs `issuer` and `audience`.
+    /// A key set (RFC 7517) as a file or a URL, instead of a secret; needs `issuer` and `audience`.
     package var jwksFile: String?
+    package var jwksURL: String?
     package var issuer: String?
     package var audience: String?
+
+    var hasKeySet: Bool { jwksFile != nil || jwksURL != nil }
   }
 
   package enum LogLevel: String, Decodable, Sendable { case debug, info, notice, warning, error }
@@ -97,7 +101,7 @@ extension Configuration {
   /// - Throws: `ConfigurationError` when values do not go together or are out of range.
   package func validate() throws(ConfigurationError) {
     for (name, port) in [
-      ("listen.stomp", listen.stomp), ("listen.stompTLS", listen.stompTLS), ("listen.http", listen.http),
+      ("listen.stomp", listen.stomp ?? 0), ("listen.stompTLS", listen.stompTLS), ("listen.http", listen.http),
       ("media.port", media.port),
     ] where !(0...65_535).contains(port) {
       throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
@@ -107,13 +111,21 @@ extension Configuration {
     guard (0...256).contains(media.workers) else {
       throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
     }
-    if auth.jwksFile != nil {
-      guard auth.issuer != nil, auth.audience != nil else {
-        throw ConfigurationError("auth: with jwksFile, set issuer and audience too, and tokens must carry them")
-      }
-      guard auth.secretFile == nil else {
-        throw ConfigurationError("auth: set jwksFile or secretFile, not both")
-      }
+    guard listen.stomp != nil || tls != nil else {
+      throw ConfigurationError("listen.stomp: only with tls can it be null; STOMP would have no port")
+    }
+    try auth.validate()
+  }
+}
+
+extension Configuration.Auth {
+  fileprivate func validate() throws(ConfigurationError) {
+    guard [secretFile, jwksFile, jwksURL].count(where: { $0 != nil }) <= 1 else {
+      throw ConfigurationError("auth: set one of secretFile, jwksFile and jwksURL, not several")
+    }
+    if let jwksURL { try Configuration.check(url: jwksURL, "auth.jwksURL") }
+    guard !hasKeySet || issuer?.isEmpty == false && audience?.isEmpty == false else {
+      throw ConfigurationError("auth: with a key set, set issuer and audience too, and tokens must carry them")
     }
   }
 }
@@ -148,7 +160,7 @@ extension Configuration.Listen: Decodable {
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
     address = try container.decodeIfPresent(String.self, forKey: .address) ?? address
-    stomp = try container.decodeIfPresent(Int.self, forKey: .stomp) ?? stomp
+    if container.contains(.stomp) { stomp = try container.decodeIfPresent(Int.self, forKey: .stomp) }
     stompTLS = try container.decodeIfPresent(Int.self, forKey: .stompTLS) ?? stompTLS
     http = try container.decodeIfPresent(Int.self, forKey: .http) ?? http
     origins = try container.decodeIfPresent([String].self, forKey: .origins) ?? origins
@@ -178,12 +190,13 @@ extension Configuration.Media: Decodable {
 }
 
 extension Configuration.Auth: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case secretFile, jwksFile, issuer, audience }
+  private enum CodingKeys: String, CodingKey, CaseIterable { case secretFile, jwksFile, jwksURL, issuer, audience }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
     secretFile = try container.decodeIfPresent(String.self, forKey: .secretFile)
     jwksFile = try container.decodeIfPresent(String.self, forKey: .jwksFile)
+    jwksURL = try container.decodeIfPresent(String.self, forKey: .jwksURL)
     issuer = try container.decodeIfPresent(String.self, forKey: .issuer)
     audience = try container.decodeIfPresent(String.self, forKey: .audience)
   }

@@ -34,7 +34,7 @@ package struct Pages: Sendable {
     if let demo, request.isForThisMachine {
       switch (request.method, request.path) {
       case ("GET", "/demo"): return HTTPResponse(text: "demo\n")
-      case ("POST", "/demo/token"): return await demoToken(request, mintedBy: demo)
+      case ("POST", "/demo/token"): return demoToken(request, mintedBy: demo)
       default: break
       }
     }
@@ -61,14 +61,14 @@ package struct Pages: Sendable {
 
   private struct DemoToken: Encodable { var token: String }
 
-  private func demoToken(_ request: HTTPRequest, mintedBy tokens: TokenAuthority) async -> HTTPResponse {
+  private func demoToken(_ request: HTTPRequest, mintedBy tokens: TokenAuthority) -> HTTPResponse {
     // Another site's page can't read our answer, but must not make us act either.
     guard request[header: "content-type"]?.hasPrefix("application/json") == true else {
       return HTTPResponse(status: 415, text: "Send application/json.\n")
     }
     do {
       let signIn = try JSON.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
-      let token = try await tokens.mint(
+      let token = try tokens.mint(
         user: signIn.user, device: signIn.device, name: signIn.name,
         expiresAt: clock.now() + Self.demoTokenLifetime)
       return HTTPResponse(
@@ -106,12 +106,11 @@ package struct Pages: Sendable {
   private static let securityHeaders = [
     (
       "content-security-policy",
-      "default-src 'self'; connect-src 'self' ws: wss:; media-src 'self' blob: mediastream:; img-src 'self' data:; "
+      "default-src 'self'; connect-src 'self'; media-src 'self' blob: mediastream:; img-src 'self' data:; "
         + "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
     ),
     ("permissions-policy", "camera=(self), microphone=(self), display-capture=(self)"),
-    ("cross-origin-opener-policy", "same-origin"), ("referrer-policy", "no-referrer"),
-    ("x-content-type-options", "nosniff"),
+    ("cross-origin-opener-policy", "same-origin"),
   ]
 }
 
@@ -119,7 +118,10 @@ extension HTTPRequest {
   /// Whether a person at this very machine asks, by a name of this machine: a foreign name that points here (DNS rebinding) is another site's page.
   fileprivate var isForThisMachine: Bool {
     guard isFromLoopback, let host = self[header: "host"] else { return false }
-    let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
-    return ["localhost", "127.0.0.1", "[::1]"].contains(name.lowercased())
+    return ["localhost", "127.0.0.1", "[::1]"].contains { name in
+      guard host.lowercased().hasPrefix(name) else { return false }
+      let rest = host.dropFirst(name.count)
+      return rest.isEmpty || rest.hasPrefix(":") && rest.dropFirst().allSatisfy { $0.isASCII && $0.isNumber }
+    }
   }
 }

@@ -14,7 +14,7 @@ import Transport
 /// A started server: every port is open.
 package final class Running: Sendable {
   private let configuration: Configuration
-  private let secretIsNew: Bool
+  private let authenticator: BearerAuthenticator
   private let group: MultiThreadedEventLoopGroup
   private let media: MediaPlane
   private let control: ControlPlane
@@ -37,8 +37,9 @@ package final class Running: Sendable {
     let folder = try StateFolder(configuration.state)
     lock = try folder.lock()
     let (store, stored) = try Self.store(folder, clock: clock)
-    let tokens: TokenAuthority
-    (tokens, secretIsNew) = try await Self.tokens(configuration)
+    let log = LimitedLog(logger)
+    let authenticator = try await BearerAuthenticator(configuration, folder, clock: clock, log: log)
+    self.authenticator = authenticator
     let rules = configuration.calls(try configuration.turn.map(TURNCredentials.init), clock)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
@@ -63,25 +64,25 @@ package final class Running: Sendable {
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
       recorder: Recorder(store, logger: logger, health: health),
-      archive: Archive(store: store, clock: clock, logger: logger), historyDays: configuration.history.days,
+      archive: Archive(store: store, clock: clock, log: log), historyDays: configuration.history.days,
       backEnd: backEnd, measurements: measurements
     ) { lateSignaling.value?.deliver($0) }
     lateControl.set(control)
     do {
       let pages = try Pages(
-        demo: configuration.demo ? tokens : nil, clock: clock,
+        demo: configuration.demo ? authenticator.tokens : nil, clock: clock,
         unready: { [isDraining] in
           if lateSignaling.value == nil || isDraining.value != nil {
             return "not every port is open yet, or the server is about to end"
           }
-          return health.statistics.failure
+          return authenticator.failure ?? health.statistics.failure
         },
         metrics: { [control, backEnd] in
           Metrics.text(
             media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
             store: health.statistics, backEnd: backEnd, measured: measurements.values)
         })
-      signaling = try await Self.signaling(configuration, group, tokens, clock, control, pages, logger)
+      signaling = try await Self.signaling(configuration, group, authenticator, clock, control, pages, logger)
     } catch {
       await Self.close(media, backEnd, group)
       throw error
@@ -118,11 +119,13 @@ package final class Running: Sendable {
     let scheme = configuration.tls == nil ? "http" : "https"
     var lines = ["Conclave \(Server.version)", "  web client   \(scheme)://localhost:\(httpPort)/"]
     let socket = scheme == "http" ? "ws" : "wss"
-    lines.append("  STOMP        stomp://localhost:\(stompPort), \(socket)://localhost:\(httpPort)/stomp")
+    let plain = configuration.listen.stomp == nil ? "" : "stomp://localhost:\(stompPort), "
+    let secured = signaling.stompTLSPort.map { "stomps://localhost:\($0), " } ?? ""
+    lines.append("  STOMP        \(plain)\(secured)\(socket)://localhost:\(httpPort)/stomp")
     let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
     lines.append("  media        \(media.hasTCP ? "UDP, TCP" : "UDP") \(mediaPort(of: 0))\(last)")
-    if secretIsNew { lines.append("  A new secret for tokens was made: \(configuration.state)/secret") }
-    if configuration.auth.jwksFile == nil, configuration.auth.secretFile == nil {
+    if authenticator.secretIsNew { lines.append("  A new secret for tokens was made: \(configuration.state)/secret") }
+    if !configuration.auth.hasKeySet, configuration.auth.secretFile == nil {
       let program = CommandLine.arguments[0]
       lines.append("  Mint a token: \(program) token --state \(configuration.state) --user alice --device laptop")
     }
@@ -139,25 +142,14 @@ package final class Running: Sendable {
     }
   }
 
-  private static func tokens(_ configuration: Configuration) async throws -> (TokenAuthority, isNew: Bool) {
-    if let file = configuration.auth.jwksFile {
-      let authority = try await TokenAuthority(
-        jwks: try Configuration.text(of: file), issuer: configuration.auth.issuer ?? "",
-        audience: configuration.auth.audience ?? "")
-      return (authority, false)
-    }
-    let (secret, isNew) = try StateFolder(configuration.state).secret(file: configuration.auth.secretFile)
-    return (await TokenAuthority(secret: secret), isNew)
-  }
-
   private static func signaling(
-    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, _ tokens: TokenAuthority, _ clock: WallClock,
-    _ control: ControlPlane, _ pages: Pages, _ logger: Logger
+    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, _ authenticator: BearerAuthenticator,
+    _ clock: WallClock, _ control: ControlPlane, _ pages: Pages, _ logger: Logger
   ) async throws -> SignalingServer {
     do {
       return try await SignalingServer.start(
-        configuration.signaling, group: group, authenticator: BearerAuthenticator(tokens: tokens, clock: clock),
-        sink: control, logger: logger, clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+        configuration.signaling, group: group, authenticator: authenticator, sink: control, logger: logger,
+        clock: { clock.now() }, pages: { await pages.respond(to: $0) })
     } catch {
       throw ConfigurationError("\(error)")
     }
@@ -178,14 +170,6 @@ package final class Running: Sendable {
       throw ConfigurationError("media.port: \(error)")
     }
   }
-}
-
-/// A client's token, judged at the time of the server's clock.
-private struct BearerAuthenticator: Authenticator {
-  let tokens: TokenAuthority
-  let clock: WallClock
-
-  func claims(of token: String) async -> Claims? { try? await tokens.verify(token, now: clock.now()) }
 }
 
 extension Configuration {

@@ -12,7 +12,9 @@ package enum Secret: Sendable {
   func bytes(_ name: String, minimum: Int) throws(ConfigurationError) -> [UInt8] {
     let text: String
     switch self {
-    case .file(let file): text = try Configuration.text(of: file)
+    case .file(let file):
+      try Configuration.checkOwnerOnly(file)
+      text = try Configuration.text(of: file)
     case .text(let secret): text = secret
     }
     let bytes = Array(text.trimmingCharacters(in: .whitespacesAndNewlines).utf8)

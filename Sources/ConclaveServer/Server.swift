@@ -73,14 +73,14 @@ package struct Server: Sendable {
   package static func mintToken(
     configuration: Configuration, user: String, device: String?, name: String?, roles: [String], scope: String?,
     seconds: Int
-  ) async throws -> String {
+  ) throws -> String {
     let rule = "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -"
     guard let user = UserID(user) else { throw ConfigurationError("--user: \(rule)") }
     let deviceID = device.flatMap(DeviceID.init)
     guard (deviceID == nil) == (device == nil) else { throw ConfigurationError("--device: \(rule)") }
     guard (1...315_360_000).contains(seconds) else { throw ConfigurationError("--seconds: take 1 to 315360000") }
-    guard configuration.auth.jwksFile == nil else {
-      throw ConfigurationError("with auth.jwksFile your own issuer makes the tokens: the server has public keys only")
+    guard !configuration.auth.hasKeySet else {
+      throw ConfigurationError("with a key set your own issuer makes the tokens: the server has public keys only")
     }
     // Not made here: a token by a secret that no server has opens nothing.
     let file = configuration.auth.secretFile ?? configuration.state + "/secret"
@@ -89,7 +89,7 @@ package struct Server: Sendable {
         "\(file): there is no secret that can be read; start the server once, be its user, or name its folder by --state"
       )
     }
-    return try await TokenAuthority(secret: secret).mint(
+    return try TokenAuthority(secret: secret).mint(
       user: user, device: deviceID, name: name, roles: roles, scope: scope,
       expiresAt: WallClock().now() + .seconds(seconds))
   }

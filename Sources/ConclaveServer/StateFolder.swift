@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The folder of what survives a restart, with mode 700.
+/// The folder of what survives a restart, with mode 700: one that others may read or write is refused, for they would have the secret and all calls.
 package struct StateFolder: Sendable {
   package let path: String
 
@@ -15,6 +15,7 @@ package struct StateFolder: Sendable {
     } catch {
       throw ConfigurationError("state: cannot make the folder \(path); make it yourself, or name another by --state")
     }
+    try Configuration.checkOwnerOnly(path)
   }
 
   package var database: String { path + "/conclave.sqlite" }
@@ -64,10 +65,23 @@ package struct StateFolder: Sendable {
   /// - Throws: `ConfigurationError` for one that is too short.
   static func secret(at name: String) throws(ConfigurationError) -> String? {
     guard let text = try? String(contentsOfFile: name, encoding: .utf8) else { return nil }
+    try Configuration.checkOwnerOnly(name)
     let secret = text.trimmingCharacters(in: .whitespacesAndNewlines)
     guard secret.utf8.count >= 32 else {
       throw ConfigurationError("\(name): a secret has at least 32 characters (RFC 7518 section 3.2)")
     }
     return secret
+  }
+}
+
+extension Configuration {
+  /// - Throws: `ConfigurationError` for a file or folder that others may read, write or enter. One that is missing is for others to tell.
+  static func checkOwnerOnly(_ path: String) throws(ConfigurationError) {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return }
+    let isFolder = status.st_mode & S_IFMT == S_IFDIR
+    throw ConfigurationError(
+      "\(path): others than its owner have access (mode \(String(status.st_mode & 0o777, radix: 8))); run "
+        + "chmod \(isFolder ? "700" : "600") \(path), and take a new secret if somebody else may have read it")
   }
 }

@@ -66,7 +66,8 @@ extension Database {
     for row in try Row.fetchAll(self, sql: sql, arguments: [user.text]) {
       var end = try record(StoredEnd.self, row)
       end.forget(user)
-      try run("UPDATE ended SET record = ? WHERE call = ?", [try blob(end), row["call"] as String])
+      try run(
+        "UPDATE ended SET record = ? WHERE call = ?", [try blob(end), try row.decode(String.self, forColumn: "call")])
     }
     try run("DELETE FROM endedUser WHERE user = ?", [user.text])
   }

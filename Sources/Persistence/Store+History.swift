@@ -20,12 +20,14 @@ extension Store {
           """, arguments: [now.milliseconds, user.text, before.milliseconds, limit])
       return HistoryList(
         calls: try rows.compactMap { row in
-          guard let id = CallID(row[0] as String), let direction = HistoryEntry.Direction(rawValue: row[1]),
-            let outcome = HistoryEntry.Outcome(rawValue: row[2]), let media = CallMedia(rawValue: row[3])
+          func text(_ index: Int) throws -> String { try row.decode(String.self, atIndex: index) }
+          guard let id = CallID(try text(0)), let direction = HistoryEntry.Direction(rawValue: try text(1)),
+            let outcome = HistoryEntry.Outcome(rawValue: try text(2)), let media = CallMedia(rawValue: try text(3))
           else { return nil }
           return HistoryEntry(
             id: id, direction: direction, outcome: outcome, media: media, members: try db.members(of: id),
-            startedAt: Timestamp(milliseconds: row[4]), seconds: ((row[5] as Int?) ?? 0) / 1_000,
+            startedAt: Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 4)),
+            seconds: (try row.decode(Int?.self, atIndex: 5) ?? 0) / 1_000,
             rejoinable: rejoinable.contains(id))
         })
     }
@@ -68,8 +70,12 @@ extension Store {
           FROM stay a JOIN stay b ON b.call = a.call AND b.user = ?3
           WHERE a.user = ?2 AND min(coalesce(a.went, ?1), coalesce(b.went, ?1)) > max(a.came, b.came)
           """, arguments: [now.milliseconds, user.text, other.text])
-      let calls = ((kept?[0] as Int?) ?? 0) + ((live?[0] as Int?) ?? 0)
-      return Totals(calls: calls, seconds: (((kept?[1] as Int?) ?? 0) + ((live?[1] as Int?) ?? 0)) / 1_000)
+      func sum(_ index: Int) throws -> Int {
+        let (kept, live) = (try kept?.decode(Int?.self, atIndex: index), try live?.decode(Int?.self, atIndex: index))
+        // What a damaged file holds may be any number.
+        return ((kept ?? nil) ?? 0).addingReportingOverflow((live ?? nil) ?? 0).partialValue
+      }
+      return Totals(calls: try sum(0), seconds: try sum(1) / 1_000)
     }
   }
 
@@ -94,8 +100,9 @@ extension Database {
   fileprivate func members(of call: CallID) throws -> [HistoryEntry.Member] {
     let rows = try Row.fetchAll(
       cachedStatement(sql: "SELECT user, name FROM part WHERE call = ? ORDER BY rowid"), arguments: [call.text])
-    return rows.compactMap { row in
-      UserID(row[0] as String).map { HistoryEntry.Member(user: $0, name: row[1]) }
+    return try rows.compactMap { row in
+      let name = try row.decode(String?.self, atIndex: 1)
+      return UserID(try row.decode(String.self, atIndex: 0)).map { HistoryEntry.Member(user: $0, name: name) }
     }
   }
 }

@@ -22,7 +22,9 @@ extension Store {
         stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
       }
       for row in try Row.fetchAll(db, sql: "SELECT user, record FROM presence") {
-        if let user = UserID(row["user"] as String) { stored.presence[user] = try record(StoredPresence.self, row) }
+        if let user = UserID(try row.decode(String.self, forColumn: "user")) {
+          stored.presence[user] = try record(StoredPresence.self, row)
+        }
       }
       stored.ended = try db.ended(since: now - Store.endedTime)
       for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
@@ -56,7 +58,7 @@ extension Database {
   private func byCall<Value: Decodable>(_ type: Value.Type, _ table: String) throws -> [String: [Value]] {
     var values: [String: [Value]] = [:]
     for row in try Row.fetchAll(self, sql: "SELECT call, record FROM \(table) ORDER BY call, rowid") {
-      values[row[0], default: []].append(try record(type, row))
+      values[try row.decode(String.self, atIndex: 0), default: []].append(try record(type, row))
     }
     return values
   }
@@ -84,20 +86,24 @@ extension Database {
     var numbers: [ParticipantNumber: StoredNumber] = [:]
     let sql = "SELECT user, device, number, joinId, cameBy FROM number WHERE call = ?"
     for row in try Row.fetchAll(cachedStatement(sql: sql), arguments: [call.text]) {
-      let joinId = (row["joinId"] as Data?).map { Base64Bytes(Array($0)) }
-      numbers[row["number"]] = StoredNumber(device: try device(row), joinId: joinId, cameBy: row["cameBy"])
+      let joinId = try row.decode(Data?.self, forColumn: "joinId").map { Base64Bytes(Array($0)) }
+      numbers[try row.decode(ParticipantNumber.self, forColumn: "number")] = StoredNumber(
+        device: try device(row), joinId: joinId, cameBy: try row.decode(String?.self, forColumn: "cameBy"))
     }
     return numbers
   }
 }
 
+/// Columns are decoded, not subscripted: a value of another type than its column's, as in a damaged file, is an error then and not a trap.
 func record<Value: Decodable>(_ type: Value.Type, _ row: Row) throws -> Value {
-  let data: Data = row["record"]
+  let data = try row.decode(Data.self, forColumn: "record")
   return try JSON.decode(type, from: Array(data))
 }
 
 private func device(_ row: Row) throws -> Device {
-  guard let user = UserID(row["user"] as String), let device = DeviceID(row["device"] as String) else {
+  guard let user = UserID(try row.decode(String.self, forColumn: "user")),
+    let device = DeviceID(try row.decode(String.self, forColumn: "device"))
+  else {
     throw JSONError(reason: "an id that is none")
   }
   return Device(user: user, device: device)

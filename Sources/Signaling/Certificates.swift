@@ -1,4 +1,3 @@
-import Glibc
 import Logging
 import NIOPosix
 import NIOSSL
@@ -49,23 +48,6 @@ final class Certificates: Sendable {
         "the new TLS certificate can't be used, the old one stays: check tls.certificate and tls.key",
         metadata: ["error": "\(error)"])
     }
-  }
-}
-
-/// What tells a file from a changed one.
-private struct FileStamp: Equatable, Sendable {
-  let inode: UInt
-  let size: Int
-  let seconds: Int
-  let nanoseconds: Int
-
-  init?(path: String) {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    inode = UInt(status.st_ino)
-    size = Int(status.st_size)
-    seconds = status.st_mtim.tv_sec
-    nanoseconds = status.st_mtim.tv_nsec
   }
 }
 

@@ -115,7 +115,7 @@ extension ConnectionHandler {
         headers.append("status", "error")
       }
     } catch {
-      services.logger.error("a reply can't be written as JSON", metadata: ["session": "\(id.rawValue)"])
+      services.log.log(.encoding, .error, "a reply can't be written as JSON", ["session": "\(id.rawValue)"])
       return reply(to: requestID, .failed(RequestError(.internal, "the server failed; it has been logged")))
     }
     var message = SharedMessage(destination: Destination.replies, headers: headers, body: ByteBuffer(bytes: body))

@@ -110,7 +110,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         perform(session.handle(frame, now: now))
       }
     } catch {
-      if error.reason == .tls { services.logger.notice("a TLS client came to the STOMP port without TLS") }
+      if error.reason == .tls {
+        services.log.log(.tlsOnPlainPort, .notice, "a TLS client came to the STOMP port without TLS")
+      }
       perform(session.handle(error))
     }
     flushOperations()
@@ -233,7 +235,12 @@ final class ConnectionHandler: ChannelInboundHandler {
       statistics.endings[ending, default: 0] += 1
       if wasLoggedIn { statistics.sessions -= 1 }
     }
-    services.logger.debug("ended", metadata: ["session": "\(id.rawValue)", "ending": "\(ending.rawValue)"])
+    let metadata: Logger.Metadata = ["session": "\(id.rawValue)", "ending": "\(ending.rawValue)"]
+    if wasLoggedIn {
+      services.logger.debug("ended", metadata: metadata)
+    } else {
+      services.log.log(.ending, .debug, "ended before the login", metadata)
+    }
   }
 
   // MARK: Back pressure

@@ -1,22 +1,56 @@
+import Logging
 import MediaModel
 import NIOCore
 import NIOHTTP1
-import NIOWebSocket
 
-/// Answers HTTP requests that are no WebSocket handshakes, by asking the server's `pages`. One at a time: NIO's pipelining handler in front sees to that.
+/// Answers HTTP requests by asking the server's `pages`, and makes WebSockets of handshakes, be they the first request of their connection or a later one.
+/// One request at a time: NIO's pipelining handler in front sees to that.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart
 
+  /// How long a client may take to read why its request was refused. Closed at once, the kernel would answer its unread bytes with a reset, which
+  /// destroys the answer on its way.
+  private static let patience = TimeAmount.seconds(1)
+
   private let services: Services
+  /// What turns bytes into requests and back; it goes when the connection becomes a WebSocket.
+  private let codec: [any ChannelHandler & RemovableChannelHandler]
   private var request: (head: HTTPRequestHead, body: ByteBuffer)?
   private var context: ChannelHandlerContext?
   private var timeout: Scheduled<Void>?
-  /// The answer has been given before the request was whole. The rest is read and thrown away, or the kernel would answer it with a reset that
-  /// destroys the answer.
-  private var isDiscarding = false
+  private var phase = Phase.serving
 
-  init(services: Services) { self.services = services }
+  private enum Phase {
+    case serving
+    /// The answer was given before the request was whole; the rest is read and thrown away.
+    case discarding
+    /// Bytes are a WebSocket's and pass through.
+    case upgraded
+  }
+
+  private init(services: Services) {
+    self.services = services
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    limits.maxHeaderFieldSize = 8 << 10
+    limits.maxHeaderListSize = 32 << 10
+    limits.maxHeaderFieldCount = 100
+    // What a client sends right behind its handshake comes out of the decoder when that goes.
+    let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)
+    codec = [
+      HTTPResponseEncoder(), ByteToMessageHandler(decoder), HTTPServerPipelineHandler(),
+      NIOHTTPResponseHeadersValidator(),
+    ]
+  }
+
+  /// Makes the channel serve HTTP.
+  static func add(to channel: any Channel, _ services: Services) throws {
+    let handler = HTTPHandler(services: services)
+    try channel.pipeline.syncOperations.addHandlers(handler.codec)
+    try channel.pipeline.syncOperations.addHandler(handler)
+  }
+
+  // MARK: The channel
 
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
@@ -29,11 +63,15 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if isDiscarding {
-      if case .end = Self.unwrapInboundIn(data) { context.close(promise: nil) }
-      return
+    switch phase {
+    case .serving: read(Self.unwrapInboundIn(data))
+    case .discarding: if case .end = Self.unwrapInboundIn(data) { context.close(promise: nil) }
+    case .upgraded: context.fireChannelRead(data)
     }
-    switch Self.unwrapInboundIn(data) {
+  }
+
+  private func read(_ part: HTTPServerRequestPart) {
+    switch part {
     case .head(let head): request = (head, ByteBuffer())
     case .body(var bytes):
       guard let size = request?.body.readableBytes else { return }
@@ -49,15 +87,39 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A handshake that is refused is reported so too, but the request follows and gets its answer.
-    if error is NIOWebSocketUpgradeError { return }
-    context.close(promise: nil)
+    switch phase {
+    case .upgraded: context.fireErrorCaught(error)
+    // Bytes behind what could not be read.
+    case .discarding:
+      if !(error is ByteToMessageDecoderError || error is HTTPParserError) { context.close(promise: nil) }
+    case .serving:
+      guard error is HTTPParserError else { return context.close(promise: nil) }
+      services.counters.drop(.invalidHTTP)
+      services.log.log(.httpRequest, .info, "an HTTP request could not be read", ["reason": "\(error)"])
+      phase = .discarding
+      respond(
+        to: HTTPRequestHead(version: .http1_1, method: .GET, uri: "/"),
+        HTTPResponse(status: 400, text: "this request cannot be read (RFC 9112)"), isLast: true)
+      closeAfterPatience()
+    }
   }
+
+  // MARK: Answers
 
   private func answer(_ head: HTTPRequestHead, _ body: ByteBuffer) {
     services.counters.update { $0.httpRequests += 1 }
     guard let context else { return }
-    if WebSocketUpgrade.isEndpoint(head.uri) { return answerEndpoint(head) }
+    guard head.hasValidHost else {
+      services.counters.drop(.invalidHTTP)
+      return respond(
+        to: head, HTTPResponse(status: 400, text: "one Host header is needed (RFC 9112 section 3.2)"), isLast: true)
+    }
+    if WebSocketUpgrade.isEndpoint(head.uri) {
+      if let refusal = WebSocketUpgrade.refusal(of: head, body: body, services) {
+        return respond(to: head, refusal, isLast: true)
+      }
+      return upgrade(head)
+    }
     guard [.GET, .HEAD, .POST].contains(head.method) else {
       return respond(to: head, HTTPResponse(status: 405, headers: [("allow", "GET, HEAD, POST")]))
     }
@@ -73,29 +135,21 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       .whenSuccess { [weak self] response in self?.respond(to: head, response) }
   }
 
-  /// A request to a WebSocket's path that has not become one.
-  private func answerEndpoint(_ head: HTTPRequestHead) {
-    if !WebSocketUpgrade.allowsOrigin(head, services) {
-      services.counters.drop(.foreignOrigin)
-      return respond(to: head, HTTPResponse(status: 403, text: "pages of this origin may not connect"), isLast: true)
-    }
-    // The handshake must be the first request of its connection.
-    var response = HTTPResponse(status: 426, text: "this is a WebSocket")
-    response.headers += [("upgrade", "websocket"), ("sec-websocket-version", "13")]
-    respond(to: head, response, isLast: true)
-  }
-
   private func refuse(_ status: HTTPResponseStatus) {
     guard let head = request?.head else { return }
-    isDiscarding = true
+    phase = .discarding
     respond(to: head, HTTPResponse(status: Int(status.code)), isLast: true)
   }
 
   private func respond(to head: HTTPRequestHead, _ response: HTTPResponse, isLast: Bool = false) {
     guard let context else { return }
     startTimeout()
-    let keepsAlive = head.isKeepAlive && !isLast
+    // The parser reads nothing behind a request for another protocol, which CONNECT is too.
+    let keepsAlive = head.isKeepAlive && !isLast && !head.isUpgrade && head.method != .CONNECT
     var headers = HTTPHeaders(response.headers.map { ($0.name, $0.value) })
+    for (name, value) in services.configuration.securityHeaders where !headers.contains(name: name) {
+      headers.add(name: name, value: value)
+    }
     headers.replaceOrAdd(name: "content-length", value: String(response.body.readableBytes))
     headers.replaceOrAdd(name: "connection", value: keepsAlive ? "keep-alive" : "close")
     let status = HTTPResponseStatus(statusCode: response.status)
@@ -106,11 +160,42 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
     let done = context.eventLoop.makePromise(of: Void.self)
     done.futureResult.assumeIsolated().whenComplete { [weak self] _ in
-      guard let self, !isDiscarding else { return }
+      guard let self, phase == .serving else { return }
       if keepsAlive { startTimeout() } else { self.context?.close(promise: nil) }
     }
     context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: done)
   }
+
+  // MARK: WebSocket
+
+  private func upgrade(_ head: HTTPRequestHead) {
+    guard let context else { return }
+    WebSocketUpgrade.headers(for: head, on: context.channel).assumeIsolated().whenComplete { [weak self] result in
+      guard let self, self.context != nil else { return }
+      do {
+        try becomeWebSocket(headers: result.get())
+      } catch {
+        self.context?.close(promise: nil)
+      }
+    }
+  }
+
+  private func becomeWebSocket(headers: HTTPHeaders) throws {
+    guard let context else { return }
+    let response = HTTPResponseHead(version: .http1_1, status: .switchingProtocols, headers: headers)
+    context.writeAndFlush(Self.wrapOutboundOut(.head(response)), promise: nil)
+    phase = .upgraded
+    try WebSocketUpgrade.addHandlers(to: context.channel, services)
+    // The decoder goes last of all, on its way handing over what it has not read; then nothing passes here any more.
+    let pipeline = context.pipeline
+    EventLoopFuture.andAllComplete(codec.map { pipeline.syncOperations.removeHandler($0) }, on: context.eventLoop)
+      .assumeIsolated()
+      .whenComplete { [weak self] _ in
+        if let self { pipeline.syncOperations.removeHandler(self, promise: nil) }
+      }
+  }
+
+  // MARK: Time
 
   /// A client that takes too long for a request, for reading the answer, or between two, is let go.
   private func startTimeout() {
@@ -120,5 +205,44 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     ) { [weak self] in
       self?.context?.close(promise: nil)
     }
+  }
+
+  private func closeAfterPatience() {
+    timeout?.cancel()
+    timeout = context?.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [weak self] in
+      self?.context?.close(promise: nil)
+    }
+  }
+}
+
+extension HTTPRequestHead {
+  /// Exactly one in HTTP/1.1, at most one before, and a valid one (RFC 9112 section 3.2): a proxy in front and we must not read two hosts.
+  fileprivate var hasValidHost: Bool {
+    let hosts = headers["host"]
+    guard hosts.count == 1 || hosts.isEmpty && version == .http1_0 else { return false }
+    return hosts.allSatisfy { host in
+      host.utf8.allSatisfy { character in
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        // RFC 3986 section 3.2.2, without the comma: two hosts that a proxy joined are none.
+        default: "-._~%!$&'()*+;=:[]".utf8.contains(character)
+        }
+      }
+    }
+  }
+}
+
+extension SignalingServer.Configuration {
+  /// What each answer tells browsers, unless a page says otherwise: it is no document, and says nothing of itself elsewhere. With TLS, no request goes out
+  /// without it any more (RFC 6797).
+  fileprivate var securityHeaders: [(name: String, value: String)] {
+    let always = [
+      (name: "x-content-type-options", value: "nosniff"), (name: "referrer-policy", value: "no-referrer"),
+      (name: "content-security-policy", value: "default-src 'none'; frame-ancestors 'none'"),
+    ]
+    return tls != nil && httpUsesTLS
+      ? always + [(name: "strict-transport-security", value: "max-age=31536000")] : always
   }
 }

@@ -29,7 +29,11 @@ package struct HTTPRequest: Sendable {
 
   /// Whether the request comes from this very machine, and not through a proxy on it.
   package var isFromLoopback: Bool {
-    guard self[header: "forwarded"] == nil, self[header: "x-forwarded-for"] == nil else { return false }
+    let isProxied = headers.contains { header in
+      let name = header.name.lowercased()
+      return ["forwarded", "via", "x-real-ip"].contains(name) || name.hasPrefix("x-forwarded-")
+    }
+    guard !isProxied else { return false }
     return remoteAddress?.isLoopback ?? false
   }
 }

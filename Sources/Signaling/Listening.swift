@@ -1,7 +1,6 @@
 import Glibc
 import MediaModel
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
@@ -24,22 +23,7 @@ struct Listening {
   func http(port: Int, tls: Certificates?) async throws -> any Channel {
     let services = services
     let bootstrap = bootstrap(tls: tls, for: .http) { channel in
-      let pipeline = channel.pipeline.syncOperations
-      let handler = HTTPHandler(services: services)
-      let bound = NIOLoopBound(handler, eventLoop: channel.eventLoop)
-      var limits = NIOHTTPDecoderLimitConfiguration()
-      limits.maxHeaderFieldSize = 8 << 10
-      limits.maxHeaderListSize = 32 << 10
-      limits.maxHeaderFieldCount = 100
-      try pipeline.configureHTTPServerPipeline(
-        withServerUpgrade: (
-          upgraders: [WebSocketUpgrade.upgrader(services)],
-          completionHandler: { context in
-            context.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
-          }
-        ),
-        withEncoderConfiguration: .init(), withDecoderLimitConfiguration: limits)
-      try pipeline.addHandler(handler)
+      try HTTPHandler.add(to: channel, services)
     }
     return try await bind(bootstrap, port: port)
   }
@@ -60,7 +44,7 @@ struct Listening {
           channel.closeFuture.whenComplete { _ in services.counters.update { $0.connections -= 1 } }
           if let tls {
             let handler = NIOSSLServerHandler(context: tls.context(for: purpose))
-            try channel.pipeline.syncOperations.addHandler(handler)
+            try channel.pipeline.syncOperations.addHandlers(handler, HandshakeWatch(services: services))
           }
           try pipeline(channel)
         }

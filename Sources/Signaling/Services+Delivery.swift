@@ -9,7 +9,7 @@ extension Services {
   /// Sorts deliveries by event loop, one task each. A message for many is written as JSON once.
   func deliver(_ deliveries: [Delivery]) {
     var batches: [ObjectIdentifier: [(ConnectionTable.Entry, Outgoing)]] = [:]
-    var encoder = EventEncoder(logger: logger)
+    var encoder = EventEncoder(log: log)
     for delivery in deliveries {
       guard let entry = connections.entry(delivery.session) else {
         counters.drop(.sessionGone)
@@ -44,10 +44,10 @@ extension Services {
 
 /// Events as JSON, the last one kept since many may get it.
 private struct EventEncoder {
-  let logger: Logger
+  let log: LimitedLog
   private var last: (messageID: UInt64, body: ByteBuffer)?
 
-  init(logger: Logger) { self.logger = logger }
+  init(log: LimitedLog) { self.log = log }
 
   /// nil, and logged, for an event that can't be written.
   mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
@@ -72,7 +72,7 @@ private struct EventEncoder {
   private mutating func body(_ message: EventMessage, _ messageID: UInt64) -> ByteBuffer? {
     if messageID != 0, let last, last.messageID == messageID { return last.body }
     guard let bytes = try? JSON.encode(message) else {
-      logger.error("an event can't be written as JSON", metadata: ["event": "\(message.body.name.rawValue)"])
+      log.log(.encoding, .error, "an event can't be written as JSON", ["event": "\(message.body.name.rawValue)"])
       return nil
     }
     last = (messageID, ByteBuffer(bytes: bytes))

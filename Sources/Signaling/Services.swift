@@ -14,6 +14,8 @@ struct Services: Sendable {
   /// The wall clock, which tokens' ends are told in.
   let clock: @Sendable () -> Timestamp
   let logger: Logger
+  /// For what strangers can cause.
+  let log: LimitedLog
   let counters: Counters
   let exchange: Exchange
   let connections = ConnectionTable()
@@ -33,6 +35,7 @@ struct Services: Sendable {
     self.pages = pages
     self.clock = clock
     self.logger = logger
+    log = LimitedLog(logger)
     counters = Counters()
     exchange = Exchange(loops: Array(group.makeIterator()), counters: counters)
     let rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)

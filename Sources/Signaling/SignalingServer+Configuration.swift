@@ -17,8 +17,8 @@ extension SignalingServer {
 
     /// The address to listen on; nil is all of them, IPv4 and IPv6.
     package var host: String?
-    /// Ports; 0 lets the system choose.
-    package var stompPort = 61_613
+    /// Ports; 0 lets the system choose. Without TLS there may be no STOMP port.
+    package var stompPort: Int? = 61_613
     package var stompTLSPort = 61_614
     package var httpPort = 8_080
     package var tls: TLS?

@@ -16,7 +16,7 @@ package final class SignalingServer: Sendable {
   private let listeners: [any Channel]
   private let chores: RepeatedTask
 
-  /// The ports really bound; nil for a listener that is not configured.
+  /// The ports really bound; 0 and nil for listeners that are not configured.
   package let stompPort: Int
   package let stompTLSPort: Int?
   package let httpPort: Int
@@ -42,12 +42,17 @@ package final class SignalingServer: Sendable {
       let tls = try configuration.tls.map { files in
         do { return try Certificates(files, logger: logger) } catch { throw ListenError(error, files) }
       }
-      listeners.append(try await listening.stomp(port: configuration.stompPort, tls: nil))
-      listeners.append(
+      func open(_ listener: any Channel) -> Int {
+        listeners.append(listener)
+        return listener.localAddress?.port ?? 0
+      }
+      let http = open(
         try await listening.http(port: configuration.httpPort, tls: configuration.httpUsesTLS ? tls : nil))
-      if let tls { listeners.append(try await listening.stomp(port: configuration.stompTLSPort, tls: tls)) }
+      var (plain, secured): (Int?, Int?)
+      if let port = configuration.stompPort { plain = open(try await listening.stomp(port: port, tls: nil)) }
+      if let tls { secured = open(try await listening.stomp(port: configuration.stompTLSPort, tls: tls)) }
       return SignalingServer(
-        services: services, listeners: listeners,
+        services: services, listeners: listeners, ports: (plain ?? 0, secured, http),
         chores: chores(services, certificates: tls, on: group.next()))
     } catch {
       for listener in listeners { try? await listener.close() }
@@ -68,13 +73,13 @@ package final class SignalingServer: Sendable {
     }
   }
 
-  private init(services: Services, listeners: [any Channel], chores: RepeatedTask) {
+  private init(
+    services: Services, listeners: [any Channel], ports: (stomp: Int, stompTLS: Int?, http: Int), chores: RepeatedTask
+  ) {
     self.chores = chores
     self.services = services
     self.listeners = listeners
-    stompPort = listeners[0].localAddress?.port ?? 0
-    httpPort = listeners[1].localAddress?.port ?? 0
-    stompTLSPort = listeners.count > 2 ? listeners[2].localAddress?.port : nil
+    (stompPort, stompTLSPort, httpPort) = ports
   }
 
   /// Counts since the start, and what is open now.

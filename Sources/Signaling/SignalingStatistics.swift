@@ -12,6 +12,10 @@ package struct SignalingStatistics: Sendable {
     case connectionRefused
     /// A WebSocket from a page of another site.
     case foreignOrigin
+    /// An HTTP request that cannot be read, or without exactly one `Host`.
+    case invalidHTTP
+    /// A TLS handshake that failed.
+    case tlsHandshake
     case rateLimited
     case invalidRequest
     /// A delivery for a connection that is gone.

@@ -8,20 +8,25 @@ final class WebSocketFraming: ChannelDuplexHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = WebSocketFrame
 
+  /// How long a client whose violation was told may take to read that. Closed at once, the kernel would answer its unread bytes with a reset, which
+  /// destroys the Close frame on its way.
+  private static let patience = TimeAmount.seconds(1)
+
   /// The largest message taken, all its fragments together.
   private let messageBytes: Int
   private var message: (opcode: WebSocketOpcode, bytes: ByteBuffer)?
   private var end: WebSocketEnd?
   private var hasSentClose = false
+  /// The client broke the rules, or said its last: what still comes is thrown away.
+  private var isDeaf = false
 
   init(messageBytes: Int) { self.messageBytes = messageBytes }
 
   // MARK: In
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isDeaf else { return }
     let frame = Self.unwrapInboundIn(data)
-    // Clients must mask (RFC 6455 section 5.1), and no extension is agreed on that gives the reserved bits a meaning (5.2).
-    guard frame.maskKey != nil, !frame.rsv1, !frame.rsv2, !frame.rsv3 else { return fail(context, .protocolError) }
     switch frame.opcode {
     case .text, .binary:
       guard message == nil else { return fail(context, .protocolError) }
@@ -35,9 +40,9 @@ final class WebSocketFraming: ChannelDuplexHandler {
       guard !hasSentClose, context.channel.isWritable else { return }
       let pong = WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)
       context.writeAndFlush(Self.wrapOutboundOut(pong), promise: nil)
-    case .pong: break
     case .connectionClose: receiveClose(frame.unmaskedData, context)
-    default: fail(context, .protocolError)
+    // A pong: nobody was asked for one.
+    default: break
     }
   }
 
@@ -56,34 +61,42 @@ final class WebSocketFraming: ChannelDuplexHandler {
     context.fireChannelRead(Self.wrapInboundOut(message.bytes))
   }
 
+  /// A Close is answered with its own code (RFC 6455 section 5.5.1), one without a code with a normal end.
   private func receiveClose(_ payload: ByteBuffer, _ context: ChannelHandlerContext) {
-    var payload = payload
-    if !hasSentClose {
-      // A code alone is answered with itself; none, or one that may not be on the wire, is not.
-      let code = payload.readWebSocketErrorCode() ?? .normalClosure
-      sendClose(code.isOnTheWire ? code : .protocolError, context)
-    }
+    var reason = payload
+    let code = reason.readWebSocketErrorCode()
+    guard payload.readableBytes == 0 || code?.isOnTheWire == true else { return fail(context, .protocolError) }
+    guard reason.isUTF8 else { return fail(context, .dataInconsistentWithMessage) }
+    isDeaf = true
+    if !hasSentClose { sendClose(code ?? .normalClosure, context) }
     context.close(promise: nil)
   }
 
-  /// A violation of RFC 6455 itself.
+  /// A violation of RFC 6455 itself: the session ends now, the connection when the client had time to read why.
   private func fail(_ context: ChannelHandlerContext, _ code: WebSocketErrorCode) {
+    guard !isDeaf else { return }
+    isDeaf = true
     message = nil
     if !hasSentClose { sendClose(code, context) }
-    context.close(promise: nil)
+    context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { context.close(promise: nil) }
+    context.fireErrorCaught(WebSocketBreach(code))
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    if let error = error as? NIOWebSocketError {
-      fail(context, error == .invalidFrameLength ? .messageTooLarge : .protocolError)
-    } else {
-      context.fireErrorCaught(error)
-    }
+    if let breach = error as? WebSocketBreach { return fail(context, breach.code) }
+    // Bytes behind a breach.
+    if isDeaf, error is ByteToMessageDecoderError { return }
+    context.fireErrorCaught(error)
   }
 
   // MARK: Out
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    // Nothing follows a Close (RFC 6455 section 5.5.1).
+    guard !hasSentClose else {
+      promise?.fail(ChannelError.outputClosed)
+      return
+    }
     let bytes = Self.unwrapOutboundIn(data)
     let frame = WebSocketFrame(fin: true, opcode: bytes.isUTF8 ? .text : .binary, data: bytes)
     context.write(Self.wrapOutboundOut(frame), promise: promise)
@@ -97,9 +110,11 @@ final class WebSocketFraming: ChannelDuplexHandler {
     promise?.succeed()
   }
 
-  /// Closing the output is a Close frame here; the client answers with its own, and then the connection goes.
+  /// Closing the output is a Close frame here; the client answers with its own, and then the connection goes. After a breach it goes by itself.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    guard mode == .output else { return context.close(mode: mode, promise: promise) }
+    guard mode == .output || isDeaf && context.channel.isActive else {
+      return context.close(mode: mode, promise: promise)
+    }
     if !hasSentClose { sendClose(end?.code ?? .goingAway, context) }
     promise?.succeed()
   }

@@ -3,50 +3,82 @@ import NIOHTTP1
 import NIOWebSocket
 import STOMP
 
-/// The handshake: which requests become STOMP connections.
+/// The handshake (RFC 6455 section 4.2): which requests become STOMP connections.
 enum WebSocketUpgrade {
   static let paths: Set<String> = ["/stomp", "/stomp/websocket", "/ws", "/ws/"]
 
   static func isEndpoint(_ uri: String) -> Bool { paths.contains(String(uri.prefix { $0 != "?" })) }
 
-  static func allowsOrigin(_ head: HTTPRequestHead, _ services: Services) -> Bool {
-    services.configuration.origins.allows(
-      origin: head.headers.first(name: "origin"), host: head.headers.first(name: "host"))
-  }
-
-  static func upgrader(_ services: Services) -> NIOWebSocketServerUpgrader {
-    NIOWebSocketServerUpgrader(
-      maxFrameSize: services.configuration.messageBytes,
-      automaticErrorHandling: false,
-      shouldUpgrade: { channel, head in
-        guard head.method == .GET, isEndpoint(head.uri), allowsOrigin(head, services) else {
-          return channel.eventLoop.makeSucceededFuture(nil)
-        }
-        var headers = HTTPHeaders()
-        headers.add(contentsOf: subprotocol(offered: head.headers[canonicalForm: "sec-websocket-protocol"]))
-        return channel.eventLoop.makeSucceededFuture(headers)
-      },
-      upgradePipelineHandler: { channel, _ in
-        channel.eventLoop.makeCompletedFuture { try addHandlers(to: channel, services) }
-      })
-  }
-
-  /// The highest version offered; no header when none is, or only strange ones are. What is spoken is settled by CONNECT.
-  private static func subprotocol(offered: [Substring]) -> [(String, String)] {
-    for name in ["v12.stomp", "v11.stomp", "v10.stomp"] where offered.contains(Substring(name)) {
-      return [("Sec-WebSocket-Protocol", name)]
+  /// The answer to a request for an endpoint that cannot become a WebSocket; nil for one that can.
+  static func refusal(of head: HTTPRequestHead, body: ByteBuffer, _ services: Services) -> HTTPResponse? {
+    let origins = head.headers["origin"]
+    guard origins.count <= 1,
+      services.configuration.origins.allows(origin: origins.first, host: head.headers.first(name: "host"))
+    else {
+      services.counters.drop(.foreignOrigin)
+      return HTTPResponse(
+        status: 403, text: "pages of this origin may not connect; listen.origins names those that may")
     }
-    return []
+    guard head.method == .GET, head.version == .http1_1, head.isUpgrade,
+      head.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" }),
+      head.headers["sec-websocket-version"] == ["13"]
+    else {
+      var response = HTTPResponse(status: 426, text: "this is a WebSocket, version 13")
+      response.headers += [("upgrade", "websocket"), ("sec-websocket-version", "13")]
+      return response
+    }
+    let keys = head.headers["sec-websocket-key"]
+    guard keys.count == 1, isKey(keys[0]), body.readableBytes == 0 else {
+      return HTTPResponse(
+        status: 400, text: "a handshake has one Sec-WebSocket-Key, which is base64 of 16 bytes, and no body")
+    }
+    return nil
   }
 
-  private static func addHandlers(to channel: any Channel, _ services: Services) throws {
+  /// Base64 of 16 bytes: 22 characters and the padding.
+  private static func isKey(_ text: String) -> Bool {
+    let characters = text.utf8
+    return characters.count == 24 && text.hasSuffix("==")
+      && characters.prefix(22).allSatisfy { character in
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+          true
+        default: false
+        }
+      }
+  }
+
+  /// The headers of the answer to a handshake that `refusal` lets through.
+  static func headers(
+    for head: HTTPRequestHead, on channel: any Channel
+  ) -> EventLoopFuture<HTTPHeaders> {
+    let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
+    // The highest version offered; no header when none is, or only strange ones are. What is spoken is settled by CONNECT.
+    let chosen = ["v12.stomp", "v11.stomp", "v10.stomp"].first { offered.contains(Substring($0)) }
+    let headers = HTTPHeaders(chosen.map { [("sec-websocket-protocol", $0)] } ?? [])
+    // Used for Sec-WebSocket-Accept alone.
+    let upgrader = NIOWebSocketServerUpgrader(
+      shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture(headers) },
+      upgradePipelineHandler: { channel, _ in channel.eventLoop.makeSucceededVoidFuture() })
+    return upgrader.buildUpgradeResponse(channel: channel, upgradeRequest: head, initialResponseHeaders: [:])
+  }
+
+  /// Makes the channel a STOMP connection over WebSocket.
+  static func addHandlers(to channel: any Channel, _ services: Services) throws {
     let gate = LoginGate(bytes: 2 * services.configuration.limitsBeforeLogin.head)
-    let pipeline = channel.pipeline.syncOperations
-    // In front of the frame decoder, behind TLS.
-    let decoder = try pipeline.context(handlerType: ByteToMessageHandler<WebSocketFrameDecoder>.self)
-    try pipeline.addHandler(gate, position: .before(decoder.handler))
-    try pipeline.addHandler(WebSocketFraming(messageBytes: services.configuration.messageBytes))
-    try pipeline.addHandler(
+    let messageBytes = services.configuration.messageBytes
+    try channel.pipeline.syncOperations.addHandlers(
+      WebSocketFrameEncoder(), gate, ByteToMessageHandler(WebSocketFrameReader(maximumBytes: messageBytes)),
+      WebSocketFraming(messageBytes: messageBytes),
       ConnectionHandler(services: services, gate: gate, now: channel.eventLoop.now.uptimeNanoseconds))
+  }
+}
+
+extension HTTPRequestHead {
+  /// Whether it asks for another protocol on this connection. Its parser then reads nothing that follows.
+  var isUpgrade: Bool {
+    headers.contains(name: "upgrade")
+      && headers[canonicalForm: "connection"].contains { $0.lowercased() == "upgrade" }
   }
 }

@@ -40,7 +40,7 @@ struct Serve: AsyncParsableCommand {
   }
 }
 
-struct Token: AsyncParsableCommand {
+struct Token: ParsableCommand {
   static let configuration = CommandConfiguration(abstract: "Mint a token with the server's secret.")
 
   @OptionGroup var options: ConfigurationOptions
@@ -66,8 +66,8 @@ struct Token: AsyncParsableCommand {
   @Flag(help: "The same as --scope service.")
   var service = false
 
-  func run() async throws {
-    let token = try await Server.mintToken(
+  func run() throws {
+    let token = try Server.mintToken(
       configuration: options.load(), user: user, device: device, name: name,
       roles: roles?.split(separator: ",").map(String.init) ?? [], scope: service ? "service" : scope, seconds: seconds)
     print(token)

@@ -47,7 +47,7 @@ final class House {
     self.configuration = configuration
     self.server = server
     address = ServerAddress(host: "127.0.0.1", port: server.stompPort, usesTLS: false)
-    tokens = await TokenAuthority(secret: try StateFolder(configuration.state).secret(file: nil).secret)
+    tokens = TokenAuthority(secret: try StateFolder(configuration.state).secret(file: nil).secret)
   }
 
   private static func run(_ configuration: Configuration) async throws -> Running {
@@ -63,7 +63,7 @@ final class House {
 
   func client(_ user: String, identity: DeviceIdentity? = nil) async throws -> Resident {
     let identity = try identity ?? #require(DeviceIdentity(user: user, device: "phone"))
-    let token = try await tokens.mint(
+    let token = try tokens.mint(
       user: #require(UserID(user)), device: DeviceID("phone"), name: nil,
       expiresAt: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000) + 600_000))
     let client = CallClient(server: address, identity: identity, token: { token })

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Logging
 import MediaModel
+import Signaling
 import Synchronization
 import Testing
 
@@ -20,7 +21,7 @@ struct ArchiveTests {
   init() throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let store = try Store(path: folder + "/conclave.sqlite")
-    archive = Archive(store: store, clock: WallClock(), logger: Logger(label: "test"))
+    archive = Archive(store: store, clock: WallClock(), log: LimitedLog(Logger(label: "test")))
   }
 
   private func ask(_ query: HistoryQuery) async -> Calls.Reply {

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import ConclaveServer
@@ -16,13 +17,17 @@ import Testing
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"), (#"{"limits":{"body":0}}"#, "limits.body"),
   ("{", "the file"),
-  (#"{"auth":{"jwksFile":"x","secretFile":"y","issuer":"i","audience":"a"}}"#, "not both"),
+  (#"{"auth":{"jwksFile":"x","secretFile":"y","issuer":"i","audience":"a"}}"#, "not several"),
+  (#"{"auth":{"jwksFile":"x","jwksURL":"https://id.example/keys","issuer":"i","audience":"a"}}"#, "not several"),
+  (#"{"auth":{"jwksURL":"file:///keys","issuer":"i","audience":"a"}}"#, "auth.jwksURL"),
+  (#"{"auth":{"jwksURL":"https://id.example/keys","issuer":"","audience":"a"}}"#, "issuer"),
+  (#"{"listen":{"stomp":null}}"#, "listen.stomp"),
   (#"{"destinations":["/elsewhere"]}"#, "destinations"), (#"{"destinations":["/topic/calls/x"]}"#, "own"),
   (#"{"destinations":["/exchange/service"]}"#, "own"), (#"{"destinations":["/topic/../app"]}"#, "destinations"),
   (#"{"roles":{"interpreter":{"neverStart":true}}}"#, "roles.interpreter.neverStart"),
   (#"{"webhooks":{"url":"https://a.example"}}"#, "webhooks.secretFile"),
   (#"{"webhooks":{"url":"ftp://a.example","secret":"s"}}"#, "webhooks.url"),
-  (#"{"webhooks":{"url":"https://u:p@a.example","secret":"s"}}"#, "signed"),
+  (#"{"webhooks":{"url":"https://u:p@a.example","secret":"s"}}"#, "not sent"),
   (#"{"webhooks":{"url":"https://a.example","secret":"s","secretFile":"f"}}"#, "webhooks.secret"),
   (#"{"webhooks":{"url":"https://a.example","secret":"s","events":["call.ends"]}}"#, "call.ended"),
   (#"{"authorize":{"url":"https://a.example"}}"#, "authorize"),
@@ -35,6 +40,16 @@ import Testing
 func aMistakeIsNamed(json: String, words: String) {
   let error = #expect(throws: ConfigurationError.self) { try Configuration(json: Array(json.utf8)) }
   #expect(error?.description.contains(words) == true)
+}
+
+@Test func withACertificateTheSTOMPPortWithoutTLSCanBeClosed() throws {
+  let text = #"{"listen":{"stomp":null},"tls":{"certificate":"c","key":"k"}}"#
+  #expect(try Configuration(json: Array(text.utf8)).listen.stomp == nil)
+}
+
+@Test func aKeySetMayBeAURL() throws {
+  let text = #"{"auth":{"jwksURL":"https://id.example/keys","issuer":"i","audience":"a"}}"#
+  #expect(try Configuration(json: Array(text.utf8)).auth.jwksURL == "https://id.example/keys")
 }
 
 @Test func whatConcernsMediaIsRead() throws {
@@ -65,4 +80,19 @@ func aMistakeIsNamed(json: String, words: String) {
 @Test func aShortSecretIsRefused() {
   #expect(throws: ConfigurationError.self) { try Secret.text("  short \n").bytes("webhooks", minimum: 32) }
   #expect(throws: ConfigurationError.self) { try Secret.file("/nowhere").bytes("webhooks", minimum: 1) }
+  let turn = Configuration.TURN(urls: ["turn:t.example"], secret: .text("fifteen bytes .."), seconds: 60)
+  #expect(throws: Never.self) { try TURNCredentials(turn) }
+  let short = Configuration.TURN(urls: ["turn:t.example"], secret: .text("fifteen bytes ."), seconds: 60)
+  #expect(throws: ConfigurationError.self) { try TURNCredentials(short) }
+}
+
+@Test func aSecretThatOthersMayReadIsRefused() throws {
+  let file = NSTemporaryDirectory() + "secret-\(UInt64.random(in: .min ... .max))"
+  defer { try? FileManager.default.removeItem(atPath: file) }
+  let secret = Data(String(repeating: "s", count: 32).utf8)
+  #expect(FileManager.default.createFile(atPath: file, contents: secret, attributes: [.posixPermissions: 0o600]))
+  #expect(try Secret.file(file).bytes("turn", minimum: 16).count == 32)
+  try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
+  let error = #expect(throws: ConfigurationError.self) { try Secret.file(file).bytes("turn", minimum: 16) }
+  #expect(error?.description.contains("chmod 600 \(file)") == true)
 }

@@ -1,163 +1,150 @@
 import Foundation
-import JWTKit
 import MediaModel
 import Signaling
 import Testing
 
 @testable import ConclaveServer
 
-private let secret = String(repeating: "s", count: 64)
 private let now = Timestamp(milliseconds: 1_790_000_000_000)
+private let seconds = now.milliseconds / 1000
 
-private struct Payload: JWTPayload {
-  var sub = SubjectClaim(value: "alice")
-  var exp = ExpirationClaim(value: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000 + 60))
-  var nbf: NotBeforeClaim?
-  var device: String?
-  var scope: String?
-  var roles: Roles?
-  var iss: IssuerClaim?
-  var aud: AudienceClaim?
-  func verify(using algorithm: some JWTAlgorithm) throws {}
-}
+@Suite struct TokenAuthorityTests {
+  private let tokens = TokenAuthority(secret: TokenForge.secret)
 
-@Test func aMintedTokenNamesUserDeviceNameAndTime() async throws {
-  let tokens = await TokenAuthority(secret: secret)
-  let user = try #require(UserID("alice"))
-  let token = try await tokens.mint(user: user, device: DeviceID("laptop"), name: "Alice", expiresAt: now + .seconds(5))
-  let claims = try await tokens.verify(token, now: now)
-  #expect(claims.user == user)
-  #expect(claims.device == DeviceID("laptop"))
-  #expect(claims.name == "Alice")
-  #expect(claims.expiresAt == now + .seconds(5))
-  #expect(!claims.isService)
-  await #expect(throws: TokenAuthority.Refusal.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
-}
+  /// Claims of alice for a minute, and `more` members.
+  private func claims(_ more: String = "", sub: String = #""alice""#, exp: String = "\(seconds + 60)") -> String {
+    #"{"sub":\#(sub),"exp":\#(exp)\#(more.isEmpty ? "" : ",")\#(more)}"#
+  }
 
-/// The claim in whatever form.
-private enum Roles: Codable {
-  case one(String)
-  case many([String])
-  case odd([String: Int])
-
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    switch self {
-    case .one(let name): try container.encode(name)
-    case .many(let names): try container.encode(names)
-    case .odd(let object): try container.encode(object)
+  private func refusal(_ token: String, by tokens: TokenAuthority? = nil) async -> TokenAuthority.Refusal? {
+    do {
+      _ = try await (tokens ?? self.tokens).verify(token, now: now)
+      return nil
+    } catch {
+      return error
     }
   }
-}
 
-@Test func rolesAreNamesOrASingleOne() async throws {
-  let keys = JWTKeyCollection()
-  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
-  let tokens = await TokenAuthority(secret: secret)
-  func roles(_ roles: Roles?) async throws -> [String] {
-    try await tokens.verify(try await keys.sign(Payload(roles: roles)), now: now).roles
+  @Test func aMintedTokenNamesUserDeviceNameAndTime() async throws {
+    let user = try #require(UserID("alice"))
+    let token = try tokens.mint(
+      user: user, device: DeviceID("laptop"), name: "Alice", roles: ["nurse", "interpreter"], scope: "read service",
+      expiresAt: now + .seconds(5))
+    let claims = try await tokens.verify(token, now: now)
+    #expect(claims.user == user && claims.device == DeviceID("laptop") && claims.name == "Alice")
+    #expect(claims.expiresAt == now + .seconds(5))
+    #expect(claims.roles == ["nurse", "interpreter"] && claims.isService)
+    await #expect(throws: TokenAuthority.Refusal.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
+    let plain = try tokens.mint(user: user, device: nil, name: nil, expiresAt: now + .seconds(5))
+    let few = try await tokens.verify(plain, now: now)
+    #expect(few.device == nil && few.name == nil && few.roles.isEmpty && !few.isService)
   }
-  #expect(try await roles(.many(["interpreter", "caller"])) == ["interpreter", "caller"])
-  #expect(try await roles(.one("interpreter")) == ["interpreter"])
-  #expect(try await roles(.odd(["conclave": 1])) == [])
-  #expect(try await roles(nil) == [])
-}
 
-@Test func aTokenNamesRolesAndScope() async throws {
-  let tokens = await TokenAuthority(secret: secret)
-  let user = try #require(UserID("alice"))
-  let token = try await tokens.mint(
-    user: user, device: nil, name: nil, roles: ["nurse", "interpreter"], scope: "read service",
-    expiresAt: now + .seconds(5))
-  let claims = try await tokens.verify(token, now: now)
-  #expect(claims.roles == ["nurse", "interpreter"] && claims.isService)
-}
-
-@Test func anotherSecretsTokenIsRefused() async throws {
-  let user = try #require(UserID("alice"))
-  let token = try await TokenAuthority(secret: secret + "!").mint(
-    user: user, device: nil, name: nil, expiresAt: now + .seconds(5))
-  let tokens = await TokenAuthority(secret: secret)
-  await #expect(throws: TokenAuthority.Refusal.signature) { try await tokens.verify(token, now: now) }
-}
-
-@Test(arguments: ["", "a", "a.b", "a.b.c", ".."])
-func whatIsNoTokenIsRefused(text: String) async {
-  let tokens = await TokenAuthority(secret: secret)
-  await #expect(throws: TokenAuthority.Refusal.malformed) { try await tokens.verify(text, now: now) }
-}
-
-@Test func anotherAlgorithmWithTheSameSecretIsRefused() async throws {
-  let keys = JWTKeyCollection()
-  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha512)
-  let token = try await keys.sign(Payload())
-  let tokens = await TokenAuthority(secret: secret)
-  await #expect(throws: TokenAuthority.Refusal.algorithm) { try await tokens.verify(token, now: now) }
-}
-
-@Test(arguments: [1.79e12, -1.0, -1e300, 1e300, 9e12 - 1])
-func aTimeThatIsNoneIsRefused(seconds: Double) async throws {
-  let keys = JWTKeyCollection()
-  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
-  let tokens = await TokenAuthority(secret: secret)
-  let token = try await keys.sign(Payload(exp: .init(value: Date(timeIntervalSince1970: seconds))))
-  await #expect(throws: TokenAuthority.Refusal.malformed) { try await tokens.verify(token, now: now) }
-}
-
-@Test func aTokenIsGoodFromItsNotBeforeOnWithAMinuteForClocks() async throws {
-  let keys = JWTKeyCollection()
-  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
-  let tokens = await TokenAuthority(secret: secret)
-  func verify(_ seconds: Double) async throws -> UserID {
-    let nbf = NotBeforeClaim(value: Date(timeIntervalSince1970: Double(now.milliseconds) / 1000 + seconds))
-    return try await tokens.verify(try await keys.sign(Payload(nbf: nbf)), now: now).user
+  @Test func rolesAreNamesOrASingleOne() async throws {
+    for (json, names) in [
+      (#"["interpreter","caller"]"#, ["interpreter", "caller"]), (#""interpreter""#, ["interpreter"]),
+      (#"{"conclave":1}"#, []), ("[7]", []), ("null", []),
+    ] {
+      let token = TokenForge.hmac(claims(#""roles":\#(json)"#))
+      #expect(try await tokens.verify(token, now: now).roles == names)
+    }
   }
-  for seconds in [-1e6, 0, 60] { #expect(try await verify(seconds) == UserID("alice")) }
-  for seconds in [61, 1e300] {
-    await #expect(throws: TokenAuthority.Refusal.early) { _ = try await verify(seconds) }
+
+  @Test(arguments: ["HS256", "HS384", "HS512"]) func aSecretSignsByAnyHMAC(algorithm: String) async throws {
+    let token = TokenForge.hmac(claims(), header: #"{"alg":"\#(algorithm)"}"#)
+    #expect(await refusal(token) == nil)
+    #expect(await refusal(token, by: TokenAuthority(secret: TokenForge.secret + "!")) == .signature)
+    // RFC 7518 section 3.2: a key is as long as the digest.
+    let short = String(repeating: "s", count: 40)
+    let weak = TokenForge.hmac(claims(), header: #"{"alg":"\#(algorithm)"}"#, secret: short)
+    #expect(await refusal(weak, by: TokenAuthority(secret: short)) == (algorithm == "HS256" ? nil : .algorithm))
   }
-}
 
-@Test(arguments: ["a b", ""])
-func aBadIdIsRefused(id: String) async throws {
-  let keys = JWTKeyCollection()
-  await keys.add(hmac: HMACKey(from: secret), digestAlgorithm: .sha256)
-  let tokens = await TokenAuthority(secret: secret)
-  let token = try await keys.sign(Payload(sub: .init(value: id)))
-  await #expect(throws: TokenAuthority.Refusal.subject) { try await tokens.verify(token, now: now) }
-}
-
-@Test func aKeySetTakesES256OfTheRightIssuerAndAudienceOnly() async throws {
-  let key = ES256PrivateKey()
-  let parameters = try #require(key.parameters)
-  let jwks = """
-    {"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","x":"\(parameters.x)","y":"\(parameters.y)"}]}
-    """
-  let tokens = try await TokenAuthority(jwks: jwks, issuer: "app", audience: "conclave")
-  let keys = JWTKeyCollection()
-  await keys.add(ecdsa: key)
-  let good = try await keys.sign(Payload(scope: "a service", iss: "app", aud: "conclave"))
-  #expect(try await tokens.verify(good, now: now).isService)
-  for wrong in [Payload(), Payload(iss: "app", aud: "other"), Payload(iss: "other", aud: "conclave")] {
-    let token = try await keys.sign(wrong)
-    await #expect(throws: TokenAuthority.Refusal.issuer) { try await tokens.verify(token, now: now) }
+  /// The payload is nobody's word before the signature is right: `"aud":[]` once ended the process here.
+  @Test(arguments: [
+    #"{"sub":"x","exp":9000000000,"aud":[]}"#, "", "{", "[]", #"{"sub":"x","sub":"y"}"#, "\u{0}",
+    String(repeating: "[", count: 2_000),
+  ])
+  func claimsWithoutASignatureAreNotLookedAt(payload: String) async {
+    let unsigned =
+      TokenForge.base64URL(#"{"alg":"HS256","typ":"JWT"}"#.utf8) + "." + TokenForge.base64URL(payload.utf8) + ".AA"
+    #expect(await refusal(unsigned) == .signature)
   }
-  // The public key as an HMAC secret is the classic confusion.
-  let confused = JWTKeyCollection()
-  await confused.add(hmac: HMACKey(from: jwks), digestAlgorithm: .sha256)
-  let token = try await confused.sign(Payload(iss: "app", aud: "conclave"))
-  await #expect(throws: TokenAuthority.Refusal.algorithm) { try await tokens.verify(token, now: now) }
-}
 
-@Test func aSecretIsMadeOnceAndForItsOwnerAlone() throws {
-  let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
-  defer { try? FileManager.default.removeItem(atPath: path) }
-  let folder = try StateFolder(path)
-  let first = try folder.secret(file: nil)
-  let second = try folder.secret(file: nil)
-  #expect(first.isNew && !second.isNew)
-  #expect(first.secret == second.secret && first.secret.utf8.count >= 32)
-  let mode = try FileManager.default.attributesOfItem(atPath: path + "/secret")[.posixPermissions] as? Int
-  #expect(mode == 0o600)
-  #expect(throws: ConfigurationError.self) { try folder.secret(file: path + "/missing") }
+  @Test(arguments: [
+    "", "a", "a.b", "a.b.c", "..", String(repeating: ".", count: 8_000), "e30.e30.AA",
+    "eyJhbGciOiJIUzI1NiJ9.e30", "eyJhbGciOiJIUzI1NiJ9.e30.AA.AA", "eyJhbGciOiJIUzI1NiJ9.e30.A",
+    "eyJhbGciOiJIUzI1NiJ9=.e30.AA", "eyJhbGciOiJIUzI1NiJ9.e30.A+", " eyJhbGciOiJIUzI1NiJ9.e30.AA",
+  ])
+  func whatIsNoTokenIsRefused(text: String) async { #expect(await refusal(text) == .malformed) }
+
+  @Test func aTokenHas8KiB() async {
+    let most = TokenForge.hmac(claims(#""name":"\#(String(repeating: "n", count: 6_000))""#))
+    #expect(await refusal(most) == nil)
+    let more = TokenForge.hmac(claims(#""name":"\#(String(repeating: "n", count: 6_200))""#))
+    #expect(more.utf8.count > 8 << 10)
+    #expect(await refusal(more) == .malformed)
+  }
+
+  @Test(
+    arguments: [
+      (#"{"alg":"none"}"#, .algorithm), (#"{"alg":"None"}"#, .algorithm), (#"{"alg":"hs256"}"#, .algorithm),
+      (#"{"alg":"RS256"}"#, .algorithm), (#"{"alg":"ES256"}"#, .algorithm), (#"{"typ":"JWT"}"#, .malformed),
+      (#"{"alg":["HS256"]}"#, .malformed), (#"{"alg":null}"#, .malformed),
+      (#"{"alg":"HS256","alg":"none"}"#, .malformed),
+      (#"{"alg":"HS256","kid":{}}"#, .malformed), (#"{"alg":"HS256","crit":["exp"]}"#, .critical),
+      (#"{"alg":"HS256","crit":[]}"#, .critical), (#"{"alg":"HS256","crit":null}"#, .critical), ("[]", .malformed),
+    ] as [(String, TokenAuthority.Refusal)])
+  func aHeaderThatIsNotOursIsRefused(header: String, refusal expected: TokenAuthority.Refusal) async {
+    #expect(await refusal(TokenForge.hmac(claims(), header: header)) == expected)
+  }
+
+  @Test(arguments: [
+    #""sub":"bob""#, #""exp":1"#, #""name":7"#, #""device":[]"#, #""scope":["service"]"#, #""nbf":"0""#,
+    #""x":\#(String(repeating: "[", count: 64) + String(repeating: "]", count: 64))"#, #""name":"a\u0000b""#,
+  ])
+  func claimsAreReadStrictly(more: String) async {
+    #expect(await refusal(TokenForge.hmac(claims(more))) == .malformed)
+  }
+
+  @Test(
+    arguments: [
+      ("\(seconds)", .expired), ("\(seconds - 1)", .expired), ("\(seconds).5", nil), ("0", .expired),
+      ("1790000000000", .malformed), ("9e9", .malformed), ("-1", .malformed), ("1e300", .malformed),
+      ("1e400", .malformed), ("-1e300", .malformed), (#""\#(seconds + 60)""#, .malformed), ("null", .malformed),
+      ("8999999999", nil),
+    ] as [(String, TokenAuthority.Refusal?)])
+  func anEndIsNeededAndIsATime(exp: String, refusal expected: TokenAuthority.Refusal?) async {
+    #expect(await refusal(TokenForge.hmac(claims(exp: exp))) == expected)
+  }
+
+  @Test func aTokenWithoutAnEndIsRefused() async {
+    #expect(await refusal(TokenForge.hmac(#"{"sub":"alice"}"#)) == .malformed)
+  }
+
+  @Test(
+    arguments: [
+      ("-1e308", nil), ("0", nil), ("\(seconds)", nil), ("\(seconds + 60)", nil), ("\(seconds + 61)", .early),
+      ("1e300", .early), ("null", nil),
+    ] as [(String, TokenAuthority.Refusal?)])
+  func aTokenIsGoodFromItsNotBeforeOnWithAMinuteForClocks(nbf: String, refusal expected: TokenAuthority.Refusal?) async
+  {
+    #expect(await refusal(TokenForge.hmac(claims(#""nbf":\#(nbf)"#))) == expected)
+  }
+
+  @Test(
+    arguments: [
+      (#""a b""#, .subject), (#""""#, .subject), (#""a/b""#, .subject), (#""\n""#, .subject), (#""\u0430""#, .subject),
+      ("7", .malformed), (#"["alice"]"#, .malformed), ("null", .malformed),
+    ] as [(String, TokenAuthority.Refusal)])
+  func aBadIdIsRefused(sub: String, refusal expected: TokenAuthority.Refusal) async {
+    #expect(await refusal(TokenForge.hmac(claims(sub: sub))) == expected)
+    guard expected == .subject else { return }
+    #expect(await refusal(TokenForge.hmac(claims(#""device":\#(sub)"#))) == expected)
+  }
+
+  @Test(arguments: ["[]", "[[]]", "{}", "7", "null", #""other""#, #"["other"]"#])
+  func withASecretIssuerAndAudienceAreNotLookedAt(value: String) async {
+    #expect(await refusal(TokenForge.hmac(claims(#""aud":\#(value),"iss":\#(value)"#))) == nil)
+  }
 }

@@ -273,7 +273,7 @@ def small_disk(tmp_path):
     """A file system of 1 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", folder], capture_output=True, text=True)
     if mount.returncode:
         pytest.skip(f"this needs leave to mount a small disk: {mount.stderr.strip()}")
     yield folder

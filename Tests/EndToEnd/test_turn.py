@@ -42,6 +42,7 @@ def turn(tmp_path, artifacts):
 def with_turn(turn, tmp_path):
     port, log = turn
     secret = tmp_path / "turn-secret"
+    secret.touch(mode=0o600)
     secret.write_text(SECRET + "\n")
     options = {"turn": {"urls": [f"turn:127.0.0.1:{port}?transport=udp"], "secretFile": str(secret), "seconds": 600}}
     server = Server(tmp_path, **options)

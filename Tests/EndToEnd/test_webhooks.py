@@ -84,6 +84,7 @@ def back_end():
 @pytest.fixture
 def hooked(back_end, tmp_path):
     secret = tmp_path / "hook-secret"
+    secret.touch(mode=0o600)
     secret.write_text(SECRET)
     options = {
         "webhooks": {"url": back_end.url + "/hook", "secretFile": str(secret)},

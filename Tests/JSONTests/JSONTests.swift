@@ -87,6 +87,88 @@ func whatIsNotReadSaysWhy(text: String, words: String) {
   }
 }
 
+/// Any JSON.
+private indirect enum Value: Codable, Equatable {
+  case null, flag(Bool), integer(Int64), number(Double), text(String), list([Value]), object([String: Value])
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if container.decodeNil() {
+      self = .null
+    } else if let flag = try? container.decode(Bool.self) {
+      self = .flag(flag)
+    } else if let integer = try? container.decode(Int64.self) {
+      self = .integer(integer)
+    } else if let number = try? container.decode(Double.self) {
+      self = .number(number)
+    } else if let text = try? container.decode(String.self) {
+      self = .text(text)
+    } else if let list = try? container.decode([Value].self) {
+      self = .list(list)
+    } else {
+      self = .object(try container.decode([String: Value].self))
+    }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch self {
+    case .null: try container.encodeNil()
+    case .flag(let flag): try container.encode(flag)
+    case .integer(let integer): try container.encode(integer)
+    case .number(let number): try container.encode(number)
+    case .text(let text): try container.encode(text)
+    case .list(let list): try container.encode(list)
+    case .object(let object): try container.encode(object)
+    }
+  }
+
+  static func random(_ depth: Int, _ generator: inout SeededGenerator) -> Value {
+    func text() -> String {
+      let characters: [Character] = ["a", "\"", "\\", "\n", "\u{1}", "ä", "\u{FFFF}", "😀", "/", "{", "]", "\u{2028}"]
+      return String(
+        (0..<Int.random(in: 0...8, using: &generator)).compactMap { _ in characters.randomElement(using: &generator) })
+    }
+    switch Int.random(in: depth > 0 ? 0...6 : 0...4, using: &generator) {
+    case 0: return .null
+    case 1: return .flag(Bool.random(using: &generator))
+    case 2: return .integer(Int64.random(in: .min ... .max, using: &generator))
+    case 3: return .number(Double(Int.random(in: -1_000...1_000, using: &generator)) + 0.5)
+    case 4: return .text(text())
+    case 5: return .list((0..<Int.random(in: 0...4, using: &generator)).map { _ in random(depth - 1, &generator) })
+    default:
+      return .object(
+        Dictionary(
+          (0..<Int.random(in: 0...4, using: &generator)).map { _ in (text(), random(depth - 1, &generator)) },
+          uniquingKeysWith: { first, _ in first }))
+    }
+  }
+}
+
+/// What is written is read as it was; what is mutated is read as some value, which is then written and read again, or refused.
+@Test(arguments: 1...4 as ClosedRange<UInt64>) func hostileTextsAreReadOrRefused(seed: UInt64) throws {
+  var generator = SeededGenerator(seed: seed)
+  let pieces = [
+    "{", "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "1e999", "-", "99999999999999999999", "\u{0}", "null",
+    "\"a\":1,",
+  ]
+  for round in 0..<3_000 {
+    let value = Value.list([Value.random(6, &generator)])
+    var bytes = try JSON.encode(value)
+    #expect(try JSON.decode(Value.self, from: bytes) == value, "seed \(seed), round \(round)")
+    for _ in 0...Int.random(in: 0...3, using: &generator) {
+      let place = Int.random(in: 0..<bytes.count, using: &generator)
+      if Bool.random(using: &generator) {
+        bytes[place] = UInt8.random(in: .min ... .max, using: &generator)
+      } else {
+        bytes.insert(contentsOf: (pieces.randomElement(using: &generator) ?? "").utf8, at: place)
+      }
+    }
+    guard let read = try? JSON.decode(Value.self, from: bytes) else { continue }
+    #expect(try JSON.decode(Value.self, from: JSON.encode(read)) == read, "seed \(seed), round \(round)")
+  }
+}
+
 private struct SeededGenerator: RandomNumberGenerator {
   var state: UInt64
   init(seed: UInt64) { state = seed }

@@ -44,17 +44,51 @@ import Testing
       for (request, status) in [
         (get("/", "Connection: close\r\n", method: "DELETE"), "405"), (get("/stomp"), "426"),
         (get("/ws/", "Origin: http://evil\r\n"), "403"),
-        (
-          get(
-            "/other", "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\nConnection: close\r\n"
-          ), "200"
-        ),
-        (get("/stomp", "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 8\r\n"), "426"),
-        ("NONSENSE\r\n\r\n", "400"),
+        // A path that is no endpoint is answered, and the connection ends: its parser reads no further.
+        (get("/other", "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"), "200"),
+        (get("/", "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\n"), "200"),
+        (get("h:1", method: "CONNECT"), "405"),
+        ("NONSENSE\r\n\r\n", "400"), ("GET / HTTP/2.0\r\nHost: h\r\n\r\n", "400"),
       ] {
         let client = try await TestClient.open(port: server.httpPort)
         try await client.send(request)
         #expect(await client.rest().hasPrefix("HTTP/1.1 \(status) "), "\(request)")
+      }
+    }
+  }
+
+  @Test(
+    "RFC 9112 section 3.2: one valid Host",
+    arguments: [
+      ("HTTP/1.1", "Host: h\r\n", true), ("HTTP/1.1", "Host: [::1]:8080\r\n", true), ("HTTP/1.1", "", false),
+      ("HTTP/1.0", "", true), ("HTTP/1.1", "Host: h\r\nHost: h\r\n", false),
+      ("HTTP/1.1", "Host: h\r\nHost: evil\r\n", false), ("HTTP/1.0", "Host: h\r\nHost: evil\r\n", false),
+      ("HTTP/1.1", "Host: h, evil\r\n", false), ("HTTP/1.1", "Host: localhost:1@evil\r\n", false),
+      ("HTTP/1.1", "Host: h/evil\r\n", false),
+    ])
+  func aRequestHasOneHost(version: String, hosts: String, isGood: Bool) async throws {
+    try await withServer { server, _ in
+      for path in ["/x", "/stomp"] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send("GET \(path) \(version)\r\n\(hosts)Connection: close\r\n\r\n")
+        #expect(await client.rest().hasPrefix("HTTP/1.1 \(isGood ? path == "/x" ? "200" : "426" : "400") "))
+      }
+      #expect(server.statistics.drops[.invalidHTTP] == (isGood ? nil : 2))
+    }
+  }
+
+  @Test func answersTellBrowsersThatTheyAreNoDocuments() async throws {
+    try await withServer(pages: {
+      HTTPResponse(
+        headers: $0.path == "/page" ? [(name: "content-security-policy", value: "default-src 'self'")] : [])
+    }) { server, _ in
+      for (path, policy) in [("/x", "default-src 'none'; frame-ancestors 'none'"), ("/page", "default-src 'self'")] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(get(path, "Connection: close\r\n"))
+        let answer = await client.rest()
+        #expect(answer.contains("\r\ncontent-security-policy: \(policy)\r\n"))
+        #expect(answer.contains("\r\nx-content-type-options: nosniff\r\n"))
+        #expect(!answer.contains("strict-transport-security"), "this connection is without TLS")
       }
     }
   }
@@ -91,6 +125,7 @@ import Testing
     try await withServer(pages: { HTTPResponse(text: $0.isFromLoopback ? "near" : "far") }) { server, _ in
       for (headers, answer) in [
         ("", "near"), ("X-Forwarded-For: 1.2.3.4\r\n", "far"), ("Forwarded: for=1.2.3.4\r\n", "far"),
+        ("Via: 1.1 proxy\r\n", "far"), ("X-Real-IP: 1.2.3.4\r\n", "far"), ("x-forwarded-proto: https\r\n", "far"),
       ] {
         let client = try await TestClient.open(port: server.httpPort)
         try await client.send(get("/", headers + "Connection: close\r\n"))

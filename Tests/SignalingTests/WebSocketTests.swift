@@ -1,5 +1,6 @@
 import Calls
 import MediaModel
+import NIOCore
 import Signaling
 import STOMP
 import Testing
@@ -143,7 +144,12 @@ import Testing
   }
 
   @Test func theClientsCloseIsAnswered() async throws {
-    for (payload, code) in [([0x03, 0xE9], 1_001), ([], 1_000), ([0x03, 0xED], 1_002)] as [([UInt8], UInt16)] {
+    for (payload, code) in [
+      ([0x03, 0xE9], 1_001), ([], 1_000), ([0x03, 0xE8, 0x68, 0x69], 1_000), ([0x0F, 0xA0], 4_000),
+      // Codes that are never sent or not assigned, half a code, and a reason that is not UTF-8.
+      ([0x03, 0xED], 1_002), ([0x03, 0xEC], 1_002), ([0x03, 0xF7], 1_002), ([0, 0], 1_002), ([0xFF, 0xFF], 1_002),
+      ([0x13, 0x88], 1_002), ([0x03], 1_002), ([0x03, 0xE8, 0xFF], 1_007),
+    ] as [([UInt8], UInt16)] {
       try await withServer { server, sink in
         let socket = try await TestWebSocket.connected(server)
         try await socket.send(0x88, payload)
@@ -167,6 +173,94 @@ import Testing
       #expect(try await socket.next() == .close(code))
       #expect(try await socket.next() == nil)
       try await sink.first { if case .disconnect = $0 { () } else { nil } }
+    }
+  }
+
+  @Test(
+    "RFC 6455 section 5.2: a length is in its shortest form",
+    arguments: [
+      ([0x82, 0xFE, 0, 125], 1_002), ([0x82, 0xFE, 0, 5], 1_002), ([0x82, 0xFF, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF], 1_002),
+      ([0x82, 0xFF] + [UInt8](repeating: 0xFF, count: 8), 1_002),
+      ([0x82, 0xFF, 0x7F] + [UInt8](repeating: 0xFF, count: 7), 1_009), ([0x82, 0xFF, 0, 0, 0, 0, 1, 0, 0, 0], 1_009),
+      // A control frame has a short one, whatever else it says; found before its payload comes.
+      ([0x89, 0xFE, 0, 126], 1_002), ([0x88, 0xFF, 0, 0, 0, 0, 0, 1, 0, 0], 1_002), ([0x09, 0x80], 1_002),
+      ([0x8B, 0x80], 1_002), ([0x82, 0x05], 1_002),
+    ] as [([UInt8], UInt16)])
+  func lengthsAreInTheirShortestForm(header: [UInt8], code: UInt16) async throws {
+    try await withServer { server, sink in
+      let socket = try await TestWebSocket.connected(server)
+      try await socket.client.send(header)
+      #expect(try await socket.next() == .close(code))
+      try await sink.first { if case .disconnect = $0 { () } else { nil } }
+    }
+  }
+
+  @Test func theLongestShortAndTheShortestLongLengthsAreTaken() async throws {
+    try await withServer { server, _ in
+      let socket = try await TestWebSocket.connected(server)
+      for count in [125, 126, 65_535, 65_536] {
+        try await socket.send(0x82, [UInt8](repeating: 0x0A, count: count))
+        try await socket.send(0x89, [UInt8(count & 0x7F)])
+        #expect(try await socket.next() == .pong([UInt8(count & 0x7F)]))
+      }
+    }
+  }
+
+  /// The kernel would destroy the Close frame with a reset if the server closed while more bytes come.
+  @Test func aBreachIsToldToAClientThatGoesOnSending() async throws {
+    try await withServer { server, _ in
+      let socket = try await TestWebSocket.connected(server)
+      try await socket.client.send([0x82, 0xFF, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4])
+      for _ in 0..<20 { try await socket.client.send([UInt8](repeating: 0, count: 100_000)) }
+      #expect(try await socket.next() == .close(1_009))
+      #expect(try await socket.next() == nil)
+      #expect(!socket.client.wasReset)
+    }
+  }
+
+  @Test(
+    "RFC 6455 section 4.2: what is no handshake is refused",
+    arguments: [
+      (["Sec-WebSocket-Version: 8"], 426), (["Sec-WebSocket-Version: 13", "Sec-WebSocket-Version: 8"], 426),
+      (["Sec-WebSocket-Key: YQ=="], 400), (["Sec-WebSocket-Key: "], 400),
+      (["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZSE="], 400), (["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZ!=="], 400),
+      (["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="], 400),
+      (["Upgrade: h2c"], 426), (["Connection: close"], 426), (["Content-Length: 1"], 400),
+    ] as [([String], Int)])
+  func whatIsNoHandshakeIsRefused(headers: [String], status: Int) async throws {
+    try await withServer { server, _ in
+      var lines = [
+        "Host: h", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+      ]
+      let names = headers.map { $0.prefix { $0 != ":" } }
+      lines.removeAll { names.contains($0.prefix { $0 != ":" }) }
+      let client = try await TestClient.open(port: server.httpPort)
+      try await client.send("GET /stomp HTTP/1.1\r\n\((lines + headers).joined(separator: "\r\n"))\r\n\r\nx")
+      let answer = await client.rest()
+      #expect(answer.hasPrefix("HTTP/1.1 \(status) "))
+      #expect(answer.contains("\r\nsec-websocket-version: 13\r\n") == (status == 426))
+    }
+  }
+
+  /// Reverse proxies keep their connections and send a handshake on any of them.
+  @Test func aConnectionThatCarriedRequestsBecomesAWebSocket() async throws {
+    try await withServer { server, _ in
+      let client = try await TestClient.open(port: server.httpPort)
+      let handshake =
+        "GET /stomp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+      for path in ["/a", "/b"] {
+        try await client.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
+        _ = await client.bytes { String(buffer: $0).hasSuffix("\r\n\r\n\(path)") }
+      }
+      // Pipelined behind a request, and the first frame right behind it.
+      let connect = Array("CONNECT\naccept-version:1.2\nhost:h\npasscode:a\n\n\0".utf8)
+      let frame = [0x81, 0x80 | UInt8(connect.count), 0, 0, 0, 0] + connect
+      try await client.send(Array(("GET /c HTTP/1.1\r\nHost: h\r\n\r\n" + handshake).utf8) + frame)
+      let answer = String(buffer: await client.bytes { String(buffer: $0).contains("CONNECTED\n") })
+      #expect(answer.contains("\r\n\r\n/cHTTP/1.1 101 "))
+      await server.until { $0.sessions == 1 }
     }
   }
 

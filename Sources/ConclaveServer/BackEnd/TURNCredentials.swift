@@ -12,7 +12,7 @@ struct TURNCredentials: Sendable {
   /// - Throws: `ConfigurationError` when the secret cannot be read.
   init(_ configuration: Configuration.TURN) throws(ConfigurationError) {
     urls = configuration.urls
-    secret = try configuration.secret?.bytes("turn", minimum: 1)
+    secret = try configuration.secret?.bytes("turn", minimum: 16)
     lifetime = .seconds(configuration.seconds)
   }
 

@@ -1,0 +1,52 @@
+import Logging
+import MediaModel
+import Signaling
+
+/// A client's token, verified with the configured secret or key set, at the time of the server's clock.
+final class BearerAuthenticator: Authenticator {
+  let tokens: TokenAuthority
+  let secretIsNew: Bool
+  private let clock: WallClock
+  private let log: LimitedLog
+  private let keys: KeySource?
+  private let watching: Task<Void, Never>?
+
+  /// - Throws: `ConfigurationError` when the secret or the key set's file cannot be used.
+  init(
+    _ configuration: Configuration, _ folder: StateFolder, clock: WallClock, log: LimitedLog
+  ) async throws(ConfigurationError) {
+    self.clock = clock
+    self.log = log
+    let auth = configuration.auth
+    if let origin = auth.jwksFile.map(KeySource.Origin.file) ?? auth.jwksURL.map(KeySource.Origin.url) {
+      let keys = KeySource(origin, log: log)
+      try await keys.start()
+      tokens = TokenAuthority(keys: keys, issuer: auth.issuer ?? "", audience: auth.audience ?? "")
+      secretIsNew = false
+      self.keys = keys
+      watching = Task { await keys.watch() }
+    } else {
+      let (secret, isNew) = try folder.secret(file: auth.secretFile)
+      tokens = TokenAuthority(secret: secret)
+      secretIsNew = isNew
+      keys = nil
+      watching = nil
+    }
+  }
+
+  deinit { watching?.cancel() }
+
+  /// Why no token can be verified now; nil when they can.
+  var failure: String? {
+    keys?.hasKeys == false ? "no key set could be read from auth.jwksURL yet, so no token can be verified" : nil
+  }
+
+  func claims(of token: String) async -> Claims? {
+    do {
+      return try await tokens.verify(token, now: clock.now())
+    } catch {
+      log.log(.login, .info, "a token was refused", ["reason": "\(error.rawValue)"])
+      return nil
+    }
+  }
+}

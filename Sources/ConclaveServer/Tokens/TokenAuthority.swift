@@ -1,0 +1,134 @@
+import Crypto
+import Foundation
+import JSON
+package import MediaModel
+package import Signaling
+
+/// Verifies the JWT that a client connects with (protocol section 2), and mints tokens where the secret is at hand.
+///
+/// ## Overview
+/// The form, then the key, then the signature, then the claims: nothing that a stranger wrote is looked at as a claim.
+package struct TokenAuthority: Sendable {
+  private enum Keys: Sendable {
+    case secret(SymmetricKey)
+    case set(KeySource, issuer: String, audience: String)
+  }
+
+  private let keys: Keys
+
+  /// The issuer's clock may be ahead a little (RFC 7519 section 4.1.5).
+  private static let leeway = Duration.seconds(60)
+
+  /// A token that is not good; why is for the server's own counters and log, never for the client.
+  package enum Refusal: String, Error, Sendable {
+    case malformed, critical, algorithm, key, signature, expired, early, issuer, subject
+  }
+
+  /// A shared secret: HS256, and HS384 and HS512 when it is as long as their digests.
+  package init(secret: String) { keys = .secret(SymmetricKey(data: Array(secret.utf8))) }
+
+  /// A key set: `iss` and `aud` of each token must match.
+  init(keys source: KeySource, issuer: String, audience: String) {
+    keys = .set(source, issuer: issuer, audience: audience)
+  }
+
+  /// - Throws: `Refusal` unless the signature, the algorithm, the time and, with a key set, issuer and audience are right.
+  package func verify(_ text: String, now: Timestamp) async throws(Refusal) -> Claims {
+    let token = try SignedToken(text)
+    let key = try await key(for: token)
+    guard key.isSignature(token.signature, for: token.signedBytes, by: token.algorithm) else { throw .signature }
+    let payload = try token.claims(Payload.self)
+    let expiresAt = try payload.expiry(now: now)
+    if case .set(_, let issuer, let audience) = keys {
+      guard payload.iss == issuer, payload.aud.names.contains(audience) else { throw .issuer }
+    }
+    guard let user = UserID(payload.sub) else { throw .subject }
+    let device = payload.device.flatMap(DeviceID.init)
+    guard (device == nil) == (payload.device == nil) else { throw .subject }
+    return Claims(
+      user: user, name: payload.name, device: device,
+      isService: payload.scope?.split(separator: " ").contains("service") == true, roles: payload.roles.names,
+      expiresAt: expiresAt)
+  }
+
+  private func key(for token: SignedToken) async throws(Refusal) -> VerificationKey {
+    switch keys {
+    case .secret(let key):
+      let key = VerificationKey.secret(key)
+      guard key.accepts(token.algorithm) else { throw .algorithm }
+      return key
+    case .set(let source, _, _): return try await source.key(for: token)
+    }
+  }
+
+  /// A token for `user`, valid until `expiresAt`.
+  /// - Throws: `ConfigurationError` with a key set: its private keys are the issuer's.
+  package func mint(
+    user: UserID, device: DeviceID?, name: String?, roles: [String] = [], scope: String? = nil, expiresAt: Timestamp
+  ) throws -> String {
+    guard case .secret(let key) = keys else { throw ConfigurationError("a key set has public keys only") }
+    let claims = Minted(
+      sub: user.text, exp: expiresAt.milliseconds / 1000, name: name, device: device?.text, scope: scope,
+      roles: roles.isEmpty ? nil : roles)
+    let signed = Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8).base64URL + "." + (try JSON.encode(claims)).base64URL
+    let code = HMAC<SHA256>.authenticationCode(for: Array(signed.utf8), using: key)
+    return signed + "." + Array(code).base64URL
+  }
+
+  private struct Minted: Encodable {
+    var sub: String
+    var exp: Int64
+    var name, device, scope: String?
+    var roles: [String]?
+  }
+
+  /// Claims that matter here (RFC 7519 section 4.1, protocol section 2).
+  private struct Payload: Decodable {
+    var sub: String
+    /// In seconds, fractions too (RFC 7519 section 2).
+    var exp: Double
+    var nbf: Double?
+    var name, device, scope, iss: String?
+    var roles, aud: Names
+
+    private enum CodingKeys: CodingKey { case sub, exp, nbf, name, device, scope, roles, iss, aud }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: CodingKeys.self)
+      sub = try container.decode(String.self, forKey: .sub)
+      exp = try container.decode(Double.self, forKey: .exp)
+      nbf = try container.decodeIfPresent(Double.self, forKey: .nbf)
+      name = try container.decodeIfPresent(String.self, forKey: .name)
+      device = try container.decodeIfPresent(String.self, forKey: .device)
+      scope = try container.decodeIfPresent(String.self, forKey: .scope)
+      roles = try container.decodeIfPresent(Names.self, forKey: .roles) ?? Names()
+      iss = try? container.decodeIfPresent(String.self, forKey: .iss)
+      aud = try container.decodeIfPresent(Names.self, forKey: .aud) ?? Names()
+    }
+
+    func expiry(now: Timestamp) throws(Refusal) -> Timestamp {
+      // Seconds: a time in milliseconds is a mistake, and larger ones would not fit our own units.
+      guard (0..<9e9).contains(exp) else { throw .malformed }
+      let expiry = Timestamp(milliseconds: Int64(exp * 1000))
+      guard expiry > now else { throw .expired }
+      guard (nbf ?? 0) * 1000 <= Double((now + TokenAuthority.leeway).milliseconds) else { throw .early }
+      return expiry
+    }
+  }
+
+  /// A claim that holds names, or a single one. In another form it holds none: for `roles` that is another issuer's matter, and `aud` then does not match.
+  private struct Names: Decodable {
+    var names: [String] = []
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let name = try? container.decode(String.self) {
+        names = [name]
+      } else {
+        names = (try? container.decode([String].self)) ?? []
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import Foundation
+import Testing
+
+@testable import ConclaveServer
+
+@Test func aSecretIsMadeOnceAndForItsOwnerAlone() throws {
+  let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
+  defer { try? FileManager.default.removeItem(atPath: path) }
+  let folder = try StateFolder(path)
+  let first = try folder.secret(file: nil)
+  let second = try folder.secret(file: nil)
+  #expect(first.isNew && !second.isNew)
+  #expect(first.secret == second.secret && first.secret.utf8.count >= 32)
+  let mode = try FileManager.default.attributesOfItem(atPath: path + "/secret")[.posixPermissions] as? Int
+  #expect(mode == 0o600)
+  #expect(throws: ConfigurationError.self) { try folder.secret(file: path + "/missing") }
+}
+
+/// Whoever may read the folder or the secret may be any user.
+@Test(arguments: [("", 0o755), ("", 0o770), ("/secret", 0o644), ("/secret", 0o640)])
+func whatOthersMayReadIsRefusedByName(name: String, mode: Int) throws {
+  let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
+  defer { try? FileManager.default.removeItem(atPath: path) }
+  _ = try StateFolder(path).secret(file: nil)
+  try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path + name)
+  let error = #expect(throws: ConfigurationError.self) { try StateFolder(path).secret(file: nil) }
+  #expect(error?.description.contains("chmod \(name.isEmpty ? "700" : "600") \(path + name)") == true)
+}
