@@ -3,7 +3,7 @@ import MediaModel
 import NIOCore
 import NIOHTTP1
 
-/// Answers HTTP requests by asking the server's `pages`, and makes WebSockets of handshakes, be they the first request of their connection or a later one.
+/// Answers HTTP requests by asking the server's `pages`, and makes WebSockets of handshakes, whether they are the first request of their connection or a later one.
 /// One request at a time: NIO's pipelining handler in front sees to that.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
