@@ -3,6 +3,7 @@
 
 import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
+import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
 import { Seat } from './seat.js';
 import { Sending } from './sending.js';
@@ -93,37 +94,19 @@ export class Call extends CallRequests {
     return this.#keys?.devices ?? [];
   }
 
-  /**
-   * Everybody who can decrypt or is in the call: `{user, device, participant, fingerprint, state, isVerified, level, isNew, isConfirmed, problem}`. `state` is `member`;
-   * `stranger`, who can decrypt though the server never said that it joined; `gone`, who has left and may still hear; `unlisted`, who can't hear yet.
-   */
+  /** Everybody who can decrypt or is in the call: see `rosterOf`. */
   get roster() {
-    const facts = new Map(this.devices.map((device) => [`${device.user}/${device.device}`, device]));
-    return this.#watch.people.map(({ listed, member, hasLeft, isStranger, ...person }) => ({
-      ...(listed ? facts.get(`${person.user}/${person.device}`) : {}),
-      ...person,
-      state: !listed ? 'unlisted' : isStranger ? 'stranger' : hasLeft ? 'gone' : 'member',
-    }));
+    return rosterOf(this.#watch.people, this.devices);
   }
 
-  /**
-   * Why nothing is sent: `{cause, user, device, needsPerson}` with cause `stranger`, `gone`, `epoch-1` (see `RosterWatch`), `broken-history` (`rejoin` helps), `no-key` or
-   * `unverified`. With `needsPerson` it lasts until `sendAnyway`, or `rejoin`.
-   */
+  /** Why nothing is sent, `{cause, user, device, needsPerson}`: see `stopOf`. */
   get stop() {
-    const { cause, people = [], needsPerson = false } = this.#watch.stopped ?? {};
-    const silence = this.#keys?.epoch > 0 || this.#keys?.isBroken ? this.#keys.silence : undefined;
-    if (silence === 'broken-history') return { cause: silence, needsPerson: !this.#joining };
-    if (!cause) return silence && { cause: silence, needsPerson: false };
-    return { cause, user: people[0]?.user, device: people[0]?.device, needsPerson };
+    return stopOf(this.#watch.stopped, this.#keys, Boolean(this.#joining));
   }
 
-  /** Whether the others have said that they share this key: `{state, missing, confirmed}`; `missing` are devices, `confirmed` a set of fingerprints. */
+  /** Whether the others have said that they share this key: `{state, missing, confirmed}`, see `confirmationOf`. */
   get confirmation() {
-    const { state, missing, wrong } = this.#keys?.confirmations.state ?? { state: 'confirming', missing: [], wrong: [] };
-    const open = new Set([...missing, ...wrong]);
-    const confirmed = this.devices.filter(({ isConfirmed }) => isConfirmed).map(({ fingerprint }) => fingerprint);
-    return { state, missing: this.devices.filter(({ participant }) => open.has(participant)), confirmed: new Set(confirmed) };
+    return confirmationOf(this.#keys?.confirmations.state, this.devices);
   }
 
   /** Whether the key in use should have been replaced long ago. */

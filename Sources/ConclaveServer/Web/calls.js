@@ -67,6 +67,11 @@ export class Calls extends EventTarget {
     await Promise.all([...this.#calls].map((call) => call.connectionReady(options)));
   }
 
+  /** This device is in no call any more. */
+  endAll() {
+    for (const call of this.#calls) call.giveUp();
+  }
+
   reconsiderKeys() {
     for (const call of this.#calls) call.reconsiderKeys();
   }

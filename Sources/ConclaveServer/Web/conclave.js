@@ -262,6 +262,8 @@ export class Conclave extends EventTarget {
   }
 
   #closed({ reason, message }) {
+    // Nothing of a call stays with a connection that another has replaced.
+    if (['replaced', 'removed'].includes(reason)) this.#calls.endAll();
     const statuses = { lost: this.identity ? 'reconnecting' : 'connecting' };
     this.#setStatus(statuses[reason] ?? reason, message);
   }

@@ -3,13 +3,14 @@
 import { random } from './bytes.js';
 import { Refusal, announcementIn, bucketsIn, demandIn, envelopeIn, epochIn, isWhole, listReplyIn, participantIn } from './checks.js';
 import { Confirmations } from './confirmations.js';
-import { openEnvelope, ownEntry } from './envelopes.js';
+import { ownEntry } from './envelopes.js';
 import { Epoch } from './epoch.js';
 import { Handout } from './handout.js';
 import { sameDevice } from './identity.js';
 import { KeyDemands } from './key-demands.js';
 import { BrokenHistory, ListHistory } from './list-history.js';
 import { StaleRing, ringKeys } from './ring-keys.js';
+import { ReceivedEnvelopes } from './received-envelopes.js';
 import { NotListed } from './roster.js';
 import { Seats } from './seats.js';
 import { SECRET_BYTES, callCodeOf, confirmationKeyOf, importSecret, ratchet } from './transcript.js';
@@ -44,8 +45,7 @@ export class KeyAgreement extends EventTarget {
   #seats;
   /** What a leader does, until it is done. */
   leading;
-  #kept; // {envelope, settle}: the newest envelope of a device that is not trusted
-  #waited = new Set();
+  #received;
   #isSilent = false;
   #isStopped = false;
   #isBroken = false;
@@ -72,6 +72,15 @@ export class KeyAgreement extends EventTarget {
       request,
       examine: (record, entries) => this.#examine(record, entries),
       warn: (problem, listed) => this.#warn(problem, { epoch: this.#history.newest.epoch, ...listed }),
+    });
+    this.#received = new ReceivedEnvelopes({
+      call,
+      identity,
+      join,
+      request,
+      accept: (record, secret) => this.#setSecret(record, secret),
+      refused: (error) => this.#refuseEnvelope(error),
+      warn: (problem, epoch) => this.#warn(problem, { epoch }),
     });
     this.demands = new KeyDemands({
       ask: (epoch) => void this.#request('keys/request', { epoch }).catch(() => {}),
@@ -280,7 +289,7 @@ export class KeyAgreement extends EventTarget {
     this.confirmations.close();
     for (const record of this.#epochs.values()) record.forget();
     this.#epochs.clear();
-    this.#kept = undefined;
+    this.#received.forgetBefore(Infinity);
   }
 
   #inTurn(action) {
@@ -323,7 +332,7 @@ export class KeyAgreement extends EventTarget {
     this.#epochs.set(record.epoch, record);
     this.#seats.takeFrom(record.list);
     this.#handout.begin(record);
-    if (this.#kept && this.#kept.envelope.epoch < record.epoch) this.#keep(undefined);
+    this.#received.forgetBefore(record.epoch);
     const unknown = record.others.filter((entry) => !record.isLookedUp(entry));
     if (unknown.length > 0) record.lookedUp = this.#lookUp(record, unknown);
     return record;
@@ -354,7 +363,7 @@ export class KeyAgreement extends EventTarget {
     if (!this.#epochs.has(record.epoch)) return;
     this.#setSilence();
     if (record.secret) await this.#install(record);
-    if (this.#kept?.envelope.epoch === record.epoch) await this.#openKept();
+    await this.#received.retry(record);
     const isNewest = record.epoch === this.#history.newest.epoch;
     if (record.secret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#refuse(error));
     this.#changed();
@@ -369,48 +378,9 @@ export class KeyAgreement extends EventTarget {
 
   async #envelope(envelope) {
     const record = this.#epochs.get(envelope.epoch);
-    if (!record) {
-      if (envelope.epoch < (this.#history.newest?.epoch ?? 0)) return true; // over, and of no use
-      throw new Refusal('an envelope of an epoch without a list');
-    }
-    if (record.secret || record.epoch < this.#current) return true;
-    const signer = record.roster.find(envelope.from);
-    if (!signer || sameDevice(signer, this.#identity)) throw new Refusal('an envelope from a device that is not on the list');
-    const held = this.#join.holder(envelope.key);
-    if (this.#join.isPast(envelope.key) || (record.epoch > 1 && held?.generation < record.leastGeneration)) {
-      this.#warn('withheld-join-key', { epoch: record.epoch });
-      throw new Refusal('an envelope that is sealed to an older key');
-    }
-    if (!held) throw new Refusal('an envelope that is sealed to another key');
-    const keys = record.keysOf(signer);
-    if (!keys) return this.#wait(envelope, record);
-    const secret = await openEnvelope(envelope, { identity: this.#identity, call: this.call, listHash: record.listHash, pair: held.pair, keys });
-    await this.#setSecret(record, secret);
-    this.#join.opened(held.generation);
-    return true;
-  }
-
-  /** The signer is not trusted: the person may come to trust it, and the server and the signer are told so. */
-  #wait(envelope, { epoch }) {
-    const later = new Promise((settle) => this.#keep({ envelope, settle }));
-    if (!this.#waited.has(epoch)) {
-      this.#waited.add(epoch);
-      this.#request('keys/wait', { epoch, reason: 'trust' }).catch(() => {});
-    }
-    return { later };
-  }
-
-  #keep(kept) {
-    this.#kept?.settle(true); // superseded, or over
-    this.#kept = kept;
-  }
-
-  async #openKept() {
-    const { envelope, settle } = this.#kept;
-    const signer = this.#epochs.get(envelope.epoch).roster.find(envelope.from);
-    if (!this.#epochs.get(envelope.epoch).keysOf(signer)) return;
-    this.#kept = undefined;
-    settle(await this.#envelope(envelope).catch((error) => this.#refuseEnvelope(error)));
+    if (!record && envelope.epoch >= (this.#history.newest?.epoch ?? 0)) throw new Refusal('an envelope of an epoch without a list');
+    if (!record || record.secret || record.epoch < this.#current) return true; // of no use any more
+    return this.#received.take(envelope, record);
   }
 
   /** Sends under `record` from now on, or as soon as its secret is here; never goes back. */

@@ -1,0 +1,81 @@
+// Envelopes that come: which of them bring an epoch's secret, and the one that waits until its signer is trusted (protocol section 5, "Envelope").
+
+import { Refusal } from './checks.js';
+import { openEnvelope } from './envelopes.js';
+import { sameDevice } from './identity.js';
+
+/**
+ * `accept(record, secret)` is called for the secret of one that is good, `refused(error)` for a kept one that is not; `warn(problem, epoch)` tells people;
+ * `request(path, body)` sends to `/app/calls/{id}/…`.
+ */
+export class ReceivedEnvelopes {
+  #call;
+  #identity;
+  #join;
+  #request;
+  #accept;
+  #refused;
+  #warn;
+  #kept; // {envelope, record, settle}: the newest of a device that is not trusted
+  #waited = new Set();
+
+  constructor({ call, identity, join, request, accept, refused, warn }) {
+    this.#call = call;
+    this.#identity = identity;
+    this.#join = join;
+    this.#request = request;
+    this.#accept = accept;
+    this.#refused = refused;
+    this.#warn = warn;
+  }
+
+  /**
+   * Takes an envelope (see `envelopeIn`) of the epoch of `record`. Brings true when it was opened, `{later}`, a promise of that, while its signer is not
+   * trusted. Throws `Refusal` for one that proves nothing.
+   */
+  async take(envelope, record) {
+    const signer = record.roster.find(envelope.from);
+    if (!signer || sameDevice(signer, this.#identity)) throw new Refusal('an envelope from a device that is not on the list');
+    const held = this.#join.holder(envelope.key);
+    if (this.#join.isPast(envelope.key) || (record.epoch > 1 && held?.generation < record.leastGeneration)) {
+      this.#warn('withheld-join-key', record.epoch);
+      throw new Refusal('an envelope that is sealed to an older key');
+    }
+    if (!held) throw new Refusal('an envelope that is sealed to another key');
+    const keys = record.keysOf(signer);
+    if (!keys) return this.#wait(envelope, record);
+    const { listHash } = record;
+    const secret = await openEnvelope(envelope, { identity: this.#identity, call: this.#call, listHash, pair: held.pair, keys });
+    await this.#accept(record, secret);
+    this.#join.opened(held.generation);
+    return true;
+  }
+
+  /** More is known of the devices on the list of `record`: the kept envelope may open now. */
+  async retry(record) {
+    const { envelope, record: its, settle } = this.#kept ?? {};
+    if (its !== record || record.secret || !record.keysOf(record.roster.find(envelope.from))) return;
+    this.#kept = undefined;
+    settle(await this.take(envelope, record).catch((error) => this.#refused(error)));
+  }
+
+  /** A newer epoch was announced: the kept envelope is of no use any more. */
+  forgetBefore(epoch) {
+    if (this.#kept?.envelope.epoch < epoch) this.#keep(undefined);
+  }
+
+  /** The signer is not trusted: the person may come to trust it, and the server and the signer are told so. */
+  #wait(envelope, record) {
+    const later = new Promise((settle) => this.#keep({ envelope, record, settle }));
+    if (!this.#waited.has(record.epoch)) {
+      this.#waited.add(record.epoch);
+      this.#request('keys/wait', { epoch: record.epoch, reason: 'trust' }).catch(() => {});
+    }
+    return { later };
+  }
+
+  #keep(kept) {
+    this.#kept?.settle(true); // superseded, or over
+    this.#kept = kept;
+  }
+}
