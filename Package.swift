@@ -36,11 +36,11 @@ let package = Package(
     .target(name: "RTP"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
     .target(name: "Transport", dependencies: ["MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
-    .target(name: "Forwarding", dependencies: ["MediaModel", "RTP", "Transport"]),
+    .target(name: "SFrame", dependencies: [.product(name: "Crypto", package: "swift-crypto")]),
+    .target(name: "Forwarding", dependencies: ["MediaModel", "RTP", "Transport", "SFrame"]),
     .target(name: "Calls", dependencies: ["MediaModel", "Contract"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
-    .target(name: "SFrame", dependencies: [.product(name: "Crypto", package: "swift-crypto")]),
 
     // Shells: they own sockets, clocks and threads.
     .target(name: "LinuxIO", dependencies: ["MediaModel", "CLinux"]),

@@ -57,11 +57,12 @@ static inline StunValidationStatus cstun_validate(StunAgent *agent, StunMessage 
   return stun_agent_validate(agent, message, datagram, length, cstun_give_key, &key);
 }
 
-// Answers a validated request as an ICE-lite agent: always controlled, and with the lowest tie-breaker, so that a peer
-// that also wants to be controlled is told to switch by error 487 (RFC 8445 section 7.3.1.1). The address is in two host-order words of
-// its big-endian bytes, IPv4 as ::ffff:a.b.c.d.
+// Answers a validated request in a role that never changes: with the lowest tie-breaker as the controlled agent and the highest as the
+// controlling one, so that a peer that wants the same role is told to switch by error 487 (RFC 8445 section 7.3.1.1). The address is in two
+// host-order words of its big-endian bytes, IPv4 as ::ffff:a.b.c.d.
 static inline StunUsageIceReturn cstun_reply(StunAgent *agent, StunMessage *request, uint8_t *reply,
-                                             size_t *length, uint64_t high, uint64_t low, uint16_t port) {
+                                             size_t *length, uint64_t high, uint64_t low, uint16_t port,
+                                             bool controlling) {
   struct sockaddr_storage source;
   socklen_t source_length;
   memset(&source, 0, sizeof source);
@@ -81,9 +82,8 @@ static inline StunUsageIceReturn cstun_reply(StunAgent *agent, StunMessage *requ
   }
   StunMessage message;
   memset(&message, 0, sizeof message);
-  bool controlling = false;
   return stun_usage_ice_conncheck_create_reply(agent, request, &message, reply, length, &source,
-                                               source_length, &controlling, 0,
+                                               source_length, &controlling, controlling ? UINT64_MAX : 0,
                                                STUN_USAGE_ICE_COMPATIBILITY_RFC5245);
 }
 

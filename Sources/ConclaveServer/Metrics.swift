@@ -39,6 +39,14 @@ extension Metrics.Page {
         "key_frame_requests_received", "Key frames that receivers asked for.",
         { $0.forwarding.keyFrameRequestsReceived }
       ),
+      (
+        "checks_sent", "Connectivity checks of addresses that clients want their media at.",
+        { $0.forwarding.checksSent }
+      ),
+      (
+        "sframe_unread", "First packets of frames whose SFrame header could not be read.",
+        { $0.forwarding.sframeUnread }
+      ),
       ("kernel_dropped_packets", "Datagrams that came faster than they were read.", { UInt64($0.receiveDrops) }),
     ]
     for (name, help, value) in sums {

@@ -1,10 +1,10 @@
 import MediaModel
 
-/// Which peer a validated address belongs to. Open addressing on flat memory: it is asked once for each datagram, also the hostile ones.
+/// Which pair of which peer an address belongs to. Open addressing on flat memory: it is asked once for each datagram, also the hostile ones.
 final class AddressTable {
   private struct Entry {
     var address: SocketAddress
-    var peer: Unmanaged<Peer>
+    var pair: Unmanaged<CandidatePair>
   }
 
   private var entries: UnsafeMutablePointer<Entry?>
@@ -22,27 +22,28 @@ final class AddressTable {
 
   deinit { entries.deallocate() }
 
-  /// The table keeps no reference: a peer is removed before it goes.
-  subscript(address: SocketAddress) -> Peer? {
+  /// The table keeps no reference: a pair is removed before it goes.
+  subscript(address: SocketAddress) -> CandidatePair? {
     var slot = home(address)
     while let entry = entries[slot] {
-      if entry.address == address { return entry.peer.takeUnretainedValue() }
+      if entry.address == address { return entry.pair.takeUnretainedValue() }
       slot = (slot + 1) & mask
     }
     return nil
   }
 
-  func insert(_ peer: Peer, at address: SocketAddress) {
+  func insert(_ pair: CandidatePair) {
+    let address = pair.address
     if (count + 1) * 2 > mask { grow() }
     var slot = home(address)
     while let entry = entries[slot] {
       if entry.address == address {
-        entries[slot]!.peer = .passUnretained(peer)
+        entries[slot]!.pair = .passUnretained(pair)
         return
       }
       slot = (slot + 1) & mask
     }
-    entries[slot] = Entry(address: address, peer: .passUnretained(peer))
+    entries[slot] = Entry(address: address, pair: .passUnretained(pair))
     count += 1
   }
 
@@ -57,7 +58,7 @@ final class AddressTable {
     while let entry = entries[next] {
       entries[next] = nil
       count -= 1
-      insert(entry.peer.takeUnretainedValue(), at: entry.address)
+      insert(entry.pair.takeUnretainedValue())
       next = (next + 1) & mask
     }
   }
@@ -70,7 +71,7 @@ final class AddressTable {
     entries.initialize(repeating: nil, count: mask + 1)
     count = 0
     for slot in 0..<capacity {
-      if let entry = old[slot] { insert(entry.peer.takeUnretainedValue(), at: entry.address) }
+      if let entry = old[slot] { insert(entry.pair.takeUnretainedValue()) }
     }
     old.deallocate()
   }

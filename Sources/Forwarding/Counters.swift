@@ -14,6 +14,10 @@ package struct Counters: Sendable {
   package var nacksReceived: UInt64 = 0
   package var keyFrameRequestsSent: UInt64 = 0
   package var keyFrameRequestsReceived: UInt64 = 0
+  /// Checks of ours: of addresses that peers want their media at.
+  package var checksSent: UInt64 = 0
+  /// First packets of frames whose SFrame header could not be read; they are forwarded.
+  package var sframeUnread: UInt64 = 0
   /// Peers now, and those of them to which media can flow.
   package var peers = 0
   package var connected = 0

@@ -106,7 +106,7 @@ final class DownTrack {
     guard let source, let index = stream.pointee.sourceIndex(sequenceNumber),
       var packet = source.history?.packet(index)
     else { return false }
-    if source.payload(packet.header.payloadType)?.isVP8 == true { packet.readVP8() }
+    if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
     return stream.pointee.retransmit(packet, into: outbox)
   }
 }

@@ -5,7 +5,7 @@ import Transport
 final class Link {
   /// What each packet needs, in flat memory.
   struct Path {
-    /// Where the peer wants its datagrams: the newest address that it nominated. Meaningful once one was validated.
+    /// The proven address that the peer nominated last. Meaningful while `isOpen`.
     var destination = SocketAddress(high: 0, low: 0, port: 0)
     /// Media may be sent: the handshake is done and consent is fresh.
     var isOpen = false

@@ -9,4 +9,6 @@ struct Reception {
   var statistics = ReceptionStatistics()
   var keyFrames: KeyFrameRequester
   var lastPacket: Instant?
+  /// The timestamp of the last frame that was dropped because its SFrame header names another track.
+  var foreignFrame: UInt32?
 }

@@ -7,6 +7,7 @@ extension SFU {
     let peer: Peer
     if let known = peersByID[new.peer] {
       peersByFragment[known.configuration.local.fragment] = nil
+      if known.configuration.remote != new.remote { known.checker = nil }
       known.configuration = new
       peer = known
     } else {
@@ -23,9 +24,11 @@ extension SFU {
   /// Frees all that belongs to the peer. Its streams end for the others.
   func remove(_ id: PeerID, now: Instant, into outbox: Outbox) {
     guard let peer = peersByID.removeValue(forKey: id) else { return }
-    if let address = peer.sessionAddress { peer.session?.close { peer.link.send($0, to: address, in: outbox) } }
+    if let pair = peer.pair { peer.session?.close { peer.link.send($0, to: pair.address, in: outbox) } }
     close(peer)
-    for address in peer.addresses { addresses.remove(address) }
+    for pair in peer.pairs where !pair.isGone { addresses.remove(pair.address) }
+    peer.pairs = []
+    peer.pair = nil
     if peersByFragment[peer.configuration.local.fragment] === peer {
       peersByFragment[peer.configuration.local.fragment] = nil
     }

@@ -2,37 +2,61 @@ import MediaModel
 import Transport
 
 extension SFU {
-  /// `source` is a validated address of the peer, so a stranger cannot race the peer to the handshake (attack A1).
-  func handleDTLS(
-    _ datagram: UnsafeRawBufferPointer, of peer: Peer, from source: SocketAddress, now: Instant,
-    into outbox: Outbox
-  ) {
+  /// The pair's address is one of the peer's, so a stranger cannot race the peer to the handshake (attack A1).
+  func handleDTLS(_ datagram: UnsafeRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox) {
+    let peer = pair.peer
     guard peer.presence != .closed else { return drop(.notConnected) }
-    let session =
-      peer.session
-      ?? DTLSSession(
+    if peer.session == nil {
+      peer.session = DTLSSession(
         role: .server, certificate: certificate, remoteFingerprint: peer.configuration.fingerprint)
-    peer.session = session
-    peer.sessionAddress = source
-    let outcome = session.handle(datagram, now: now) { peer.link.send($0, to: source, in: outbox) }
-    apply(outcome, to: peer, now: now)
+      peer.sessionAddress = pair.address
+      peer.isSessionOnOneAddress = true
+    }
+    guard let session = peer.session else { return }
+    if peer.sessionAddress != pair.address { peer.isSessionOnOneAddress = false }
+    peer.sessionAddress = pair.address
+    let outcome = session.handle(datagram, now: now) { send($0, over: pair, now: now, into: outbox) }
+    apply(outcome, to: peer, over: pair, now: now, into: outbox)
     schedule(peer, peer.session?.nextTimeout)
   }
 
   func handleSessionTimeout(of peer: Peer, now: Instant, into outbox: Outbox) {
-    guard let session = peer.session, let address = peer.sessionAddress, let due = session.nextTimeout, due <= now
-    else { return }
-    apply(session.handleTimeout(now: now) { peer.link.send($0, to: address, in: outbox) }, to: peer, now: now)
+    guard let session = peer.session, let due = session.nextTimeout, due <= now else { return }
+    // The address may be another peer's meanwhile.
+    let pair = peer.sessionAddress.flatMap { addresses[$0] }.flatMap { $0.peer === peer ? $0 : nil }
+    let outcome = session.handleTimeout(now: now) {
+      if let pair { send($0, over: pair, now: now, into: outbox) }
+    }
+    apply(outcome, to: peer, over: pair, now: now, into: outbox)
   }
 
-  private func apply(_ outcome: DTLSSession.Outcome, to peer: Peer, now: Instant) {
+  /// Flights are larger than what asks for them, so an address that has proven nothing gets few.
+  private func send(
+    _ datagram: UnsafeRawBufferPointer, over pair: CandidatePair, now: Instant, into outbox: Outbox
+  ) {
+    guard pair.isProven || pair.peer.flights.take(now) else { return drop(.unproven) }
+    pair.peer.link.send(datagram, to: pair.address, in: outbox)
+  }
+
+  private func apply(
+    _ outcome: DTLSSession.Outcome, to peer: Peer, over pair: CandidatePair?, now: Instant, into outbox: Outbox
+  ) {
     switch outcome {
     case .none: break
     case .connected(let keys):
       peer.link.sender = SRTPSender(profile: keys.profile, master: keys.outbound)
       peer.inbound = SRTPReceiver(profile: keys.profile, master: keys.inbound)
-      peer.lastHeard = now
-      open(peer, now: now)
+      // Until a path is proven.
+      peer.presence = .silent
+      guard let pair else { return }
+      pair.lastHeard = now
+      if pair.isProven || peer.isSessionOnOneAddress {
+        // The client's Finished covers our random bytes, and they went to this address alone.
+        prove(pair, now: now)
+      } else {
+        startChecks(of: pair, now: now, into: outbox)
+        route(peer, now: now)
+      }
     case .failed where peer.presence == .waiting:
       // Perhaps a forged datagram spoiled it: the peer may begin again.
       drop(.handshakeFailed)

@@ -5,15 +5,16 @@ import Transport
 extension SFU {
   /// An SRTCP packet of a known peer: reports, and wishes about what it receives.
   func handleRTCP(
-    _ datagram: UnsafeMutableRawBufferPointer, of peer: Peer, now: Instant, into outbox: Outbox
+    _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
+    let peer = pair.peer
     guard let inbound = peer.inbound else { return drop(.notConnected) }
     let length: Int
     switch inbound.unprotectRTCP(datagram) {
     case .packet(let plain): length = plain
     case .dropped(let reason): return drop(reason)
     }
-    heard(peer, now: now)
+    heard(pair, now: now, into: outbox)
     var compound = RTCPCompound(UnsafeRawBufferPointer(rebasing: datagram[..<length]))
     while let packet = compound.next() { handle(packet, of: peer, now: now, into: outbox) }
     if compound.isBroken { drop(.malformed) }

@@ -5,15 +5,16 @@ import Transport
 extension SFU {
   /// An SRTP packet of a known peer: opened in place, unwrapped if it is RTX, numbered, kept, sent on.
   func handleRTP(
-    _ datagram: UnsafeMutableRawBufferPointer, of peer: Peer, now: Instant, into outbox: Outbox
+    _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
+    let peer = pair.peer
     guard let inbound = peer.inbound else { return drop(.notConnected) }
     let length: Int
     switch inbound.unprotectRTP(datagram) {
     case .packet(let plain): length = plain
     case .dropped(let reason): return drop(reason)
     }
-    heard(peer, now: now)
+    heard(pair, now: now, into: outbox)
     var bytes = UnsafeMutableRawBufferPointer(rebasing: datagram[..<length])
     guard var header = RTPHeader(parsing: UnsafeRawBufferPointer(bytes)) else { return drop(.malformed) }
     guard let stream = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now, configuration) else {
@@ -49,10 +50,9 @@ extension SFU {
     var packet = Packet(
       base: bytes.baseAddress!, length: header.headerLength + header.payloadLength,
       header: header, index: index)
-    if payload.isVP8 {
-      packet.readVP8()
-      if packet.isKeyFrame { reception.pointee.keyFrames.keyFrameArrived() }
-    }
+    if payload.codec == .vp8 { packet.readVP8() }
+    if peer.configuration.isOnKeyList, isForeign(packet, payload.codec, of: track) { return drop(.sframeForeign) }
+    if packet.isKeyFrame { reception.pointee.keyFrames.keyFrameArrived() }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
     track.history?.insert(packet)
     forward(packet, of: track, now: now, into: outbox)

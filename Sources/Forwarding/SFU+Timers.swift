@@ -3,7 +3,7 @@ import RTP
 import Transport
 
 extension SFU {
-  /// Does all that is due at `now`: NACKs, key-frame requests, reports, DTLS repetitions, consent, speakers.
+  /// Does all that is due at `now`: NACKs, key-frame requests, reports, DTLS repetitions, checks, consent, speakers.
   package func handleTimeout(now: Instant, into outbox: Outbox) {
     guard let due = nextTimeout, due <= now else { return }
     let before = outbox.state.pointee
@@ -24,6 +24,7 @@ extension SFU {
     peer.deadline = nil
     handleSessionTimeout(of: peer, now: now, into: outbox)
     peer.schedule(peer.session?.nextTimeout)
+    sendChecks(of: peer, now: now, into: outbox)
     checkConsent(of: peer, now: now)
     if let need = peer.need.takeDue(now) { events.append(.need(peer.id, audio: need.audio, video: need.video)) }
     peer.schedule(peer.need.deadline)
@@ -36,17 +37,6 @@ extension SFU {
       }
       peer.schedule(peer.nextReport)
     }
-  }
-
-  /// Without consent nothing is sent (RFC 7675 section 5.1).
-  private func checkConsent(of peer: Peer, now: Instant) {
-    guard peer.presence == .connected else { return }
-    let end = peer.lastHeard.advanced(by: configuration.consentTimeout)
-    guard end <= now else { return peer.schedule(end) }
-    close(peer)
-    peer.presence = .silent
-    events.append(.disconnected(peer.id, silence: peer.lastHeard.duration(to: now)))
-    tell(peer.quality.gone(now: now), of: peer)
   }
 
   /// NACKs and PLIs for what the peer sends.

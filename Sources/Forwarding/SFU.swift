@@ -18,7 +18,7 @@ package final class SFU {
 
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
-  let responder = STUNResponder()
+  let responder = STUNResponder(role: .controlled)
   var random: SplitMix64
   let counts: UnsafeMutablePointer<Counters>
   let addresses: AddressTable
@@ -28,12 +28,12 @@ package final class SFU {
   var calls: [CallID: Call] = [:]
   /// Calls whose peers or tracks changed by the commands in hand.
   var changedCalls: [Call] = []
-  /// Answers to checks: to addresses that may be nobody's.
+  /// Checks of ours and answers to those of others: to addresses that may be nobody's.
   let answers: UnsafeMutablePointer<Lane>
   /// Where RTCP is put together.
   let scratch: UnsafeMutableRawBufferPointer
 
-  /// - Parameter seed: decides every random choice of this SFU; none of them need be secret.
+  /// - Parameter seed: decides the random choices that need not be secret: all but the transactions of checks.
   package init(configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64) {
     self.configuration = configuration
     self.certificate = certificate
@@ -73,16 +73,16 @@ package final class SFU {
     // RTP first, because it's by far the most common.
     switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
     case .rtp:
-      guard let peer = addresses[source] else { return drop(.unknownPeer) }
-      handleRTP(datagram, of: peer, now: now, into: outbox)
+      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      handleRTP(datagram, on: pair, now: now, into: outbox)
     case .rtcp:
-      guard let peer = addresses[source] else { return drop(.unknownPeer) }
-      handleRTCP(datagram, of: peer, now: now, into: outbox)
+      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      handleRTCP(datagram, on: pair, now: now, into: outbox)
     case .stun:
       handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now, into: outbox)
     case .dtls:
-      guard let peer = addresses[source] else { return drop(.unknownPeer) }
-      handleDTLS(UnsafeRawBufferPointer(datagram), of: peer, from: source, now: now, into: outbox)
+      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      handleDTLS(UnsafeRawBufferPointer(datagram), on: pair, now: now, into: outbox)
     case .unknown:
       drop(.unknownKind)
     }

@@ -8,7 +8,7 @@ final class UpTrack {
     /// The format's own payload type, also when this is the one of its RTX.
     var primaryType: UInt8
     var isRetransmission: Bool
-    var isVP8: Bool
+    var codec: PayloadCodec
   }
 
   unowned let peer: Peer
@@ -73,12 +73,12 @@ final class UpTrack {
     description = new
     payloads = .init(repeating: nil)
     for format in new.formats {
-      let isVP8 = format.codec.lowercased() == "vp8"
+      let codec = PayloadCodec(name: format.codec)
       payloads[Int(format.payloadType & 127)] = Payload(
-        primaryType: format.payloadType & 127, isRetransmission: false, isVP8: isVP8)
+        primaryType: format.payloadType & 127, isRetransmission: false, codec: codec)
       if let type = format.rtxPayloadType {
         payloads[Int(type & 127)] = Payload(
-          primaryType: format.payloadType & 127, isRetransmission: true, isVP8: isVP8)
+          primaryType: format.payloadType & 127, isRetransmission: true, codec: codec)
       }
     }
     clockRate = new.formats.first?.clockRate ?? 90_000

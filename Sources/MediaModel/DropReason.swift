@@ -4,7 +4,7 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case unknownKind
   /// Too short, or its lengths contradict each other.
   case malformed
-  /// A message that this side never answers: a STUN response at the server, a method other than Binding.
+  /// A message that this side never answers: a STUN response to no check of ours, a method other than Binding.
   case unexpected
   /// A check for a fragment that no peer has, or another datagram from an address that passed no check.
   case unknownPeer
@@ -46,4 +46,8 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case notProtected
   /// Asked for again, but not kept, or beyond the peer's budget.
   case notRetransmitted
+  /// A check or a flight of DTLS to an address that has not proven that it receives them, beyond the peer's budget.
+  case unproven
+  /// Of a frame whose SFrame header names another participant or track than the one that sends it, or of Opus or VP8 without one.
+  case sframeForeign
 }

@@ -5,7 +5,7 @@ import Transport
 /// The TCP connections of one worker (RFC 6544, passive), for participants whose networks let no UDP out.
 ///
 /// A datagram from a connection is one from its path, so nothing is believed of it before an authentic check; a connection that belongs to no participant
-/// is closed. Memory is bounded: for each connection a datagram each way, and the kernel's buffers. For one thread.
+/// is closed, and is the first to give way when all places are taken. Memory is bounded: for each connection a datagram each way, and the kernel's buffers. For one thread.
 final class Connections {
   struct Limits {
     var connections = 2_048
@@ -27,6 +27,9 @@ final class Connections {
   /// By number; 0 is UDP's.
   private var table: [Connection?]
   private var free: [UInt16]
+  /// Connections that belong to no participant, oldest first, and how many each neighborhood has.
+  private var unproven: NumberQueue
+  private var waiting: [SocketAddress: Int] = [:]
   private let received: UnsafeMutableRawBufferPointer
   private let framed: UnsafeMutableRawBufferPointer
 
@@ -41,6 +44,7 @@ final class Connections {
     self.token = token
     self.limits = limits
     table = Array(repeating: nil, count: limits.connections + 1)
+    unproven = NumberQueue(greatest: limits.connections)
     free = (1...limits.connections).reversed().map { UInt16($0) }
     received = .allocate(byteCount: Self.readLength, alignment: 64)
     // A whole run of the outbox, the lengths of its datagrams, and what must leave before.
@@ -69,27 +73,46 @@ final class Connections {
   }
 
   private func add(_ tcp: TCPConnection, now: Instant, to epoll: borrowing Epoll) {
+    guard waiting[tcp.remote.neighborhood, default: 0] < limits.waiting else {
+      return counters[.tooManyWaiting] &+= 1
+    }
+    // An honest client proves itself with its first datagram, a flood of strangers replaces itself.
+    if free.isEmpty, let oldest = unproven.first, let connection = table[Int(oldest)] { _ = end(connection, .evicted) }
     guard let number = free.last else { return counters[.full] &+= 1 }
-    guard waiting(from: tcp.remote) < limits.waiting else { return counters[.tooManyWaiting] &+= 1 }
     do { try epoll.add(tcp.descriptor, token: token + UInt64(number)) } catch { return counters[.exhausted] &+= 1 }
     free.removeLast()
-    table[Int(number)] = Connection(tcp, number: number, now: now)
+    let connection = Connection(tcp, number: number, now: now)
+    table[Int(number)] = connection
+    wait(connection)
     counters.accepted &+= 1
     counters.open += 1
     nextSweep = nextSweep ?? now.advanced(by: Self.sweepInterval)
   }
 
-  private func waiting(from address: SocketAddress) -> Int {
-    table.reduce(0) { count, connection in
-      guard let connection, !connection.isProven, connection.address.isNeighbor(of: address) else { return count }
-      return count + 1
-    }
+  private func wait(_ connection: Connection) {
+    connection.isProven = false
+    unproven.append(connection.address.connection)
+    waiting[connection.address.neighborhood, default: 0] += 1
+  }
+
+  private func stopWaiting(_ connection: Connection) {
+    unproven.remove(connection.address.connection)
+    let neighborhood = connection.address.neighborhood
+    let others = waiting[neighborhood, default: 1] - 1
+    waiting[neighborhood] = others > 0 ? others : nil
+  }
+
+  private func prove(_ connection: Connection) {
+    stopWaiting(connection)
+    connection.isProven = true
   }
 
   /// Hands what a connection has brought to `each`, datagram by datagram; also goes on with what it did not take.
+  /// - Parameter isPath: whether an address belongs to a participant, after `each`.
   /// - Returns: the connection's address when it has ended.
   func receive(
-    _ number: Int, in epoll: borrowing Epoll, each: (UnsafeMutableRawBufferPointer, SocketAddress) -> Void
+    _ number: Int, in epoll: borrowing Epoll, isPath: (SocketAddress) -> Bool,
+    each: (UnsafeMutableRawBufferPointer, SocketAddress) -> Void
   ) -> SocketAddress? {
     guard table.indices.contains(number), let connection = table[number] else { return nil }
     if connection.isBlocked { finish(connection, in: epoll) }
@@ -101,6 +124,7 @@ final class Connections {
     guard connection.input.split(whole, each: { each($0, connection.address) }) else {
       return end(connection, .tooLong)
     }
+    if !connection.isProven, isPath(connection.address) { prove(connection) }
     return nil
   }
 
@@ -137,10 +161,13 @@ final class Connections {
     let patience = counters.open * 2 > limits.connections ? limits.patienceUnderLoad : limits.patience
     for number in table.indices {
       guard let connection = table[number] else { continue }
-      connection.isProven = isPath(connection.address)
-      if connection.isProven {
+      if isPath(connection.address) {
+        if !connection.isProven { prove(connection) }
         connection.provenAt = now
-      } else if connection.provenAt.duration(to: now) >= patience {
+        continue
+      }
+      if connection.isProven { wait(connection) }
+      if connection.provenAt.duration(to: now) >= patience {
         _ = end(connection, .unproven)
       }
     }
@@ -149,6 +176,7 @@ final class Connections {
   }
 
   private func end(_ connection: Connection, _ reason: TCPCounters.Ending) -> SocketAddress {
+    if !connection.isProven { stopWaiting(connection) }
     table[Int(connection.address.connection)] = nil
     free.append(connection.address.connection)
     counters.open -= 1
@@ -160,8 +188,6 @@ final class Connections {
 }
 
 extension SocketAddress {
-  /// From the same IPv4 address or IPv6 /64, which one host can have whole.
-  fileprivate func isNeighbor(of other: SocketAddress) -> Bool {
-    isIPv4 || other.isIPv4 ? high == other.high && low == other.low : high == other.high
-  }
+  /// Stands for all of the same IPv4 address or IPv6 /64, which one host can have whole.
+  fileprivate var neighborhood: SocketAddress { SocketAddress(high: high, low: isIPv4 ? low : 0, port: 0) }
 }

@@ -2,7 +2,7 @@
 package struct TCPCounters: Sendable {
   /// Why a connection was not taken.
   package enum Refusal: Int, CaseIterable, Sendable {
-    /// The worker has all that it takes.
+    /// Participants have all the places of the worker.
     case full
     /// Too many from this address have not proven yet that they belong to a participant.
     case tooManyWaiting
@@ -18,6 +18,8 @@ package struct TCPCounters: Sendable {
     case unproven
     /// A length beyond what a datagram may have.
     case tooLong
+    /// It had proven nothing yet when all places were taken and another connection came.
+    case evicted
   }
 
   /// Why a datagram was not sent.
@@ -32,7 +34,7 @@ package struct TCPCounters: Sendable {
   package var open = 0
   package var accepted: UInt64 = 0
   private var refusals: InlineArray<3, UInt64> = .init(repeating: 0)
-  private var endings: InlineArray<3, UInt64> = .init(repeating: 0)
+  private var endings: InlineArray<4, UInt64> = .init(repeating: 0)
   private var losses: InlineArray<2, UInt64> = .init(repeating: 0)
 
   package init() {}

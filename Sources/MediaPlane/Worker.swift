@@ -157,12 +157,12 @@ final class Worker {
   /// Takes what a TCP connection has brought; returns how many datagrams that were.
   private func readConnection(_ number: Int, now: Instant) -> Int {
     var datagrams = 0
-    let ended = connections?.receive(number, in: epoll) { datagram, source in
+    let ended = connections?.receive(number, in: epoll, isPath: { sfu.isPath($0) }) { datagram, source in
       sfu.handle(datagram, from: source, now: now, into: outbox)
       if outbox.isNearlyFull { flush() }
       datagrams += 1
     }
-    if let ended { sfu.forget(ended) }
+    if let ended { sfu.forget(ended, now: now) }
     return datagrams
   }
 

@@ -57,7 +57,9 @@ extension DTLSSession {
   }
 
   /// A record is type, version, epoch (2 bytes), sequence number (6), length (2), content (RFC 6347 section 4.1).
-  static func inspect(_ datagram: UnsafeRawBufferPointer) -> Records {
+  /// - Parameter dropsAlerts: takes an alert in clear for foreign. Anyone may have sent it under the peer's address, and a record that is not
+  ///   authentic may be dropped in silence (RFC 6347 section 4.1.2.7).
+  static func inspect(_ datagram: UnsafeRawBufferPointer, dropsAlerts: Bool) -> Records {
     var records = Records.first
     var offset = 0
     while offset < datagram.count {
@@ -66,6 +68,7 @@ extension DTLSSession {
         datagram[offset + 3] == 0, datagram[offset + 4] <= 1
       else { return .foreign }
       if datagram[offset + 4] == 1 { records = .later }
+      if dropsAlerts, datagram[offset] == 21, datagram[offset + 4] == 0 { return .foreign }
       offset += 13 + (Int(datagram[offset + 11]) << 8 | Int(datagram[offset + 12]))
     }
     return offset == datagram.count ? records : .foreign

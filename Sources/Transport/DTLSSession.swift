@@ -124,7 +124,8 @@ package final class DTLSSession {
     case .handshaking(var handshake):
       handshake.bytes += datagram.count
       guard handshake.bytes <= Self.handshakeBytesLimit else { return fail(.flooded) }
-      let records = Self.inspect(datagram)
+      // A client that fails to connect should say why; a server must not let a stranger end a handshake.
+      let records = Self.inspect(datagram, dropsAlerts: role == .server)
       if records == .later { handshake.earlyDatagrams += 1 }
       state = .handshaking(handshake)
       guard records != .foreign, handshake.earlyDatagrams <= Self.earlyDatagramLimit else { return .none }

@@ -1,7 +1,7 @@
 import CSTUN
 package import MediaModel
 
-/// The server's half of ICE-lite (RFC 8445 sections 2.5 and 7.3): answers connectivity checks for all peers of one port.
+/// Answers connectivity checks (RFC 8445 section 7.3): the server's half of ICE-lite for all peers of one port, and a client's answers to the server's checks.
 package final class STUNResponder {
   package enum Outcome: Sendable, Equatable {
     /// An authentic check of the peer that owns `localFragment`: send the reply's first `length` bytes to its source, which is
@@ -18,8 +18,10 @@ package final class STUNResponder {
 
   /// libnice's agent holds 200 saved transactions: 12 KiB, so it lives on the heap, and there is one for a port.
   private let agent: UnsafeMutablePointer<StunAgent>
+  private let role: ICERole
 
-  package init() {
+  package init(role: ICERole) {
+    self.role = role
     agent = .allocate(capacity: 1)
     cstun_agent_init(agent)
   }
@@ -37,7 +39,7 @@ package final class STUNResponder {
     guard datagram.count >= 20, let bytes = datagram.baseAddress?.assumingMemoryBound(to: UInt8.self) else {
       return .dropped(.malformed)
     }
-    // A Binding request (RFC 8489 section 5); an ICE-lite server sends no requests, so responses are nobody's.
+    // A Binding request (RFC 8489 section 5).
     guard bytes[0] == 0, bytes[1] == 1 else { return .dropped(.unexpected) }
     var username: UnsafePointer<UInt8>?
     var usernameLength: UInt16 = 0
@@ -70,7 +72,8 @@ package final class STUNResponder {
     switch status {
     case STUN_VALIDATION_SUCCESS:
       var length = reply.count
-      let result = cstun_reply(agent, &request, out, &length, source.high, source.low, source.port)
+      let result = cstun_reply(
+        agent, &request, out, &length, source.high, source.low, source.port, role == .controlling)
       guard length > 0 else { return .dropped(.malformed) }
       guard result == STUN_USAGE_ICE_RETURN_SUCCESS else { return .refused(length: length) }
       return .accepted(

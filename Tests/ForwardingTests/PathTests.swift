@@ -33,15 +33,15 @@ struct PathTests {
     b.check()
     call.run(milliseconds: 500)
     #expect(call.sfu.isPath(connection) && call.sfu.isPath(old))
-    call.sfu.forget(connection)
+    call.sfu.forget(connection, now: call.now)
     #expect(!call.sfu.isPath(connection))
     b.address = old
     let before = b.serials(of: a.tracks[0]).count
     call.run(milliseconds: 500)
     #expect(b.serials(of: a.tracks[0]).count > before + 20)
     // The last one: nothing to go to until another comes.
-    call.sfu.forget(old)
-    call.sfu.forget(old)
+    call.sfu.forget(old, now: call.now)
+    call.sfu.forget(old, now: call.now)
     b.address = SocketAddress(ipv4: 0x0505_0505, port: 1234)
     b.check()
     let last = b.serials(of: a.tracks[0]).count
@@ -109,7 +109,7 @@ struct PathTests {
     b.address = own
     call.run(milliseconds: 500)
     #expect(call.sfu.counters.drops(.addressTaken) > 0)
-    #expect(call.sfu.addresses[a.address]?.id == a.configuration.peer)
+    #expect(call.sfu.addresses[a.address]?.peer.id == a.configuration.peer)
   }
 
   @Test func addressesOfOnePeerAreBounded() throws {
@@ -121,7 +121,7 @@ struct PathTests {
       a.check()
       call.run(milliseconds: 15)
     }
-    #expect(call.sfu.addresses.count == Peer.maximumAddresses)
+    #expect(call.sfu.addresses.count == Peer.maximumPairs)
     #expect(call.sfu.addresses[a.address] != nil)
   }
 
@@ -146,10 +146,13 @@ struct PathTests {
     let peer = Peer(SimulatedCall().join().configuration, call: Call(SimulatedCall.name), now: instant(0))
     var random = SplitMix64(seed: 3)
     var model: Set<SocketAddress> = []
+    var pairs: [SocketAddress: CandidatePair] = [:]
     for _ in 0..<5000 {
       let address = SocketAddress(ipv4: UInt32(random.next() % 50), port: UInt16(random.next() % 20))
       if Bool.random(using: &random) {
-        table.insert(peer, at: address)
+        let pair = CandidatePair(peer, address, now: instant(0))
+        pairs[address] = pair
+        table.insert(pair)
         model.insert(address)
       } else {
         table.remove(address)

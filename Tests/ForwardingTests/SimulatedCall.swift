@@ -71,7 +71,8 @@ final class SimulatedCall {
       for peer in peers where peer.isPresent {
         peer.tick(now)
         for bytes in peer.takeOutput() {
-          network.send(Datagram(bytes: bytes, source: peer.address, destination: Self.server), at: millisecond)
+          let source = peer.spoofedSource ?? peer.address
+          network.send(Datagram(bytes: bytes, source: source, destination: Self.server), at: millisecond)
         }
       }
     }
@@ -86,8 +87,12 @@ final class SimulatedCall {
     try #require(Bool(false), "not connected in 6 s")
   }
 
+  /// What came to the SFU, while it is kept.
+  var captured: [Datagram]?
+
   /// A datagram straight to the SFU.
   func receive(_ bytes: [UInt8], from source: SocketAddress) {
+    captured?.append(Datagram(bytes: bytes, source: source, destination: Self.server))
     var bytes = bytes
     bytes.withUnsafeMutableBytes { sfu.handle($0, from: source, now: now, into: outbox) }
     flush()

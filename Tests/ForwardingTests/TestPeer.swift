@@ -10,6 +10,8 @@ final class TestPeer {
 
   var configuration: PeerConfiguration
   var address: SocketAddress
+  /// What its datagrams say they come from; it still receives at `address`.
+  var spoofedSource: SocketAddress?
   var tracks: [TestTrack] = []
   var streams: [UInt32: ReceivedStream] = [:]
   /// Takes part in the simulation; a peer that is not neither sends nor reacts.
@@ -25,6 +27,11 @@ final class TestPeer {
   var outbound: SRTPSender?
   private var inbound: SRTPReceiver?
   private var checker: ConnectivityChecker
+  private let responder = STUNResponder(role: .controlling)
+  /// Answers the server's checks, as a full agent must (RFC 8445 section 7.3).
+  var answersChecks = true
+  /// Checks of the server that came.
+  private(set) var checksReceived = 0
   private let session: DTLSSession
   private var hasStarted = false
   private var transaction: UInt64 = 0
@@ -38,7 +45,7 @@ final class TestPeer {
     configuration = Self.configuration(number, sources, audioSlots, videoSlots, muted, announcesSSRCs, codec)
     address = SocketAddress(ipv4: 0xc0a8_0000 | number, port: 4000)
     checker = ConnectivityChecker(
-      local: configuration.remote, remote: configuration.local, tieBreaker: UInt64(number))!
+      role: .controlling, local: configuration.remote, remote: configuration.local, tieBreaker: UInt64(number))!
     session = DTLSSession(
       role: .client, certificate: Self.certificate, remoteFingerprint: SimulatedCall.certificate.fingerprint)
     for (i, description) in configuration.tracks.enumerated() {
@@ -72,7 +79,8 @@ final class TestPeer {
       fragment: "again\(configuration.participant)", password: "new local password 123")
     configuration.remote = ICECredentials(
       fragment: "far\(configuration.participant)", password: "new remote password 12")
-    checker = ConnectivityChecker(local: configuration.remote, remote: configuration.local, tieBreaker: 1)!
+    checker = ConnectivityChecker(
+      role: .controlling, local: configuration.remote, remote: configuration.local, tieBreaker: 1)!
   }
 
   func close() { session.close { output.append([UInt8]($0)) } }
@@ -96,9 +104,21 @@ final class TestPeer {
     transaction += 1
     var bytes = [UInt8](repeating: 0, count: ConnectivityChecker.checkCapacity)
     let length = bytes.withUnsafeMutableBytes {
-      checker.makeCheck(transaction: (transaction, configuration.participant), into: $0)
+      checker.makeCheck(of: SimulatedCall.server, transaction: (transaction, configuration.participant), into: $0)
     }
     output.append(Array(bytes[..<length]))
+  }
+
+  /// The answer to a check of the server, as the owner of `source` would see it.
+  func answer(_ datagram: UnsafeRawBufferPointer) -> [UInt8]? {
+    var reply = [UInt8](repeating: 0, count: STUNResponder.replyCapacity)
+    let outcome = reply.withUnsafeMutableBytes { reply in
+      responder.respond(to: datagram, from: SimulatedCall.server, into: reply) {
+        $0 == configuration.remote.fragment ? configuration.remote.password : nil
+      }
+    }
+    guard case .accepted(_, let length, _) = outcome else { return nil }
+    return Array(reply[..<length])
   }
 
   /// Protects a plain packet and sends it.
@@ -134,8 +154,11 @@ final class TestPeer {
     var bytes = bytes
     bytes.withUnsafeMutableBytes { datagram in
       switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+      case .stun where datagram[0] == 0:
+        checksReceived += 1
+        if answersChecks, let reply = answer(UnsafeRawBufferPointer(datagram)) { output.append(reply) }
       case .stun:
-        if case .succeeded = checker.handle(UnsafeRawBufferPointer(datagram)), !hasStarted {
+        if case .succeeded = checker.handle(UnsafeRawBufferPointer(datagram), from: SimulatedCall.server), !hasStarted {
           hasStarted = true
           apply(session.start(now: now) { output.append([UInt8]($0)) })
         }

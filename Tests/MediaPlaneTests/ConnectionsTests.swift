@@ -7,6 +7,8 @@ import Testing
 /// A worker's TCP connections over loopback, with time and the knowledge of who is a participant as arguments.
 final class ConnectionsTests {
   private static let token: UInt64 = 100
+  /// A datagram that stands for an authentic check.
+  private static let proof: UInt8 = 77
   private let port: UInt16
   private let epoll: Epoll
   private let connections: Connections
@@ -14,6 +16,9 @@ final class ConnectionsTests {
   /// What came, in order.
   private var arrived: [(bytes: [UInt8], source: SocketAddress)] = []
   private var ended: [SocketAddress] = []
+  private var held: [TestConnection] = []
+  /// Whose authentic checks came.
+  private var participants: Set<SocketAddress> = []
 
   init() throws {
     var limits = Connections.Limits()
@@ -31,7 +36,10 @@ final class ConnectionsTests {
       if token == Self.token {
         connections.accept(now: now ?? start, in: epoll)
       } else {
-        let address = connections.receive(Int(token - Self.token), in: epoll) { arrived.append((Array($0), $1)) }
+        let address = connections.receive(Int(token - Self.token), in: epoll, isPath: { participants.contains($0) }) {
+          arrived.append((Array($0), $1))
+          if $0[0] == Self.proof { participants.insert($1) }
+        }
         if let address { ended.append(address) }
       }
     }
@@ -42,9 +50,11 @@ final class ConnectionsTests {
   }
 
   /// A connection that was accepted, and its address here.
-  private func connect(receiveBuffer: Int32? = nil) throws -> (TestConnection, SocketAddress) {
-    let connection = try TestConnection(port: port, receiveBuffer: receiveBuffer)
-    connection.send([42])
+  private func connect(
+    from source: UInt32 = 1, receiveBuffer: Int32? = nil, saying byte: UInt8 = 42
+  ) throws -> (TestConnection, SocketAddress) {
+    let connection = try TestConnection(port: port, from: source, receiveBuffer: receiveBuffer)
+    connection.send([byte])
     let before = arrived.count
     try #require(eventually({ arrived.count > before }) { turn(waiting: 1_000_000) })
     return (connection, arrived[arrived.count - 1].source)
@@ -130,8 +140,75 @@ final class ConnectionsTests {
     try refused(.tooManyWaiting)
     sweep(after: .milliseconds(10), participants: addresses)
     try fill(2)
+    sweep(after: .milliseconds(20), participants: addresses)
     try refused(.full)
     #expect(connections.counters.open == 6)
+  }
+
+  @Test func theOldestStrangerGivesWayWhenAllPlacesAreTaken() throws {
+    let (participant, _) = try connect(from: 1, saying: Self.proof)
+    let strangers = try (2...6).map { try connect(from: $0).0 }
+    #expect(connections.counters.open == 6)
+    for (number, stranger) in strangers.enumerated() {
+      let (next, _) = try connect(from: UInt32(10 + number), saying: Self.proof)
+      #expect(connections.counters[.evicted] == UInt64(number + 1) && connections.counters.open == 6)
+      _ = stranger.receive(milliseconds: 2_000)
+      #expect(stranger.hasEnded)
+      send([number + 1], to: arrived[arrived.count - 1].source)
+      #expect(next.receive(milliseconds: 2_000).map(\.count) == [number + 1])
+      held.append(next)
+    }
+    // All are participants' now.
+    let late = try TestConnection(port: port, from: 99)
+    #expect(eventually({ connections.counters[.full] == 1 }) { turn(waiting: 1_000_000) })
+    #expect(!participant.hasEnded && connections.counters.open == 6)
+    withExtendedLifetime(late) {}
+  }
+
+  @Test func aParticipantThatLeftIsAStrangerAgain() throws {
+    let (first, address) = try connect(from: 1, saying: Self.proof)
+    for source in 2...6 as ClosedRange<UInt32> { held.append(try connect(from: source, saying: Self.proof).0) }
+    participants.remove(address)
+    connections.sweep(now: start, in: epoll) { participants.contains($0) }
+    held.append(try connect(from: 7, saying: Self.proof).0)
+    _ = first.receive(milliseconds: 2_000)
+    #expect(first.hasEnded && connections.counters[.evicted] == 1)
+  }
+
+  /// A flood of strangers from many addresses, and somebody honest who proves himself with his first datagram.
+  @Test func aFloodOfStrangersKeepsNobodyOut() throws {
+    for round in 0..<50 as Range<UInt32> {
+      var strangers: [TestConnection] = []
+      for source in 0..<6 {
+        strangers.append(try TestConnection(port: port, from: 20 + round * 4 % 200 + UInt32(source)))
+      }
+      let (honest, address) = try connect(from: 1, saying: Self.proof)
+      send([9], to: address)
+      #expect(honest.receive(milliseconds: 2_000).map(\.count) == [9], "round \(round)")
+      withExtendedLifetime(strangers) {}
+      participants.remove(address)
+    }
+    #expect(connections.counters[.full] == 0 && connections.counters[.evicted] > 20)
+  }
+
+  @Test func theQueueOfNumbersKeepsItsOrder() {
+    var queue = NumberQueue(greatest: 50)
+    var model: [UInt16] = []
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<20_000 {
+      let number = UInt16.random(in: 1...50, using: &random)
+      if let place = model.firstIndex(of: number) {
+        queue.remove(number)
+        model.remove(at: place)
+      } else {
+        queue.append(number)
+        model.append(number)
+      }
+      guard queue.first == model.first else {
+        Issue.record("the first of \(model) is \(queue.first as Any)")
+        return
+      }
+    }
   }
 
   @Test func aLengthThatNoDatagramHasEndsTheConnection() throws {

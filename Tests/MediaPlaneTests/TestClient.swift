@@ -25,6 +25,7 @@ final class TestClient {
   private let batch = ReceiveBatch(capacity: 64)
   private let epoll: Epoll
   private let checker: ConnectivityChecker
+  private let responder = STUNResponder(role: .controlling)
   private let session: DTLSSession
   private var server = SocketAddress(high: 0, low: 0, port: 0)
   private var sender: SRTPSender?
@@ -42,7 +43,8 @@ final class TestClient {
     let own = DTLSCertificate()
     let local = ICECredentials(fragment: "server\(number)", password: "a-password-of-the-server-\(number)")
     let remote = ICECredentials(fragment: "client\(number)", password: "a-password-of-the-client-\(number)")
-    checker = try #require(ConnectivityChecker(local: remote, remote: local, tieBreaker: UInt64(number)))
+    checker = try #require(
+      ConnectivityChecker(role: .controlling, local: remote, remote: local, tieBreaker: UInt64(number)))
     session = DTLSSession(role: .client, certificate: own, remoteFingerprint: certificate.fingerprint)
     socket = try UDPSocket(port: 0)
     epoll = try Epoll()
@@ -85,7 +87,8 @@ final class TestClient {
   func check() {
     checks += 1
     let length = checker.makeCheck(
-      transaction: (UInt64(number), checks), into: UnsafeMutableRawBufferPointer(start: memory, count: 1_024))
+      of: server, transaction: (UInt64(number), checks),
+      into: UnsafeMutableRawBufferPointer(start: memory, count: 1_024))
     send(length, segment: length)
   }
 
@@ -159,7 +162,8 @@ final class TestClient {
     let bytes = UnsafeRawBufferPointer(datagram)
     switch DatagramKind.classify(bytes) {
     case .stun:
-      if case .succeeded = checker.handle(bytes), checks == 1 {
+      if bytes[0] == 0 { return answer(bytes) }
+      if case .succeeded = checker.handle(bytes, from: server), checks == 1 {
         finish(session.start(now: MonotonicClock.now()) { sendRaw(Array($0)) })
       }
     case .dtls: finish(session.handle(bytes, now: MonotonicClock.now()) { sendRaw(Array($0)) })
@@ -173,6 +177,17 @@ final class TestClient {
       if header.payloadType == 111 { audio.append(payload) } else { video.append(payload) }
     case .rtcp, .unknown: break
     }
+  }
+
+  /// Answers a check of the server's.
+  private func answer(_ check: UnsafeRawBufferPointer) {
+    var reply = [UInt8](repeating: 0, count: STUNResponder.replyCapacity)
+    let outcome = reply.withUnsafeMutableBytes { reply in
+      responder.respond(to: check, from: server, into: reply) {
+        $0 == configuration.remote.fragment ? configuration.remote.password : nil
+      }
+    }
+    if case .accepted(_, let length, _) = outcome { sendRaw(Array(reply[..<length])) }
   }
 
   private func finish(_ outcome: DTLSSession.Outcome) {

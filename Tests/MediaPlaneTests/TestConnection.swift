@@ -17,11 +17,19 @@ final class TestConnection {
 
   struct Refused: Error { var code: Int32 }
 
-  /// - Parameter receiveBuffer: bytes that may lie unread; nil: the system's choice.
-  init(port: UInt16, receiveBuffer: Int32? = nil) throws {
+  /// - Parameters:
+  ///   - source: the last byte of the address in 127.0.0.0/24 that it comes from.
+  ///   - receiveBuffer: bytes that may lie unread; nil: the system's choice.
+  init(port: UInt16, from source: UInt32 = 1, receiveBuffer: Int32? = nil) throws {
     descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     if var receiveBuffer {
       setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
+    }
+    var local = sockaddr_in()
+    local.sin_family = sa_family_t(AF_INET)
+    local.sin_addr.s_addr = (0x7f00_0000 | source).bigEndian
+    _ = withUnsafeBytes(of: local) {
+      bind(descriptor, $0.assumingMemoryBound(to: sockaddr.self).baseAddress, socklen_t($0.count))
     }
     var target = sockaddr_in()
     target.sin_family = sa_family_t(AF_INET)

@@ -4,7 +4,8 @@ import Testing
 import Transport
 
 struct STUNResponderTests {
-  private let responder = STUNResponder()
+  private let responder = STUNResponder(role: .controlled)
+  private let server = SocketAddress(ipv4: 0xc000_0201, port: 3478)
   private let source = SocketAddress(ipv4: 0xc633_6401, port: 40_000)
 
   /// The outcome and the reply.
@@ -26,13 +27,13 @@ struct STUNResponderTests {
   private func checker(password: String = "a-long-enough-password") throws -> ConnectivityChecker {
     try #require(
       ConnectivityChecker(
-        local: ICECredentials(fragment: "client", password: "unused"),
+        role: .controlling, local: ICECredentials(fragment: "client", password: "unused"),
         remote: ICECredentials(fragment: "peer", password: password), tieBreaker: 7))
   }
 
   private func check(_ checker: ConnectivityChecker, _ transaction: UInt64 = 1) -> [UInt8] {
     var check = [UInt8](repeating: 0, count: ConnectivityChecker.checkCapacity)
-    let length = check.withUnsafeMutableBytes { checker.makeCheck(transaction: (transaction, 2), into: $0) }
+    let length = check.withUnsafeMutableBytes { checker.makeCheck(of: server, transaction: (transaction, 2), into: $0) }
     return Array(check.prefix(length))
   }
 
@@ -48,7 +49,7 @@ struct STUNResponderTests {
     #expect(reply.count <= request.count + 12, "an IPv6 address is the only thing that is longer than what was asked")
     var mapped = source
     mapped.scope = 0
-    #expect(reply.withUnsafeBytes(checker.handle) == .succeeded(mapped: mapped))
+    #expect(reply.withUnsafeBytes { checker.handle($0, from: server) } == .succeeded(mapped: mapped))
   }
 
   @Test func tellsAControlledPeerToSwitchRoles() {
@@ -146,7 +147,8 @@ struct STUNResponderTests {
     for _ in 0..<20_000 {
       let datagram = generator.mutate(seeds[Int(generator.next() % 4)])
       if case .accepted = respond(datagram).0 { Issue.record("accepted, seed \(seed): \(datagram)") }
-      if case .succeeded = datagram.withUnsafeBytes(client.handle) {
+      let answer = datagram.withUnsafeBytes { client.handle($0, from: server) }
+      if case .succeeded = answer {
         Issue.record("succeeded, seed \(seed): \(datagram)")
       }
     }

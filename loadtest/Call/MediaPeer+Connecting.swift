@@ -27,18 +27,29 @@ extension MediaPeer {
       nextCheck = now.advanced(by: Self.checkInterval)
     }
     guard let room = output.room else { return }
-    let length = checker.makeCheck(
-      transaction: (UInt64.random(in: 0...UInt64.max), UInt32.random(in: 0...UInt32.max)), into: room)
+    let length = checker.makeCheck(of: target, transaction: ConnectivityChecker.randomTransaction(), into: room)
     output.append(length)
     output.send(through: socket, to: target)
   }
 
   func handleSTUN(_ datagram: UnsafeRawBufferPointer, from source: SocketAddress, now: Instant) {
-    guard case .succeeded = checker.handle(datagram) else { return }
+    if datagram[0] == 0 { return answer(datagram, from: source) }
+    guard case .succeeded = checker.handle(datagram, from: source) else { return }
     guard case .checking = path else { return }
     path = .found(source)
     nextCheck = now.advanced(by: Self.consentInterval)
     follow(dtls.start(now: now, send: enqueue), now: now)
+  }
+
+  /// The server asks whether media reaches this address (protocol section 6).
+  private func answer(_ check: UnsafeRawBufferPointer, from source: SocketAddress) {
+    guard let room = output.room, room.count >= STUNResponder.replyCapacity else { return }
+    let outcome = responder.respond(to: check, from: source, into: room) {
+      $0 == setup.local.credentials.fragment ? setup.local.credentials.password : nil
+    }
+    guard case .accepted(_, let length, _) = outcome else { return }
+    output.append(length)
+    output.send(through: socket, to: source)
   }
 
   func handleDTLS(_ datagram: UnsafeRawBufferPointer, now: Instant) {

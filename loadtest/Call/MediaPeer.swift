@@ -27,6 +27,7 @@ final class MediaPeer {
   let socket: UDPSocket
   let statistics: Statistics
   let checker: ConnectivityChecker
+  let responder = STUNResponder(role: .controlling)
   let dtls: DTLSSession
   var path = Path.checking(candidate: 0, tries: 0)
   var nextCheck: Instant
@@ -57,7 +58,7 @@ final class MediaPeer {
     socket = try UDPSocket(port: 0, options: options)
     guard
       let checker = ConnectivityChecker(
-        local: setup.local.credentials, remote: setup.remote.credentials,
+        role: .controlling, local: setup.local.credentials, remote: setup.remote.credentials,
         tieBreaker: UInt64.random(in: 0...UInt64.max))
     else { throw Failure(description: "the server's ICE credentials are no good") }
     self.checker = checker

@@ -1,0 +1,28 @@
+import MediaModel
+
+/// A remote address of a peer together with our port (RFC 8445 section 2.2), with consent (RFC 7675) and proof of its own.
+final class CandidatePair {
+  /// The peer removes its pairs before it goes.
+  unowned(unsafe) let peer: Peer
+  let address: SocketAddress
+  /// When something authentic last came from this very address.
+  var lastHeard: Instant
+  /// The address receives what is sent to it: it answered a check of ours, all of the DTLS handshake went over it, or it is a TCP connection.
+  var isProven: Bool
+  /// Rises with each nomination by the peer; 0: never nominated.
+  var nomination: UInt64 = 0
+  /// When the next check of ours goes to it, and how many of this round have gone.
+  var nextCheck: Instant?
+  var checks = 0
+  var lastCheck: Instant?
+  /// Its TCP connection has ended.
+  var isGone = false
+
+  init(_ peer: Peer, _ address: SocketAddress, now: Instant) {
+    self.peer = peer
+    self.address = address
+    lastHeard = now
+    // The handshake of TCP went both ways.
+    isProven = address.connection != 0
+  }
+}

@@ -1,0 +1,168 @@
+/// What the first bytes of a payload say, by codec: where a frame begins, and where the bytes are that its sender encrypted end to end
+/// (protocol section 5, "Clear bytes").
+package enum PayloadCodec: Sendable {
+  case opus, vp8, vp9, h264, av1, other
+
+  package init(name: String) {
+    switch name.lowercased() {
+    case "opus": self = .opus
+    case "vp8": self = .vp8
+    case "vp9": self = .vp9
+    case "h264": self = .h264
+    case "av1": self = .av1
+    default: self = .other
+    }
+  }
+
+  package enum FrameStart: Equatable, Sendable {
+    /// The packet does not begin a frame.
+    case none
+    /// It begins one, whose encrypted bytes are these of the payload; those behind them are in later packets.
+    case encrypted(Range<Int>)
+    /// It seems to begin one, but is too short or of another form.
+    case unreadable
+  }
+
+  /// - Parameter vp8: the descriptor of a VP8 payload, nil where it can't be read.
+  package func frameStart(in payload: UnsafeRawBufferPointer, vp8: VP8Descriptor?) -> FrameStart {
+    // A probe.
+    guard !payload.isEmpty else { return .none }
+    return switch self {
+    case .opus: .encrypted(0..<payload.count)
+    case .vp8: vp8.map { Self.vp8(payload, $0) } ?? .unreadable
+    case .vp9: Self.vp9(payload)
+    case .h264: Self.h264(payload)
+    case .av1: Self.av1(payload)
+    case .other: .unreadable
+    }
+  }
+
+  /// Whether the place of the encrypted bytes is certain: then no receiver can open a frame that has no header there.
+  package var isAlwaysReadable: Bool { self == .opus || self == .vp8 }
+
+  /// 10 bytes of a key frame stay clear and 3 of another; the lowest bit of the first says which (RFC 7741 section 4.3).
+  private static func vp8(_ payload: UnsafeRawBufferPointer, _ descriptor: VP8Descriptor) -> FrameStart {
+    guard descriptor.startsFrame else { return .none }
+    guard descriptor.length < payload.count else { return .unreadable }
+    return start(at: descriptor.length + (payload[descriptor.length] & 1 == 0 ? 10 : 3), payload.count)
+  }
+
+  private static func start(at offset: Int, _ end: Int) -> FrameStart {
+    offset < end ? .encrypted(offset..<end) : .unreadable
+  }
+}
+
+extension PayloadCodec {
+  /// The payload descriptor of RFC 9628 section 4.2; nothing of the frame stays clear.
+  private static func vp9(_ payload: UnsafeRawBufferPointer) -> FrameStart {
+    let flags = payload[0]
+    guard flags & 0x08 != 0 else { return .none }
+    var bytes = ByteReader(payload, at: 1)
+    // Picture id, of 15 bits behind an M bit.
+    if flags & 0x80 != 0, bytes.next() & 0x80 != 0 { bytes.skip(1) }
+    // Layer indices, and TL0PICIDX in non-flexible mode.
+    if flags & 0x20 != 0 { bytes.skip(flags & 0x10 == 0 ? 2 : 1) }
+    // Up to three reference indices, each with a bit that says that another follows.
+    if flags & 0x50 == 0x50, bytes.next() & 1 != 0, bytes.next() & 1 != 0 { bytes.skip(1) }
+    if flags & 0x02 != 0 { skipScalability(&bytes) }
+    return bytes.isBroken ? .unreadable : start(at: bytes.offset, payload.count)
+  }
+
+  /// Scalability structure (RFC 9628 section 4.2.1).
+  private static func skipScalability(_ bytes: inout ByteReader) {
+    let structure = bytes.next()
+    if structure & 0x10 != 0 { bytes.skip((Int(structure >> 5) + 1) * 4) }
+    guard structure & 0x08 != 0 else { return }
+    for _ in 0..<bytes.next() { bytes.skip(Int(bytes.next() >> 2 & 3)) }
+  }
+
+  /// RFC 6184: the first slice's NAL header and 3 bytes stay clear.
+  private static func h264(_ payload: UnsafeRawBufferPointer) -> FrameStart {
+    switch payload[0] & 31 {
+    case 1, 5: return start(at: 4, payload.count)
+    case 6...13: return .none
+    // FU-A: the second byte has the S bit and the NAL's type.
+    case 28:
+      guard payload.count >= 2 else { return .unreadable }
+      guard payload[1] & 0x80 != 0, [1, 5].contains(payload[1] & 31) else { return .none }
+      return start(at: 5, payload.count)
+    // STAP-A: NALs behind their lengths.
+    case 24:
+      var bytes = ByteReader(payload, at: 1)
+      while bytes.offset < payload.count {
+        let length = Int(bytes.next()) << 8 | Int(bytes.next())
+        let nal = bytes.offset
+        bytes.skip(length)
+        guard length > 0, !bytes.isBroken else { return .unreadable }
+        if [1, 5].contains(payload[nal] & 31) { return start(at: nal + 4, bytes.offset) }
+      }
+      return .none
+    default: return .unreadable
+    }
+  }
+
+  /// RTP payload format for AV1, section 4: the first OBU of type 6 (frame), behind its header.
+  private static func av1(_ payload: UnsafeRawBufferPointer) -> FrameStart {
+    // Z: the first element continues an OBU of the packet before.
+    guard payload[0] & 0x80 == 0 else { return .none }
+    let count = Int(payload[0] >> 4 & 3)
+    var bytes = ByteReader(payload, at: 1)
+    var element = 0
+    while bytes.offset < payload.count {
+      element += 1
+      let length = count == 0 || element < count ? bytes.leb128() : payload.count - bytes.offset
+      let first = bytes.offset
+      bytes.skip(length)
+      guard length > 0, !bytes.isBroken else { return .unreadable }
+      guard payload[first] >> 3 & 15 == 6 else { continue }
+      var header = ByteReader(UnsafeRawBufferPointer(rebasing: payload[..<bytes.offset]), at: first + 1)
+      if payload[first] & 0x04 != 0 { header.skip(1) }
+      if payload[first] & 0x02 != 0 { _ = header.leb128() }
+      return header.isBroken ? .unreadable : start(at: header.offset, bytes.offset)
+    }
+    return .unreadable
+  }
+}
+
+/// Reads on, and notes when there is nothing left.
+private struct ByteReader {
+  private let bytes: UnsafeRawBufferPointer
+  private(set) var offset: Int
+  private(set) var isBroken = false
+
+  init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+    self.bytes = bytes
+    self.offset = offset
+  }
+
+  /// 0 behind the end.
+  mutating func next() -> UInt8 {
+    guard offset < bytes.count else {
+      isBroken = true
+      return 0
+    }
+    offset += 1
+    return bytes[offset - 1]
+  }
+
+  mutating func skip(_ count: Int) {
+    guard count <= bytes.count - offset else {
+      isBroken = true
+      offset = bytes.count
+      return
+    }
+    offset += count
+  }
+
+  /// At most 28 bits: no length in a datagram needs more.
+  mutating func leb128() -> Int {
+    var value = 0
+    for shift in stride(from: 0, to: 28, by: 7) {
+      let byte = next()
+      value |= Int(byte & 0x7f) << shift
+      if byte & 0x80 == 0 { return value }
+    }
+    isBroken = true
+    return 0
+  }
+}
