@@ -115,10 +115,16 @@ extension Call {
     if case .ringing = phase, user != initiator { phase = .active(since: now) }
   }
 
-  func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? {
-    joiner.keys.map {
-      Seat(
-        number: participant.number, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)
+  /// A joinId, and a join key, is one join's alone: clients refuse a list on which it stands twice, so that whoever copied one would stop the call's keys.
+  func checkIsNew(_ joiner: Joiner) throws(RequestError) {
+    guard !numbers.contains(joiner.joinId) else {
+      throw RequestError(.requestInvalid, "a new joinId is needed for each stay in a call", field: "joinId")
+    }
+    guard let key = joiner.joinKey?.publicKey else { return }
+    guard !epochs.seats.values.contains(where: { $0.joinKey.publicKey == key }) else {
+      throw RequestError(.requestInvalid, "a new joinKey is needed for each stay in a call", field: "joinKey")
     }
   }
+
+  func seat(_ participant: Participant, _ joiner: Joiner) -> Seat? { joiner.seat(number: participant.number) }
 }

@@ -17,9 +17,30 @@ extension Call {
     try epochs.request(device, epoch: epoch, now: now, out: &out)
   }
 
-  func keyList(for device: Device) throws(RequestError) -> KeyList {
+  func keyList(_ request: ListKeys, for device: Device) throws(RequestError) -> KeyList {
     _ = try participant(of: device)
-    return epochs.list
+    return try epochs.list(since: request.since)
+  }
+
+  mutating func waitForKey(
+    _ request: WaitForKey, from device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) {
+    _ = try participant(of: device)
+    try epochs.wait(device, epoch: request.epoch, now: now, out: &out)
+  }
+
+  mutating func confirmKey(
+    _ request: ConfirmKey, from device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) {
+    _ = try participant(of: device)
+    try epochs.confirm(request, from: device, now: now, out: &out)
+    // The refreshed join key is stored with the participant.
+    if request.joinKey != nil { journal.touched.insert(device.user) }
+  }
+
+  func confirmations(_ request: ListConfirmations, for device: Device) throws(RequestError) -> Confirmations {
+    _ = try participant(of: device)
+    return try epochs.tags(request, for: device)
   }
 
   /// A device opened its envelope, or could not.

@@ -54,7 +54,7 @@ extension Call {
       aloneSince = nil
       end(reasonOfDesertion, by: nil, now: now, out: &out)
     case .expiry: end(.expired, by: nil, now: now, out: &out)
-    case .batch, .leader, .spread, .rotate: epochs.handleTimeout(timer, now: now, out: &out)
+    case .batch, .leader, .spread, .confirmed, .rotate: epochs.handleTimeout(timer, now: now, out: &out)
     }
   }
 

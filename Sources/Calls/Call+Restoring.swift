@@ -9,6 +9,7 @@ extension Call {
     out.set(.expiry, at: min(startedAt, now) + rules.lifetime)
     if let rotateAt = epochs.rotateAt { out.set(.rotate, at: rotateAt) }
     if let aloneSince { out.set(.alone, at: desertion(of: aloneSince)) }
+    if epochs.isTelling { out.set(.confirmed, at: now + .seconds(1)) }
     if epochs.pending != nil { out.set(.batch, at: now + Epochs.batchTime) }
     for member in members {
       let user = member.user
@@ -38,6 +39,7 @@ extension Call {
   mutating func countAsStored(_ written: Stored.Call) {
     journal.isStored = true
     journal.epoch = epochs.newest.number
+    journal.link = epochs.newest.number
     journal.ringEnvelopes = Set(epochs.ringEnvelopes.keys)
     journal.staying = Set(members.filter(\.isJoined).map(\.user))
     for member in members { journal.numbers.formUnion(member.participants.map(\.number)) }
@@ -109,10 +111,9 @@ extension Participant {
 extension StoredParticipant {
   /// Its place in the epochs; nil for a device without keys.
   func seat(of user: UserID) -> Seat? {
-    keys.map {
-      Seat(
-        number: number, device: Device(user: user, device: device), joinId: joinId, joinKey: joinKey, keys: $0,
-        isConnected: false)
-    }
+    guard let joinKey, let keys else { return nil }
+    return Seat(
+      number: number, device: Device(user: user, device: device), joinId: joinId, joinKey: joinKey, keys: keys,
+      refresh: refresh, isConnected: false)
   }
 }

@@ -17,6 +17,10 @@ extension Call {
       changes.append(.epoch(id, epochs.stored))
       journal.epoch = epochs.newest.number
     }
+    takeLinks(&changes)
+    for (number, tag) in epochs.confirmations.takeUnstored(epochs.newest.list) {
+      changes.append(.confirmation(id, number, tag))
+    }
     if !journal.touched.isEmpty {
       for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
       journal.touched = []
@@ -53,6 +57,14 @@ extension Call {
     }
   }
 
+  /// Of each epoch that was announced since.
+  private mutating func takeLinks(_ changes: inout [StoreChange]) {
+    guard let last = epochs.links.last?.epoch, last != journal.link else { return }
+    let new = epochs.links.reversed().prefix { $0.epoch > journal.link ?? 0 }
+    changes += new.reversed().map { .link(id, $0) }
+    journal.link = last
+  }
+
   /// They are there from the start, and go one by one.
   private mutating func takeRingEnvelopes(_ changes: inout [StoreChange]) {
     let kept = epochs.ringEnvelopes
@@ -74,6 +86,7 @@ extension Call {
     copy.journal = CallJournal()
     copy.journal.touched = Set(members.map(\.user))
     copy.journal.staying = journal.staying
+    copy.epochs.confirmations.countAsUnstored()
     copy.takeChanges(now: now, into: &changes)
     return changes
   }
@@ -131,7 +144,7 @@ extension Call {
         StoredParticipant.Track(
           index: $0.id.index, mid: $0.mid, source: $0.source, muted: $0.muted, liveSince: $0.liveSince)
       },
-      joinKey: seat?.joinKey, keys: seat?.keys)
+      joinKey: seat?.joinKey, refresh: seat?.refresh, keys: seat?.keys)
   }
 
   // MARK: history

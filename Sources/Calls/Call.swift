@@ -162,7 +162,9 @@ struct Call {
   }
 
   /// To be called for each new participant.
-  mutating func remember(_ participant: Participant) { numbers.add(participant.number, participant.device) }
+  mutating func remember(_ participant: Participant) {
+    numbers.add(participant.number, participant.device, participant.joinId)
+  }
 
   /// Whose number it is, or was.
   func device(of number: ParticipantNumber) -> Device? {

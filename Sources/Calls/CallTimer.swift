@@ -20,6 +20,8 @@ enum CallTimer: Hashable, Sendable {
   case leader
   /// Devices had 2 s, or 1 s, to acknowledge (Epochs 5).
   case spread
+  /// Confirmations of the newest epoch are told, those of a while together (Epochs 9).
+  case confirmed
   /// `rotateMinutes` since the last switch (Epochs 2).
   case rotate
 }

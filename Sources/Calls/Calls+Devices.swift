@@ -17,7 +17,9 @@ extension Calls {
     if old == nil { try makeRoom(for: device) }
     directory[device]?.entry = DeviceEntry(
       user: device.user, device: device.device, name: request.name, keys: [keys.wrap, keys.sign],
-      fingerprint: fingerprint, registeredAt: old?.fingerprint == fingerprint ? old?.registeredAt ?? now : now)
+      fingerprint: fingerprint, registeredAt: old?.fingerprint == fingerprint ? old?.registeredAt ?? now : now,
+      // They are for a fingerprint.
+      vouches: old?.fingerprint == fingerprint ? old?.vouches ?? [] : [])
     if directory[device]?.entry != old { journal.devices.insert(device) }
     var outcome = Outcome(Registered(fingerprint: fingerprint))
     if old?.fingerprint != fingerprint { outcome.devicesChanged = device.user }
@@ -35,7 +37,8 @@ extension Calls {
     try checkList(request)
     var seen: Set<UserID> = []
     let users = request.users.filter { seen.insert($0).inserted && reach.includes($0) }
-    return Outcome(Devices(devices: users.flatMap(directory.entries)))
+    return Outcome(
+      Devices(devices: users.flatMap(directory.entries), revokes: users.flatMap { directory.revokes(of: $0) }))
   }
 
   /// Tells the joined members of each call of the user (rule 15).
@@ -79,17 +82,16 @@ extension Calls {
         .serverBusy, "this user has \(configuration.maximumDevicesOfUser) devices, and all are connected")
     }
     forget(Device(user: oldest.user, device: oldest.device))
+    dropVouches(by: Device(user: oldest.user, device: oldest.device))
   }
 
   private func fingerprint(of device: Device, wrap: DeviceKey, sign: DeviceKey) -> Base64Bytes {
     var bytes = Array("conclave-device-v1".utf8)
-    for part in [
-      Array(device.user.text.utf8), Array(device.device.text.utf8), Array(wrap.alg.utf8), wrap.publicKey.bytes,
-      Array(sign.alg.utf8), sign.publicKey.bytes,
-    ] {
-      // Each part was checked to be shorter than 65,536 bytes.
-      bytes += [UInt8(truncatingIfNeeded: part.count >> 8), UInt8(truncatingIfNeeded: part.count)]
-      bytes += part
+    bytes.appendPrefixed(device.user.text)
+    bytes.appendPrefixed(device.device.text)
+    for key in [wrap, sign] {
+      bytes.appendPrefixed(key.alg)
+      bytes.appendPrefixed(key.publicKey.bytes)
     }
     return Base64Bytes(digest(bytes))
   }

@@ -20,6 +20,7 @@ extension Calls {
       forget(device)
       away.remove(device)
     }
+    directory.forgetRevokes(of: user)
     presence.forget(user)
     presence.touch(user)
     ended.forget(user)

@@ -11,7 +11,7 @@ extension Calls {
     }
     let user = identity.device.user
     let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
-    if let reply = firstReply(toStart: joiner.token) { return Outcome(reply) }
+    if let reply = try firstReply(to: request, from: joiner.token) { return Outcome(reply) }
     try checkMayStart(identity)
     let rules = try checkStart(request)
     try checkRoom(for: user)
@@ -20,11 +20,9 @@ extension Calls {
     let envelopes = try ringEnvelopes(request.envelopes ?? [], callees: callees, ringable: ringable, from: joiner)
     var out = Outputs()
     out.add(.made)
-    let id = makeCallID()
+    let id = try request.checkedID()
     let epochs = Epochs(
-      initiator: joiner.keys.map {
-        Seat(number: 1, device: joiner.device, joinId: joiner.joinId, joinKey: joiner.joinKey, keys: $0)
-      },
+      call: id, initiator: joiner.seat(number: 1),
       // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
       ringing: (request.envelopes ?? []).compactMap { ringEntry(of: $0.to) }, envelopes: envelopes,
       rotationTime: rules.rotationTime, digest: digest, now: now, out: &out)
@@ -58,6 +56,7 @@ extension Calls {
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
       return Outcome(reply)
     }
+    try calls[id]?.checkIsNew(joiner)
     if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: device.user) }
     let ice = configuration.ice(device)
     var outcome = try run(id) { call, now, out throws(RequestError) in
@@ -125,20 +124,22 @@ extension Calls {
   mutating func joiner(
     _ identity: Identity, joinId: Base64Bytes?, joinKey: JoinKey?
   ) throws(RequestError) -> Joiner {
-    guard joinId == nil || joinId?.bytes.count == 16 else {
-      throw RequestError(.requestInvalid, "a joinId is 16 bytes", field: "joinId")
-    }
-    if let joinKey {
-      guard (1...64).contains(joinKey.alg.utf8.count), (1...4_096).contains(joinKey.publicKey.bytes.count),
-        joinKey.signature.bytes.count <= 1_024
-      else {
-        throw RequestError(
-          .requestInvalid, "a joinKey has an alg of up to 64 bytes, an SPKI and its signature", field: "joinKey")
+    if let joinId {
+      guard joinId.bytes.count == 16, joinId.bytes.contains(where: { $0 != 0 }) else {
+        throw RequestError(.requestInvalid, "a joinId is 16 random bytes", field: "joinId")
       }
     }
+    if let joinKey {
+      try joinKey.check()
+      guard joinKey.generation == 0 else {
+        throw RequestError(.requestInvalid, "the joinKey of a join has generation 0", field: "joinKey")
+      }
+    }
+    var keys = directory[identity.device]?.entry
+    keys?.vouches = []
     return Joiner(
       device: identity.device, name: identity.name ?? directory.name(of: identity.device.user),
-      joinId: joinId ?? makeJoinId(), joinKey: joinKey, keys: directory[identity.device]?.entry, peer: makePeer())
+      joinId: joinId ?? makeJoinId(), joinKey: joinId == nil ? nil : joinKey, keys: keys, peer: makePeer())
   }
 
   private func checkMetadata(_ metadata: Base64Bytes?) throws(RequestError) {
@@ -185,8 +186,9 @@ extension Calls {
     _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, from joiner: Joiner
   ) throws(RequestError) -> [Envelope] {
     guard !envelopes.isEmpty else { return [] }
-    guard joiner.keys != nil else {
-      throw RequestError(.keysNotAllowed, "a device without registered keys hands out none", field: "envelopes")
+    guard joiner.seat(number: 1) != nil else {
+      throw RequestError(
+        .keysNotAllowed, "a device without registered keys, a joinId and a joinKey hands out none", field: "envelopes")
     }
     let users = Set(callees.map(\.user))
     var seen: Set<Device> = []
@@ -216,9 +218,19 @@ extension Calls {
     }
   }
 
-  /// The first reply of a `start` that is repeated (rule 14).
-  func firstReply(toStart token: JoinToken) -> Joined? {
-    if let id = starts[token], let reply = calls[id]?.firstReply { return reply }
-    return ended.reply(to: token)
+  /// The first reply of a `start` that is repeated (rule 14); nil for a new one.
+  /// - Throws: `call.exists` when the id is another call's, `request.invalid` when the joinId is another start's.
+  func firstReply(to request: StartCall, from token: JoinToken) throws(RequestError) -> Joined? {
+    let first = starts[token].flatMap { calls[$0]?.firstReply } ?? ended.reply(to: token)
+    if let first {
+      guard request.id == nil || request.id == first.call.id else {
+        throw RequestError(.requestInvalid, "a new joinId is needed for each call", field: "joinId")
+      }
+      return first
+    }
+    if let id = request.id, calls[id] != nil || ended.isKnown(id) {
+      throw RequestError(.callExists, "there is or was a call with this id: make another random one", field: "id")
+    }
+    return nil
   }
 }

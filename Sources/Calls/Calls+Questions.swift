@@ -20,9 +20,9 @@ extension Calls {
     }
     switch request {
     case .start(let body):
-      if let joinId = body.joinId, firstReply(toStart: JoinToken(device: identity.device, joinId: joinId)) != nil {
-        return nil
-      }
+      _ = try body.checkedID()
+      let token = JoinToken(device: identity.device, joinId: body.joinId ?? Base64Bytes([]))
+      if try firstReply(to: body, from: token) != nil { return nil }
       try checkMayStart(identity)
       try checkCount(others(body.callees))
       return ask(.ring, body.callees)

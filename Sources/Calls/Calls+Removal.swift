@@ -3,14 +3,32 @@ import MediaModel
 
 /// `devices/remove`: a device loses its place in calls, its keys, its events and its connection (protocol section 5).
 extension Calls {
-  func checkRemoval(_ request: RemoveDevice, by user: UserID) throws(RequestError) -> Outcome {
-    let device = Device(user: user, device: request.device)
+  /// What the asking device signed about the removed one counts as by `devices/revoke`.
+  mutating func checkRemoval(_ request: RemoveDevice, by asker: Device) throws(RequestError) -> Outcome {
+    let device = Device(user: asker.user, device: request.device)
     guard directory[device] != nil else {
       throw RequestError(.deviceNotFound, "this user has no such device", field: "device")
     }
     var outcome = Outcome(NoBody())
+    if let signed = request.revoke {
+      let statement = DeviceStatement(
+        device: request.device, fingerprint: signed.fingerprint, at: signed.at, sigAlg: signed.sigAlg,
+        signature: signed.signature)
+      outcome = try revoke(statement, by: asker)
+      // The removal of keys is told anyway.
+      if directory[device]?.entry != nil { outcome.devicesChanged = nil }
+    }
     outcome.removed = device
     return outcome
+  }
+
+  /// A device that is gone vouches for nothing.
+  mutating func dropVouches(by device: Device) {
+    for entry in directory.entries(of: device.user) where entry.vouches.contains(where: { $0.by == device.device }) {
+      let other = Device(user: entry.user, device: entry.device)
+      directory[other]?.entry?.vouches.removeAll { $0.by == device.device }
+      journal.devices.insert(other)
+    }
   }
 
   /// After the reply, which may go to the same device.
@@ -32,6 +50,7 @@ extension Calls {
       }
     }
     forget(device)
+    dropVouches(by: device)
     if hadKeys { tellOfDevices(of: device.user) }
   }
 }

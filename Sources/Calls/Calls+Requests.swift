@@ -34,6 +34,7 @@ extension Calls {
     if let call = outcome.call { carryOut(outcome.outputs, of: call) }
     if let user = outcome.devicesChanged { tellOfDevices(of: user) }
     if let device = outcome.removed { remove(device) }
+    if let (device, message) = outcome.pairing { deliver(makeMessage(.pairing(message), of: nil), to: device) }
   }
 
   private mutating func perform(
@@ -72,11 +73,14 @@ extension Calls {
     case .link(let id, let body):
       try checkRole(identity)
       return try link(id, body, device.user)
-    case .removeDevice(let body): return try checkRemoval(body, by: device.user)
+    case .removeDevice(let body): return try checkRemoval(body, by: device)
     case .report(let id, let body): return try report(id, body, device)
-    case .vouchForDevice, .revokeDevice, .pairDevice, .waitForKey, .confirmKey, .listConfirmations:
-      throw RequestError(.requestUnknown, "there is no such request")
-    case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys: return try performInside(request, device)
+    case .vouchForDevice(let body): return try vouch(body, by: device)
+    case .revokeDevice(let body): return try revoke(body, by: device)
+    case .pairDevice(let body): return try pair(body, from: device)
+    case .track, .receive, .message, .stats, .keys, .requestKey, .listKeys, .waitForKey, .confirmKey,
+      .listConfirmations:
+      return try performInside(request, device)
     case .setPresence(let body): return try setPresence(body, identity)
     case .watchPresence(let body): return try watchPresence(body, identity, reach)
     case .listHistory, .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
@@ -107,8 +111,20 @@ extension Calls {
         try call.message(body, from: device, now: now, out: &out)
       }
     case .stats(let id, let body): return try measure(id, body, device)
-    case .listKeys(let id, _):
-      return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(for: device) }
+    case .listKeys(let id, let body):
+      return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(body, for: device) }
+    case .waitForKey(let id, let body):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.waitForKey(body, from: device, now: now, out: &out)
+      }
+    case .confirmKey(let id, let body):
+      return try change(id, device.user) { call, now, out throws(RequestError) in
+        try call.confirmKey(body, from: device, now: now, out: &out)
+      }
+    case .listConfirmations(let id, let body):
+      return try with(id, device.user) { call, _, _ throws(RequestError) in
+        try call.confirmations(body, for: device)
+      }
     default: throw RequestError(.requestUnknown, "there is no such request")
     }
   }

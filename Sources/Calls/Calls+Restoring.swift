@@ -24,22 +24,25 @@ extension Calls {
     }
     for (user, setting) in stored.presence { presence.restore(setting, of: user, now: now) }
     if !stored.presence.isEmpty { clearSoon() }
+    for (user, revokes) in stored.revokes { directory.restore(revokes, of: user) }
+    let ends = stored.endedIDs.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
+    for (call, at) in ends { ended.know(call, at: min(at, now), now: now) }
     for end in stored.ended { restore(end, numbers: stored.numbers[end.call] ?? [:]) }
     let unopened = Self.unopened(stored.mailboxes)
     var changed: Set<CallID> = []
     for call in stored.calls.sorted(by: { ($0.call.startedAt, $0.call.id) < ($1.call.startedAt, $1.call.id) }) {
       let numbers = stored.numbers[call.call.id] ?? [:]
-      if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? []) { changed.insert(call.call.id) }
+      if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? [:]) { changed.insert(call.call.id) }
     }
     journal = Journal()
     journal.calls = changed
   }
 
-  /// The devices that hold envelopes of each call, all of its newest epoch.
-  private static func unopened(_ mailboxes: [Device: StoredMailbox]) -> [CallID: Set<Device>] {
-    var unopened: [CallID: Set<Device>] = [:]
+  /// The devices that hold envelopes of each call, all of its newest epoch, and who sent them.
+  private static func unopened(_ mailboxes: [Device: StoredMailbox]) -> [CallID: [Device: Device]] {
+    var unopened: [CallID: [Device: Device]] = [:]
     for (device, mailbox) in mailboxes {
-      for held in mailbox.envelopes { unopened[held.call, default: []].insert(device) }
+      for held in mailbox.envelopes { unopened[held.call, default: [:]][device] = held.envelope.from ?? device }
     }
     return unopened
   }
@@ -48,12 +51,12 @@ extension Calls {
     var end = written
     end.endedAt = min(end.endedAt, now)
     if let starter = end.starter { end.reply?.ice = configuration.ice(starter) }
-    ended.restore(end, numbers: ParticipantNumbers(numbers.mapValues(\.device)))
+    ended.restore(end, numbers: ParticipantNumbers(restoring: numbers))
   }
 
   /// Returns whether it is not as it was stored, since the clock was set back.
   private mutating func restore(
-    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: Set<Device>
+    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: [Device: Device]
   ) -> Bool {
     guard let rules = try? CallRules(written.call.policy, defaultCodecs: configuration.defaultCodecs) else {
       return false
@@ -78,11 +81,11 @@ extension Calls {
       }
     }
     let epochs = Epochs(
-      restoring: stored.epoch, stored.progress, seats: seats, ringEnvelopes: stored.ringEnvelopes, unopened: unopened,
+      restoring: stored, seats: seats, unopened: unopened,
       keys: { directory[$0]?.entry }, rotationTime: rules.rotationTime, digest: digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
-      numbers: ParticipantNumbers(numbers.mapValues(\.device)))
+      numbers: ParticipantNumbers(restoring: numbers))
     call.firstReply?.ice = configuration.ice(stored.call.starter)
     remember(numbers, &call)
     call.countAsStored(written)

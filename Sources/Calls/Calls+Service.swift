@@ -37,7 +37,8 @@ extension Calls {
     }
     var starter = try joiner(identity, joinId: request.joinId, joinKey: nil)
     starter.keys = nil
-    if let reply = firstReply(toStart: starter.token) { return Outcome(StartedCall(reply)) }
+    let id = request.id == nil ? makeCallID() : try request.checkedID()
+    if let reply = try firstReply(to: request, from: starter.token) { return Outcome(StartedCall(reply)) }
     try checkServes()
     let rules = try checkStart(request)
     guard directory.hasKeys(user) else {
@@ -46,9 +47,9 @@ extension Calls {
     let callees = try callees([user] + request.callees, for: nil, .everybody)
     var out = Outputs()
     out.add(.made)
-    let epochs = Epochs(rotationTime: rules.rotationTime, digest: digest)
+    let epochs = Epochs(call: id, rotationTime: rules.rotationTime, digest: digest)
     var call = Call(
-      id: makeCallID(), media: request.media, starter: starter, initiator: user, rules: rules, limits: callLimits,
+      id: id, media: request.media, starter: starter, initiator: user, rules: rules, limits: callLimits,
       metadata: request.metadata, epochs: epochs, now: now)
     call.soleCallee = callees.count == 2 ? callees[1].user : nil
     out.set(.expiry, at: now + rules.lifetime)

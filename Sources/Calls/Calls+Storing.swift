@@ -9,6 +9,7 @@ extension Calls {
     var changes = journal.changes
     for id in journal.calls.sorted() { calls[id]?.takeChanges(now: now, into: &changes) }
     for device in journal.devices.sorted() { changes.append(storedDevice(device)) }
+    for user in journal.revokes.sorted() { changes.append(.revokes(user, directory.revokes(of: user))) }
     for device in journal.mailboxes.sorted() {
       if let change = takeMailbox(device) { changes.append(change) }
     }
@@ -29,6 +30,7 @@ extension Calls {
       let mailbox = record.mailbox.stored
       if !mailbox.isEmpty { changes.append(.mailbox(device, mailbox)) }
     }
+    for user in directory.usersWithRevokes { changes.append(.revokes(user, directory.revokes(of: user))) }
     return changes + presence.everything
   }
 

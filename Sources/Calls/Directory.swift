@@ -24,6 +24,10 @@ struct Directory {
 
   private struct UserRecord {
     var name: String?
+    /// 60 a minute of what a device says of another one.
+    var statements = TokenBucket(perSecond: 1, burst: 60)
+    /// 10 steps of pairing a minute: each takes 6.
+    var pairings = TokenBucket(perSecond: 1, burst: 60)
     /// In order of ids, so that what they get comes in the same order in each run.
     var devices: [DeviceID] = []
   }
@@ -31,6 +35,7 @@ struct Directory {
   private var users: [UserID: UserRecord] = [:]
   private var records: [Device: DeviceRecord] = [:]
   private var sessions: [SessionID: Device] = [:]
+  private var revokes = Revokes()
   /// The highest number of any mailbox that was forgotten: new ones go on from there, so that `seq` rises for a device that comes back, too.
   private var forgottenSeq: UInt64 = 0
 
@@ -81,6 +86,34 @@ struct Directory {
     guard let device = sessions.removeValue(forKey: session) else { return nil }
     records[device]?.connection = nil
     return device
+  }
+
+  // MARK: what devices say of each other
+
+  func revokes(of user: UserID) -> [Revoke] { revokes[user] }
+
+  var usersWithRevokes: [UserID] { revokes.users }
+
+  mutating func add(_ revoke: Revoke) { revokes.add(revoke) }
+
+  mutating func restore(_ stored: [Revoke], of user: UserID) { revokes[user] = stored }
+
+  mutating func forgetRevokes(of user: UserID) { revokes[user] = [] }
+
+  /// - Throws: `rate.limited`: each makes the members of the user's calls look its devices up again.
+  mutating func takeStatement(_ user: UserID, now: Timestamp) throws(RequestError) {
+    guard let wait = users[user]?.statements.take(now: now.nanoseconds) else { return }
+    throw RequestError(
+      .rateLimited, "a user's devices vouch and revoke at most 60 times a minute",
+      retryAfterMs: wait.millisecondsRoundedUp)
+  }
+
+  /// - Throws: `rate.limited`.
+  mutating func takePairing(_ user: UserID, now: Timestamp) throws(RequestError) {
+    guard let wait = users[user]?.pairings.take(6, now: now.nanoseconds) else { return }
+    throw RequestError(
+      .rateLimited, "a user's devices send at most 10 steps of pairing a minute",
+      retryAfterMs: wait.millisecondsRoundedUp)
   }
 
   mutating func forget(_ device: Device) {

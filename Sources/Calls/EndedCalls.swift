@@ -20,6 +20,7 @@ struct EndedCalls {
   private var oldest = 0
   private var places: [CallID: Int] = [:]
   private var starts: [JoinToken: Int] = [:]
+  private var known = KnownCalls()
 
   init(capacity: Int) { self.capacity = max(1, capacity) }
 
@@ -27,8 +28,9 @@ struct EndedCalls {
     let start = call.startToken
     add(
       Ended(
-        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers,
-        endedAt: end.at, start: start, reply: reply))
+        call: call.id, end: end, users: Set(call.members.map(\.user)), numbers: call.numbers, endedAt: end.at,
+        start: start, reply: reply))
+    know(call.id, at: end.at, now: end.at)
   }
 
   /// One of before a restart.
@@ -38,8 +40,7 @@ struct EndedCalls {
     add(
       Ended(
         call: stored.call, end: EventMessage(at: stored.endedAt, call: stored.call, body: .ended(stored.end)),
-        users: Set(stored.users), numbers: numbers,
-        endedAt: stored.endedAt, start: start, reply: stored.reply))
+        users: Set(stored.users), numbers: numbers, endedAt: stored.endedAt, start: start, reply: stored.reply))
   }
 
   private mutating func add(_ ended: Ended) {
@@ -84,6 +85,12 @@ struct EndedCalls {
   func device(of number: ParticipantNumber, in call: CallID) -> Device? {
     places[call].flatMap { ring[$0].numbers[number] }
   }
+
+  /// The id is, or was in the last day, a call's that has ended.
+  func isKnown(_ call: CallID) -> Bool { contains(call) || known.contains(call) }
+
+  /// More are known by their ids than as calls.
+  mutating func know(_ call: CallID, at: Timestamp, now: Timestamp) { known.add(call, at: at, now: now) }
 
   /// The reply to the `start` that made a call which has ended.
   func reply(to start: JoinToken) -> Joined? { starts[start].flatMap { ring[$0].reply } }

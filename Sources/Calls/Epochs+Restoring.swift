@@ -1,24 +1,32 @@
-import Contract
+package import Contract
 import MediaModel
+
+extension EpochLink {
+  /// The last epoch whose link is not kept any more when this one is the newest.
+  package var endOfForgotten: UInt32? {
+    epoch > Epochs.maximumLinks ? epoch - UInt32(Epochs.maximumLinks) : nil
+  }
+}
 
 /// Over a restart (rule 11): an epoch whose key was under way is given up for the next, which is a fresh one.
 extension Epochs {
   var isSettled: Bool { if case .settled = phase { pending == nil } else { false } }
 
   var stored: StoredEpoch {
-    StoredEpoch(
-      number: newest.number, mode: newest.mode, list: newest.list, hadRingEnvelopes: newest.hadRingEnvelopes)
+    StoredEpoch(number: newest.number, mode: newest.mode, previous: newest.previous, list: newest.list)
   }
 
   /// - Parameters:
   ///   - seats: of the joined devices; none is connected.
   ///   - keys: of a device that is on the list without a seat.
-  ///   - unopened: devices with an envelope of the newest epoch.
+  ///   - unopened: devices with an envelope of the newest epoch, and who sent it.
   init(
-    restoring stored: StoredEpoch, _ progress: StoredProgress, seats: [Device: Seat], ringEnvelopes: [Envelope],
-    unopened: Set<Device>, keys: (Device) -> DeviceEntry?, rotationTime: Duration,
-    digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp
+    restoring written: Stored.Call, seats: [Device: Seat], unopened: [Device: Device],
+    keys: (Device) -> DeviceEntry?, rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp
   ) {
+    let stored = written.epoch
+    let progress = written.progress
+    call = written.call.id
     self.digest = digest
     self.rotationTime = rotationTime
     self.seats = seats
@@ -30,12 +38,16 @@ extension Epochs {
       return entry
     }
     newest = Epoch(
-      number: stored.number, mode: stored.mode, entries: entries, hadRingEnvelopes: stored.hadRingEnvelopes,
+      number: stored.number, mode: stored.mode, call: call, previous: stored.previous, entries: entries,
       digest: digest)
+    links = written.epochLinks
+    confirmations = KeyConfirmations(restoring: written.confirmations, newest.list)
+    // What came in last may not have been told.
+    isTelling = !confirmations.buckets.isEmpty
     distributor = progress.distributor.flatMap { seats[$0] == nil ? nil : $0 }
     self.unopened = unopened
     rotateAt = progress.rotateAt
-    for envelope in ringEnvelopes { self.ringEnvelopes[envelope.to] = envelope }
+    for envelope in written.ringEnvelopes { ringEnvelopes[envelope.to] = envelope }
     // Its list says nothing of who went or came in the last moments.
     if !progress.isSettled { pending = Pending(since: now, joinsOnly: false, somebodyWent: true) }
   }

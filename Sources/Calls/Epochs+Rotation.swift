@@ -22,7 +22,11 @@ extension Epochs {
     supersede(old.number + 1, out: &out)
     before = old
     newest = Epoch(
-      number: old.number + 1, mode: mode, entries: seats.values.map(\.entry), hadRingEnvelopes: false, digest: digest)
+      number: old.number + 1, mode: mode, call: call, previous: old.listHash, entries: seats.values.map(\.entry),
+      digest: digest)
+    links.append(newest.link)
+    if links.count > Self.maximumLinks { links.removeFirst() }
+    confirmations = KeyConfirmations(count: newest.list.count)
     guard let leader else {
       // Nobody with keys is left in the call.
       return switchKeys(now: now, out: &out)
@@ -40,7 +44,7 @@ extension Epochs {
   }
 
   private func mode(_ changes: Pending, leader: Device?, before old: Epoch) -> RotationMode {
-    guard changes.joinsOnly, current == old.number, !old.hadRingEnvelopes, let leader, let seat = seats[leader],
+    guard changes.joinsOnly, current == old.number, !old.isOfRing, let leader, let seat = seats[leader],
       old.holdsJoin(leader, seat.joinId)
     else { return .fresh }
     let fingerprints = Set(seats.values.map(\.keys.fingerprint))
@@ -79,9 +83,16 @@ extension Epochs {
 
   private mutating func ask(_ leader: Device, now: Timestamp, out: inout Outputs) {
     guard case .asking(let asking) = phase, let entry = newest.entry(of: leader) else { return }
-    let deliver = asking.needing.filter { $0 != leader && seats[$0] != nil }.compactMap(newest.entryWithKeys)
+    let deliver = asking.needing.filter { $0 != leader && seats[$0] != nil }.compactMap(entryForLeader)
     announce(to: [entry], leader: leader, deliver: deliver, out: &out)
     out.set(.leader, at: now + Self.leaderTime)
+  }
+
+  /// An entry with all that an envelope for it takes.
+  func entryForLeader(of device: Device) -> ListEntry? {
+    guard var entry = newest.entryWithKeys(of: device) else { return nil }
+    if let seat = seats[device], seat.joinId == entry.joinId { entry.refresh = seat.refresh }
+    return entry
   }
 
   /// `keys.rotate`: the difference for who has the list before, the whole list for who is new on it.
@@ -93,8 +104,8 @@ extension Epochs {
       .rotate(
         Rotate(
           epoch: newest.number, mode: newest.mode, leader: number,
-          previous: Base64Bytes([UInt8](repeating: 0, count: 32)), listHash: newest.listHash, added: added,
-          removed: removed, list: list, deliver: deliver))
+          previous: newest.previous, listHash: newest.listHash, added: added, removed: removed, list: list,
+          deliver: deliver))
     }
     if !known.isEmpty {
       let added = newest.list.filter { before?.entry(of: $0.address) != $0 }
@@ -108,8 +119,13 @@ extension Epochs {
   private mutating func supersede(_ number: UInt32, out: inout Outputs) {
     if !ringEnvelopes.isEmpty { out.add(.ringEnvelopesSuperseded(ringEnvelopes.keys.sorted())) }
     ringEnvelopes = [:]
-    if !unopened.isEmpty { out.add(.envelopesSuperseded(unopened.sorted(), by: number)) }
-    unopened = []
+    if !unopened.isEmpty { out.add(.envelopesSuperseded(unopened.keys.sorted(), by: number)) }
+    out.cancel(.confirmed)
+    isTelling = false
+    unopened = [:]
+    awaited = []
+    waiting = []
+    missing = []
     lacking = []
     demands = [:]
     distributor = nil
@@ -117,7 +133,7 @@ extension Epochs {
 
   /// Switches when no connected device is waited for.
   mutating func switchIfOpened(now: Timestamp, out: inout Outputs) {
-    guard case .spreading(let spreading) = phase, spreading.awaited.isEmpty else { return }
+    guard case .spreading = phase, awaited.isEmpty else { return }
     switchKeys(now: now, out: &out)
   }
 
@@ -129,6 +145,7 @@ extension Epochs {
     let devices = newest.list.map(\.address).filter { seat($0, isOn: newest) }
     if !devices.isEmpty { out.event(.switchKeys(SwitchKeys(epoch: current)), to: .devices(devices)) }
     out.set(.rotate, at: now + rotationTime)
+    askForMissing(out: &out)
     startIfDue(now: now, out: &out)
   }
 }

@@ -25,7 +25,7 @@ struct Epochs {
     /// It is announced, and a leader was asked for its key.
     case asking(Asking)
     /// The key is handed out.
-    case spreading(Spreading)
+    case spreading
   }
 
   struct Asking {
@@ -40,11 +40,6 @@ struct Epochs {
     var needing: [Device]
   }
 
-  struct Spreading {
-    /// Connected devices that have not acknowledged.
-    var awaited: Set<Device>
-  }
-
   static let batchTime = Duration.milliseconds(100)
   static let leaderTime = Duration.seconds(3)
   static let spreadTime = Duration.seconds(2)
@@ -52,7 +47,14 @@ struct Epochs {
   static let maximumDemands = 3
   /// What a device that asked too often is told to wait, in milliseconds: a rotation with a leader that fails takes no longer.
   static let demandPause = 3_000
+  /// Links of the chain of lists that are kept.
+  static let maximumLinks = 1_000
+  /// Devices without an envelope for which the server asks others by itself; the rest asks for itself, each at a time of its own.
+  static let maximumMissing = 64
+  /// So many are asked for the key of a device that the leader left out.
+  static let askedForMissing = 3
 
+  let call: CallID
   let digest: ([UInt8]) -> [UInt8]
   let rotationTime: Duration
   /// The joined devices that have keys.
@@ -62,15 +64,26 @@ struct Epochs {
   var newest: Epoch
   /// The list before the newest.
   var before: Epoch?
+  /// The last announced epochs, the newest included; numbers without gaps.
+  var links: [EpochLink]
   var phase = Phase.settled
+  /// While the key is handed out: connected devices that have not acknowledged.
+  var awaited: Set<Device> = []
   var pending: Pending?
   /// Who handed out the newest epoch's key.
   var distributor: Device?
   /// Devices on the newest list that have no key of it as far as is known: left out, or it did not open.
   var lacking: Set<Device> = []
-  /// Devices with an envelope of the newest epoch that they have not acknowledged.
-  var unopened: Set<Device> = []
+  /// Devices with an envelope of the newest epoch that they have not acknowledged, and who sent it.
+  var unopened: [Device: Device] = [:]
+  /// Those among them that do not trust the sender, and said so.
+  var waiting: Set<Device> = []
+  /// Devices that the leader left out, though they are in the call.
+  var missing: Set<Device> = []
   var demands: [Device: KeyDemand] = [:]
+  var confirmations: KeyConfirmations
+  /// The timer `confirmed` runs.
+  var isTelling = false
   /// When `rotateMinutes` are over.
   var rotateAt: Timestamp?
   /// Epoch 1's, for those that are still ringing.
@@ -80,14 +93,17 @@ struct Epochs {
   ///   - initiator: nil when its device has no keys.
   ///   - ringing: devices that get an envelope with the ring, as list entries with keys.
   init(
-    initiator: Seat?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
+    call: CallID, initiator: Seat?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
     digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp, out: inout Outputs
   ) {
+    self.call = call
     self.digest = digest
     self.rotationTime = rotationTime
     newest = Epoch(
-      number: 1, mode: .fresh, entries: (initiator.map { [$0.entry] } ?? []) + ringing,
-      hadRingEnvelopes: !envelopes.isEmpty, digest: digest)
+      number: 1, mode: .fresh, call: call, previous: Epoch.noHash,
+      entries: (initiator.map { [$0.entry] } ?? []) + ringing, digest: digest)
+    links = [newest.link]
+    confirmations = KeyConfirmations(count: newest.list.count)
     for envelope in envelopes { ringEnvelopes[envelope.to] = envelope }
     if let initiator {
       seats[initiator.device] = initiator
@@ -97,18 +113,24 @@ struct Epochs {
   }
 
   /// Of a call that nobody is in yet: the first device that joins makes epoch 1 (protocol section 11).
-  init(rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8]) {
+  init(call: CallID, rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8]) {
+    self.call = call
     self.digest = digest
     self.rotationTime = rotationTime
     current = 0
-    newest = Epoch(number: 0, mode: .fresh, entries: [], hadRingEnvelopes: false, digest: digest)
+    newest = Epoch(number: 0, mode: .fresh, call: call, previous: Epoch.noHash, entries: [], digest: digest)
+    links = []
+    confirmations = KeyConfirmations(count: 0)
   }
 
-  /// `keys/list`.
-  var list: KeyList {
-    KeyList(
-      epoch: max(1, newest.number), mode: newest.mode, previous: Base64Bytes([UInt8](repeating: 0, count: 32)),
-      listHash: newest.listHash, list: newest.list, links: [], confirmed: [])
+  /// `keys/list`: the newest epoch, and the chain from the one that the device knows.
+  func list(since: UInt32?) throws(RequestError) -> KeyList {
+    guard newest.number > 0 else {
+      throw RequestError(.keysNotAllowed, "no device with keys has joined this call yet, so there is no list")
+    }
+    return KeyList(
+      epoch: newest.number, mode: newest.mode, previous: newest.previous, listHash: newest.listHash, list: newest.list,
+      links: since.map { since in links.filter { $0.epoch > since } } ?? [], confirmed: confirmations.buckets)
   }
 
   // MARK: what happens to devices
@@ -140,11 +162,7 @@ struct Epochs {
     seats[device]?.isConnected = true
     switch phase {
     case .asking(let asking): if asking.leader == nil { askNext(now: now, out: &out) }
-    case .spreading(var spreading):
-      if unopened.contains(device) {
-        spreading.awaited.insert(device)
-        phase = .spreading(spreading)
-      }
+    case .spreading: if unopened[device] != nil, !waiting.contains(device) { awaited.insert(device) }
     case .settled: startIfDue(now: now, out: &out)
     }
   }
@@ -157,7 +175,9 @@ struct Epochs {
 
   /// The device's stay is over; its seat is empty, or has the next stay's occupant.
   private mutating func vacate(_ device: Device, _ change: Change, now: Timestamp, out: inout Outputs) {
-    unopened.remove(device)
+    unopened[device] = nil
+    waiting.remove(device)
+    missing.remove(device)
     lacking.remove(device)
     demands[device] = nil
     if distributor == device { distributor = nil }
@@ -177,9 +197,8 @@ struct Epochs {
       if wasLeader { asking.leader = nil }
       phase = .asking(asking)
       if wasLeader { askNext(now: now, out: &out) }
-    case .spreading(var spreading):
-      spreading.awaited.remove(device)
-      phase = .spreading(spreading)
+    case .spreading:
+      awaited.remove(device)
       switchIfOpened(now: now, out: &out)
     case .settled: break
     }
@@ -219,6 +238,7 @@ struct Epochs {
     case (.batch, .settled): startIfDue(now: now, out: &out)
     case (.leader, .asking): askNext(now: now, out: &out)
     case (.spread, .spreading): switchKeys(now: now, out: &out)
+    case (.confirmed, _): tellConfirmed(out: &out)
     case (.rotate, _): change(.due, now: now, out: &out)
     default: break
     }

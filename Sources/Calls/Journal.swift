@@ -7,12 +7,14 @@ struct Journal {
   /// Registered, renamed or gone.
   var devices: Set<Device> = []
   var mailboxes: Set<Device> = []
+  /// Whose revokes changed.
+  var revokes: Set<UserID> = []
   var forgotten: [UserID] = []
   /// Of calls that are gone since.
   var changes: [StoreChange] = []
 
   var isEmpty: Bool {
-    calls.isEmpty && devices.isEmpty && mailboxes.isEmpty && forgotten.isEmpty && changes.isEmpty
+    calls.isEmpty && devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && forgotten.isEmpty && changes.isEmpty
   }
 }
 
@@ -23,6 +25,8 @@ struct CallJournal {
   var isStored = false
   var progress: StoredProgress?
   var epoch: UInt32?
+  /// The newest epoch whose link is stored.
+  var link: UInt32?
   var ringEnvelopes: Set<Device> = []
   var members: [UserID: StoredMember] = [:]
   /// Participants whose numbers are stored.

@@ -10,6 +10,8 @@ struct Outcome {
   var devicesChanged: UserID?
   /// This device was removed by its user.
   var removed: Device?
+  /// A step of pairing, for this device.
+  var pairing: (to: Device, message: PairingMessage)?
   /// This device speaks in the call now: its other calls are held.
   var speaker: Device?
 

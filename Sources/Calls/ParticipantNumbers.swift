@@ -1,15 +1,28 @@
+import Contract
 import MediaModel
 
-/// Who had which participant number in a call. Of very many the first are forgotten.
+/// Who had which participant number in a call, and by which joinId. Of very many the first are forgotten.
 struct ParticipantNumbers {
-  private var devices: [ParticipantNumber: Device]
+  private var holders: [ParticipantNumber: JoinToken] = [:]
+  private var joinIds: Set<Base64Bytes> = []
 
-  init(_ devices: [ParticipantNumber: Device] = [:]) { self.devices = devices }
+  init() {}
 
-  mutating func add(_ number: ParticipantNumber, _ device: Device) {
-    devices[number] = device
-    if number > StoredNumber.capacity { devices[number - StoredNumber.capacity] = nil }
+  init(restoring stored: [ParticipantNumber: StoredNumber]) {
+    // A joinId that the server made is not stored, and stands on no list.
+    for (number, join) in stored { add(number, join.device, join.joinId ?? Base64Bytes([])) }
   }
 
-  subscript(number: ParticipantNumber) -> Device? { devices[number] }
+  mutating func add(_ number: ParticipantNumber, _ device: Device, _ joinId: Base64Bytes) {
+    holders[number] = JoinToken(device: device, joinId: joinId)
+    joinIds.insert(joinId)
+    guard number > StoredNumber.capacity,
+      let old = holders.removeValue(forKey: number - StoredNumber.capacity)
+    else { return }
+    joinIds.remove(old.joinId)
+  }
+
+  subscript(number: ParticipantNumber) -> Device? { holders[number]?.device }
+
+  func contains(_ joinId: Base64Bytes) -> Bool { joinIds.contains(joinId) }
 }

@@ -1,13 +1,16 @@
 import Contract
 import MediaModel
 
-/// A joined device that has keys: what epochs are made of.
+/// A joined device that has keys, its own and this join's: what epochs are made of.
 struct Seat {
   let number: ParticipantNumber
   let device: Device
   let joinId: Base64Bytes
-  let joinKey: JoinKey?
+  /// Of generation 0.
+  let joinKey: JoinKey
   let keys: DeviceEntry
+  /// The newest generation of the join key, when there is a later one.
+  var refresh: JoinKey?
   /// Has a STOMP connection.
   var isConnected = true
 

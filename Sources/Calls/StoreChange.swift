@@ -3,12 +3,16 @@ package import MediaModel
 
 /// One change of what survives a restart (rule 11 of protocol section 4). A command's changes belong together: all or none of them may be kept.
 package enum StoreChange: Hashable, Sendable {
-  /// All that is stored of calls, devices, mailboxes and presence is void: what follows is all there is. History stays.
+  /// All that is stored of calls, devices, revokes, mailboxes and presence is void: what follows is all there is. History stays.
   case reset
   case call(StoredCall)
   case progress(CallID, StoredProgress)
-  /// Takes the place of the epoch before.
+  /// Takes the place of the epoch before, and voids its confirmations.
   case epoch(CallID, StoredEpoch)
+  /// An announced epoch's place in the chain of lists. Those up to its `endOfForgotten` go.
+  case link(CallID, EpochLink)
+  /// A participant confirmed the newest epoch with this tag.
+  case confirmation(CallID, ParticipantNumber, Base64Bytes)
   case member(CallID, StoredMember)
   /// A forgotten user is no member any more.
   case memberGone(CallID, UserID)
@@ -21,6 +25,8 @@ package enum StoreChange: Hashable, Sendable {
   case ended(StoredEnd)
   case device(StoredDevice)
   case deviceGone(Device)
+  /// All revokes of the user's devices.
+  case revokes(UserID, [Revoke])
   /// Takes the place of what was stored for the device; an empty one is nothing.
   case mailbox(Device, StoredMailbox)
   /// nil: nothing is set.

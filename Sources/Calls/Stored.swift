@@ -9,16 +9,22 @@ package struct Stored: Hashable, Sendable {
     package var epoch: StoredEpoch
     package var members: [StoredMember]
     package var ringEnvelopes: [Envelope]
+    /// The last announced epochs, in order.
+    package var epochLinks: [EpochLink]
+    /// Of the newest epoch.
+    package var confirmations: [ParticipantNumber: Base64Bytes]
 
     package init(
       call: StoredCall, progress: StoredProgress, epoch: StoredEpoch, members: [StoredMember],
-      ringEnvelopes: [Envelope]
+      ringEnvelopes: [Envelope], epochLinks: [EpochLink], confirmations: [ParticipantNumber: Base64Bytes]
     ) {
       self.call = call
       self.progress = progress
       self.epoch = epoch
       self.members = members
       self.ringEnvelopes = ringEnvelopes
+      self.epochLinks = epochLinks
+      self.confirmations = confirmations
     }
   }
 
@@ -31,6 +37,9 @@ package struct Stored: Hashable, Sendable {
   package var ended: [StoredEnd] = []
   package var numbers: [CallID: [ParticipantNumber: StoredNumber]] = [:]
   package var presence: [UserID: StoredPresence] = [:]
+  package var revokes: [UserID: [Revoke]] = [:]
+  /// All calls that ended in the last 24 hours, and when: their ids are not used again.
+  package var endedIDs: [CallID: Timestamp] = [:]
 
   package init(boots: UInt32 = 0) { self.boots = boots }
 }

@@ -43,8 +43,9 @@ package struct StoredLinks: Hashable, Sendable, Codable {
 package struct StoredEpoch: Hashable, Sendable, Codable {
   package var number: UInt32
   package var mode: RotationMode
+  /// The `listHash` of the epoch before.
+  package var previous: Base64Bytes
   package var list: [ListEntry]
-  package var hadRingEnvelopes: Bool
 }
 
 package struct StoredMember: Hashable, Sendable, Codable {
@@ -87,6 +88,8 @@ package struct StoredParticipant: Hashable, Sendable, Codable {
   package var isHeld: Bool
   package var tracks: [Track]
   package var joinKey: JoinKey?
+  /// The newest generation of it.
+  package var refresh: JoinKey?
   /// That the device had when it joined (rule 15).
   package var keys: DeviceEntry?
 }

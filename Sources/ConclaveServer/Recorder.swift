@@ -118,8 +118,8 @@ extension StoreChange {
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .number, .ended, .forgotten: true
-    case .reset, .call, .progress, .epoch, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver, .device, .deviceGone,
-      .mailbox, .presence:
+    case .reset, .call, .progress, .epoch, .link, .confirmation, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
+      .device, .deviceGone, .revokes, .mailbox, .presence:
       false
     }
   }

@@ -13,14 +13,23 @@ extension Database {
 
   func apply(_ change: StoreChange) throws {
     switch change {
-    case .reset: for table in ["call", "device", "mailbox", "presence"] { try run("DELETE FROM \(table)", []) }
+    case .reset:
+      for table in ["call", "device", "mailbox", "presence", "revokes"] { try run("DELETE FROM \(table)", []) }
     case .call(let call):
       try run(
         "INSERT INTO call VALUES (?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
         [call.id.text, try blob(call)])
     case .progress(let id, let progress):
       try run("INSERT OR REPLACE INTO progress VALUES (?, ?)", [id.text, try blob(progress)])
-    case .epoch(let id, let epoch): try run("INSERT OR REPLACE INTO epoch VALUES (?, ?)", [id.text, try blob(epoch)])
+    case .epoch(let id, let epoch):
+      try run("INSERT OR REPLACE INTO epoch VALUES (?, ?)", [id.text, try blob(epoch)])
+      try run("DELETE FROM confirmation WHERE call = ?", [id.text])
+    case .link(let id, let link):
+      try run("INSERT OR REPLACE INTO link VALUES (?, ?, ?)", [id.text, link.epoch, Data(link.roster.bytes)])
+      guard let last = link.endOfForgotten else { break }
+      try run("DELETE FROM link WHERE call = ? AND epoch <= ?", [id.text, last])
+    case .confirmation(let id, let participant, let tag):
+      try run("INSERT OR IGNORE INTO confirmation VALUES (?, ?, ?)", [id.text, participant, Data(tag.bytes)])
     case .member(let id, let member):
       try run("INSERT OR REPLACE INTO member VALUES (?, ?, ?)", [id.text, member.user.text, try blob(member)])
     case .memberGone(let id, let user): try run("DELETE FROM member WHERE call = ? AND user = ?", [id.text, user.text])
@@ -41,6 +50,8 @@ extension Database {
         [device.entry.user.text, device.entry.device.text, try blob(device)])
     case .deviceGone(let device):
       try run("DELETE FROM device WHERE user = ? AND device = ?", [device.user.text, device.device.text])
+    case .revokes(let user, let revokes):
+      try run("INSERT OR REPLACE INTO revokes VALUES (?, ?)", [user.text, try blob(revokes)])
     case .mailbox(let device, let mailbox): try apply(mailbox, of: device)
     case .presence(let user, let setting?):
       try run("INSERT OR REPLACE INTO presence VALUES (?, ?)", [user.text, try blob(setting)])

@@ -6,6 +6,7 @@ enum Schema {
     var migrator = DatabaseMigrator()
     migrator.registerMigration("1") { db in try db.execute(sql: first) }
     migrator.registerMigration("2") { db in try db.execute(sql: second) }
+    migrator.registerMigration("3") { db in try db.execute(sql: third) }
     return migrator
   }
 
@@ -68,5 +69,23 @@ enum Schema {
     ALTER TABLE number ADD COLUMN joinId BLOB;
     ALTER TABLE number ADD COLUMN cameBy TEXT;
     CREATE TABLE presence (user TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+    """
+
+  /// Key agreement version 2: the chain of lists, confirmations, vouches. Calls that ran under version 1 can't go on.
+  private static let third = """
+    CREATE TABLE link (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, epoch INTEGER NOT NULL, roster BLOB NOT NULL,
+      PRIMARY KEY (call, epoch)) WITHOUT ROWID;
+    CREATE TABLE confirmation (
+      call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, participant INTEGER NOT NULL, tag BLOB NOT NULL,
+      PRIMARY KEY (call, participant)) WITHOUT ROWID;
+    CREATE TABLE revokes (user TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+
+    UPDATE stay SET went = came WHERE went IS NULL;
+    UPDATE history SET endedAt = startedAt WHERE endedAt IS NULL;
+    DELETE FROM number WHERE call IN (SELECT id FROM call);
+    DELETE FROM call;
+    DELETE FROM mailbox;
+    UPDATE device SET record = CAST(json_set(CAST(record AS TEXT), '$.entry.vouches', json('[]')) AS BLOB);
     """
 }

@@ -43,7 +43,7 @@ extension Database {
   /// A running call's membership is its server's to end.
   func forget(_ user: UserID) throws {
     let name = user.text
-    for table in ["device", "mailbox", "number", "presence"] {
+    for table in ["device", "mailbox", "number", "presence", "revokes"] {
       try run("DELETE FROM \(table) WHERE user = ?", [name])
     }
     try forgetEnds(of: user)

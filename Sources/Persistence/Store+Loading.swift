@@ -26,6 +26,13 @@ extension Store {
           stored.presence[user] = try record(StoredPresence.self, row)
         }
       }
+      for row in try Row.fetchAll(db, sql: "SELECT user, record FROM revokes") {
+        if let user = UserID(row["user"] as String) { stored.revokes[user] = try record([Revoke].self, row) }
+      }
+      let endedSince = (now - Store.endedTime).milliseconds
+      for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
+        if let call = CallID(row[0] as String) { stored.endedIDs[call] = Timestamp(milliseconds: row[1]) }
+      }
       stored.ended = try db.ended(since: now - Store.endedTime)
       for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
         stored.numbers[call] = try db.numbers(of: call)
@@ -45,14 +52,35 @@ extension Database {
     let epochs = try byCall(StoredEpoch.self, "epoch")
     let members = try byCall(StoredMember.self, "member")
     let envelopes = try byCall(Envelope.self, "ringEnvelope")
+    let links = try chains()
+    let confirmations = try confirmations()
     return try records(StoredCall.self, "SELECT record FROM call ORDER BY id").map { call in
       let id = call.id.text
       guard let progress = progress[id]?.first, let epoch = epochs[id]?.first else {
         throw JSONError(reason: "a call without its epoch")
       }
       return Stored.Call(
-        call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [])
+        call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [],
+        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:])
     }
+  }
+
+  private func chains() throws -> [String: [EpochLink]] {
+    var chains: [String: [EpochLink]] = [:]
+    for row in try Row.fetchAll(self, sql: "SELECT call, epoch, roster FROM link ORDER BY call, epoch") {
+      let roster: Data = row[2]
+      chains[row[0], default: []].append(EpochLink(epoch: row[1], roster: Base64Bytes(Array(roster))))
+    }
+    return chains
+  }
+
+  private func confirmations() throws -> [String: [ParticipantNumber: Base64Bytes]] {
+    var confirmations: [String: [ParticipantNumber: Base64Bytes]] = [:]
+    for row in try Row.fetchAll(self, sql: "SELECT call, participant, tag FROM confirmation") {
+      let tag: Data = row[2]
+      confirmations[row[0], default: [:]][row[1]] = Base64Bytes(Array(tag))
+    }
+    return confirmations
   }
 
   private func byCall<Value: Decodable>(_ type: Value.Type, _ table: String) throws -> [String: [Value]] {

@@ -9,8 +9,8 @@ struct AuthorizeRules {
   let stage = Stage { $0.asksBackEnd = true }
 
   func start(_ client: Client, _ callees: [String], id: String = "s", join: UInt8 = 1) {
-    let start = StartCall(callees: callees.map { UserID(unchecked: $0) }, media: .audio, joinId: joinId(join))
-    stage.handle(.request(client.session, id: id, .start(start)))
+    let start = client.start(callees.map { UserID(unchecked: $0) }, join: join)
+    stage.handle(.request(client.session, id: id, start))
   }
 
   /// The one question that was asked.
@@ -180,7 +180,7 @@ struct AuthorizeRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"], join: 1)
     stage.handle(.drain)
-    #expect(alice.code(.start(StartCall(callees: [], media: .audio))) == .serverDraining)
+    #expect(alice.code(alice.start([])) == .serverDraining)
     #expect(try alice.call(["bob"], join: 1) == call, "a retry gets the first reply")
     try bob.accept(call)
     #expect(alice.code(.invite(call, Invite(callees: [UserID(unchecked: "carol")]))) == nil)

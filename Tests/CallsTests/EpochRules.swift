@@ -34,10 +34,7 @@ struct EpochRules {
     #expect(try alice.state(call).epoch == 1)
     let keys: KeyList = try alice.get(.listKeys(call, ListKeys()))
     #expect(keys.epoch == 1 && keys.mode == .fresh && keys.list == list)
-    let zeros = [UInt8](repeating: 0, count: 32)
-    let bytes =
-      list[0].fingerprint.bytes + joinId(1).bytes + zeros + list[1].fingerprint.bytes + zeros.prefix(16) + zeros
-    #expect(keys.listHash.bytes == Stage.digest(bytes))
+    #expect(keys.previous.bytes == [UInt8](repeating: 0, count: 32) && list[1].joinKey == nil)
     _ = tablet.ask(.decline(call, Decline()))
     stage.advance(.seconds(10))
     #expect(alice.events().rotations.isEmpty, "a decline changes nothing")
@@ -316,7 +313,7 @@ struct EpochRules {
     let bob = stage.connect("bob")
     let eve = stage.connect("eve")
     func code(_ envelope: Envelope) -> RequestError.Code? {
-      alice.code(.start(StartCall(callees: [bob.user], media: .audio, envelopes: [envelope])))
+      alice.code(alice.start([bob.user], envelopes: [envelope]))
     }
     #expect(code(alice.envelope(for: eve, epoch: 1)) == .keysNotAllowed)
     #expect(code(alice.envelope(for: bob, epoch: 2)) == .requestInvalid)

@@ -41,7 +41,7 @@ struct HistoryRules {
     let link: Link = try bob.get(.link(call, MakeLink(expiresIn: 3_600, revoke: nil)))
     stage.handle(.forget(alice.user))
     let again = stage.connect("alice")
-    _ = try again.get(.join(call, Join(link: link.link)), as: Joined.self)
+    _ = try again.get(.join(call, again.join(link: link.link)), as: Joined.self)
     let stays = stage.disk.history.count { if case .came(_, alice.user, _) = $0 { true } else { false } }
     #expect(stays == 1, "the stay before is forgotten, this one is not")
   }

@@ -207,8 +207,8 @@ struct LifeRules {
     let tablet = stage.connect("bob", "tablet")
     let call = try alice.call(["bob", "carol"])
     try phone.accept(call)
-    #expect(tablet.code(.join(call, Join())) == .callAnsweredElsewhere)
-    #expect(tablet.code(.rejoin(call, Join())) == .callAnsweredElsewhere)
+    #expect(tablet.code(.join(call, tablet.join())) == .callAnsweredElsewhere)
+    #expect(tablet.code(.rejoin(call, tablet.join())) == .callAnsweredElsewhere)
     phone.disconnect()
     stage.advance(.seconds(15))
     #expect(try tablet.rejoin(call).participant == 3)
@@ -223,11 +223,11 @@ struct LifeRules {
     for client in [alice, bob] { _ = client.events() }
     #expect(try alice.started(["bob", "carol"], join: 1) == first)
     #expect(try bob.accept(first.call.id, join: 2) == accepted)
-    #expect(bob.code(.rejoin(first.call.id, Join(joinId: joinId(2)))) == .requestInvalid)
+    #expect(bob.code(.rejoin(first.call.id, bob.join(2))) == .requestInvalid)
     #expect(alice.events().isEmpty && bob.events().isEmpty)
     _ = alice.ask(.end(first.call.id))
     #expect(try alice.started(["bob", "carol"], join: 1) == first)
-    #expect(bob.code(.accept(first.call.id, Join(joinId: joinId(2)))) == .callEnded)
+    #expect(bob.code(.accept(first.call.id, bob.join(2))) == .callEnded)
   }
 
   @Test func rule15AParticipantKeepsItsKeysAndOthersHearOfNewOnes() throws {
@@ -267,14 +267,14 @@ struct LifeRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob", "carol"])
     _ = bob.ask(.decline(call, Decline()))
-    #expect(bob.code(.rejoin(call, Join())) == .callNotJoined)
+    #expect(bob.code(.rejoin(call, bob.join())) == .callNotJoined)
     #expect(try bob.get(.listCalls, as: CallList.self).calls.map(\.id) == [call])
-    let joined: Joined = try bob.get(.join(call, Join()))
+    let joined: Joined = try bob.get(.join(call, bob.join()))
     #expect(joined.participant == 2 && joined.call.state == .active)
     #expect(alice.events().causes == [.declined, .joined])
     #expect(bob.code(.leave(call)) == nil)
     #expect(bob.code(.leave(call)) == .callNotJoined)
-    #expect(bob.code(.join(call, Join())) == nil)
+    #expect(bob.code(.join(call, bob.join())) == nil)
   }
 
   @Test func aCallIsFull() throws {
@@ -284,9 +284,9 @@ struct LifeRules {
     let carol = stage.connect("carol")
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
-    #expect(carol.code(.accept(call, Join())) == .callFull)
+    #expect(carol.code(.accept(call, carol.join())) == .callFull)
     _ = bob.ask(.leave(call))
-    #expect(carol.code(.accept(call, Join())) == nil)
+    #expect(carol.code(.accept(call, carol.join())) == nil)
   }
 
   @Test func nothingIsLeftOfACall() throws {

@@ -22,7 +22,8 @@ struct LinkRules {
   }
 
   private func join(_ call: CallID, _ link: String, _ client: Client? = nil) -> RequestError.Code? {
-    (client ?? guest).code(.join(call, Join(link: link)))
+    let client = client ?? guest
+    return client.code(.join(call, client.join(link: link)))
   }
 
   @Test func whoHoldsItBecomesAMemberShownAsSuch() throws {
@@ -32,15 +33,15 @@ struct LinkRules {
     #expect(
       link.link.utf8.allSatisfy { "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8.contains($0) }
     )
-    let joined: Joined = try guest.get(.join(call, Join(link: link.link)))
+    let joined: Joined = try guest.get(.join(call, guest.join(link: link.link)))
     let member = try #require(joined.call.members.first { $0.user == guest.user })
     #expect(member.link == true && member.state == .joined && joined.call.state == .active)
     #expect(joined.call.members.first?.link == nil)
     guard case .member(let change)? = alice.events().last else { return #expect(Bool(false)) }
     #expect(change.cause == .joined && change.member.link == true && change.member.name == "guest")
     _ = guest.ask(.leave(call))
-    #expect(guest.code(.join(call, Join())) == nil, "a member needs no link")
-    #expect(bob.code(.accept(call, Join())) == nil)
+    #expect(guest.code(.join(call, guest.join())) == nil, "a member needs no link")
+    #expect(bob.code(.accept(call, bob.join())) == nil)
   }
 
   @Test func aLinkThatIsOverForeignOrGarbledIsInvalid() throws {
@@ -56,7 +57,7 @@ struct LinkRules {
     ] {
       #expect(join(call, bad) == .callLinkInvalid)
     }
-    #expect(guest.code(.join(call, Join())) == .callNotFound)
+    #expect(guest.code(.join(call, guest.join())) == .callNotFound)
     #expect(guest.code(.accept(call, Join(link: good))) == .callNotFound, "for join alone")
     stage.advance(.milliseconds(59_999))
     #expect(join(call, good) == nil)
@@ -92,7 +93,7 @@ struct LinkRules {
     let call = try alice.call(["bob", "carol"])
     let link = try link(call).link
     _ = alice.ask(.cancel(call, Cancel(callees: [bob.user])))
-    #expect(bob.code(.join(call, Join())) == .authForbidden)
+    #expect(bob.code(.join(call, bob.join())) == .authForbidden)
     #expect(join(call, "nonsense", bob) == .callLinkInvalid)
     #expect(join(call, link, bob) == nil)
     _ = carol.ask(.decline(call, Decline()))
@@ -125,7 +126,8 @@ struct LinkRules {
     let linkless = try bob.call(["alice"])
     let good = try link(call).link
     let refusals = [
-      (over, overLink), (over, "nonsense"), (call, overLink), (call, "nonsense"), (linkless, good), (linkless, "nonsense"),
+      (over, overLink), (over, "nonsense"), (call, overLink), (call, "nonsense"), (linkless, good),
+      (linkless, "nonsense"),
       (CallID(unchecked: "other"), good), (CallID(unchecked: "other"), "nonsense"),
     ].map { id, link in guest.error(.join(id, Join(link: link))) }
     #expect(refusals.first??.code == .callLinkInvalid && Set(refusals).count == 1)

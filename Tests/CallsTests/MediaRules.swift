@@ -33,7 +33,7 @@ struct MediaRules {
   @Test(arguments: [true, false])
   func theSFUIsToldWhichParticipantsAreOnTheKeyList(hasKeys: Bool) throws {
     let alice = stage.connect("alice", keys: hasKeys)
-    let call = try alice.call(["nobody"], join: 1)
+    let call = try alice.call(["nobody"], join: 1) { $0.aloneSeconds = 600 }
     for _ in 0..<2 {
       #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
       #expect(stage.negotiations.last?.isOnKeyList == hasKeys)

@@ -39,7 +39,7 @@ struct RemovalRules {
     #expect(events.rotations.first?.removed == [2])
     let devices: Devices = try alice.get(.listDevices(ListDevices(users: [phone.user])))
     #expect(devices.devices.map(\.device.text) == ["tablet"])
-    #expect(tablet.code(.rejoin(call, Join())) == nil, "the user may come back")
+    #expect(tablet.code(.rejoin(call, tablet.join())) == nil, "the user may come back")
   }
 
   @Test func onlyOnesOwn() throws {

@@ -68,7 +68,7 @@ struct RestartMemoryRules {
     let again = stage.connect("bob")
     #expect(try again.accept(call, join: 2).participant == first.participant)
     #expect(try stage.connect("alice").phase(of: "bob", in: call) == .left)
-    #expect(again.code(.rejoin(call, Join(joinId: joinId(2)))) == .requestInvalid, "it stands for one stay")
+    #expect(again.code(.rejoin(call, again.join(2))) == .requestInvalid, "it stands for one stay")
     #expect(try again.rejoin(call, join: 3).participant == 3)
   }
 
@@ -77,7 +77,8 @@ struct RestartMemoryRules {
     let call = try alice.call([]) { $0.aloneSeconds = 600 }
     let bob = StoredNumber(device: Device(user: user("bob"), device: DeviceID(unchecked: "phone")))
     var numbers = ParticipantNumbers()
-    for number in 1...StoredNumber.capacity + 1 { numbers.add(number, bob.device) }
+    for number in 1...StoredNumber.capacity + 1 { numbers.add(number, bob.device, joinId(of: UInt64(number))) }
+    #expect(!numbers.contains(joinId(of: 1)) && numbers.contains(joinId(of: 2)))
     #expect(numbers[1] == nil && numbers[2] != nil && numbers[StoredNumber.capacity + 1] != nil)
     #expect(stage.disk.stored.numbers[call]?.count == 1)
   }

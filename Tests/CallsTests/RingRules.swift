@@ -39,7 +39,7 @@ struct RingRules {
     let tablet = stage.connect("bob", "tablet")
     let call = try alice.call(["bob"])
     try tablet.accept(call)
-    #expect(phone.code(.accept(call, Join())) == .callAnsweredElsewhere)
+    #expect(phone.code(.accept(call, phone.join())) == .callAnsweredElsewhere)
     #expect(phone.names() == [.callRing, .callAnsweredElsewhere, .callMember])
     #expect(!tablet.names().contains(.callAnsweredElsewhere))
     #expect(try alice.state(call).members.map(\.participants.count) == [1, 1])
@@ -57,7 +57,7 @@ struct RingRules {
     #expect(phone.names() == [.callRing, .callMember])
     #expect(alice.events().causes == [.declined])
     #expect(carol.events().causes == [.declined])
-    #expect(tablet.code(.accept(call, Join())) == .callNotRinging)
+    #expect(tablet.code(.accept(call, tablet.join())) == .callNotRinging)
     #expect(phone.code(.decline(call, Decline())) == .callNotRinging)
   }
 
@@ -79,7 +79,7 @@ struct RingRules {
     let alice = stage.connect("alice")
     var policy = Policy()
     policy.ringSeconds = seconds
-    guard case .failed(let error) = alice.ask(.start(StartCall(callees: [], media: .audio, policy: policy))) else {
+    guard case .failed(let error) = alice.ask(alice.start([], policy: policy)) else {
       return #expect(Bool(false))
     }
     #expect(error.code == .requestInvalid && error.field == "policy.ringSeconds")
@@ -155,7 +155,7 @@ struct RingRules {
     #expect(alice.code(.end(call)) == nil)
     #expect(bob.events().ended == Ended(reason: .endedByInitiator, by: alice.user, seconds: 70))
     #expect(alice.code(.end(call)) == .callEnded)
-    #expect(bob.code(.accept(call, Join())) == .callEnded)
+    #expect(bob.code(.accept(call, bob.join())) == .callEnded)
   }
 
   @Test func cancelIsForWhoRangThemOrTheInitiator() throws {
@@ -173,7 +173,7 @@ struct RingRules {
     #expect(alice.code(.cancel(call, Cancel(callees: [carol.user]))) == nil)
     #expect(carol.events().contains(.callCancelled))
     #expect(alice.code(.cancel(call, Cancel())) == .callNotRinging)
-    #expect(carol.code(.join(call, Join())) == .authForbidden)
+    #expect(carol.code(.join(call, carol.join())) == .authForbidden)
   }
 
   @Test func rule17WhoHasNoKeysIsNotRung() throws {
@@ -202,7 +202,7 @@ struct RingRules {
     #expect(Set(results.results.values) == [.ringing])
     for other in others {
       #expect(other.events().rings.count == 1)
-      #expect(other.code(.accept(call, Join())) == nil)
+      #expect(other.code(.accept(call, other.join())) == nil)
     }
   }
 
@@ -211,7 +211,7 @@ struct RingRules {
     let alice = stage.connect("alice")
     let names = (0..<4).map { "u\($0)" }
     let others = names.map { stage.connect($0) }
-    #expect(alice.code(.start(StartCall(callees: others.map(\.user), media: .audio))) == .callFull)
+    #expect(alice.code(alice.start(others.map(\.user))) == .callFull)
     #expect(others.allSatisfy { $0.events().isEmpty })
     let call = try alice.call(Array(names.prefix(3)))
     #expect(alice.code(.invite(call, Invite(callees: [others[3].user]))) == .callFull)

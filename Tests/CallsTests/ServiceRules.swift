@@ -69,7 +69,7 @@ struct ServiceRules {
     #expect(
       service.code(.start(StartCall(callees: [], media: .audio, envelopes: [envelope], as: alice.user)))
         == .keysNotAllowed)
-    #expect(alice.code(.start(StartCall(callees: [], media: .audio, as: alice.user))) == .authForbidden)
+    #expect(alice.code(.start(StartCall(id: .random, callees: [], media: .audio, as: alice.user))) == .authForbidden)
     stage.handle(.drain)
     #expect(service.code(.start(StartCall(callees: [], media: .audio, as: alice.user))) == .serverDraining)
   }
@@ -120,7 +120,8 @@ struct ServiceRules {
     let requests: [Request] = [
       .registerDevice(RegisterDevice(name: nil, keys: [key])), .listDevices(ListDevices(users: [alice.user])),
       .accept(call, Join()), .join(call, Join()), .rejoin(call, Join()), .leave(call), .decline(call, Decline()),
-      .invite(call, Invite(callees: [])), .cancel(call, Cancel()), .listKeys(call, ListKeys()), .requestKey(call, RequestKey()),
+      .invite(call, Invite(callees: [])), .cancel(call, Cancel()), .listKeys(call, ListKeys()),
+      .requestKey(call, RequestKey()),
       .keys(call, HandOutKeys(epoch: 1, envelopes: [])), .setPresence(SetPresence(state: .available)),
       .watchPresence(WatchPresence(users: [])), .listHistory(ListHistory()), .deleteHistory(DeleteHistory(all: true)),
       .historyTotals(HistoryTotals(with: alice.user)), .removeDevice(RemoveDevice(device: alice.device.device)),

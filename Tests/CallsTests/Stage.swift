@@ -22,6 +22,7 @@ final class Stage {
   private let configuration: Calls.Configuration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
+  private var lastJoin: UInt64 = 0
 
   init(_ change: (inout Calls.Configuration) -> Void = { _ in }) {
     var configuration = Calls.Configuration()
@@ -35,6 +36,12 @@ final class Stage {
   }
 
   typealias Reply = Calls.Reply
+
+  /// One that no test asks for by its number.
+  func makeJoinId() -> Base64Bytes {
+    lastJoin += 1
+    return joinId(of: 1 << 32 + lastJoin)
+  }
 
   /// Stands for SHA-256: 32 bytes that differ when the input does.
   static func digest(_ bytes: [UInt8]) -> [UInt8] {
@@ -194,25 +201,48 @@ struct Client {
     var policy = Policy()
     change(&policy)
     return try get(
-      .start(
-        StartCall(
-          callees: callees.map { UserID(unchecked: $0) }, media: media, policy: policy,
-          joinId: join.map(joinId), envelopes: envelopes)))
+      start(callees.map { UserID(unchecked: $0) }, media: media, policy: policy, join: join, envelopes: envelopes))
+  }
+
+  func start(
+    _ callees: [UserID], media: CallMedia = .audio, policy: Policy? = nil, join: UInt8? = nil,
+    envelopes: [Envelope]? = nil, id: CallID? = nil
+  ) -> Request {
+    let own = self.join(join)
+    // The same start again has the same id.
+    let known = join.map { CallID.uuid(UInt64($0), UInt64(user.text.utf8.first ?? 0)) }
+    return .start(
+      StartCall(
+        id: id ?? known ?? .random, callees: callees, media: media, policy: policy, joinId: own.joinId,
+        joinKey: own.joinKey, envelopes: envelopes))
+  }
+
+  /// What a join of this device brings.
+  func join(_ byte: UInt8? = nil, link: String? = nil) -> Join {
+    let joinId = byte.map(joinId(_:)) ?? stage.makeJoinId()
+    return Join(link: link, joinId: joinId, joinKey: joinKey(joinId))
+  }
+
+  func joinKey(_ joinId: Base64Bytes, generation: UInt32 = 0) -> JoinKey {
+    let name = Array("\(user.text)/\(device.device.text)".utf8)
+    return JoinKey(
+      alg: "HPKE-P256-SHA256-AES256GCM", publicKey: Base64Bytes(name + joinId.bytes + [UInt8(generation)]),
+      generation: generation, at: stage.now, signature: Base64Bytes([1]))
   }
 
   @discardableResult
   func accept(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.accept(call, Join(joinId: join.map(joinId))))
+    try get(.accept(call, self.join(join)))
   }
 
   @discardableResult
   func rejoin(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.rejoin(call, Join(joinId: join.map(joinId))))
+    try get(.rejoin(call, self.join(join)))
   }
 
   @discardableResult
   func transfer(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.transfer(call, Join(joinId: join.map(joinId))))
+    try get(.transfer(call, self.join(join)))
   }
 
   /// The numbers of a user's participants, as this client sees them.
@@ -287,12 +317,39 @@ struct Client {
 
 func joinId(_ byte: UInt8) -> Base64Bytes { Base64Bytes([UInt8](repeating: byte, count: 16)) }
 
+func joinId(of number: UInt64) -> Base64Bytes {
+  Base64Bytes((0..<16).map { place in place < 8 ? UInt8(truncatingIfNeeded: number >> UInt64(8 * place)) : 0xaa })
+}
+
+extension CallID {
+  /// A random UUID.
+  static var random: CallID {
+    var numbers = SystemRandomNumberGenerator()
+    return uuid(numbers.next(), numbers.next())
+  }
+
+  static func uuid(_ high: UInt64, _ low: UInt64) -> CallID {
+    func digits(_ number: UInt64, _ count: Int) -> String {
+      let text = String(number & (count == 16 ? .max : (1 << UInt64(4 * count)) - 1), radix: 16)
+      return String(repeating: "0", count: count - text.count) + text
+    }
+    return CallID(
+      unchecked: [
+        digits(high >> 32, 8), digits(high >> 16, 4), "4" + digits(high, 3), "a" + digits(low >> 48, 3),
+        digits(low, 12),
+      ].joined(separator: "-"))
+  }
+}
+
 extension [EventBody] {
   var causes: [MemberCause] { compactMap { if case .member(let change) = $0 { change.cause } else { nil } } }
   var rings: [Ring] { compactMap { if case .ring(let ring) = $0 { ring } else { nil } } }
   var rotations: [Rotate] { compactMap { if case .rotate(let rotate) = $0 { rotate } else { nil } } }
   var envelopes: [Envelope] { compactMap { if case .envelope(let envelope) = $0 { envelope } else { nil } } }
   var switches: [UInt32] { compactMap { if case .switchKeys(let keys) = $0 { keys.epoch } else { nil } } }
+  var confirmed: [KeysConfirmed] { compactMap { if case .confirmed(let keys) = $0 { keys } else { nil } } }
+  var waits: [KeysWaiting] { compactMap { if case .keyWaiting(let keys) = $0 { keys } else { nil } } }
+  var pairings: [PairingMessage] { compactMap { if case .pairing(let message) = $0 { message } else { nil } } }
   var keyRequests: [KeyRequest] { compactMap { if case .keyRequest(let request) = $0 { request } else { nil } } }
   var presences: [String] {
     compactMap { if case .presence(let state) = $0 { "\(state.user.text) \(state.state.rawValue)" } else { nil } }

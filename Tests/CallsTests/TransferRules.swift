@@ -67,11 +67,11 @@ struct TransferRules {
 
   @Test func itNeedsAnotherDeviceInTheCall() throws {
     let carol = stage.connect("carol")
-    #expect(carol.code(.transfer(call, Join())) == .callNotFound)
+    #expect(carol.code(.transfer(call, carol.join())) == .callNotFound)
     _ = alice.ask(.invite(call, Invite(callees: [carol.user])))
-    #expect(carol.code(.transfer(call, Join())) == .callNotJoined)
+    #expect(carol.code(.transfer(call, carol.join())) == .callNotJoined)
     _ = phone.ask(.leave(call))
-    #expect(tablet.code(.transfer(call, Join())) == .callNotJoined)
+    #expect(tablet.code(.transfer(call, tablet.join())) == .callNotJoined)
   }
 
   @Test func onTheDeviceThatIsInTheCallItIsARejoin() throws {
@@ -86,8 +86,8 @@ struct TransferRules {
   @Test func joinAndRejoinBesideAConnectedDeviceAreStillRefused() throws {
     let watch = stage.connect("bob", "watch")
     try tablet.transfer(call)
-    #expect(watch.code(.join(call, Join())) == .callAnsweredElsewhere)
-    #expect(watch.code(.rejoin(call, Join())) == .callAnsweredElsewhere)
+    #expect(watch.code(.join(call, watch.join())) == .callAnsweredElsewhere)
+    #expect(watch.code(.rejoin(call, watch.join())) == .callAnsweredElsewhere)
     #expect(watch.code(.decline(call, Decline())) == .callAnsweredElsewhere)
     #expect(tablet.code(.decline(call, Decline())) == .callNotRinging)
   }
@@ -183,7 +183,7 @@ struct TransferRules {
     _ = alice.events()
     #expect(try tablet.transfer(call, join: 7) == first)
     #expect(alice.events().isEmpty)
-    #expect(tablet.code(.rejoin(call, Join(joinId: joinId(7)))) == .requestInvalid)
+    #expect(tablet.code(.rejoin(call, tablet.join(7))) == .requestInvalid)
   }
 
   @Test func bothHearWhatParticipantsHearAndEachHasItsOwnTracks() throws {

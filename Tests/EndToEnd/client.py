@@ -6,6 +6,8 @@ import json
 import os
 import queue
 import threading
+import time
+import uuid
 
 import stomp
 from cryptography.hazmat.primitives import serialization
@@ -98,11 +100,24 @@ class Client(stomp.ConnectionListener):
         keys = [key("wrap", "HPKE-P256-SHA256-AES256GCM"), key("sign", "ES256")]
         return self.request("/app/devices/register", {"name": self.device, "keys": keys})
 
-    def join_id(self):
-        return {"joinId": base64.b64encode(os.urandom(16)).decode()}
+    def join(self):
+        """`joinId` and `joinKey` of a join."""
+        key = {
+            "v": 2,
+            "alg": "HPKE-P256-SHA256-AES256GCM",
+            "publicKey": base64.b64encode(os.urandom(91)).decode(),
+            "generation": 0,
+            "at": int(time.time() * 1000),
+            "signature": base64.b64encode(os.urandom(64)).decode(),
+        }
+        return {"joinId": base64.b64encode(os.urandom(16)).decode(), "joinKey": key}
+
+    def starting(self):
+        """What `start` has besides: the call's id."""
+        return {"id": str(uuid.uuid4()), **self.join()}
 
     def start(self, *callees, media="audio", **more):
-        return self.request("/app/calls/start", {"callees": list(callees), "media": media, **self.join_id(), **more})
+        return self.request("/app/calls/start", {"callees": list(callees), "media": media, **self.starting(), **more})
 
     def close(self):
         if not self.closed.is_set():

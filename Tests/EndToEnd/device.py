@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import time
+import uuid
 
 import websocket
 
@@ -26,19 +27,24 @@ def lp(data):
     return len(data).to_bytes(2, "big") + data
 
 
-def list_bytes(entries):
-    """The list of an epoch as bytes (section 5)."""
-    rows = []
-    for entry in sorted(entries, key=lambda e: (e["user"].encode(), e["device"].encode())):
+def roster_hash(entries):
+    """The list of an epoch by itself (section 5.2)."""
+    assert entries == sorted(entries, key=lambda e: (e["user"].encode(), e["device"].encode())), "out of order"
+    data = b"conclave-roster-v2" + len(entries).to_bytes(4, "big")
+    for entry in entries:
         key = entry.get("joinKey")
-        key_hash = hashlib.sha256(base64.b64decode(key["publicKey"])).digest() if key else bytes(32)
-        join_id = base64.b64decode(entry["joinId"]) if entry.get("joinId") else bytes(16)
-        rows.append(base64.b64decode(entry["fingerprint"]) + join_id + key_hash)
-    return b"".join(rows)
+        data += lp(entry["user"]) + lp(entry["device"]) + entry["participant"].to_bytes(4, "big")
+        data += base64.b64decode(entry["fingerprint"])
+        data += base64.b64decode(entry["joinId"]) if entry.get("joinId") else bytes(16)
+        data += hashlib.sha256(base64.b64decode(key["publicKey"])).digest() if key else bytes(32)
+    return hashlib.sha256(data).digest()
 
 
-def list_hash(entries):
-    return b64(hashlib.sha256(list_bytes(entries)).digest())
+def list_hash(call, epoch, previous, entries):
+    """The list in the chain; `previous` is the hash of the epoch announced before, in base64, or None before epoch 1."""
+    before = base64.b64decode(previous) if previous else bytes(32)
+    data = b"conclave-list-v2" + lp(call) + epoch.to_bytes(4, "big") + before + roster_hash(entries)
+    return b64(hashlib.sha256(data).digest())
 
 
 def token(server, user, seconds=600, **claims):
@@ -270,7 +276,7 @@ class Device(Wire):
         return self.request("/app/devices/register", {"name": self.device, "keys": [wrap, sign]})
 
     def start(self, *callees, media="audio", **more):
-        body = {"callees": list(callees), "media": media, **join(), **more}
+        body = {"callees": list(callees), "media": media, **starting(), **more}
         reply = self.request("/app/calls/start", body)
         self.participant = reply["participant"]
         return reply["call"]["id"], reply
@@ -284,16 +290,32 @@ class Device(Wire):
         return reply
 
 
+def join_key(generation=0):
+    return {
+        "v": 2,
+        "alg": "HPKE-P256-SHA256-AES256GCM",
+        "publicKey": b64(os.urandom(91)),
+        "generation": generation,
+        "at": int(time.time() * 1000),
+        "signature": b64(os.urandom(64)),
+    }
+
+
 def join():
     """`joinId` and `joinKey` as accept, join, rejoin and transfer have them."""
-    key = {"alg": "HPKE-P256-SHA256-AES256GCM", "publicKey": b64(os.urandom(91)), "signature": b64(os.urandom(64))}
-    return {"joinId": b64(os.urandom(16)), "joinKey": key}
+    return {"joinId": b64(os.urandom(16)), "joinKey": join_key()}
+
+
+def starting():
+    """What `start` has besides: the call's id."""
+    return {"id": str(uuid.uuid4()), **join()}
 
 
 def envelope(epoch, to, device="phone", size=113):
     return {
         "epoch": epoch,
         "to": {"user": to, "device": device},
+        "key": b64(os.urandom(32)),
         "alg": "HPKE-P256-SHA256-AES256GCM",
         "ciphertext": b64(os.urandom(size)),
         "sigAlg": "ES256",

@@ -90,6 +90,7 @@ def test_an_envelope_for_a_stranger_is_refused(running_call, connect):
     envelope = {
         "epoch": 1,
         "to": {"user": stranger.user, "device": stranger.device},
+        "key": base64.b64encode(os.urandom(32)).decode(),
         "alg": "HPKE-P256-SHA256-AES256GCM",
         "ciphertext": base64.b64encode(os.urandom(113)).decode(),
     }

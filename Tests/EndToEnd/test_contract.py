@@ -4,7 +4,7 @@ import pytest
 
 from client import RequestFailed
 from conftest import Server, wait_for
-from device import NO_CALL, Wire, join, token
+from device import NO_CALL, Wire, join, starting, token
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_a_call_holds_so_many_participants_and_rings(on, names):
     alice, bob, carol = (on(name) for name in names[:3])
     dave = on(names[3])
     assert alice.fails(
-        "/app/calls/start", {"callees": [d.user for d in (bob, carol, dave)], "media": "audio", **join()}
+        "/app/calls/start", {"callees": [d.user for d in (bob, carol, dave)], "media": "audio", **starting()}
     ) in ("call.full", "request.too-large")
     call, _ = alice.start(bob.user, carol.user)
     for device in (bob, carol):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from conftest import Server, wait_for
-from device import Device, b64, join, states
+from device import Device, b64, join, starting, states
 from test_webhooks import SECRET, BackEnd, is_signed
 
 TURN_SECRET = "a secret that coturn shares with us, long enough"
@@ -106,7 +106,7 @@ def test_a_user_with_a_role_starts_unavailable_and_is_watched_by_role(on, names)
     assert reply["results"] == {ina.user: "unavailable"}
     ina.request("/app/presence/set", {"state": "available", "role": "interpreter"})
     assert alice.event("presence")["state"] == "available"
-    assert ina.fails("/app/calls/start", {"callees": [], "media": "audio", **join()}) == "role.not-allowed"
+    assert ina.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "role.not-allowed"
     call, reply = alice.start(ina.user)
     assert reply["results"] == {ina.user: "ringing"}
     ina.event("call.ring")
@@ -269,7 +269,7 @@ def test_a_service_starts_a_call_on_behalf_of_a_user(on, names):
     assert app.fails("/app/calls/start", {"as": "nobody-there", "callees": [], "media": "audio"}) == "user.not-found"
     assert app.fails("/app/calls/start", {"callees": [], "media": "audio"}) in ("request.invalid", "auth.forbidden")
     assert (
-        alice.fails("/app/calls/start", {"as": bob.user, "callees": [], "media": "audio", **join()}) == "auth.forbidden"
+        alice.fails("/app/calls/start", {"as": bob.user, "callees": [], "media": "audio", **starting()}) == "auth.forbidden"
     )
 
 

@@ -1,10 +1,11 @@
 """Protocol section 4, rule by rule, as a client that knows the text alone."""
 
 import json
+import uuid
 
 import pytest
 
-from device import NO_CALL, b64, join, member, states
+from device import NO_CALL, b64, join, member, starting, states
 
 
 def joined(on, *users, **start):
@@ -62,14 +63,15 @@ def test_start_replies_with_the_state_and_rings_the_callees(on, names):
         ({"metadata": "not base64"}, "metadata"),
         ({"joinId": b64(bytes(15))}, "joinId"),
         ({"joinId": b64(bytes(17))}, "joinId"),
-        ({"joinKey": {"alg": "x"}}, "joinKey.publicKey"),
+        ({"joinKey": {"alg": "x"}}, "joinKey"),
+        ({"id": "x"}, "id"),
         ({"envelopes": {}}, "envelopes"),
     ],
     ids=lambda value: json.dumps(value)[:40] if isinstance(value, dict) else None,
 )
 def test_start_names_the_field_that_is_wrong(on, change, field):
     alice = on("start-fields")
-    body = {"callees": [], "media": "audio", **join(), **change}
+    body = {"callees": [], "media": "audio", **starting(), **change}
     assert alice.fails("/app/calls/start", {k: v for k, v in body.items() if v is not None}) == "request.invalid"
     assert alice.error_body["field"].startswith(field), alice.error_body
 
@@ -90,7 +92,7 @@ def test_the_bounds_of_start_are_taken(on, names):
     }
     _, reply = alice.start(bob.user, policy=policy, metadata=b64(bytes(2048)))
     assert reply["call"]["policy"] == policy
-    alice.request("/app/calls/start", raw='{"callees":[],"media":"audio","unknown":{"a":[1,{}]}}')
+    alice.request("/app/calls/start", {"callees": [], "media": "audio", "unknown": {"a": [1, {}]}, "id": str(uuid.uuid4())})
 
 
 def test_rule_1_every_connected_device_rings_and_one_that_connects_later(on, names):
@@ -253,7 +255,7 @@ def test_rule_13_one_participant_a_user(on, names):
 
 def test_rule_14_a_repeated_join_gets_the_first_reply_and_does_nothing(on, names):
     alice, bob = on(names[0]), on(names[1])
-    body = {"callees": [bob.user], "media": "audio", **join()}
+    body = {"callees": [bob.user], "media": "audio", **starting()}
     first = alice.request("/app/calls/start", body)
     assert alice.request("/app/calls/start", body) == first
     call = first["call"]["id"]

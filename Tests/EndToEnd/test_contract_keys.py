@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from device import b64, envelope, join, list_bytes, list_hash
+from device import b64, envelope, join, join_key, list_hash, roster_hash, starting
 
 
 def lead(device, call, rotate):
@@ -41,7 +41,8 @@ def test_a_start_without_envelopes_lists_the_initiator_alone(on, names):
     )
     assert (entry["participant"], entry["joinId"], entry["joinKey"]) == (1, mine["joinId"], mine["joinKey"])
     assert entry["fingerprint"] == b64(alice.fingerprint)
-    assert newest["listHash"] == list_hash(newest["list"]) and len(list_bytes(newest["list"])) == 80
+    assert newest["previous"] == b64(bytes(32)) and newest["links"] == [] and newest["confirmed"] == []
+    assert newest["listHash"] == list_hash(call, 1, None, newest["list"])
 
 
 def test_ring_envelopes_come_with_the_ring_and_their_list(on, names):
@@ -60,7 +61,7 @@ def test_ring_envelopes_come_with_the_ring_and_their_list(on, names):
     rung = carol.event("call.ring")
     assert "envelope" not in rung
     assert alice.call(call, "keys/list")["list"] == ring["list"]
-    body = {"callees": [bob.user], "media": "audio", **join()}
+    body = {"callees": [bob.user], "media": "audio", **starting()}
     assert alice.fails("/app/calls/start", {**body, "envelopes": [envelope(1, "stranger")]}) == "keys.not-allowed"
     assert alice.fails("/app/calls/start", {**body, "envelopes": [envelope(2, bob.user)]}) in (
         "request.invalid",
@@ -88,11 +89,11 @@ def test_epochs_2_the_modes_of_rotation_and_who_gets_what(on, names):
     bob.call(call, "leave")
     told = carol.event("keys.rotate", where=lambda b: b["epoch"] == 4)
     rotate = turn(call, alice, carol)
-    assert (rotate["epoch"], rotate["mode"]) == (4, "fresh") and [e["user"] for e in rotate["removed"]] == [bob.user]
+    assert (rotate["epoch"], rotate["mode"]) == (4, "fresh") and rotate["removed"] == [bob.participant]
     assert "deliver" not in told and told["listHash"] == rotate["listHash"]
     newest = carol.call(call, "keys/list")
     assert [e["user"] for e in newest["list"]] == [alice.user, carol.user] and newest["listHash"] == list_hash(
-        newest["list"]
+        call, 4, newest["previous"], newest["list"]
     )
     assert newest["listHash"] == rotate["listHash"] and carol.call(call, "state")["epoch"] == 4
     bob.sync()
@@ -105,7 +106,9 @@ def test_a_device_new_on_the_list_gets_it_whole(on, names):
     bob.event("call.ring")
     bob.enter(call)
     told = bob.event("keys.rotate")
-    assert told["listHash"] == list_hash(told["list"]) and "added" not in told and "deliver" not in told
+    first = alice.call(call, "keys/list", {"since": 0})["links"][0]["roster"]
+    assert told["listHash"] == list_hash(call, 2, told["previous"], told["list"])
+    assert "added" not in told and "deliver" not in told and base64.b64decode(first) != roster_hash(told["list"])
     assert "keys" not in told["list"][0]
 
 
@@ -226,7 +229,7 @@ def test_devices_are_listed_with_what_was_registered(on, names):
     devices = alice.request("/app/devices/list", {"users": [names[1], "nobody-x"]})["devices"]
     assert [(d["user"], d["device"]) for d in devices] == [(names[1], "laptop"), (names[1], "phone")]
     for entry, device in zip(devices, (laptop, phone)):
-        assert set(entry) == {"user", "device", "name", "keys", "fingerprint", "registeredAt"}
+        assert set(entry) == {"user", "device", "name", "keys", "fingerprint", "registeredAt", "vouches"}
         assert entry["fingerprint"] == b64(device.fingerprint)
         assert {k["use"]: k["publicKey"] for k in entry["keys"]} == {"wrap": b64(device.wrap), "sign": b64(device.sign)}
 
@@ -307,3 +310,165 @@ def test_a_removed_device_loses_its_place_and_the_keys_rotate(on, names):
     alice.event("call.member", where=lambda m: m["cause"] == "left")
     assert alice.event("keys.rotate")["mode"] == "fresh"
     assert bob.error().headers["message"] == "this device was removed"
+
+
+def test_the_chain_of_lists_has_no_gaps(on, names):
+    alice, bob, carol = (on(name) for name in names[:3])
+    call, _ = alice.start(bob.user, carol.user)
+    for device in (bob, carol):
+        device.event("call.ring")
+    bob.enter(call)
+    second = turn(call, alice, bob)
+    carol.enter(call)
+    third = alice.event("keys.rotate")
+    assert third["previous"] == second["listHash"]
+    newest = carol.call(call, "keys/list", {"since": 0})
+    assert [link["epoch"] for link in newest["links"]] == [1, 2, 3] and newest["previous"] == second["listHash"]
+    assert base64.b64decode(newest["links"][-1]["roster"]) == roster_hash(newest["list"])
+    assert [link["epoch"] for link in carol.call(call, "keys/list", {"since": 2})["links"]] == [3]
+    assert carol.call(call, "keys/list")["links"] == []
+
+
+def test_without_a_join_key_of_version_2_a_device_is_on_no_list(on, names):
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    body = join()
+    for change in ({"v": 1}, {"v": None}, {"generation": 1}, {"at": -1}, {"at": 2**53}, {"at": "now"}):
+        key = {name: value for name, value in {**body["joinKey"], **change}.items() if value is not None}
+        assert bob.fails(f"/app/calls/{call}/accept", {**body, "joinKey": key}) == "request.invalid"
+        assert bob.error_body["field"] == "joinKey", change
+    assert bob.fails(f"/app/calls/{call}/accept", {**body, "joinId": b64(bytes(16))}) == "request.invalid"
+    theirs = alice.call(call, "keys/list")["list"][0]
+    copied = {**body, "joinKey": {**body["joinKey"], "publicKey": theirs["joinKey"]["publicKey"]}}
+    assert bob.fails(f"/app/calls/{call}/accept", copied) == "request.invalid"
+    assert bob.fails(f"/app/calls/{call}/accept", {**body, "joinId": theirs["joinId"]}) == "request.invalid"
+    bob.enter(call, body={"joinId": body["joinId"]})
+    assert [e["user"] for e in alice.call(call, "keys/list")["list"]] == [alice.user]
+    assert bob.fails(f"/app/calls/{call}/keys/request") == "keys.not-allowed"
+
+
+def test_confirmations_are_added_up(on, names):
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.enter(call)
+    turn(call, alice, bob)
+    confirm = f"/app/calls/{call}/keys/confirm"
+    assert alice.fails(confirm, {"epoch": 1, "tag": b64(bytes(16))}) == "keys.epoch-stale"
+    assert alice.fails(confirm, {"epoch": 3, "tag": b64(bytes(16))}) == "keys.not-allowed"
+    assert alice.fails(confirm, {"epoch": 2, "tag": b64(bytes(15))}) == "request.invalid"
+    tags = os.urandom(16), os.urandom(16)
+    alice.request(confirm, {"epoch": 2, "tag": b64(tags[0])})
+    alice.request(confirm, {"epoch": 2, "tag": b64(tags[1])})
+    first = bob.event("keys.confirmed")["buckets"]
+    assert first == [{"index": 0, "who": b64(bytes([0x80]) + bytes(7)), "tag": b64(tags[0])}]
+    bob.request(confirm, {"epoch": 2, "tag": b64(tags[1]), "joinKey": join_key(1)})
+    both = b64(bytes(a ^ b for a, b in zip(*tags)))
+    last = alice.event("keys.confirmed", where=lambda b: b["buckets"][0]["tag"] == both)
+    assert last["buckets"][0]["who"] == b64(bytes([0xC0]) + bytes(7))
+    assert alice.call(call, "keys/list")["confirmed"] == last["buckets"]
+    single = alice.call(call, "keys/confirmations", {"epoch": 2, "bucket": 0})["tags"]
+    assert [t["participant"] for t in single] == [1, 2] and single[0]["tag"] == b64(tags[0])
+    assert alice.fails(f"/app/calls/{call}/keys/confirmations", {"epoch": 2, "bucket": 1}) == "request.invalid"
+    assert alice.fails(f"/app/calls/{call}/keys/confirmations", {"epoch": 1, "bucket": 0}) == "keys.epoch-stale"
+
+
+def test_a_refreshed_join_key_goes_to_leaders_alone(on, names):
+    alice, bob, carol = (on(name) for name in names[:3])
+    call, _ = alice.start(bob.user, carol.user)
+    for device in (bob, carol):
+        device.event("call.ring")
+    bob.enter(call)
+    turn(call, alice, bob)
+    carol.enter(call)
+    turn(call, alice, bob, carol)
+    confirm = f"/app/calls/{call}/keys/confirm"
+    fresh = join_key(1)
+    assert bob.fails(confirm, {"epoch": 3, "tag": b64(bytes(16)), "joinKey": join_key(2)}) == "request.invalid"
+    bob.request(confirm, {"epoch": 3, "tag": b64(bytes(16)), "joinKey": fresh})
+    bob.request(confirm, {"epoch": 3, "tag": b64(bytes(16)), "joinKey": fresh})
+    assert bob.fails(confirm, {"epoch": 3, "tag": b64(bytes(16)), "joinKey": join_key(1)}) == "request.invalid"
+    carol.call(call, "leave")
+    rotate = alice.event("keys.rotate")
+    assert rotate["deliver"][0]["refresh"] == fresh and "refresh" not in bob.event("keys.rotate")
+    assert all("refresh" not in entry for entry in alice.call(call, "keys/list")["list"])
+
+
+def test_who_waits_for_trust_holds_nobody_up(on, names):
+    alice, bob = on(names[0]), on(names[1], ack="client-individual")
+    call, _ = alice.start(bob.user)
+    bob.event("call.ring")
+    bob.ack(bob.frame)
+    bob.enter(call)
+    lead(alice, call, alice.event("keys.rotate"))
+    bob.event("keys.envelope")
+    envelope_frame = bob.frame
+    bob.call(call, "keys/wait", {"epoch": 2, "reason": "trust"})
+    bob.call(call, "keys/wait", {"epoch": 2, "reason": "trust"})
+    waiting = alice.event("keys.waiting")
+    assert (waiting["epoch"], waiting["participant"], waiting["reason"]) == (2, bob.participant, "trust")
+    assert alice.event("keys.switch", 1)["epoch"] == 2
+    assert bob.fails(f"/app/calls/{call}/keys/wait", {"epoch": 2, "reason": "boredom"}) == "request.invalid"
+    assert not {"keys.waiting", "keys.request"} & set(alice.names())
+    bob.ack(envelope_frame)
+
+
+def statement(device):
+    return {
+        "device": device.device,
+        "fingerprint": b64(device.fingerprint),
+        "at": 1790000000000,
+        "sigAlg": "ES256",
+        "signature": b64(os.urandom(64)),
+    }
+
+
+def test_a_users_devices_vouch_and_revoke(on, names):
+    alice, phone, laptop = on(names[0]), on(names[1]), on(names[1], "laptop")
+    said = statement(laptop)
+    phone.request("/app/devices/vouch", said)
+    listed = alice.request("/app/devices/list", {"users": [names[1]]})
+    by = {"by": "phone", "byFingerprint": b64(phone.fingerprint)}
+    assert [d["vouches"] for d in listed["devices"]] == [[{**said, **by}], []] and listed["revokes"] == []
+    wrong = {**said, "fingerprint": b64(bytes(32))}
+    assert phone.fails("/app/devices/vouch", wrong) == "request.invalid"
+    assert phone.error_body["field"] == "fingerprint"
+    assert alice.fails("/app/devices/vouch", said) == "device.not-found"
+    signed = {name: said[name] for name in ("fingerprint", "at", "sigAlg", "signature")}
+    phone.request("/app/devices/remove", {"device": "laptop", "revoke": signed})
+    listed = alice.request("/app/devices/list", {"users": [names[1]]})
+    assert listed["revokes"] == [{"user": names[1], **said, **by}] and len(listed["devices"]) == 1
+    phone.request("/app/devices/revoke", {**said, "device": "long-gone"})
+    assert len(alice.request("/app/devices/list", {"users": [names[1]]})["revokes"]) == 2
+
+
+def test_pairing_goes_to_one_own_device_that_is_there(on, names):
+    alice, phone, laptop = on(names[0]), on(names[1]), on(names[1], "laptop")
+    phone.request("/app/devices/pair", {"to": "laptop", "body": b64(b"commit")})
+    told = laptop.event("device.pair")
+    assert (told["from"], told["body"]) == ("phone", b64(b"commit")) and "call" not in told
+    assert alice.fails("/app/devices/pair", {"to": "laptop", "body": ""}) == "device.not-found"
+    assert phone.fails("/app/devices/pair", {"to": "phone", "body": ""}) == "device.not-found"
+    assert phone.fails("/app/devices/pair", {"to": "laptop", "body": b64(bytes(4097))}) == "request.too-large"
+    for _ in range(9):
+        phone.request("/app/devices/pair", {"to": "laptop", "body": ""})
+    assert laptop.fails("/app/devices/pair", {"to": "phone", "body": ""}) == "rate.limited"
+
+
+def test_a_calls_id_is_the_clients_and_used_once(on, names):
+    alice, bob, mallory = (on(name) for name in names[:3])
+    body = {"callees": [bob.user], "media": "audio", **starting()}
+    for bad in (None, "x", body["id"].upper(), body["id"][:-1], body["id"][:14] + "1" + body["id"][15:]):
+        sent = {name: value for name, value in {**body, "id": bad}.items() if value is not None}
+        assert alice.fails("/app/calls/start", sent) == "request.invalid" and alice.error_body["field"] == "id"
+    first = alice.request("/app/calls/start", body)
+    assert first["call"]["id"] == body["id"] and first["participant"] == 1
+    assert alice.request("/app/calls/start", body) == first
+    bob.event("call.ring")
+    again = {"callees": [bob.user], "media": "audio", **starting(), "id": body["id"]}
+    assert mallory.fails("/app/calls/start", again) == "call.exists"
+    assert alice.fails("/app/calls/start", again) == "call.exists"
+    alice.call(body["id"], "end")
+    assert mallory.fails("/app/calls/start", again) == "call.exists"
+    assert "call.ring" not in bob.names()

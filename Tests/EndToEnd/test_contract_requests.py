@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from device import b64, join, member
+from device import b64, join, member, starting
 from test_bad_input import OFFER
 from test_contract_calls import joined
 
@@ -182,7 +182,7 @@ def test_a_user_is_in_32_calls_and_not_in_one_more(on, names):
     alice = on(names[0])
     for _ in range(32):
         alice.start()
-    assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **join()}) == "call.busy"
+    assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "call.busy"
 
 
 @pytest.mark.parametrize(

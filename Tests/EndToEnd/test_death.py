@@ -119,13 +119,13 @@ class Quartet:
         self.ring, self.for_cat = self.start(dan, self.names[2])
         self.call, for_ben = self.start(ann, self.names[1])
         assert ben.take("call.ring")[0]["envelope"]["ciphertext"] == for_ben
-        ben.request(f"/app/calls/{self.call}/accept", ben.join_id())
+        ben.request(f"/app/calls/{self.call}/accept", ben.join())
         self.sent = [self.hand_out(ann)]
         ben.take("keys.envelope", ack=kind == "acknowledged")
         if kind != "unfinished":
             ann.take("keys.switch")
         if kind == "superseded":
-            ben.request(f"/app/calls/{self.call}/rejoin", ben.join_id())
+            ben.request(f"/app/calls/{self.call}/rejoin", ben.join())
             self.sent.append(self.hand_out(ann))
             ben.take("keys.envelope", ack=False)
             ann.take("keys.switch")
@@ -134,7 +134,7 @@ class Quartet:
 
     def start(self, caller, callee):
         rung = envelope(callee)
-        body = {"callees": [callee], "media": "audio", "envelopes": [rung], **caller.join_id()}
+        body = {"callees": [callee], "media": "audio", "envelopes": [rung], **caller.starting()}
         return caller.request("/app/calls/start", body)["call"]["id"], rung["ciphertext"]
 
     def hand_out(self, ann):

@@ -15,7 +15,7 @@ def draining(tmp_path):
     server = Server(tmp_path, drain=60)
     alice = Client(server, "alice", "laptop")
     alice.register()
-    call = alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.join_id()})["call"]["id"]
+    call = alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.starting()})["call"]["id"]
     yield server, alice, call
     alice.close()
     server.process.kill()
@@ -36,7 +36,7 @@ def test_sigterm_waits_for_the_calls_to_end(draining):
     wait_for(lambda: is_draining(server), 5, "/readyz says 503")
     assert server.get("/healthz") == "ok\n"
     with pytest.raises(RequestFailed, match="server.draining"):
-        alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.join_id()})
+        alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.starting()})
     time.sleep(1)
     assert server.process.poll() is None, "it waits for the call"
     alice.request(f"/app/calls/{call}/end")

@@ -33,7 +33,7 @@ def rung(server, connect, artifacts, tmp_path):
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         processes.append(process)
         call = client.event("call.ring", seconds=15)["call"]
-        client.request(f"/app/calls/{call}/accept", client.join_id())
+        client.request(f"/app/calls/{call}/accept", client.join())
 
         def result():
             client.event("call.ended", 30, lambda ended: ended["call"] == call)

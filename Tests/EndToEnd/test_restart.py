@@ -74,6 +74,7 @@ def envelope(user, device="phone", epoch=1):
     return {
         "epoch": epoch,
         "to": {"user": user, "device": device},
+        "key": base64.b64encode(bytes(32)).decode(),
         "alg": "HPKE-P256-SHA256-AES256GCM",
         "ciphertext": base64.b64encode(os.urandom(80)).decode(),
     }
@@ -89,7 +90,7 @@ def call_of_two(sign_in):
     bob.register()
     call = alice.start("bob")["call"]["id"]
     bob.take("call.ring")
-    bob.request(f"/app/calls/{call}/accept", bob.join_id())
+    bob.request(f"/app/calls/{call}/accept", bob.join())
     return alice, bob, call
 
 
@@ -97,7 +98,7 @@ def test_a_ring_goes_on_and_still_brings_its_envelope(server, sign_in):
     alice, bob = sign_in("alice"), sign_in("bob")
     alice.register()
     bob.register()
-    join = alice.join_id()
+    join = alice.starting()
     body = {"callees": ["bob"], "media": "audio", "envelopes": [envelope("bob")], **join}
     call = alice.request("/app/calls/start", body)["call"]["id"]
     before, headers = bob.take("call.ring", ack=False)
@@ -111,7 +112,7 @@ def test_a_ring_goes_on_and_still_brings_its_envelope(server, sign_in):
     reply = alice.request("/app/calls/start", body)
     assert reply["call"]["id"] == call and reply["participant"] == 1, "a repeated start makes no second call"
     assert len(alice.request("/app/calls/list")["calls"]) == 1
-    bob.request(f"/app/calls/{call}/accept", bob.join_id())
+    bob.request(f"/app/calls/{call}/accept", bob.join())
     assert members(alice.request(f"/app/calls/{call}/state")) == {"alice": "joined", "bob": "joined"}
     # Acknowledged: the same device is not sent it again.
     restart(server)
@@ -137,7 +138,7 @@ def test_an_envelope_comes_again_until_it_is_acknowledged(server, sign_in):
     bob = sign_in("bob")
     bob.take("call.state")
     assert "keys.envelope" not in bob.kinds()
-    reply = bob.request(f"/app/calls/{call}/rejoin", bob.join_id())
+    reply = bob.request(f"/app/calls/{call}/rejoin", bob.join())
     assert reply["participant"] == 3, "never a number twice"
 
 
@@ -201,7 +202,7 @@ def test_a_call_goes_on_without_a_forgotten_initiator_and_leaves_no_trace(server
     carol = sign_in("carol")
     carol.register()
     alice.request(f"/app/calls/{call}/invite", {"callees": ["carol"]})
-    carol.request(f"/app/calls/{call}/join", carol.join_id())
+    carol.request(f"/app/calls/{call}/join", carol.join())
     forget(server, "alice")
     assert alice.errors.get(timeout=5).headers["message"] == "this user's data was deleted"
     assert members(bob.request(f"/app/calls/{call}/state")) == {"bob": "joined", "carol": "joined"}
@@ -253,14 +254,14 @@ def test_what_was_set_and_joined_is_known_still(server, sign_in):
         client.register()
     # A call of two would end when one leaves.
     call = alice.start("bob", policy={"aloneSeconds": 600})["call"]["id"]
-    bob.request(f"/app/calls/{call}/accept", bob.join_id())
+    bob.request(f"/app/calls/{call}/accept", bob.join())
     carol.request("/app/presence/set", {"state": "unavailable"})
-    late = bob.join_id()
+    late = bob.join()
     first = bob.request(f"/app/calls/{call}/rejoin", late)
     bob.request(f"/app/calls/{call}/leave")
     restart(server)
     alice, bob, carol = sign_in("alice"), sign_in("bob"), sign_in("carol")
-    alice.request(f"/app/calls/{call}/rejoin", alice.join_id())
+    alice.request(f"/app/calls/{call}/rejoin", alice.join())
     # A retry that was long under way brings nobody back into the call.
     assert bob.request(f"/app/calls/{call}/rejoin", late)["participant"] == first["participant"]
     assert members(alice.request(f"/app/calls/{call}/state"))["bob"] == "left"
@@ -300,7 +301,7 @@ def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, reques
     def come_and_go():
         time.sleep(0.1)  # 50 requests a second are allowed
         began = time.monotonic()
-        bob.request(f"/app/calls/{call}/join", bob.join_id())
+        bob.request(f"/app/calls/{call}/join", bob.join())
         bob.request(f"/app/calls/{call}/leave")
         took.append(time.monotonic() - began)
         return server.metric("conclave_store_failing") == 1

@@ -17,7 +17,7 @@ def test_a_call_started_by_stomp_py_rings_on_another_connection(connect, version
     ring = callee.event("call.ring")
     assert (ring["call"], ring["from"], ring["media"]) == (call["call"]["id"], caller.user, "audio")
 
-    joined = callee.request(f"/app/calls/{ring['call']}/accept", callee.join_id())
+    joined = callee.request(f"/app/calls/{ring['call']}/accept", callee.join())
     assert joined["call"]["state"] == "active" and joined["participant"] == 2
     assert caller.event("call.member", where=lambda m: m["cause"] == "accepted")["user"] == callee.user
 
@@ -38,7 +38,7 @@ def test_only_the_initiator_ends_a_call(connect):
     caller, callee = connect("end-a"), connect("end-b")
     call = caller.start(callee.user)["call"]["id"]
     callee.event("call.ring")
-    callee.request(f"/app/calls/{call}/accept", callee.join_id())
+    callee.request(f"/app/calls/{call}/accept", callee.join())
     with pytest.raises(RequestFailed) as failure:
         callee.request(f"/app/calls/{call}/end")
     assert failure.value.code == "call.not-initiator"

@@ -209,7 +209,7 @@ def test_the_server_forwards_exactly_what_the_senders_worker_made(person, url, s
     with WorkerTap(alice) as worker:
         alice.call("guest-tap")
         call = guest.event("call.ring", seconds=10)["call"]
-        epoch = guest.request(f"/app/calls/{call}/accept", guest.join_id())["call"]["epoch"]
+        epoch = guest.request(f"/app/calls/{call}/accept", guest.join())["call"]["epoch"]
         asyncio.run(listen(guest, call, capture))
         taken, made = worker.frames()
     state = guest.request(f"/app/calls/{call}/state")

@@ -53,7 +53,7 @@ def with_turn(turn, tmp_path):
 def start(server):
     alice = Client(server, "alice", "laptop")
     alice.register()
-    reply = alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.join_id()})
+    reply = alice.request("/app/calls/start", {"callees": [], "media": "audio", **alice.starting()})
     return alice, reply["call"]["id"], reply["ice"]["servers"]
 
 

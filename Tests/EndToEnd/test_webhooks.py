@@ -105,10 +105,10 @@ def people(server, *names):
 def test_a_calls_events_arrive_signed_and_in_order_through_failures(hooked, back_end):
     back_end.allowed, back_end.fails = ["bob"], 2
     alice, bob = people(hooked, "alice", "bob")
-    body = {"callees": ["bob"], "media": "audio", "metadata": "c2VjcmV0", **alice.join_id()}
+    body = {"callees": ["bob"], "media": "audio", "metadata": "c2VjcmV0", **alice.starting()}
     call = alice.request("/app/calls/start", body)["call"]["id"]
     bob.event("call.ring", 5)
-    bob.request(f"/app/calls/{call}/accept", bob.join_id())
+    bob.request(f"/app/calls/{call}/accept", bob.join())
     alice.request(f"/app/calls/{call}/end")
     wait_for(lambda: any(e["event"] == "call.ended" for e in back_end.events(call)), 20, lambda: back_end.received)
     hooks = [(headers, body) for path, headers, body in back_end.received if path == "/hook"]
@@ -127,14 +127,14 @@ def test_a_calls_events_arrive_signed_and_in_order_through_failures(hooked, back
 def test_whom_the_back_end_does_not_allow_is_offline(hooked, back_end):
     back_end.allowed = ["bob"]
     alice, bob, carol = people(hooked, "alice", "bob", "carol")
-    reply = alice.request("/app/calls/start", {"callees": ["bob", "carol"], "media": "audio", **alice.join_id()})
+    reply = alice.request("/app/calls/start", {"callees": ["bob", "carol"], "media": "audio", **alice.starting()})
     assert reply["results"] == {"bob": "ringing", "carol": "offline"}
     asked = [(headers, body) for path, headers, body in back_end.received if path == "/may"]
     assert all(is_signed(headers, body) for headers, body in asked)
     question = json.loads(asked[0][1])
     assert question["action"] == "ring" and question["from"] == "alice" and sorted(question["to"]) == ["bob", "carol"]
     back_end.go()
-    reply = alice.request("/app/calls/start", {"callees": ["bob"], "media": "audio", **alice.join_id()})
+    reply = alice.request("/app/calls/start", {"callees": ["bob"], "media": "audio", **alice.starting()})
     assert reply["results"] == {"bob": "offline"}, "no answer is nobody"
     for client in (alice, bob, carol):
         client.close()

@@ -20,6 +20,7 @@ struct RemoteMediaTests {
     }
     let configuration = negotiation.apply(
       offer, tracks: tracks, codecs: ["VP8"], peer: PeerID(rawValue: 1), call: CallID("c")!, participant: 1,
+      isOnKeyList: true,
       using: &generator)
     let text = negotiation.answer(
       fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(100..<132)),

@@ -32,14 +32,16 @@ struct SmallWorld {
     let user = calls.directory.device(of: session)?.user
     let call = user.flatMap { calls.memberships[$0]?.randomElement(using: &random) }
     guard let call else { return start(session) }
-    let join = Join(joinId: someJoinId())
-    switch Int.random(in: 0..<9, using: &random) {
+    let join = someJoin()
+    switch Int.random(in: 0..<12, using: &random) {
     case 0, 1: return ask(session, .accept(call, join))
     case 2: return ask(session, .decline(call, Decline()))
     case 3: return ask(session, .rejoin(call, join))
     case 4: return ask(session, .leave(call))
     case 5: return handOut(call, session)
     case 6: return start(session)
+    case 9: return confirm(call, session)
+    case 10: return state(of: session)
     case 7: return handle(.acknowledge(session, seq: 1, accepted: true))
     default: return handle(.disconnect(session))
     }
@@ -70,13 +72,34 @@ struct SmallWorld {
     var policy = Policy()
     policy.screens = 2
     policy.aloneSeconds = 600
+    let join = someJoin()
     return handle(
       .request(
         session, id: "1",
         .start(
           StartCall(
-            callees: callees, media: .audio, policy: policy, metadata: Base64Bytes([0, 1, 255]), joinId: someJoinId(),
-            envelopes: envelopes))))
+            id: someCallID(), callees: callees, media: .audio, policy: policy, metadata: Base64Bytes([0, 1, 255]),
+            joinId: join.joinId, joinKey: join.joinKey, envelopes: envelopes))))
+  }
+
+  private mutating func confirm(_ call: CallID, _ session: SessionID) -> [StoreChange] {
+    guard let epochs = calls.calls[call]?.epochs, let device = calls.directory.device(of: session),
+      let seat = epochs.seats[device]
+    else { return [] }
+    let tag = Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
+    let generation = (seat.refresh ?? seat.joinKey).generation + 1
+    let joinKey = Bool.random(using: &random) ? joinKey(seat.joinId, generation: generation) : nil
+    return ask(session, .confirmKey(call, ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey)))
+  }
+
+  /// One device says something of another one.
+  private mutating func state(of session: SessionID) -> [StoreChange] {
+    guard let device = calls.directory.device(of: session),
+      let other = calls.directory.entries(of: device.user).randomElement(using: &random)
+    else { return [] }
+    let statement = DeviceStatement(
+      device: other.device, fingerprint: other.fingerprint, at: now, sigAlg: "y", signature: Base64Bytes([5]))
+    return ask(session, Bool.random(using: &random) ? .vouchForDevice(statement) : .revokeDevice(statement))
   }
 
   private mutating func handOut(_ call: CallID, _ session: SessionID) -> [StoreChange] {
@@ -92,8 +115,23 @@ struct SmallWorld {
       signature: Base64Bytes([4]))
   }
 
-  private mutating func someJoinId() -> Base64Bytes {
-    Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
+  private mutating func someJoin() -> Join {
+    let joinId = Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
+    return Join(joinId: joinId, joinKey: joinKey(joinId, generation: 0))
+  }
+
+  private func joinKey(_ joinId: Base64Bytes, generation: UInt32) -> JoinKey {
+    JoinKey(alg: "x", publicKey: joinId, generation: generation, at: now, signature: Base64Bytes([1]))
+  }
+
+  private mutating func someCallID() -> CallID {
+    let digits = (0..<32).map { _ in Array("0123456789abcdef").randomElement(using: &random)! }
+    var text = String(digits)
+    for place in [8, 13, 18, 23] { text.insert("-", at: text.index(text.startIndex, offsetBy: place)) }
+    var characters = Array(text)
+    characters[14] = "4"
+    characters[19] = "a"
+    return CallID(unchecked: String(characters))
   }
 
   private mutating func handle(_ command: Calls.Command) -> [StoreChange] {

@@ -16,11 +16,14 @@ package struct Disk {
     var epoch: StoredEpoch?
     var members: [UserID: StoredMember] = [:]
     var ringEnvelopes: [Envelope] = []
+    var links: [EpochLink] = []
+    var confirmations: [ParticipantNumber: Base64Bytes] = [:]
 
     var whole: Stored.Call? {
       guard let progress, let epoch else { return nil }
       return Stored.Call(
-        call: call, progress: progress, epoch: epoch, members: Array(members.values), ringEnvelopes: ringEnvelopes)
+        call: call, progress: progress, epoch: epoch, members: Array(members.values), ringEnvelopes: ringEnvelopes,
+        epochLinks: links, confirmations: confirmations)
     }
   }
 
@@ -53,9 +56,16 @@ package struct Disk {
       stored.devices = []
       stored.mailboxes = [:]
       stored.presence = [:]
+      stored.revokes = [:]
     case .call(let call): calls[call.id, default: Pieces(call: call)].call = call
     case .progress(let id, let progress): calls[id]?.progress = progress
-    case .epoch(let id, let epoch): calls[id]?.epoch = epoch
+    case .epoch(let id, let epoch):
+      calls[id]?.epoch = epoch
+      calls[id]?.confirmations = [:]
+    case .link(let id, let link):
+      calls[id]?.links.removeAll { $0.epoch <= link.endOfForgotten ?? 0 }
+      calls[id]?.links.append(link)
+    case .confirmation(let id, let participant, let tag): calls[id]?.confirmations[participant] = tag
     case .member(let id, let member): calls[id]?.members[member.user] = member
     case .memberGone(let id, let user): calls[id]?.members[user] = nil
     case .number(let id, let number, let join): stored.numbers[id, default: [:]][number] = join
@@ -64,11 +74,13 @@ package struct Disk {
     case .ended(let end):
       calls[end.call] = nil
       stored.ended.append(end)
+      stored.endedIDs[end.call] = end.endedAt
     case .device(let device):
       stored.devices.removeAll { ($0.entry.user, $0.entry.device) == (device.entry.user, device.entry.device) }
       stored.devices.append(device)
     case .deviceGone(let device):
       stored.devices.removeAll { ($0.entry.user, $0.entry.device) == (device.user, device.device) }
+    case .revokes(let user, let revokes): stored.revokes[user] = revokes.isEmpty ? nil : revokes
     case .mailbox(let device, let mailbox): stored.mailboxes[device] = mailbox.isEmpty ? nil : mailbox
     case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
@@ -82,6 +94,7 @@ package struct Disk {
       }
       stored.mailboxes = stored.mailboxes.filter { $0.key.user != user }
       stored.presence[user] = nil
+      stored.revokes[user] = nil
       for place in stored.ended.indices { stored.ended[place].forget(user) }
     }
   }
@@ -95,8 +108,11 @@ package struct Disk {
       if let epoch = call.epoch { contents.insert(.epoch(call.call.id, epoch)) }
       contents.formUnion(call.members.values.map { .member(call.call.id, $0) })
       contents.formUnion(call.ringEnvelopes.map { .ringEnvelope(call.call.id, $0) })
+      contents.formUnion(call.links.map { .link(call.call.id, $0) })
+      contents.formUnion(call.confirmations.map { .confirmation(call.call.id, $0.key, $0.value) })
     }
     contents.formUnion(stored.devices.map(StoreChange.device))
+    contents.formUnion(stored.revokes.map { .revokes($0.key, $0.value) })
     contents.formUnion(stored.mailboxes.map { .mailbox($0.key, $0.value) })
     contents.formUnion(stored.presence.map { .presence($0.key, $0.value) })
     return contents

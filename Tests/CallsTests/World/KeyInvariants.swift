@@ -18,6 +18,8 @@ struct KeyInvariants {
     var demands: [Device: Set<Device>] = [:]
     /// Envelopes that were handed out, and not seen on their way yet.
     var handedOut: [Device: [Device]] = [:]
+    /// Whom an envelope was handed out for.
+    var given: Set<Device> = []
   }
 
   let verdict: Verdict
@@ -59,7 +61,7 @@ struct KeyInvariants {
   private mutating func noteKeys(_ id: CallID, _ view: CallView, _ step: WorldStep) {
     guard let asker = step.asker, step.entry != nil, let mine = view.participants[asker],
       step.before[id]?.participants[asker]?.participant != mine.participant,
-      step.calls.directory[asker]?.entry != nil
+      step.calls.directory[asker]?.entry != nil, step.joinKey != nil
     else { return }
     withKeys[id, default: []].insert(mine.participant)
   }
@@ -133,10 +135,16 @@ struct KeyInvariants {
     } else {
       let wanted = known.demands[asker] ?? []
       verdict.require(
-        .firstAnswerWins, keys.envelopes.allSatisfy { wanted.contains($0.to) }, "a second answer for an epoch was taken"
-      )
+        .firstAnswerWins,
+        keys.envelopes.allSatisfy {
+          // The leader may give the key later to whom it left out.
+          wanted.contains($0.to) || (known.answeredBy == asker && !known.given.contains($0.to))
+        }, "a second answer for an epoch was taken")
     }
-    for envelope in keys.envelopes { epochs[id]?[keys.epoch]?.handedOut[envelope.to, default: []].append(asker) }
+    for envelope in keys.envelopes {
+      epochs[id]?[keys.epoch]?.handedOut[envelope.to, default: []].append(asker)
+      epochs[id]?[keys.epoch]?.given.insert(envelope.to)
+    }
   }
 
   private mutating func checkKeyEvent(_ event: EventInvariants.Told, _ step: WorldStep) {

@@ -25,9 +25,10 @@ struct Mutant {
     guard random.chance(30) else { return }
     switch mutation {
     case .dropsEvent, .sendsToAnother, .swapsEvents, .repeatsEvent, .losesStatesOfMembers: changeEvents(&effects, world)
-    case .resurrectsEnvelope, .forgesSender, .envelopeForUnlisted, .namesAnotherLeader, .takesSecondAnswer:
+    case .resurrectsEnvelope, .forgesSender, .envelopeForUnlisted, .namesAnotherLeader, .takesSecondAnswer,
+      .breaksChain, .forgesConfirmation, .keepsOldJoinKey:
       changeKeys(&effects, world, calls, command)
-    case .forgetsStoreChange, .wrongOutcome, .forgetsStay: changeStores(&effects)
+    case .forgetsStoreChange, .forgetsEpoch, .wrongOutcome, .forgetsStay: changeStores(&effects)
     case .losesUnacknowledged, .greetsWithoutState, .hidesPresence, .dropsPublication, .dropsWebhook, .swapsWebhooks:
       drop(from: &effects, command)
     case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope, .beginsTwoEpochs, .stopsTimers:
@@ -44,6 +45,11 @@ struct Mutant {
     case .dropsEnvelopeAtRestart:
       for device in stored.mailboxes.keys { stored.mailboxes[device]?.envelopes = [] }
     case .keepsNumbersAtRestart: stored.boots = 0
+    case .losesEpochAtRestart:
+      for place in stored.calls.indices where stored.calls[place].epoch.number > 2 {
+        stored.calls[place].epoch.number -= 1
+        stored.calls[place].epochLinks.removeLast()
+      }
     case .losesMemberAtRestart: if !stored.calls.isEmpty { stored.calls[0].members.removeLast() }
     default: break
     }
@@ -147,14 +153,30 @@ struct Mutant {
             envelope.to = Device(user: envelope.to.user, device: DeviceID(unchecked: "ghost"))
           }
           delivery.message.body = .envelope(envelope)
-        } else if mutation == .namesAnotherLeader, case .rotate(var rotate) = delivery.message.body,
-          rotate.deliver != nil
-        {
-          rotate.leader += 1
-          delivery.message.body = .rotate(rotate)
+        } else {
+          mutate(&delivery.message.body)
         }
         effects[place] = .event(session, delivery)
       }
+    }
+  }
+
+  private func mutate(_ body: inout EventBody) {
+    switch (mutation, body) {
+    case (.namesAnotherLeader, .rotate(var rotate)):
+      guard rotate.deliver != nil else { return }
+      rotate.leader += 1
+      body = .rotate(rotate)
+    case (.breaksChain, .rotate(var rotate)):
+      rotate.previous = rotate.listHash
+      body = .rotate(rotate)
+    case (.keepsOldJoinKey, .rotate(var rotate)):
+      for place in rotate.deliver?.indices ?? 0..<0 { rotate.deliver?[place].refresh = nil }
+      body = .rotate(rotate)
+    case (.forgesConfirmation, .confirmed(var confirmed)):
+      confirmed.buckets[0].tag.bytes[3] ^= 1
+      body = .confirmed(confirmed)
+    default: break
     }
   }
 
@@ -163,7 +185,7 @@ struct Mutant {
     let epoch = call.epochs.newest
     func replaced(_ entries: [ListEntry]) -> Epoch {
       Epoch(
-        number: epoch.number, mode: epoch.mode, entries: entries, hadRingEnvelopes: epoch.hadRingEnvelopes,
+        number: epoch.number, mode: epoch.mode, call: id, previous: epoch.previous, entries: entries,
         digest: calls.digest)
     }
     switch mutation {
@@ -180,7 +202,8 @@ struct Mutant {
       if case .request(_, _, .keys) = command { return }
       calls.calls[id]?.epochs.phase = .settled
       calls.calls[id]?.epochs.newest = Epoch(
-        number: epoch.number + 1, mode: .fresh, entries: epoch.list, hadRingEnvelopes: false, digest: calls.digest)
+        number: epoch.number + 1, mode: .fresh, call: id, previous: epoch.listHash, entries: epoch.list,
+        digest: calls.digest)
     case .stopsTimers: calls.timers.cancelAll(of: id)
     case .letsOneBlock:
       if case .spreading = call.epochs.phase { calls.timers.set(.spread, of: id, at: calls.now + .seconds(20)) }
@@ -201,7 +224,7 @@ struct Mutant {
   private mutating func changeStores(_ effects: inout [Calls.Effect]) {
     let places = effects.indices.filter {
       switch (mutation, effects[$0]) {
-      case (.forgetsStoreChange, .store): true
+      case (.forgetsStoreChange, .store), (.forgetsEpoch, .store(.epoch)): true
       case (.wrongOutcome, .store(.history(.part(_, _, _, _, .some)))): true
       case (.forgetsStay, .store(.history(.went))): true
       default: false

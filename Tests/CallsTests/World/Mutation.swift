@@ -6,13 +6,15 @@ enum Mutation: CaseIterable {
   case lowersEpoch, makesTwoLists, listsAbsent, letsOneBlock, namesAnotherLeader, takesSecondAnswer
   case keepsTimer, keepsMembership, forgetsStoreChange, keepsNumbersAtRestart, losesMemberAtRestart
   case wrongOutcome, forgetsStay
+  case breaksChain, forgetsEpoch, losesEpochAtRestart, forgesConfirmation, keepsOldJoinKey
   case losesUnacknowledged, greetsWithoutState, hidesPresence, dropsPublication, dropsWebhook, swapsWebhooks
   case ignoresRole, startsWhileDraining, ignoresAnswer, speaksInTwoCalls, beginsTwoEpochs, stopsTimers
 
   /// The invariants whose matter it is.
   var caughtBy: Set<Check> {
     switch self {
-    case .dropsEvent: [.everyEntitledDevice, .inOrder, .ringEndsOnce, .unacknowledgedComesAgain, .stateComesFirst]
+    case .dropsEvent:
+      [.everyEntitledDevice, .inOrder, .ringEndsOnce, .unacknowledgedComesAgain, .stateComesFirst, .confirmationsAdd]
     case .sendsToAnother: [.nobodyElse, .inOrder, .ringEndsOnce]
     case .swapsEvents, .repeatsEvent: [.inOrder, .unacknowledgedComesAgain, .acknowledgedIsOver, .stateComesFirst]
     case .losesStatesOfMembers: [.everyEntitledDevice]
@@ -40,6 +42,11 @@ enum Mutation: CaseIterable {
     case .keepsNumbersAtRestart: [.restartTells]
     case .losesMemberAtRestart: [.restartTells]
     case .wrongOutcome, .forgetsStay: [.historyAgrees]
+    case .breaksChain: [.listsAreChained]
+    case .forgetsEpoch: [.storedBeforeAnnounced, .confirmedIsStored]
+    case .losesEpochAtRestart: [.oneListANumber, .restartTells, .epochNeverGoesBack, .listsAreChained]
+    case .forgesConfirmation: [.confirmationsAdd]
+    case .keepsOldJoinKey: [.joinKeysAreNewest]
     case .losesUnacknowledged: [.unacknowledgedComesAgain]
     case .greetsWithoutState: [.stateComesFirst]
     case .hidesPresence: [.presenceIsTold]

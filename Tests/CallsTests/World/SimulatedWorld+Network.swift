@@ -115,10 +115,14 @@ extension SimulatedWorld {
     case (.rotate(let rotate), let call?):
       guard let deliver = rotate.deliver else { break }
       answer(call, rotate.epoch, to: deliver.filter { _ in !random.chance(5) }, in: simulated.answerTime)
+    case (.switchKeys(let keys), let call?): confirm(keys.epoch, call, place)
+    case (.envelope(let envelope), let call?):
+      if whims.chance(5) { ask(place, .waitForKey(call, WaitForKey(epoch: envelope.epoch, reason: .trust))) }
     case (.keyRequest(let request), let call?):
       answer(call, request.epoch, to: [request.to], in: .milliseconds(50))
     default: break
     }
+    if whims.chance(1) { vouch(place) }
     if simulated.mode != .auto {
       plan(.acknowledge(session, seq: delivery.seq, accepted: !random.chance(10)), in: simulated.ackTime)
     }

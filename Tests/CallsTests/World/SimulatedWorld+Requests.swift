@@ -49,8 +49,7 @@ extension SimulatedWorld {
     guard let call = known.randomElement(using: &random), !random.chance(known.count < 3 ? 25 : 5) else {
       return start(place)
     }
-    devices[place].joins &+= 1
-    let join = Join(joinId: joinId(devices[place].joins))
+    let join = self.join(place)
     switch random.below(28) {
     case 0...5: ask(place, .accept(call, join))
     case 6: ask(place, .decline(call, Decline()))
@@ -119,13 +118,59 @@ extension SimulatedWorld {
     let callees = someUsers()
     let envelopes = devices.filter { callees.contains($0.device.user) && random.chance(60) }
       .filter { calls.directory[$0.device]?.entry != nil }.map { envelope(to: $0.device, epoch: 1) }
-    devices[place].joins &+= 1
+    let join = self.join(place)
     ask(
       place,
       .start(
         StartCall(
-          callees: callees, media: .video, policy: policy, joinId: joinId(devices[place].joins),
-          envelopes: devices[place].hasKeys ? envelopes : nil)))
+          id: .uuid(whims.next(), whims.next()), callees: callees, media: .video, policy: policy, joinId: join.joinId,
+          joinKey: join.joinKey, envelopes: devices[place].hasKeys ? envelopes : nil)))
+  }
+
+  /// What a new join brings; now and then no join key, so that the device is on no list.
+  private func join(_ place: Int) -> Join {
+    devices[place].joins += 1
+    let joinId = joinId(of: UInt64(place) << 32 + devices[place].joins)
+    guard !whims.chance(5) else { return Join(joinId: joinId) }
+    return Join(joinId: joinId, joinKey: joinKey(joinId, generation: 0))
+  }
+
+  /// After its switch a device confirms, at some moment, perhaps twice, perhaps with a new join key.
+  func confirm(_ epoch: UInt32, _ call: CallID, _ place: Int) {
+    guard let session = devices[place].session, whims.chance(80) else { return }
+    let seat = calls.calls[call]?.epochs.seats[devices[place].device]
+    let tag = Base64Bytes((0..<16).map { _ in UInt8(truncatingIfNeeded: whims.next()) })
+    var key: JoinKey?
+    if let seat, whims.chance(30) {
+      let generation = (seat.refresh ?? seat.joinKey).generation
+      key = joinKey(seat.joinId, generation: whims.chance(80) ? generation + 1 : generation)
+    }
+    for _ in 0..<(whims.chance(10) ? 2 : 1) {
+      lastRequest += 1
+      let request = Request.confirmKey(call, ConfirmKey(epoch: epoch, tag: tag, joinKey: key))
+      let due = now + .milliseconds(whims.below(500))
+      agenda.append((due, session, .command(.request(session, id: "\(lastRequest)", request))))
+    }
+  }
+
+  /// Devices of a user speak of each other, and to each other.
+  func vouch(_ place: Int) {
+    let own = devices.map(\.device).filter { $0.user == devices[place].device.user }
+    guard let other = own.randomElement(using: &whims) else { return }
+    let fingerprint = calls.directory[other]?.entry?.fingerprint ?? Base64Bytes([UInt8](repeating: 3, count: 32))
+    let statement = DeviceStatement(
+      device: other.device, fingerprint: fingerprint, at: now, sigAlg: "y", signature: Base64Bytes([1]))
+    switch whims.below(3) {
+    case 0: ask(place, .vouchForDevice(statement))
+    case 1: ask(place, .revokeDevice(statement))
+    default: ask(place, .pairDevice(PairDevice(to: other.device, body: Base64Bytes([1]))))
+    }
+  }
+
+  func joinKey(_ joinId: Base64Bytes, generation: UInt32) -> JoinKey {
+    JoinKey(
+      alg: "x", publicKey: Base64Bytes(joinId.bytes + [UInt8(truncatingIfNeeded: generation)]), generation: generation,
+      at: now, signature: Base64Bytes([1]))
   }
 
   private func someUsers() -> [UserID] {

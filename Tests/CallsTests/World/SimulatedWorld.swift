@@ -27,7 +27,7 @@ final class SimulatedWorld {
     var isSubscribed = false
     /// Of the last join, to repeat it.
     var lastJoin: Request?
-    var joins: UInt8 = 0
+    var joins: UInt64 = 0
   }
 
   /// What is under way, on the connection at hand.
@@ -80,6 +80,7 @@ final class SimulatedWorld {
   private(set) var members: MemberInvariants
   private(set) var events: EventInvariants
   private var keys: KeyInvariants
+  private var chain: ChainInvariants
   private var history: HistoryInvariants
   private var watchers: WatcherInvariants
   private var webhooks: WebhookInvariants
@@ -91,6 +92,7 @@ final class SimulatedWorld {
     members = MemberInvariants(verdict)
     events = EventInvariants(verdict)
     keys = KeyInvariants(verdict)
+    chain = ChainInvariants(verdict)
     history = HistoryInvariants(verdict)
     watchers = WatcherInvariants(verdict)
     webhooks = WebhookInvariants(verdict)
@@ -196,6 +198,7 @@ final class SimulatedWorld {
       advance(.milliseconds(100))
     }
     rest.checkSettled(calls)
+    chain.checkTold(calls)
     rest.checkQueues(calls, disk)
     if let service { for id in calls.calls.keys.sorted() { requestOfService(service, .end(id)) } }
     advance(.seconds(10))
@@ -290,6 +293,7 @@ final class SimulatedWorld {
     members.check(step)
     let told = events.check(step)
     keys.check(step, told)
+    chain.check(step, told) { disk.call($0) }
     history.check(step)
     watchers.check(step)
     webhooks.check(step, told, service: service)

@@ -10,6 +10,7 @@ enum Check: Int, CaseIterable {
   // Keys.
   case listIsJoined, envelopeIsForListed, oneEpochWaits, epochNeverGoesBack, oneListANumber, firstAnswerWins
   case supersededIsOver, nobodyBlocks, leaderIsLowest, fromIsServers, queueEmpties
+  case listsAreChained, storedBeforeAnnounced, confirmationsAdd, joinKeysAreNewest
   // Time, disk and history.
   case noTimerIsLeft, nothingIsLeft, confirmedIsStored, restartTells, historyAgrees
   case settles

@@ -93,6 +93,15 @@ struct WorldStep {
 
   var request: Request? { if case .request(_, _, let request) = command { request } else { nil } }
 
+  /// That the request brings; without one the device is on no list.
+  var joinKey: JoinKey? {
+    switch request {
+    case .start(let body): body.joinKey
+    case .accept(_, let body), .join(_, let body), .rejoin(_, let body), .transfer(_, let body): body.joinKey
+    default: nil
+    }
+  }
+
   /// The call that the request wants to come into, nil for another request.
   var entry: (kind: JoinMemory.Kind, call: CallID?)? {
     switch request {

@@ -1,0 +1,109 @@
+import Contract
+import MediaModel
+
+/// Asking for a key that did not come (Epochs 6), and for those whom the leader left out (Epochs 4).
+extension Epochs {
+  /// `keys/request`.
+  mutating func request(_ device: Device, epoch: UInt32?, now: Timestamp, out: inout Outputs) throws(RequestError) {
+    let epoch = epoch ?? newest.number
+    guard epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
+    guard epoch == newest.number, seat(device, isOn: newest) else {
+      throw RequestError(.keysNotAllowed, "this device is not on the list of that epoch")
+    }
+    if case .asking(let asking) = phase, asking.leader == device {
+      guard newest.mode == .ratchet else {
+        throw RequestError(.keysNotAllowed, "this device is to make the key itself")
+      }
+      // Who is to ratchet lacks the old secret: a fresh epoch follows (Epochs 4).
+      out.cancel(.leader)
+      phase = .settled
+      return change(.due, now: now, out: &out)
+    }
+    guard (demands[device]?.count ?? 0) < Self.maximumDemands else {
+      throw RequestError(
+        .rateLimited, "this epoch's key was asked for 3 times: the next epoch will bring one",
+        retryAfterMs: Self.demandPause)
+    }
+    lacking.insert(device)
+    demand(device, now: now, out: &out)
+  }
+
+  mutating func demand(_ device: Device, now: Timestamp, out: inout Outputs) {
+    guard demands[device]?.count ?? 0 < Self.maximumDemands else { return }
+    demands[device, default: KeyDemand()].count += 1
+    demands[device]?.isOpen = true
+    // While the leader is asked its answer may bring the key; if it does not, it is told then.
+    if case .asking = phase { return }
+    assign(device, now: now, out: &out)
+  }
+
+  mutating func assignOpenDemands(now: Timestamp, out: inout Outputs) {
+    for device in demands.filter({ $0.value.isOpen }).keys.sorted() { assign(device, now: now, out: &out) }
+  }
+
+  /// Tells one that has the key to send it.
+  private mutating func assign(_ device: Device, now: Timestamp, out: inout Outputs) {
+    guard demands[device]?.isOpen == true else { return }
+    if missing.contains(device) { return askOthers(for: device, out: &out) }
+    guard let holder = holder(for: device) else {
+      // Nobody that is there has the key.
+      return change(.due, now: now, out: &out)
+    }
+    ask([holder], for: device, out: &out)
+  }
+
+  private mutating func ask(_ holders: [Device], for device: Device, out: inout Outputs) {
+    guard !holders.isEmpty, let entry = entryForLeader(of: device) else { return }
+    demands[device, default: KeyDemand()].asked += holders
+    out.event(.keyRequest(KeyRequest(epoch: newest.number, to: entry)), to: .devices(holders))
+  }
+
+  /// The leader that handed it out; without it the lowest connected number that seems to have the key.
+  private func holder(for device: Device) -> Device? {
+    if let distributor, distributor != device, seats[distributor]?.isConnected == true { return distributor }
+    return newest.byNumber.first { $0 != device && isHolder($0) }
+  }
+
+  private func isHolder(_ device: Device) -> Bool {
+    seats[device]?.isConnected == true && seat(device, isOn: newest) && !lacking.contains(device)
+      && unopened[device] == nil
+  }
+
+  // MARK: left out by the leader
+
+  /// At the switch, when others have the key: they may give it to whom the leader does not trust.
+  mutating func askForMissing(out: inout Outputs) {
+    guard !missing.isEmpty else { return }
+    for device in missing.sorted().prefix(Self.maximumMissing) {
+      demands[device, default: KeyDemand()].isOpen = true
+      askOthers(for: device, out: &out)
+    }
+  }
+
+  /// The lowest numbers that were not asked yet; when all were, the leader once more: it may trust the device by now.
+  private mutating func askOthers(for device: Device, out: inout Outputs) {
+    let asked = demands[device]?.asked ?? []
+    var next: [Device] = []
+    for other in newest.byNumber where other != device && other != distributor && !asked.contains(other) {
+      if isHolder(other) { next.append(other) }
+      if next.count == Self.askedForMissing { break }
+    }
+    if next.isEmpty, let distributor, seats[distributor]?.isConnected == true, demands[device]?.count ?? 0 > 0 {
+      return ask([distributor], for: device, out: &out)
+    }
+    ask(next, for: device, out: &out)
+  }
+
+  /// Whether an envelope for `device` counts that `sender` hands out after the leader's answer. The leader may change its mind about whom it left out.
+  func isWanted(for device: Device, from sender: Device) -> Bool {
+    if sender == distributor, missing.contains(device) { return true }
+    return demands[device].map { $0.isOpen && $0.asked.contains(sender) } ?? false
+  }
+
+  /// The device that was to send a key is not there any more: another is told.
+  mutating func passOnDemands(of device: Device, now: Timestamp, out: inout Outputs) {
+    guard !demands.isEmpty else { return }
+    let orphans = demands.filter { $0.value.isOpen && $0.value.asked.last == device }.keys.sorted()
+    for orphan in orphans { assign(orphan, now: now, out: &out) }
+  }
+}

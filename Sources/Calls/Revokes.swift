@@ -1,0 +1,33 @@
+import Contract
+import MediaModel
+
+/// What the devices of each user have revoked. It outlives the devices: a stolen one must not become trusted by being removed.
+struct Revokes {
+  static let capacityOfUser = 64
+
+  private var revokes: [UserID: [Revoke]] = [:]
+
+  subscript(user: UserID) -> [Revoke] {
+    get { revokes[user] ?? [] }
+    set { revokes[user] = newValue.isEmpty ? nil : newValue }
+  }
+
+  var users: [UserID] { revokes.keys.sorted() }
+
+  /// Takes the place of the same device's revoke of the same device. Over the bound the oldest goes of the signer that has the most, so that a thief's revokes push out no others.
+  mutating func add(_ revoke: Revoke) {
+    var list = self[revoke.user]
+    list.removeAll {
+      $0.device == revoke.device && $0.fingerprint == revoke.fingerprint && $0.by == revoke.by
+        && $0.byFingerprint == revoke.byFingerprint
+    }
+    list.append(revoke)
+    if list.count > Self.capacityOfUser {
+      var counts: [Base64Bytes: Int] = [:]
+      for revoke in list { counts[revoke.byFingerprint, default: 0] += 1 }
+      let most = counts.values.max() ?? 0
+      if let place = list.firstIndex(where: { counts[$0.byFingerprint] == most }) { list.remove(at: place) }
+    }
+    self[revoke.user] = list
+  }
+}
