@@ -3,18 +3,18 @@ import MediaModel
 import NIOCore
 import NIOHTTP1
 
-/// Answers HTTP requests by asking the server's `pages`, and makes WebSockets of handshakes, whether they are the first request of their connection or a later one.
-/// One request at a time: NIO's pipelining handler in front sees to that.
+/// Answers HTTP requests by asking the server's `pages`, and upgrades the connection to a WebSocket at a handshake, which need not be its first request.
+/// NIO's pipelining handler in front delivers one request at a time.
 final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart
 
-  /// How long a client may take to read why its request was refused. Closed at once, the kernel would answer its unread bytes with a reset, which
-  /// destroys the answer on its way.
+  /// How long a client may take to read why its request was refused. If the server closed at once, the kernel would answer the client's unread bytes with a
+  /// reset, and the answer could be lost.
   private static let patience = TimeAmount.seconds(1)
 
   private let services: Services
-  /// What turns bytes into requests and back; it goes when the connection becomes a WebSocket.
+  /// Handlers that parse requests and write responses; removed when the connection becomes a WebSocket.
   private let codec: [any ChannelHandler & RemovableChannelHandler]
   private var request: (head: HTTPRequestHead, body: ByteBuffer)?
   private var context: ChannelHandlerContext?
@@ -35,7 +35,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     limits.maxHeaderFieldSize = 8 << 10
     limits.maxHeaderListSize = 32 << 10
     limits.maxHeaderFieldCount = 100
-    // What a client sends right behind its handshake comes out of the decoder when that goes.
+    // Bytes that follow a handshake are forwarded when the decoder is removed.
     let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)
     codec = [
       HTTPResponseEncoder(), ByteToMessageHandler(decoder), HTTPServerPipelineHandler(),
@@ -186,7 +186,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     context.writeAndFlush(Self.wrapOutboundOut(.head(response)), promise: nil)
     phase = .upgraded
     try WebSocketUpgrade.addHandlers(to: context.channel, services)
-    // The decoder goes last of all, on its way handing over what it has not read; then nothing passes here any more.
+    // The decoder is removed last and forwards the bytes that it has not parsed; this handler is not needed after that.
     let pipeline = context.pipeline
     EventLoopFuture.andAllComplete(codec.map { pipeline.syncOperations.removeHandler($0) }, on: context.eventLoop)
       .assumeIsolated()
@@ -235,8 +235,7 @@ extension HTTPRequestHead {
 }
 
 extension SignalingServer.Configuration {
-  /// What each answer tells browsers, unless a page says otherwise: it is no document, and says nothing of itself elsewhere. With TLS, no request goes out
-  /// without it any more (RFC 6797).
+  /// Security headers of every response, unless the page sets its own. With TLS, browsers are told to use nothing else (RFC 6797).
   fileprivate var securityHeaders: [(name: String, value: String)] {
     let always = [
       (name: "x-content-type-options", value: "nosniff"), (name: "referrer-policy", value: "no-referrer"),

@@ -8,8 +8,8 @@ final class WebSocketFraming: ChannelDuplexHandler {
   typealias OutboundIn = ByteBuffer
   typealias OutboundOut = WebSocketFrame
 
-  /// How long a client whose violation was told may take to read that. Closed at once, the kernel would answer its unread bytes with a reset, which
-  /// destroys the Close frame on its way.
+  /// How long a client that broke a rule may take to read the Close frame. If the server closed at once, the kernel would answer the client's unread bytes
+  /// with a reset, and the Close frame could be lost.
   private static let patience = TimeAmount.seconds(1)
 
   /// The largest message taken, all its fragments together.
@@ -17,15 +17,15 @@ final class WebSocketFraming: ChannelDuplexHandler {
   private var message: (opcode: WebSocketOpcode, bytes: ByteBuffer)?
   private var end: WebSocketEnd?
   private var hasSentClose = false
-  /// The client broke the rules, or said its last: what still comes is thrown away.
-  private var isDeaf = false
+  /// The client broke a rule or sent its Close: further input is dropped.
+  private var ignoresInput = false
 
   init(messageBytes: Int) { self.messageBytes = messageBytes }
 
   // MARK: In
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard !isDeaf else { return }
+    guard !ignoresInput else { return }
     let frame = Self.unwrapInboundIn(data)
     switch frame.opcode {
     case .text, .binary:
@@ -41,7 +41,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
       let pong = WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)
       context.writeAndFlush(Self.wrapOutboundOut(pong), promise: nil)
     case .connectionClose: receiveClose(frame.unmaskedData, context)
-    // A pong: nobody was asked for one.
+    // Pongs need no answer (RFC 6455 section 5.5.3).
     default: break
     }
   }
@@ -67,15 +67,15 @@ final class WebSocketFraming: ChannelDuplexHandler {
     let code = reason.readWebSocketErrorCode()
     guard payload.readableBytes == 0 || code?.isOnTheWire == true else { return fail(context, .protocolError) }
     guard reason.isUTF8 else { return fail(context, .dataInconsistentWithMessage) }
-    isDeaf = true
+    ignoresInput = true
     if !hasSentClose { sendClose(code ?? .normalClosure, context) }
     context.close(promise: nil)
   }
 
-  /// A violation of RFC 6455 itself: the session ends now, the connection when the client had time to read why.
+  /// A violation of RFC 6455 itself: the session ends now, the connection after the client had time to read the Close frame.
   private func fail(_ context: ChannelHandlerContext, _ code: WebSocketErrorCode) {
-    guard !isDeaf else { return }
-    isDeaf = true
+    guard !ignoresInput else { return }
+    ignoresInput = true
     message = nil
     if !hasSentClose { sendClose(code, context) }
     context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { context.close(promise: nil) }
@@ -85,7 +85,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if let breach = error as? WebSocketBreach { return fail(context, breach.code) }
     // Bytes behind a breach.
-    if isDeaf, error is ByteToMessageDecoderError { return }
+    if ignoresInput, error is ByteToMessageDecoderError { return }
     context.fireErrorCaught(error)
   }
 
@@ -112,7 +112,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
 
   /// Closing the output is a Close frame here; the client answers with its own, and then the connection goes. After a breach it goes by itself.
   func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-    guard mode == .output || isDeaf && context.channel.isActive else {
+    guard mode == .output || ignoresInput && context.channel.isActive else {
       return context.close(mode: mode, promise: promise)
     }
     if !hasSentClose { sendClose(end?.code ?? .goingAway, context) }
