@@ -40,6 +40,7 @@ class Light:
 
     def __init__(self, crowd, number):
         self.crowd, self.user, self.buffer, self.requests = crowd, f"u{number:04}", bytearray(), 0
+        self.replies = 0
         self.participant = self.epoch = self.announced = 0
         self.mode, self.confirm_at, self.refreshed = None, None, 0
         self.socket = socket.create_connection(("127.0.0.1", crowd.server.stomp_port))
@@ -74,6 +75,7 @@ class Light:
             if frame.command == "ERROR":
                 raise AssertionError(frame.body or frame.headers)
             if "request-id" in frame.headers:
+                self.replies += 1
                 if b'"participant"' in frame.body[:40] or b'"participant":' in frame.body and b'"ice"' in frame.body:
                     self.participant = frame.json["participant"]
                     self.crowd.call = frame.json["call"]["id"]
@@ -132,6 +134,8 @@ class Crowd:
             one = Light(self, number)
             self.devices.append(one)
             self.selector.register(one.socket, selectors.EVENT_READ, one)
+            if number % 20 == 19:
+                self.run(lambda: all(one.replies for one in self.devices), 60)
 
     def run(self, until, seconds):
         end = time.monotonic() + seconds
@@ -147,7 +151,7 @@ class Crowd:
         """All that are in the call have switched to the newest epoch, and nothing about keys has come for a while."""
         joined = [one for one in self.devices if one.participant]
         newest = lambda: max(one.announced for one in joined)
-        self.run(lambda: all(one.epoch == newest() for one in joined), 300)
+        self.run(lambda: all(one.epoch == newest() for one in joined), 600)
         quiet = max(3.0, len(joined) / 100 * 1.2)
         last = [self.costs.down, time.monotonic()]
 
@@ -180,7 +184,7 @@ def measure(server, count, confirms):
         some = others[start : start + 25]
         for one in some:
             one.request(f"calls/{crowd.call}/join", {"link": crowd.link, **one.join()})
-        crowd.run(lambda: all(one.participant for one in some), 120)
+        crowd.run(lambda: all(one.participant for one in some), 600)
     crowd.settle()
     crowd.cost("join", lambda: last.request(f"calls/{crowd.call}/join", {"link": crowd.link, **last.join()}))
 

@@ -144,6 +144,7 @@ class Link:
         path, asked = self.requests.pop(frame.headers["request-id"], ("", {}))
         if frame.headers["status"] != "ok":
             return self._down("replies", frame)
+        self.proxy.note("reply", self, path, frame.json)
         body = self.proxy.lists.replied(self, path, asked, frame.json)
         for lie in self.proxy.lies_for("reply", path, self):
             body = lie.tell(body, self)
@@ -290,7 +291,7 @@ class LyingProxy:
         asyncio.run_coroutine_threadsafe(close(), self.loop).result(10)
 
     def seen(self, kind, of=None, user=None):
-        """What passed so far: (kind, user, name or path, body)."""
+        """What the server and the clients said so far: (kind, user, name or path, body)."""
         with self._changed:
             return [entry for entry in self.log if entry[0] == kind and user in (None, entry[1]) and of in (None, entry[2])]
 

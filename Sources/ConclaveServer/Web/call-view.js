@@ -63,6 +63,7 @@ function listen(entered) {
   on('speaking', () => stage.showSpeaking(entered.speaking));
   on('failures', () => tellFailures());
   on('warning', (detail) => warned(detail));
+  for (const detail of entered.takeEarlyWarnings()) warned(detail);
   entered.addEventListener('ended', () => rememberNames(new Set(entered.devices.map(({ user }) => user))));
   entered.addEventListener('notice', ({ detail }) => {
     const words = wordsFor(detail);

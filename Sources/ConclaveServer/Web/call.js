@@ -13,6 +13,8 @@ import { tilesOf } from './tiles.js';
 const REJOIN_RETRY_MS = 1_000;
 const REJOINS = 5; // refused in a row, before the call is given up; a server that is away does not count
 
+const EARLY_WARNINGS = 16;
+
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
 const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
@@ -40,6 +42,7 @@ export class Call extends CallRequests {
   #wasConnected = false;
   #joinedOn = 0;
   #joining;
+  #early = [];
   #asked; // the join that the server was asked for, until it has answered
   #watch;
   #hasRejoinedForKeys = false;
@@ -462,6 +465,13 @@ export class Call extends CallRequests {
     this.#changed();
   }
 
+  /** What was warned of while the call was joined, before anybody could listen. From now on warnings are events alone. */
+  takeEarlyWarnings() {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    return early;
+  }
+
   #over(detail) {
     if (this.hasEnded) return;
     this.hasEnded = true;
@@ -472,6 +482,7 @@ export class Call extends CallRequests {
   }
 
   #warn(detail) {
+    if (this.#early?.length < EARLY_WARNINGS) this.#early.push(detail);
     this.dispatchEvent(new CustomEvent('warning', { detail }));
   }
 
