@@ -1,8 +1,25 @@
-import Contract
-import MediaModel
+package import Contract
+package import MediaModel
 
 /// Offers, and what the SFU says.
 extension Calls {
+  /// Why the session may not offer media for the call; nil when it may. To be asked before the SDP is read, which costs far more.
+  package func refusal(ofOfferBy session: SessionID, to id: CallID) -> RequestError? {
+    do throws(RequestError) {
+      guard let identity = identity(of: session) else { throw .notFound }
+      try checkMayOffer(identity)
+      try checkMembership(identity.device.user, of: id)
+      _ = try calls[id]?.participant(of: identity.device)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  private func checkMayOffer(_ identity: Identity) throws(RequestError) {
+    guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+  }
+
   mutating func take(
     _ offer: Result<MediaOffer, RequestError>, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID,
     id request: String
@@ -10,7 +27,7 @@ extension Calls {
     guard let identity = identity(of: session) else { return }
     var negotiate: Negotiate?
     do throws(RequestError) {
-      guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+      try checkMayOffer(identity)
       let device = identity.device
       let outcome = try with(id, device.user) { call, now, out throws(RequestError) in
         negotiate = try call.offer(offer, tracks: tracks, from: device, now: now, out: &out)

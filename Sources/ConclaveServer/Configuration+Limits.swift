@@ -1,7 +1,15 @@
 extension Configuration {
-  /// What one client, or one call, may take (protocol section 10). Bytes, seconds and counts.
+  /// What one client, one user, one address or one call may take (protocol section 10). Bytes, seconds and counts.
   package struct Limits: Sendable {
     package var connections = 20_000
+    package var addressConnections = 4_000
+    package var addressConnectionsBeforeLogin = 128
+    package var userConnections = 64
+    package var userSubscriptions = 512
+    package var userRequestsPerSecond = 200
+    package var userRequestBurst = 500
+    package var userOutbound = 16 << 20
+    package var totalOutbound = 256 << 20
     package var headers = 64
     package var headerLine = 8 << 10
     package var body = 256 << 10
@@ -17,7 +25,11 @@ extension Configuration {
     package var ringing = 100
 
     fileprivate static let members: [(key: CodingKeys, path: any WritableKeyPath<Limits, Int> & Sendable)] = [
-      (.connections, \.connections), (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
+      (.connections, \.connections), (.addressConnections, \.addressConnections),
+      (.addressConnectionsBeforeLogin, \.addressConnectionsBeforeLogin), (.userConnections, \.userConnections),
+      (.userSubscriptions, \.userSubscriptions), (.userRequestsPerSecond, \.userRequestsPerSecond),
+      (.userRequestBurst, \.userRequestBurst), (.userOutbound, \.userOutbound), (.totalOutbound, \.totalOutbound),
+      (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
       (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
       (.transactions, \.transactions), (.framesInTransaction, \.framesInTransaction),
       (.requestsPerSecond, \.requestsPerSecond), (.requestBurst, \.requestBurst), (.outbound, \.outbound),
@@ -34,7 +46,9 @@ extension Configuration {
 
 extension Configuration.Limits: Decodable {
   fileprivate enum CodingKeys: String, CodingKey, CaseIterable {
-    case connections, headers, headerLine, body, keysBody, connectSeconds, subscriptions, transactions,
+    case connections, addressConnections, addressConnectionsBeforeLogin, userConnections, userSubscriptions,
+      userRequestsPerSecond, userRequestBurst, userOutbound, totalOutbound, headers, headerLine, body, keysBody,
+      connectSeconds, subscriptions, transactions,
       framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing
   }
 

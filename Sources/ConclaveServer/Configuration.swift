@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import Signaling
 
 /// What an operator may set, in a JSON file given by `--config`. All of it has a default; a name that is not known is an error. `docs/deploy.md` explains each.
 package struct Configuration: Sendable {
@@ -36,6 +37,8 @@ package struct Configuration: Sendable {
     package var http = 8080
     /// Origins of web pages, besides the server's own, that may open a WebSocket; "*" lets all.
     package var origins: [String] = []
+    /// Addresses and networks of reverse proxies, for which limits per address do not hold.
+    package var proxies = ["127.0.0.0/8", "::1"]
   }
 
   package struct TLS: Sendable {
@@ -106,6 +109,9 @@ extension Configuration {
     ] where !(0...65_535).contains(port) {
       throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
     }
+    guard AddressList(listen.proxies) != nil else {
+      throw ConfigurationError("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
+    }
     try limits.validate()
     try validateBackEnd()
     guard (0...256).contains(media.workers) else {
@@ -155,7 +161,7 @@ extension Configuration: Decodable {
 }
 
 extension Configuration.Listen: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case address, stomp, stompTLS, http, origins }
+  private enum CodingKeys: String, CodingKey, CaseIterable { case address, stomp, stompTLS, http, origins, proxies }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
@@ -164,6 +170,7 @@ extension Configuration.Listen: Decodable {
     stompTLS = try container.decodeIfPresent(Int.self, forKey: .stompTLS) ?? stompTLS
     http = try container.decodeIfPresent(Int.self, forKey: .http) ?? http
     origins = try container.decodeIfPresent([String].self, forKey: .origins) ?? origins
+    proxies = try container.decodeIfPresent([String].self, forKey: .proxies) ?? proxies
   }
 }
 

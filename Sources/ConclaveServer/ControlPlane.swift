@@ -4,9 +4,11 @@ import LinuxIO
 import MediaModel
 import MediaPlane
 import NIOCore
+import NIOPosix
 import Persistence
 import SDP
 import Signaling
+import Synchronization
 
 /// The one place where calls change: an actor around the pure `Calls`, on one event loop. Requests of clients and events of the media plane come in by `submit`, in order; what follows from them goes out at once.
 actor ControlPlane: SignalingSink {
@@ -20,7 +22,10 @@ actor ControlPlane: SignalingSink {
   private let archive: Archive
   private var sweeping: Sweeping
   private let measurements: Measurements
-  private let deliver: @Sendable ([Delivery]) -> Void
+  private let clients: Clients
+  private nonisolated let waiting = Mutex(Waiting())
+  /// Where SDPs are read.
+  private let reading: NIOThreadPool
   private let loop: any EventLoop
   private let executor: any SerialExecutor
 
@@ -33,6 +38,9 @@ actor ControlPlane: SignalingSink {
   private var idle: (@Sendable () -> Void)?
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
+  /// So many effects cost about as much as a simple request.
+  private static let effectsOfUnit = 16
+
   private struct Answer {
     var session: SessionID
     var id: String
@@ -41,14 +49,27 @@ actor ControlPlane: SignalingSink {
     var tracks: [MediaAnswer.Track]
   }
 
+  /// The way to the clients; callable from any thread, must not block.
+  struct Clients: Sendable {
+    /// Takes what goes to clients, in order.
+    var deliver: @Sendable ([Delivery]) -> Void
+    /// A request of this session brought about more than most do.
+    var charge: @Sendable (SessionID, _ units: Int) -> Void
+  }
+
+  private struct Waiting: Sendable {
+    var commands = CommandQueue()
+    /// `work` is called, or about to be.
+    var isWorking = false
+  }
+
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-  /// - Parameter deliver: takes what goes to clients, in order; called on `loop`, must not block.
+  /// - Parameter reading: threads that read SDPs, started.
   init(
     calls: sending Calls, media: MediaPlane, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
     clock: WallClock, loop: any EventLoop, recorder: Recorder, archive: Archive, historyDays: Int, backEnd: BackEnd?,
-    measurements: Measurements,
-    deliver: @escaping @Sendable ([Delivery]) -> Void
+    measurements: Measurements, reading: NIOThreadPool, clients: Clients
   ) {
     self.calls = calls
     self.media = media
@@ -60,15 +81,50 @@ actor ControlPlane: SignalingSink {
     sweeping = Sweeping(days: historyDays)
     self.backEnd = backEnd
     self.measurements = measurements
-    self.deliver = deliver
+    self.reading = reading
+    self.clients = clients
     self.loop = loop
     executor = loop.executor
     placement = Placement(workers: media.workers)
   }
 
-  /// Takes one command from any thread; commands of one thread are handled in order.
+  /// Takes one command from any thread. The commands of a connection are handled in order, and the users take turns; a request of one for whom too many
+  /// wait is refused.
   nonisolated func submit(_ command: Calls.Command) {
-    loop.execute { self.assumeIsolated { $0.handle(command) } }
+    guard enqueue({ $0.append(command) }) != nil, case .request(let session, let id, _) = command else { return }
+    let error = RequestError(.serverBusy, "too many requests wait; try again in a moment", retryAfterMs: 1_000)
+    clients.deliver([.reply(session, id: id, .failed(error))])
+  }
+
+  /// Requests that wait, and that were refused since the start.
+  nonisolated var backlog: (waiting: Int, refused: [CommandQueue.Refusal: UInt64]) {
+    waiting.withLock { ($0.commands.waiting, $0.commands.refused) }
+  }
+
+  private nonisolated func enqueue<Result: Sendable>(_ change: (inout CommandQueue) -> Result) -> Result {
+    let (result, begins) = waiting.withLock { waiting in
+      let result = change(&waiting.commands)
+      defer { waiting.isWorking = true }
+      return (result, !waiting.isWorking)
+    }
+    if begins { loop.execute { self.assumeIsolated { $0.work() } } }
+    return result
+  }
+
+  /// Handles what waits, a millisecond long. Then the loop's connections get their turn: it looks at its sockets when it has no task that is due.
+  private func work() {
+    let end = MonotonicClock.now().advanced(by: .milliseconds(1))
+    repeat {
+      let command = waiting.withLock { waiting in
+        let command = waiting.commands.next()
+        waiting.isWorking = command != nil
+        return command
+      }
+      guard let command else { return }
+      handle(command)
+    } while MonotonicClock.now() < end
+    let loop = loop
+    loop.execute { loop.scheduleTask(in: .microseconds(50)) { self.assumeIsolated { $0.work() } } }
   }
 
   /// Calls that run, and devices in them.
@@ -80,17 +136,28 @@ actor ControlPlane: SignalingSink {
     loop.execute {
       self.assumeIsolated {
         $0.idle = idle
-        $0.handle(.drain)
+        $0.run(.drain)
       }
     }
   }
 
   private func handle(_ command: Calls.Command) {
     switch command {
-    case .request(let session, let id, .media(let call, let request)):
-      run(.offer(session, id: id, call, Self.offer(in: request.sdp), request.tracks))
+    case .request(let session, let id, .media(let call, let request)): read(request, of: call, session, id)
     case .media(.configured(let peer, let request, let slots)): answer(request, peer: peer, slots: slots)
     default: run(command)
+    }
+  }
+
+  /// Reads an SDP beside the calls, of participants alone. Later commands of the same user wait for it.
+  private func read(_ request: MediaRequest, of call: CallID, _ session: SessionID, _ id: String) {
+    if let error = calls.refusal(ofOfferBy: session, to: call) {
+      return clients.deliver([.reply(session, id: id, .failed(error))])
+    }
+    waiting.withLock { $0.commands.hold(session) }
+    reading.submit { _ in
+      let offer = Calls.Command.offer(session, id: id, call, Self.offer(in: request.sdp), request.tracks)
+      self.enqueue { $0.resume(session, with: offer) }
     }
   }
 
@@ -107,7 +174,10 @@ actor ControlPlane: SignalingSink {
     record(effects)
     var deliveries: [Delivery] = []
     for effect in effects { perform(effect, &deliveries) }
-    if !deliveries.isEmpty { deliver(deliveries) }
+    if !deliveries.isEmpty { clients.deliver(deliveries) }
+    if case .request(let session, _, _) = command, effects.count >= Self.effectsOfUnit {
+      clients.charge(session, effects.count / Self.effectsOfUnit)
+    }
     schedule()
     tellIdle()
   }
@@ -145,7 +215,7 @@ actor ControlPlane: SignalingSink {
       archive.acquainted(user, with: others) { self.submit(.answer(question, allowed: $0)) }
     case .history(let session, let id, let query):
       archive.answer(query) { reply in
-        self.loop.execute { self.assumeIsolated { $0.deliver([.reply(session, id: id, reply)]) } }
+        self.loop.execute { self.assumeIsolated { $0.clients.deliver([.reply(session, id: id, reply)]) } }
       }
     case .store: break
     }
@@ -178,7 +248,7 @@ actor ControlPlane: SignalingSink {
     let body = MediaAnswer(
       sdp: answer.sdp, tracks: answer.tracks, receive: slots.slots.map(Slot.init), rev: slots.revision,
       unsupported: slots.unsupported)
-    deliver([.reply(answer.session, id: answer.id, .ok(body))])
+    clients.deliver([.reply(answer.session, id: answer.id, .ok(body))])
   }
 
   private func forget(_ peer: PeerID, _ deliveries: inout [Delivery]) {

@@ -8,12 +8,17 @@ import Signaling
 enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
-    store: StoreHealth.Statistics, backEnd: BackEnd?, measured: Measurements.Values
+    backlog: (waiting: Int, refused: [CommandQueue.Refusal: UInt64]), store: StoreHealth.Statistics, backEnd: BackEnd?,
+    measured: Measurements.Values
   ) -> String {
     var page = Page()
     page.add(workers)
     page.gauge("conclave_calls", "Calls that run.", calls.calls)
     page.gauge("conclave_participants", "Devices that are joined in them.", calls.participants)
+    page.gauge("conclave_control_waiting_requests", "Requests that wait for the control plane.", backlog.waiting)
+    page.counter(
+      "conclave_control_refused_total", "Requests answered with server.busy, by whose bound was reached.",
+      CommandQueue.Refusal.allCases.map { ("bound=\"\($0)\"", backlog.refused[$0, default: 0]) })
     if let signaling { page.add(signaling) }
     page.add(store)
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
@@ -88,6 +93,8 @@ extension Metrics.Page {
   fileprivate mutating func add(_ signaling: SignalingStatistics) {
     gauge("conclave_signaling_connections", "Open TCP connections.", signaling.connections)
     gauge("conclave_signaling_sessions", "Signed-in STOMP connections.", signaling.sessions)
+    gauge(
+      "conclave_signaling_backlog_bytes", "Bytes that wait for clients that read slowly.", signaling.backlogBytes)
     counter("conclave_signaling_accepted_total", "Connections taken.", signaling.accepted)
     counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
     counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)

@@ -1,6 +1,5 @@
 import Calls
 import Crypto
-import Glibc
 import LinuxIO
 package import Logging
 import MediaModel
@@ -16,6 +15,8 @@ package final class Running: Sendable {
   private let configuration: Configuration
   private let authenticator: BearerAuthenticator
   private let group: MultiThreadedEventLoopGroup
+  /// For SDPs.
+  private let reading: NIOThreadPool
   private let media: MediaPlane
   private let control: ControlPlane
   private let signaling: SignalingServer
@@ -32,7 +33,7 @@ package final class Running: Sendable {
   /// - Throws: `ConfigurationError`, in words for the operator; nothing is left open then.
   package init(_ configuration: Configuration, logger: Logger) async throws {
     self.configuration = configuration
-    raiseFileLimit()
+    let files = OpenFiles.raised()
     let clock = WallClock()
     let folder = try StateFolder(configuration.state)
     lock = try folder.lock()
@@ -49,13 +50,15 @@ package final class Running: Sendable {
     let media = try Self.mediaPlane(configuration, certificate: certificate) {
       lateControl.value?.submit(.media($0))
     }
+    reading = NIOThreadPool(numberOfThreads: 1)
+    reading.start()
     group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
     let measurements = Measurements()
     let health = StoreHealth()
     do {
       backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
     } catch {
-      await Self.close(media, nil, group)
+      await Self.close(media, nil, group, reading)
       throw error
     }
     control = ControlPlane(
@@ -65,8 +68,10 @@ package final class Running: Sendable {
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
       recorder: Recorder(store, logger: logger, health: health),
       archive: Archive(store: store, clock: clock, log: log), historyDays: configuration.history.days,
-      backEnd: backEnd, measurements: measurements
-    ) { lateSignaling.value?.deliver($0) }
+      backEnd: backEnd, measurements: measurements, reading: reading,
+      clients: ControlPlane.Clients(
+        deliver: { lateSignaling.value?.deliver($0) }, charge: { lateSignaling.value?.charge($0, units: $1) })
+    )
     lateControl.set(control)
     do {
       let pages = try Pages(
@@ -80,11 +85,14 @@ package final class Running: Sendable {
         metrics: { [control, backEnd] in
           Metrics.text(
             media: media.statistics(), signaling: lateSignaling.value?.statistics, calls: await control.counts,
+            backlog: control.backlog,
             store: health.statistics, backEnd: backEnd, measured: measurements.values)
         })
-      signaling = try await Self.signaling(configuration, group, authenticator, clock, control, pages, logger)
+      signaling = try await Self.signaling(
+        configuration.signaling(files, mediaWorkers: media.workers, logger), group, authenticator, clock, control, pages,
+        logger)
     } catch {
-      await Self.close(media, backEnd, group)
+      await Self.close(media, backEnd, group, reading)
       throw error
     }
     self.media = media
@@ -105,13 +113,16 @@ package final class Running: Sendable {
   /// Tells clients, closes the ports and ends the threads.
   package func stop() async {
     await signaling.stop()
-    await Self.close(media, backEnd, group)
+    await Self.close(media, backEnd, group, reading)
   }
 
-  private static func close(_ media: MediaPlane, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup) async {
+  private static func close(
+    _ media: MediaPlane, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup, _ reading: NIOThreadPool
+  ) async {
     await backEnd?.stop()
     media.stop()
     try? await group.shutdownGracefully()
+    try? await reading.shutdownGracefully()
   }
 
   /// What the operator sees at the start.
@@ -143,12 +154,12 @@ package final class Running: Sendable {
   }
 
   private static func signaling(
-    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, _ authenticator: BearerAuthenticator,
+    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup, _ authenticator: BearerAuthenticator,
     _ clock: WallClock, _ control: ControlPlane, _ pages: Pages, _ logger: Logger
   ) async throws -> SignalingServer {
     do {
       return try await SignalingServer.start(
-        configuration.signaling, group: group, authenticator: authenticator, sink: control, logger: logger,
+        configuration, group: group, authenticator: authenticator, sink: control, logger: logger,
         clock: { clock.now() }, pages: { await pages.respond(to: $0) })
     } catch {
       throw ConfigurationError("\(error)")
@@ -184,7 +195,9 @@ extension Configuration {
     return calls
   }
 
-  fileprivate var signaling: SignalingServer.Configuration {
+  fileprivate func signaling(
+    _ files: OpenFiles, mediaWorkers: Int, _ logger: Logger
+  ) -> SignalingServer.Configuration {
     var signaling = SignalingServer.Configuration()
     signaling.host = listen.address == "::" ? nil : listen.address
     signaling.stompPort = listen.stomp
@@ -192,7 +205,21 @@ extension Configuration {
     signaling.httpPort = listen.http
     signaling.serverName = "conclave/\(Server.version)"
     signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
-    signaling.maximumConnections = limits.connections
+    signaling.maximumConnections = files.connections(wanted: limits.connections, workers: mediaWorkers, tcp: media.tcp)
+    if signaling.maximumConnections < limits.connections {
+      logger.warning(
+        "limits.connections is lowered: the system allows too few open files (LimitNOFILE, ulimit -n)",
+        metadata: ["connections": "\(signaling.maximumConnections)", "files": "\(files.limit)"])
+    }
+    signaling.connectionsFromAddress = limits.addressConnections
+    signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
+    signaling.proxies = AddressList(listen.proxies) ?? .loopback
+    signaling.connectionsOfUser = limits.userConnections
+    signaling.subscriptionsOfUser = limits.userSubscriptions
+    signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
+    signaling.requestBurstOfUser = limits.userRequestBurst
+    signaling.outboundBytesOfUser = limits.userOutbound
+    signaling.outboundBytesOfAll = limits.totalOutbound
     signaling.destinations = destinations
     signaling.headers = limits.headers
     signaling.headerLine = limits.headerLine
@@ -208,12 +235,4 @@ extension Configuration {
     signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
     return signaling
   }
-}
-
-/// Each client is a file: take as many as the system allows.
-private func raiseFileLimit() {
-  var limit = rlimit()
-  guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-  limit.rlim_cur = limit.rlim_max
-  _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
 }

@@ -17,36 +17,32 @@ struct BrokerQueue {
     var size: Int { message.size + 256 }
   }
 
-  private struct Consumer {
-    let subscriber: Broker.Subscriber
-    var given: [UInt64: Entry] = [:]
-    var bytes = 0
-  }
-
   private let limits: Broker.Limits
   /// Given out in vain; before all that wait. In both numbers rise.
   private var returned: [Entry] = []
   private var waiting = CircularBuffer<Entry>()
-  private var consumers: [Consumer] = []
+  /// How many of `returned` each subscriber gave back last, so that nobody looks through what only its refuser has room for.
+  private var refusals: [Broker.Subscriber: Int] = [:]
+  private var consumers: ConsumerLine
   private var waitingBytes = 0
   private var givenBytes = 0
-  /// Whose turn it is among equals.
-  private var turn = 0
 
-  init(limits: Broker.Limits) { self.limits = limits }
+  init(limits: Broker.Limits) {
+    self.limits = limits
+    consumers = ConsumerLine(limits: limits)
+  }
 
   var bytes: Int { waitingBytes + givenBytes }
 
   var isEmpty: Bool { waiting.isEmpty && returned.isEmpty && consumers.isEmpty }
 
-  mutating func add(_ subscriber: Broker.Subscriber) { consumers.append(Consumer(subscriber: subscriber)) }
+  mutating func add(_ subscriber: Broker.Subscriber) { consumers.add(subscriber) }
 
   /// The subscriber goes; what it had not acknowledged is for another.
   mutating func remove(_ subscriber: Broker.Subscriber, _ output: inout Broker.Output) {
-    guard let index = consumers.firstIndex(where: { $0.subscriber == subscriber }) else { return }
-    let consumer = consumers.remove(at: index)
-    givenBytes -= consumer.bytes
-    putBack(Array(consumer.given.values), &output)
+    let given = consumers.remove(subscriber)
+    givenBytes -= given.reduce(0) { $0 + $1.size }
+    for entry in given.sorted(by: { $0.number < $1.number }) { putBack(entry, &output) }
   }
 
   mutating func append(_ entry: Entry) {
@@ -57,62 +53,37 @@ struct BrokerQueue {
   mutating func settle(
     _ number: UInt64, by subscriber: Broker.Subscriber, accepted: Bool, _ output: inout Broker.Output
   ) {
-    guard let index = consumers.firstIndex(where: { $0.subscriber == subscriber }),
-      var entry = consumers[index].given.removeValue(forKey: number)
-    else { return }
-    consumers[index].bytes -= entry.size
+    guard var entry = consumers.take(number, from: subscriber) else { return }
     givenBytes -= entry.size
     guard !accepted else { return }
     entry.refusedBy = subscriber
-    putBack([entry], &output)
+    putBack(entry, &output)
   }
 
-  /// Takes out the next message that can be given to somebody.
+  /// Takes out the next message that can be given to somebody, and gives it to who has the least to do, in turn among equals.
   mutating func next(now: UInt64, _ output: inout Broker.Output) -> (Entry, Broker.Subscriber)? {
     expire(now: now, &output)
-    for index in returned.indices {
-      switch choose(without: returned[index].refusedBy) {
-      case .consumer(let chosen): return give(returned.remove(at: index), to: chosen)
-      case .onlyRefuser: continue
-      case .nobody: return nil
-      }
+    guard let first = consumers.first() else { return nil }
+    if let index = firstReturned(for: first) {
+      let entry = removeReturned(at: index)
+      return consumers.first(without: entry.refusedBy).flatMap { give(entry, to: $0) }
     }
-    guard !waiting.isEmpty, case .consumer(let chosen) = choose(without: nil) else { return nil }
-    return give(waiting.removeFirst(), to: chosen)
+    return waiting.isEmpty ? nil : give(waiting.removeFirst(), to: first)
   }
 
-  private mutating func give(_ entry: Entry, to consumer: Int) -> (Entry, Broker.Subscriber) {
+  /// The first given back for which somebody but its refuser has room. When several have room it is the first of all.
+  private func firstReturned(for consumer: ConsumerLine.Place) -> Int? {
+    guard consumers.roomy == 1, let only = consumers.subscriber(at: consumer) else { return returned.indices.first }
+    guard refusals[only, default: 0] < returned.count else { return nil }
+    return returned.firstIndex { $0.refusedBy != only }
+  }
+
+  private mutating func give(_ entry: Entry, to place: ConsumerLine.Place) -> (Entry, Broker.Subscriber)? {
+    guard let subscriber = consumers.subscriber(at: place) else { return nil }
     waitingBytes -= entry.size
     givenBytes += entry.size
-    consumers[consumer].given[entry.number] = entry
-    consumers[consumer].bytes += entry.size
-    turn = consumer + 1
-    return (entry, consumers[consumer].subscriber)
-  }
-
-  private enum Choice {
-    case consumer(Int)
-    /// Nobody but who gave the message back has room.
-    case onlyRefuser
-    case nobody
-  }
-
-  /// Of those who have room the one with the least to do, in turn among equals.
-  private func choose(without refuser: Broker.Subscriber?) -> Choice {
-    var best: Int?
-    var refuserHasRoom = false
-    for step in consumers.indices {
-      let index = (turn + step) % consumers.count
-      let consumer = consumers[index]
-      guard consumer.given.count < limits.unacknowledged, consumer.bytes < limits.unacknowledgedBytes else { continue }
-      if consumer.subscriber == refuser {
-        refuserHasRoom = true
-      } else if best.map({ consumer.given.count < consumers[$0].given.count }) ?? true {
-        best = index
-        if consumer.given.isEmpty { break }
-      }
-    }
-    return best.map { .consumer($0) } ?? (refuserHasRoom ? .onlyRefuser : .nobody)
+    consumers.give(entry, to: place)
+    return (entry, subscriber)
   }
 
   mutating func expire(now: UInt64, _ output: inout Broker.Output) {
@@ -127,20 +98,28 @@ struct BrokerQueue {
   }
 
   private mutating func dropFirst(_ reason: SignalingStatistics.Drop, _ output: inout Broker.Output) {
-    waitingBytes -= (returned.isEmpty ? waiting.removeFirst() : returned.removeFirst()).size
+    waitingBytes -= (returned.isEmpty ? waiting.removeFirst() : removeReturned(at: 0)).size
     output.drop(reason)
   }
 
-  private mutating func putBack(_ entries: [Entry], _ output: inout Broker.Output) {
-    for var entry in entries {
-      entry.attempts += 1
-      guard entry.attempts < limits.attempts else {
-        output.drop(.queueRefused)
-        continue
-      }
-      returned.append(entry)
-      waitingBytes += entry.size
+  private mutating func removeReturned(at index: Int) -> Entry {
+    let entry = returned.remove(at: index)
+    if let refuser = entry.refusedBy {
+      let count = refusals[refuser, default: 0] - 1
+      refusals[refuser] = count > 0 ? count : nil
     }
-    returned.sort { $0.number < $1.number }
+    return entry
+  }
+
+  private mutating func putBack(_ entry: Entry, _ output: inout Broker.Output) {
+    var entry = entry
+    entry.attempts += 1
+    guard entry.attempts < limits.attempts else { return output.drop(.queueRefused) }
+    if let refuser = entry.refusedBy { refusals[refuser, default: 0] += 1 }
+    // Mostly behind all others: they come back in the order in which they were given out.
+    var index = returned.endIndex
+    while index > 0, returned[index - 1].number > entry.number { index -= 1 }
+    returned.insert(entry, at: index)
+    waitingBytes += entry.size
   }
 }

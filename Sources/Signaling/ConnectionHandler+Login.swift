@@ -19,11 +19,27 @@ extension ConnectionHandler {
     guard !isEnded, session.isAuthenticating else { return }
     let left = claims.map { ($0.expiresAt - services.clock()).nanoseconds } ?? 0
     if let claims, left > 0, let identity = Identity(claims, asking: request, madeUp: .random()) {
-      logIn(identity, expiresAt: now.addingReportingOverflow(UInt64(left)).partialValue)
+      letIn(identity, expiresAt: now.addingReportingOverflow(UInt64(left)).partialValue)
     } else {
       refuse()
     }
     readFrames()
+  }
+
+  private func letIn(_ identity: Identity, expiresAt: UInt64) {
+    guard let context, services.admission.logIn(context.channel) else { return }
+    guard !identity.isService else { return logIn(identity, nil, expiresAt: expiresAt) }
+    switch services.shares.connect(identity.device.user, now: now) {
+    case .success(let share): logIn(identity, share, expiresAt: expiresAt)
+    case .failure(let full):
+      services.counters.drop(full.reason)
+      let text =
+        full.reason == .userConnectionsFull
+        ? "this user has too many connections: close some first"
+        : "this user asked for too much in a short time: wait some seconds"
+      perform(session.fail(Violation(.limit, text)))
+      flush()
+    }
   }
 
   private func refuse() {

@@ -2,6 +2,7 @@ import Calls
 import Contract
 import JSON
 import Logging
+import MediaModel
 import NIOCore
 import STOMP
 
@@ -33,12 +34,26 @@ extension ConnectionHandler {
 
   /// Kept events are delivered to each new subscription, so subscribing over and over costs as much as requests do.
   private func maySubscribe() -> Bool {
-    guard rate.take(now: now) != nil else { return true }
-    perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
-    return false
+    guard rate.take(now: now) == nil else {
+      perform(session.fail(Violation(.limit, "too many subscriptions in a short time")))
+      return false
+    }
+    guard let share else { return true }
+    share.owe(1, now: now)
+    guard share.subscribe() else {
+      services.counters.drop(.userSubscriptionsFull)
+      perform(session.fail(Violation(.limit, "this user has too many subscriptions: end some on another connection")))
+      return false
+    }
+    subscriptionCount += 1
+    return true
   }
 
   func unsubscribed(_ subscription: Subscription) {
+    if let share {
+      share.unsubscribe()
+      subscriptionCount -= 1
+    }
     guard case .channel(let channel) = Destination(subscription.destination) else {
       return unsubscribe(subscription.key)
     }
@@ -61,11 +76,10 @@ extension ConnectionHandler {
   /// A SEND to `/app/…`: the sink gets the request, or the client an error's reply.
   private func request(_ frame: Frame) {
     services.counters.update { $0.requests += 1 }
-    if let wait = rate.take(now: now) {
-      services.counters.drop(.rateLimited)
-      return reply(
-        to: requestID(of: frame),
-        .failed(RequestError(.rateLimited, "too many requests; wait a little", retryAfterMs: wait)))
+    if let wait = rate.take(now: now) { return refuse(frame, .rateLimited, wait) }
+    // A body costs its parsing, whatever is in it.
+    if let wait = share?.take(1 + frame.body.readableBytes >> 12, now: now) {
+      return refuse(frame, .userRateLimited, wait)
     }
     do throws(RequestError) {
       guard let requestID = requestID(of: frame) else {
@@ -73,12 +87,30 @@ extension ConnectionHandler {
       }
       let reader = RequestReader(
         keysBody: services.configuration.keysBody, body: services.configuration.requestBody)
-      submit(.request(id, id: requestID, try reader.request(frame)))
+      let request = try reader.request(frame)
+      if request.weight > 0, let wait = share?.take(request.weight, now: now) {
+        return refuse(frame, .userRateLimited, wait)
+      }
+      submit(.request(id, id: requestID, request))
     } catch {
       services.counters.drop(.invalidRequest)
       reply(to: requestID(of: frame), .failed(error))
     }
   }
+
+  /// One request too many. A client that goes on regardless is read more slowly, since each refusal costs something, too.
+  private func refuse(_ frame: Frame, _ reason: SignalingStatistics.Drop, _ wait: UInt64) {
+    services.counters.drop(reason)
+    reply(
+      to: requestID(of: frame),
+      .failed(
+        RequestError(
+          .rateLimited, "too many requests; wait a little", retryAfterMs: wait.millisecondsRoundedUp)))
+    if let wait = share?.refuse(now: now) { pause(for: wait) }
+  }
+
+  /// A request brought about more than could be told before it was done.
+  func charge(_ units: Int) { share?.owe(units, now: now) }
 
   private func requestID(of frame: Frame) -> String? {
     guard let text = frame.headers["request-id"], (1...64).contains(text.utf8.count) else { return nil }
@@ -118,6 +150,7 @@ extension ConnectionHandler {
       services.log.log(.encoding, .error, "a reply can't be written as JSON", ["session": "\(id.rawValue)"])
       return reply(to: requestID, .failed(RequestError(.internal, "the server failed; it has been logged")))
     }
+    if body.count >> 12 > 0 { charge(body.count >> 12) }
     var message = SharedMessage(destination: Destination.replies, headers: headers, body: ByteBuffer(bytes: body))
     publish(&message)
   }

@@ -15,10 +15,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   let services: Services
   var session: Session
   var decoder: FrameDecoder
-  var rate: RateLimit
-  var messageRate: RateLimit
+  var rate: TokenBucket
+  var messageRate: TokenBucket
   /// Whose connection it is, from the login on.
   private(set) var user: UserID?
+  /// What it uses together with the user's other connections; nil for services.
+  private(set) var share: UserShare?
+  /// Counted in the share.
+  var subscriptionCount = 0
+  /// Frames since the share was last asked.
+  private var framesInBatch = 0
   private(set) var lane: Lane?
   /// What the broker has to do, collected while frames are read.
   var operations: [Broker.Operation] = []
@@ -43,9 +49,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     id = services.sessionIDs.next()
     session = Session(configuration: services.configuration.session, now: now)
     decoder = FrameDecoder(limits: services.configuration.limitsBeforeLogin)
-    rate = RateLimit(
+    rate = TokenBucket(
       perSecond: services.configuration.requestsPerSecond, burst: services.configuration.requestBurst)
-    messageRate = RateLimit(
+    messageRate = TokenBucket(
       perSecond: services.configuration.messagesPerSecond, burst: services.configuration.messageBurst)
   }
 
@@ -58,14 +64,17 @@ final class ConnectionHandler: ChannelInboundHandler {
   func handlerAdded(context: ChannelHandlerContext) {
     self.context = context
     lane = services.exchange.lane(of: context.eventLoop)
-    services.connections.insert(
-      ConnectionTable.Entry(loop: context.eventLoop, handler: NIOLoopBound(self, eventLoop: context.eventLoop)), for: id
-    )
+    services.connections.insert(entry(context), for: id)
     armTimer()
+  }
+
+  func entry(_ context: ChannelHandlerContext) -> ConnectionTable.Entry {
+    ConnectionTable.Entry(loop: context.eventLoop, handler: NIOLoopBound(self, eventLoop: context.eventLoop))
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
     leave(.gone)
+    forgetBacklog()
     timer?.task.cancel()
     linger?.cancel()
     pauseEnd?.cancel()
@@ -83,6 +92,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     leave(.gone)
     context.fireChannelInactive()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable { reportBacklog() }
+    context.fireChannelWritabilityChanged()
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -107,6 +121,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     do {
       while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try nextFrame() {
         services.counters.update { $0.framesIn += 1 }
+        countFrame()
         perform(session.handle(frame, now: now))
       }
     } catch {
@@ -119,6 +134,14 @@ final class ConnectionHandler: ChannelInboundHandler {
     flush()
     updateReading()
     armTimer()
+  }
+
+  /// Frames of any kind cost something, also those that no other rate counts.
+  private func countFrame() {
+    framesInBatch += 1
+    guard framesInBatch == UserShare.frameBatch else { return }
+    framesInBatch = 0
+    if let wait = share?.readBatch(now: now) { pause(for: wait) }
   }
 
   private func nextFrame() throws(FrameError) -> Frame? {
@@ -176,9 +199,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: Login and end
 
   /// The client is let in.
-  func logIn(_ identity: Identity, expiresAt: UInt64) {
+  /// - Parameter share: what the user may use; nil for services.
+  func logIn(_ identity: Identity, _ share: UserShare?, expiresAt: UInt64) {
     phase = .loggedIn
     user = identity.device.user
+    self.share = share
     gate?.open()
     decoder.limits = services.configuration.frameLimits
     services.counters.update { $0.sessions += 1 }
@@ -228,6 +253,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     phase = .ended
     for key in addresses.keys { unsubscribe(key) }
     flushOperations()
+    share?.disconnect(subscriptions: subscriptionCount)
+    share = nil
     services.connections.remove(id)
     timer?.task.cancel()
     timer = nil
@@ -253,10 +280,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     try? context?.channel.syncOptions?.setOption(.autoRead, value: reads)
   }
 
-  /// Handles no frame for so many nanoseconds.
+  /// Handles no frame for so many nanoseconds, a second at most: then the client's heart-beats are looked for.
   func pause(for nanoseconds: UInt64) {
     guard pauseEnd == nil, let context else { return }
-    pauseEnd = context.eventLoop.assumeIsolated().scheduleTask(in: .nanoseconds(Int64(nanoseconds))) { [weak self] in
+    let time = TimeAmount.nanoseconds(Int64(min(nanoseconds, 1_000_000_000)))
+    pauseEnd = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in
       self?.pauseEnd = nil
       self?.readFrames()
     }

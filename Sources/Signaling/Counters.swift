@@ -13,17 +13,4 @@ final class Counters: Sendable {
   func drop(_ drops: [SignalingStatistics.Drop: UInt64]) {
     if !drops.isEmpty { update { $0.drops.merge(drops) { $0 + $1 } } }
   }
-
-  /// Counts a connection in; false when there are `maximum` already.
-  func admit(maximum: Int) -> Bool {
-    statistics.withLock { statistics in
-      guard statistics.connections < maximum else {
-        statistics.drops[.connectionRefused, default: 0] += 1
-        return false
-      }
-      statistics.connections += 1
-      statistics.accepted += 1
-      return true
-    }
-  }
 }

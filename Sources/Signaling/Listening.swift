@@ -36,12 +36,14 @@ struct Listening {
     return ServerBootstrap(group: group)
       .serverChannelOption(.backlog, value: 1_024)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(AcceptPause(services: services))
+        }
+      }
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          guard services.counters.admit(maximum: services.configuration.maximumConnections) else {
-            throw TooManyConnections()
-          }
-          channel.closeFuture.whenComplete { _ in services.counters.update { $0.connections -= 1 } }
+          guard services.admission.admit(channel) else { throw TooManyConnections() }
           if let tls {
             let handler = NIOSSLServerHandler(context: tls.context(for: purpose))
             try channel.pipeline.syncOperations.addHandlers(handler, HandshakeWatch(services: services))
@@ -55,6 +57,11 @@ struct Listening {
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPIDLE)), value: 60)
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 10)
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
+      // What a client does not read waits with us, where it is counted, and not in the kernel.
+      .childChannelOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: 128 << 10)
+      // A connection is writable again when the backlog can forget it.
+      .childChannelOption(
+        .writeBufferWaterMark, value: .init(low: Backlog.step / 2, high: Backlog.step))
   }
 
   private func bind(_ bootstrap: ServerBootstrap, port: Int) async throws -> any Channel {

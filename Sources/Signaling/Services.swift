@@ -19,6 +19,9 @@ struct Services: Sendable {
   let counters: Counters
   let exchange: Exchange
   let connections = ConnectionTable()
+  let admission: Admission
+  let shares: UserShares
+  let slowReaders: SlowReaders
   let sessionIDs = SessionNumbers()
   /// Who may use which destination.
   let deviceRules: Admit
@@ -36,7 +39,11 @@ struct Services: Sendable {
     self.clock = clock
     self.logger = logger
     log = LimitedLog(logger)
-    counters = Counters()
+    let counters = Counters()
+    self.counters = counters
+    admission = Admission(limits: configuration.admission, proxies: configuration.proxies, counters: counters)
+    shares = UserShares(limits: configuration.userShare)
+    slowReaders = SlowReaders(limits: configuration.backlog)
     exchange = Exchange(loops: Array(group.makeIterator()), counters: counters)
     let rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)
     deviceRules = { rules.admission(of: $0, isService: false) }

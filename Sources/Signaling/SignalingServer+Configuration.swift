@@ -40,6 +40,21 @@ extension SignalingServer {
     package var choreInterval = Duration.seconds(5)
 
     package var maximumConnections = 20_000
+    /// Of one address (an IPv6 /64), logged in or not. Does not hold for `proxies`.
+    package var connectionsFromAddress = 4_000
+    package var connectionsFromAddressBeforeLogin = 128
+    /// Addresses that many users share: reverse proxies.
+    package var proxies = AddressList.loopback
+    /// Of one user, all devices together; services have no bounds per user.
+    package var connectionsOfUser = 64
+    package var subscriptionsOfUser = 512
+    package var requestsOfUserPerSecond = 200
+    package var requestBurstOfUser = 500
+    package var outboundBytesOfUser = 16 << 20
+    /// Bytes that may wait for all clients together.
+    package var outboundBytesOfAll = 256 << 20
+    /// How long nothing is accepted when the system has no file for another connection.
+    package var acceptPause = Duration.milliseconds(100)
     /// Bytes.
     package var requestBody = 256 << 10
     package var keysBody = 1 << 20
@@ -60,6 +75,22 @@ extension SignalingServer {
     package var messageBurst = 4_000
 
     package init() {}
+
+    var admission: AdmissionTable.Limits {
+      AdmissionTable.Limits(
+        connections: maximumConnections, fromAddress: connectionsFromAddress,
+        fromAddressBeforeLogin: connectionsFromAddressBeforeLogin)
+    }
+
+    var userShare: UserShare.Limits {
+      UserShare.Limits(
+        connections: connectionsOfUser, subscriptions: subscriptionsOfUser, requestsPerSecond: requestsOfUserPerSecond,
+        requestBurst: requestBurstOfUser)
+    }
+
+    var backlog: Backlog.Limits {
+      Backlog.Limits(bytes: outboundBytesOfAll, bytesOfUser: outboundBytesOfUser)
+    }
 
     var frameLimits: FrameLimits {
       var limits = FrameLimits()

@@ -1,3 +1,4 @@
+package import struct Calls.SessionID
 package import Logging
 package import MediaModel
 package import NIOCore
@@ -66,7 +67,9 @@ package final class SignalingServer: Sendable {
   ) -> RepeatedTask {
     let pause = TimeAmount.nanoseconds(services.configuration.choreInterval.nanoseconds)
     return loop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in
-      services.exchange.expire(now: NIODeadline.now().uptimeNanoseconds)
+      let now = NIODeadline.now().uptimeNanoseconds
+      services.exchange.expire(now: now)
+      services.shares.prune(now: now)
       // Files are not read on an event loop.
       guard let certificates else { return }
       NIOThreadPool.singleton.submit { if case .active = $0 { certificates.reload() } }
@@ -83,7 +86,17 @@ package final class SignalingServer: Sendable {
   }
 
   /// Counts since the start, and what is open now.
-  package var statistics: SignalingStatistics { services.counters.snapshot }
+  package var statistics: SignalingStatistics {
+    var statistics = services.counters.snapshot
+    statistics.backlogBytes = services.slowReaders.bytes
+    return statistics
+  }
+
+  /// A request of the session brought about more than most do: `units` more are taken from its user's share. Callable from any thread.
+  package func charge(_ session: SessionID, units: Int) {
+    guard let entry = services.connections.entry(session) else { return }
+    entry.loop.execute { entry.handler.value.charge(units) }
+  }
 
   /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.
   package func deliver(_ deliveries: [Delivery]) { services.deliver(deliveries) }

@@ -3,20 +3,39 @@ package struct SignalingStatistics: Sendable {
   /// Why a STOMP connection ended.
   package enum Ending: String, CaseIterable, Sendable {
     case disconnected, gone, protocolError, limit, connectTimeout, authenticationFailed, tokenExpired, heartBeatMissing,
-      closedByServer, slowReader
+      closedByServer
+    /// More waited for the client than for one connection may.
+    case slowReader
+    /// The slowest reader of a user for whose connections too much waited.
+    case userBacklogFull
+    /// The slowest reader of all, when too much waited in all.
+    case backlogFull
   }
 
   /// What was thrown away.
   package enum Drop: String, CaseIterable, Sendable {
-    /// Beyond the number of connections taken.
-    case connectionRefused
+    /// A connection that found no room, or that had not logged in and made room for another: as many are open as may be.
+    case connectionsFull
+    /// The same for the connections from one address.
+    case addressConnectionsFull
+    /// A login of a user with too many connections.
+    case userConnectionsFull
+    /// A login of a user who has used up the share for requests.
+    case userLoginsFull
+    /// A SUBSCRIBE of a user with too many subscriptions.
+    case userSubscriptionsFull
+    /// Accepting paused: the system had no file or memory for another connection.
+    case acceptPaused
     /// A WebSocket from a page of another site.
     case foreignOrigin
     /// An HTTP request that cannot be read, or without exactly one `Host`.
     case invalidHTTP
     /// A TLS handshake that failed.
     case tlsHandshake
+    /// A request beyond the rate of its connection.
     case rateLimited
+    /// A request beyond the share of its user.
+    case userRateLimited
     case invalidRequest
     /// A delivery for a connection that is gone.
     case sessionGone
@@ -48,6 +67,8 @@ package struct SignalingStatistics: Sendable {
   package var messages: UInt64 = 0
   package var deliveries: UInt64 = 0
   package var httpRequests: UInt64 = 0
+  /// Bytes that wait for clients that read slowly.
+  package var backlogBytes = 0
   package var endings: [Ending: UInt64] = [:]
   package var drops: [Drop: UInt64] = [:]
 

@@ -54,10 +54,10 @@ def wait_for(condition, seconds, what):
 
 
 class Server:
-    """`conclave serve --demo` in a process of its own; `more` are members of its configuration."""
+    """`conclave serve --demo` in a process of its own; `more` are members of its configuration, `command` what starts it (as `prlimit`)."""
 
-    def __init__(self, folder: pathlib.Path, **more):
-        self.folder = folder
+    def __init__(self, folder: pathlib.Path, command=(), **more):
+        self.folder, self.command = folder, list(command)
         self.stomp_port, self.stomp_tls_port, self.http_port = free_port(), free_port(), free_port()
         self.has_tls = "tls" in more
         self.media_port = free_media_port()
@@ -79,7 +79,9 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--demo", "--config", str(self.config)], stdout=self.log, stderr=subprocess.STDOUT
+            [*self.command, BINARY, "serve", "--demo", "--config", str(self.config)],
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
         )
         wait_for(self.is_ready, 20, "the server answers /readyz")
 
@@ -103,6 +105,11 @@ class Server:
         """The sum of a metric over its labels."""
         lines = [line for line in self.get("/metrics").splitlines() if line.startswith(name)]
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line[len(name)] in " {")
+
+    def metric_of(self, name, label):
+        """A metric's value for one label, as `reason="full"`."""
+        line = f"{name}{{{label}}} "
+        return sum(float(row[len(line) :]) for row in self.get("/metrics").splitlines() if row.startswith(line))
 
     def is_ready(self):
         assert self.process.poll() is None, (self.folder / "server.log").read_text()

@@ -128,6 +128,52 @@ import Testing
     #expect(perform(.subscribe(subscriber(1), Self.queue), now: 600_000_000_000) == ["1:b"])
   }
 
+  @Test mutating func equalsTakeTurnsAndWhoIsFullTakesNone() {
+    for session in UInt64(1)...3 { perform(.subscribe(subscriber(session), Self.queue)) }
+    let words = (0..<300).flatMap { perform(.send(message("\($0)"), Self.queue)) }
+    #expect(words.enumerated().allSatisfy { $1 == "\($0 % 3 + 1):\($0)" })
+    #expect(perform(.send(message("waits"), Self.queue)) == [], "each has 100")
+    #expect(perform(.settle(subscriber(2), Self.queue, number: 2, accepted: true)) == ["2:waits"])
+  }
+
+  @Test mutating func aMessageGoesPastItsRefuserToTheNextWithRoom() {
+    for session in UInt64(1)...3 { perform(.subscribe(subscriber(session), Self.queue)) }
+    #expect(perform(.send(message("a"), Self.queue)) == ["1:a"])
+    #expect(perform(.settle(subscriber(1), Self.queue, number: 1, accepted: false)) == ["2:a!"])
+    #expect(perform(.settle(subscriber(2), Self.queue, number: 1, accepted: false)) == ["3:a!"])
+  }
+
+  /// The attack: many consumers that are full, and a thousand messages that the only one with room refused. Both made each SEND look at all of them.
+  @Test func aSendCostsNoMoreForConsumersThatAreFullAndMessagesThatWereRefused() {
+    func cost(full consumers: UInt64) -> Duration {
+      var limits = Broker.Limits()
+      limits.unacknowledged = 1
+      var broker = Broker(lanes: 1, limits: limits)
+      for session in 0..<consumers {
+        _ = broker.perform([.subscribe(subscriber(session + 2), Self.queue), .send(message("x"), Self.queue)], now: 0)
+      }
+      _ = broker.perform([.subscribe(subscriber(1), Self.queue)], now: 0)
+      var number = consumers
+      for _ in 0..<900 {
+        number += 1
+        _ = broker.perform(
+          [.send(message("y"), Self.queue), .settle(subscriber(1), Self.queue, number: number, accepted: false)], now: 0
+        )
+      }
+      let batch = (0..<50).flatMap { index in
+        [
+          Broker.Operation.send(message("z"), Self.queue),
+          .settle(subscriber(1), Self.queue, number: number + UInt64(index) + 1, accepted: true),
+        ]
+      }
+      return ContinuousClock().measure { _ = broker.perform(batch, now: 0) }
+    }
+    // The least of several, since the machine may do something else meanwhile.
+    let few = (0..<9).map { _ in cost(full: 4) }.min() ?? .zero
+    let many = (0..<9).map { _ in cost(full: 4_000) }.min() ?? .zero
+    #expect(many < few * 20, "\(many) with 4,000 full consumers, \(few) with 4")
+  }
+
   @Test func allQueuesTogetherAreBounded() {
     var limits = Broker.Limits()
     limits.queues = 2

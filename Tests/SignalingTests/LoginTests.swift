@@ -155,7 +155,7 @@ import Testing
       let first = try await TestClient.connected(to: server.stompPort, token: "alice")
       let second = try await TestClient.open(port: server.stompPort)
       #expect(await second.rest() == "")
-      #expect(server.statistics.drops == [.connectionRefused: 1])
+      #expect(server.statistics.drops == [.connectionsFull: 1])
       try await first.close()
       await server.until { $0.connections == 0 }
       _ = try await TestClient.connected(to: server.stompPort, token: "alice")

@@ -1,0 +1,129 @@
+import Calls
+import Contract
+import MediaModel
+import NIOCore
+
+/// Commands on their way into the control plane: those of a user in the order in which they came, the users in turn, so that nobody waits for all that
+/// another one asked for.
+///
+/// ## Invariants
+/// - Commands of one connection come out in the order in which they went in.
+/// - Requests have bounds, of one user and of all. Other commands are bounded by what a connection may have: subscriptions, and deliveries to acknowledge.
+struct CommandQueue: Sendable {
+  struct Limits: Sendable {
+    /// Requests of one user that wait.
+    var ofUser = 512
+    var ofService = 4_096
+    var ofAll = 20_000
+  }
+
+  enum Refusal: String, CaseIterable, Sendable { case user, all }
+
+  private enum Owner: Hashable {
+    case user(UserID)
+    case service(UserID)
+  }
+
+  private struct Lane {
+    var commands = CircularBuffer<Calls.Command>()
+    var requests = 0
+    /// It gives nothing until `resume`.
+    var isHeld = false
+    /// Its owner is in `turns`.
+    var hasTurn = false
+  }
+
+  private let limits: Limits
+  /// What the server itself has to say: the media plane's events, answers, timers. It goes first.
+  private var own = CircularBuffer<Calls.Command>()
+  /// Of those who have something waiting.
+  private var lanes: [Owner: Lane] = [:]
+  /// Who may be asked, in turn; those that are held are skipped.
+  private var turns = CircularBuffer<Owner>()
+  private var owners: [SessionID: Owner] = [:]
+  /// Requests that wait.
+  private(set) var waiting = 0
+  private(set) var refused: [Refusal: UInt64] = [:]
+
+  init(limits: Limits = Limits()) { self.limits = limits }
+
+  /// Takes a command, or refuses a request.
+  mutating func append(_ command: Calls.Command) -> Refusal? {
+    if case .connect(let session, let identity) = command {
+      owners[session] = identity.isService ? .service(identity.device.user) : .user(identity.device.user)
+    }
+    guard let session = command.session, let owner = owners[session] else {
+      own.append(command)
+      return nil
+    }
+    if command.isRequest {
+      if let refusal = refusal(of: owner) {
+        refused[refusal, default: 0] += 1
+        return refusal
+      }
+      waiting += 1
+      lanes[owner, default: Lane()].requests += 1
+    }
+    lanes[owner, default: Lane()].commands.append(command)
+    takeTurn(owner)
+    return nil
+  }
+
+  private mutating func takeTurn(_ owner: Owner) {
+    guard let lane = lanes[owner], !lane.isHeld, !lane.hasTurn else { return }
+    lanes[owner]?.hasTurn = true
+    turns.append(owner)
+  }
+
+  private func refusal(of owner: Owner) -> Refusal? {
+    if waiting >= limits.ofAll { return .all }
+    let most = if case .service = owner { limits.ofService } else { limits.ofUser }
+    return lanes[owner, default: Lane()].requests >= most ? .user : nil
+  }
+
+  /// Takes out the next command; nil when there is none, or only such as wait for `resume`.
+  mutating func next() -> Calls.Command? {
+    if let command = own.popFirst() { return command }
+    while let owner = turns.popFirst() {
+      lanes[owner]?.hasTurn = false
+      guard lanes[owner]?.isHeld == false, let command = lanes[owner]?.commands.popFirst() else { continue }
+      if command.isRequest {
+        waiting -= 1
+        lanes[owner]?.requests -= 1
+      }
+      if case .disconnect(let session) = command { owners[session] = nil }
+      if lanes[owner]?.commands.isEmpty == true { lanes[owner] = nil } else { takeTurn(owner) }
+      return command
+    }
+    return nil
+  }
+
+  /// Keeps back what else waits of the session's user, while the last command of the session is being made ready elsewhere.
+  mutating func hold(_ session: SessionID) {
+    guard let owner = owners[session] else { return }
+    lanes[owner, default: Lane()].isHeld = true
+  }
+
+  /// What the session was held for is ready: `command` is the next one of its user.
+  mutating func resume(_ session: SessionID, with command: Calls.Command) {
+    guard let owner = owners[session] else { return own.append(command) }
+    lanes[owner, default: Lane()].isHeld = false
+    lanes[owner, default: Lane()].commands.prepend(command)
+    takeTurn(owner)
+  }
+}
+
+extension Calls.Command {
+  /// Whose it is; nil for the server's own.
+  fileprivate var session: SessionID? {
+    switch self {
+    case .connect(let session, _), .disconnect(let session), .subscribe(let session, _, _),
+      .unsubscribe(let session, _),
+      .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
+      session
+    case .media, .answer, .forget, .drain, .timeout: nil
+    }
+  }
+
+  fileprivate var isRequest: Bool { if case .request = self { true } else { false } }
+}

@@ -1,0 +1,87 @@
+import NIOCore
+
+/// The part of a source address that stands for one subscriber line: an IPv4 address, or the /64 of an IPv6 address, since a line gets at least
+/// that much (RFC 6177 section 2). Personal: it has no description.
+struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
+  private let high: UInt64
+  private let low: UInt64
+
+  var description: String { "address" }
+
+  /// nil for what is no IP address.
+  init?(_ address: NIOCore.SocketAddress?) {
+    guard let (high, low) = address?.words else { return nil }
+    let isIPv4 = high == 0 && low >> 32 == 0xffff
+    self.high = high
+    self.low = isIPv4 ? low : 0
+  }
+}
+
+/// IP addresses and networks, as an operator writes them: `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`.
+package struct AddressList: Sendable {
+  private struct Network: Sendable {
+    let high: UInt64
+    let low: UInt64
+    /// 0 to 128; of an IPv4 network 96 more than was written.
+    let prefix: Int
+
+    func contains(_ high: UInt64, _ low: UInt64) -> Bool {
+      (high ^ self.high) & Self.mask(prefix) == 0 && (low ^ self.low) & Self.mask(prefix - 64) == 0
+    }
+
+    private static func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(.max >> UInt64(bits)) }
+  }
+
+  private let networks: [Network]
+
+  package static let loopback = AddressList(
+    networks: [
+      Network(high: 0, low: 0xffff_7f00_0000, prefix: 104), Network(high: 0, low: 1, prefix: 128),
+    ])
+
+  private init(networks: [Network]) { self.networks = networks }
+
+  /// nil if one is neither an address nor a network.
+  package init?(_ texts: [String]) {
+    var networks: [Network] = []
+    for text in texts {
+      let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+      guard (1...2).contains(parts.count), let address = try? SocketAddress(ipAddress: String(parts[0]), port: 0),
+        let (high, low) = address.words
+      else { return nil }
+      let isIPv4 = address.protocol == .inet
+      let bits = isIPv4 ? 32 : 128
+      guard let prefix = parts.count == 2 ? Int(parts[1]) : bits, (0...bits).contains(prefix) else { return nil }
+      networks.append(Network(high: high, low: low, prefix: isIPv4 ? prefix + 96 : prefix))
+    }
+    self.networks = networks
+  }
+
+  func contains(_ address: NIOCore.SocketAddress?) -> Bool {
+    guard let (high, low) = address?.words else { return false }
+    return networks.contains { $0.contains(high, low) }
+  }
+}
+
+extension NIOCore.SocketAddress {
+  /// The 16 bytes of an IPv6 address, or ::ffff:a.b.c.d for IPv4, as two big-endian words; nil for what is no IP address.
+  fileprivate var words: (high: UInt64, low: UInt64)? {
+    // `sin_addr` and `sin6_addr` stand behind family and port, and IPv6's flow label (ip(7), ipv6(7)).
+    switch self {
+    case .v4:
+      withSockAddr { pointer, _ in
+        let bytes = UnsafeRawPointer(pointer).advanced(by: 4)
+        return (0, 0xffff_0000_0000 | UInt64(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))))
+      }
+    case .v6:
+      withSockAddr { pointer, _ in
+        let bytes = UnsafeRawPointer(pointer).advanced(by: 8)
+        return (
+          UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
+          UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        )
+      }
+    case .unixDomainSocket: nil
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import Calls
+import MediaModel
+import Synchronization
+
+/// What waits for clients that read slowly, of all connections together: over the bound the connection for which most waits is cut off, and then the next.
+///
+/// ## Overview
+/// A connection reports its bytes in steps (`step`), and 0 when it has read nearly all; what is below a step is not counted. Unread replies, events
+/// and messages count alike.
+struct Backlog: Sendable {
+  struct Limits: Sendable {
+    /// Bytes of all connections.
+    var bytes: Int
+    /// Bytes of the connections of one user.
+    var bytesOfUser: Int
+  }
+
+  static let step = 16 << 10
+
+  private struct Entry {
+    let user: UserID?
+    var bytes: Int
+  }
+
+  private let limits: Limits
+  private var entries: [SessionID: Entry] = [:]
+  private var users: [UserID: Int] = [:]
+  private(set) var bytes = 0
+
+  init(limits: Limits) { self.limits = limits }
+
+  /// How many users and connections it knows.
+  var counts: (users: Int, connections: Int) { (users.count, entries.count) }
+
+  /// So many bytes wait for the session. `user` is nil for services, which have no bound of their own.
+  /// - Returns: the sessions to cut off; they are forgotten here.
+  mutating func report(_ session: SessionID, of user: UserID?, bytes: Int) -> [(SessionID, SignalingStatistics.Ending)]
+  {
+    set(session, user, bytes)
+    var cut: [(SessionID, SignalingStatistics.Ending)] = []
+    if let user {
+      while users[user, default: 0] > limits.bytesOfUser, let slowest = slowest(of: user) {
+        set(slowest, user, 0)
+        cut.append((slowest, .userBacklogFull))
+      }
+    }
+    while self.bytes > limits.bytes, let slowest = slowest(of: nil) {
+      set(slowest, entries[slowest]?.user, 0)
+      cut.append((slowest, .backlogFull))
+    }
+    return cut
+  }
+
+  private mutating func set(_ session: SessionID, _ user: UserID?, _ count: Int) {
+    let old = entries[session]
+    let user = old == nil ? user : old?.user
+    let difference = count - (old?.bytes ?? 0)
+    entries[session] = count > 0 ? Entry(user: user, bytes: count) : nil
+    bytes += difference
+    guard let user else { return }
+    let total = users[user, default: 0] + difference
+    users[user] = total > 0 ? total : nil
+  }
+
+  /// Whom most waits for, of all or of one user. There are at most `limits.bytes / step` entries, and each cut frees at least their average.
+  private func slowest(of user: UserID?) -> SessionID? {
+    entries.max { one, other in
+      let (first, second) = (weight(one.value, of: user), weight(other.value, of: user))
+      return first == second ? one.key.rawValue < other.key.rawValue : first < second
+    }?.key
+  }
+
+  private func weight(_ entry: Entry, of user: UserID?) -> Int { user == nil || entry.user == user ? entry.bytes : -1 }
+}

@@ -1,0 +1,106 @@
+import MediaModel
+import Synchronization
+
+/// What the connections of one user may use together (protocol section 10), on whatever event loops they are. It outlives them until its buckets are full again.
+final class UserShare: Sendable {
+  struct Limits: Sendable {
+    var connections: Int
+    var subscriptions: Int
+    var requestsPerSecond: Int
+    var requestBurst: Int
+  }
+
+  /// Answered with `rate.limited` and read on at once; further ones pause the connection.
+  static let refusalsPerSecond = 100
+  /// Frames of any kind.
+  static let framesPerSecond = 20_000
+  /// Frames that a connection counts by itself before it asks.
+  static let frameBatch = 64
+  /// What a login costs, in units of requests.
+  static let loginCost = 5
+
+  private struct State: Sendable {
+    var connections = 0
+    var subscriptions = 0
+    var requests: TokenBucket
+    var refusals = TokenBucket(perSecond: refusalsPerSecond, burst: refusalsPerSecond)
+    var frames = TokenBucket(perSecond: framesPerSecond, burst: framesPerSecond)
+  }
+
+  private let limits: Limits
+  private let state: Mutex<State>
+
+  init(limits: Limits) {
+    self.limits = limits
+    state = Mutex(
+      State(requests: TokenBucket(perSecond: limits.requestsPerSecond, burst: limits.requestBurst)))
+  }
+
+  /// Counts a connection in; why not, otherwise.
+  func connect(now: UInt64) -> SignalingStatistics.Drop? {
+    state.withLock { state in
+      guard state.connections < limits.connections else { return .userConnectionsFull }
+      guard state.requests.take(Self.loginCost, now: now) == nil else { return .userLoginsFull }
+      state.connections += 1
+      return nil
+    }
+  }
+
+  func disconnect(subscriptions: Int) {
+    state.withLock { state in
+      state.connections -= 1
+      state.subscriptions -= subscriptions
+    }
+  }
+
+  func subscribe() -> Bool {
+    state.withLock { state in
+      guard state.subscriptions < limits.subscriptions else { return false }
+      state.subscriptions += 1
+      return true
+    }
+  }
+
+  func unsubscribe() { state.withLock { $0.subscriptions -= 1 } }
+
+  /// nil, or the nanoseconds to wait.
+  func take(_ cost: Int, now: UInt64) -> UInt64? { state.withLock { $0.requests.take(cost, now: now) } }
+
+  /// What is only known when the work is done.
+  func owe(_ cost: Int, now: UInt64) { state.withLock { _ = $0.requests.owe(cost, now: now) } }
+
+  /// nil, or for how many nanoseconds the connection is not to be read.
+  func refuse(now: UInt64) -> UInt64? { state.withLock { $0.refusals.owe(now: now) } }
+
+  /// The same for a batch of frames.
+  func readBatch(now: UInt64) -> UInt64? { state.withLock { $0.frames.owe(Self.frameBatch, now: now) } }
+
+  fileprivate func isIdle(now: UInt64) -> Bool {
+    state.withLock { state in
+      state.connections == 0 && state.requests.isFull(now: now) && state.refusals.isFull(now: now)
+        && state.frames.isFull(now: now)
+    }
+  }
+}
+
+/// The shares of all users that are connected, or were a moment ago.
+final class UserShares: Sendable {
+  private let limits: UserShare.Limits
+  private let shares = Mutex<[UserID: UserShare]>([:])
+
+  init(limits: UserShare.Limits) { self.limits = limits }
+
+  /// The user's share with one more connection in it.
+  func connect(_ user: UserID, now: UInt64) -> Result<UserShare, UserShareFull> {
+    shares.withLock { shares in
+      let share = shares[user] ?? UserShare(limits: limits)
+      shares[user] = share
+      return share.connect(now: now).map { .failure(UserShareFull(reason: $0)) } ?? .success(share)
+    }
+  }
+
+  /// Forgets who left and owes nothing. To be called now and then.
+  func prune(now: UInt64) { shares.withLock { shares in shares = shares.filter { !$0.value.isIdle(now: now) } } }
+}
+
+struct UserShareFull: Error { let reason: SignalingStatistics.Drop }

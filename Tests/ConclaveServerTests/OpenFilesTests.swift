@@ -1,0 +1,20 @@
+import Testing
+
+@testable import ConclaveServer
+
+struct OpenFilesTests {
+  @Test(arguments: [
+    (65_536, 4, true, 20_000), (65_536, 25, true, 14_008), (1_024, 1, true, 666), (1_024, 1, false, 888),
+    (256, 2, true, 84),
+    (10, 1, true, 1), (.max, 256, true, 20_000),
+  ])
+  func connectionsLeaveFilesForMediaAndTheDatabase(limit: Int, workers: Int, tcp: Bool, connections: Int) {
+    #expect(OpenFiles(limit: limit).connections(wanted: 20_000, workers: workers, tcp: tcp) == connections)
+  }
+
+  @Test func nobodyGetsMoreThanWanted() {
+    #expect(OpenFiles(limit: 65_536).connections(wanted: 40, workers: 1, tcp: true) == 40)
+  }
+
+  @Test func theLimitIsThatOfTheProcess() { #expect(OpenFiles.raised().limit >= 64) }
+}

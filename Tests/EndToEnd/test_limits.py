@@ -1,0 +1,169 @@
+"""No stranger and no single user takes the server away from others (protocol section 10): what each attack gets, and that somebody else is served meanwhile."""
+
+import json
+import os
+import pathlib
+import resource
+import socket
+import threading
+import uuid
+
+import pytest
+
+from conftest import Server, wait_for
+from device import Device, Wire, token
+
+
+@pytest.fixture
+def small_server(tmp_path):
+    """Makes servers with limits of their own, and with few files."""
+    running = []
+
+    def make(files=None, **more):
+        folder = tmp_path / str(len(running))
+        folder.mkdir()
+        limit = ["prlimit", f"--nofile={files}"] if files else []
+        running.append(Server(folder, command=limit, **more))
+        return running[-1]
+
+    yield make
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def keep():
+    """Closes at the end what a test keeps open."""
+    kept = []
+    yield lambda thing: kept.append(thing) or thing
+    for thing in kept:
+        thing.close()
+
+
+def open_files(server):
+    return len(os.listdir(f"/proc/{server.pid}/fd"))
+
+
+def resident(server):
+    """Bytes."""
+    pages = int(pathlib.Path(f"/proc/{server.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def dropped(server, reason):
+    return server.metric_of("conclave_signaling_dropped_total", f'reason="{reason}"')
+
+
+def cpu_seconds(server):
+    fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def login(server, user, device):
+    """A raw connection that has sent CONNECT; nothing is read."""
+    wire = Wire(server)
+    wire.send("CONNECT", {"accept-version": "1.2", "host": "x", "passcode": token(server, user, device=device)})
+    return wire
+
+
+def test_silent_connections_of_a_stranger_shut_out_nobody(small_server, keep):
+    server = small_server(limits={"connections": 40})
+    for _ in range(80):
+        keep(Wire(server))
+    alice = keep(Device(server, "alice", "phone"))
+    for _ in range(80):
+        keep(Wire(server))
+    assert alice.request("/app/calls/list") == {"calls": []}
+    assert dropped(server, "connectionsFull") >= 100
+
+
+def test_one_token_opens_so_many_connections_and_others_are_let_in(small_server, keep):
+    server = small_server()
+    wires = [keep(login(server, "eve", f"d{n}")) for n in range(100)]
+    answers = [wire.read().command for wire in wires]
+    assert answers.count("CONNECTED") == 64 and answers.count("ERROR") == 36
+    alice = keep(Device(server, "alice", "phone"))
+    assert alice.request("/app/calls/list") == {"calls": []}
+
+
+def test_a_users_flood_is_answered_up_to_the_users_share(small_server, keep):
+    server = small_server()
+    wires = [keep(login(server, "eve", f"d{n}")) for n in range(50)]
+    for wire in wires:
+        assert wire.read().command == "CONNECTED"
+        wire.send("SUBSCRIBE", {"id": "r", "destination": "/user/queue/replies"})
+    alice = keep(Device(server, "alice", "phone"))
+    body = json.dumps({"id": str(uuid.uuid4()), "callees": [f"c{n}" for n in range(100)], "media": "audio"})
+    request = f"SEND\ndestination:/app/calls/start\nrequest-id:1\n\n{body}\0".encode()
+
+    def flood(wire):
+        try:
+            wire.write(request * 100)
+        except OSError:
+            pass
+
+    before = cpu_seconds(server)
+    threads = [threading.Thread(target=flood, args=(wire,), daemon=True) for wire in wires]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        assert alice.request("/app/presence/set", {"state": "available"}) is not None
+    refused = wait_for(lambda: dropped(server, "userRateLimited"), 10, "the flood is refused")
+    # A start of 100 callees is 53 units and 500 are there at once. Served all the same, 5,000 of them cost seconds of a core.
+    assert refused > 0
+    assert server.metric("conclave_signaling_requests_total") < 5_000, "who goes on regardless is read more slowly"
+    assert cpu_seconds(server) - before < 2
+
+
+def test_what_waits_for_all_slow_readers_is_bounded_and_a_reader_gets_everything(small_server, keep):
+    server = small_server(destinations=["/topic/"], limits={"totalOutbound": 8 << 20})
+    for n in range(100):
+        wire = Wire.__new__(Wire)
+        wire.buffer, wire.web, wire.socket = b"", None, socket.socket()
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        wire.socket.connect(("127.0.0.1", server.stomp_port))
+        keep(wire)
+        wire.send("CONNECT", {"accept-version": "1.2", "host": "x", "passcode": token(server, f"slow{n}")})
+        wire.send("SUBSCRIBE", {"id": "1", "destination": "/topic/news"})
+    reader, writer = keep(login(server, "reader", "d")), keep(login(server, "writer", "d"))
+    for wire in (reader, writer):
+        assert wire.read().command == "CONNECTED"
+    reader.send("SUBSCRIBE", {"id": "1", "destination": "/topic/news", "receipt": "r"})
+    assert reader.read().headers["receipt-id"] == "r"
+    before = resident(server)
+    for n in range(40):
+        writer.send("SEND", {"destination": "/topic/news"}, f"{n} ".encode() + b"x" * 100_000)
+        assert reader.read().body.startswith(f"{n} ".encode())
+    assert server.metric_of("conclave_signaling_endings_total", 'cause="backlogFull"') > 0
+    # 100 times 4 MB, without the bound.
+    assert resident(server) - before < 100 << 20
+    assert server.metric("conclave_signaling_backlog_bytes") <= 8 << 20
+
+
+def test_connections_are_lowered_to_the_files_that_there_are(small_server, keep):
+    server = small_server(files=400)
+    assert "limits.connections is lowered" in (server.folder / "server.log").read_text()
+    for _ in range(500):
+        keep(Wire(server))
+    assert open_files(server) < 400
+    alice = keep(Device(server, "alice", "phone"))
+    assert alice.request("/app/calls/list") == {"calls": []}
+    assert dropped(server, "acceptPaused") == 0
+
+
+def test_running_out_of_files_does_not_keep_the_server_busy(small_server, keep):
+    server = small_server()
+    files = open_files(server)
+    soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (files, hard))
+    before = cpu_seconds(server)
+    waiting = [keep(Wire(server)) for _ in range(20)]
+    # One client has to wait for each pause: that the server answers none of them in a second is the attack.
+    waiting[0].socket.settimeout(1)
+    with pytest.raises(TimeoutError):
+        waiting[0].socket.recv(1)
+    assert cpu_seconds(server) - before < 0.4, "accept(2) fails over and over"
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    alice = keep(Device(server, "alice", "phone"))
+    assert alice.request("/app/calls/list") == {"calls": []}
+    assert 1 <= dropped(server, "acceptPaused") <= 40

@@ -1,0 +1,66 @@
+import MediaModel
+import Testing
+
+@testable import Signaling
+
+/// What one user's connections may use together.
+struct UserShareTests {
+  private static let second: UInt64 = 1_000_000_000
+  private let alice = UserID(unchecked: "alice")
+  private let bob = UserID(unchecked: "bob")
+
+  private func shares(connections: Int = 3) -> UserShares {
+    UserShares(
+      limits: UserShare.Limits(connections: connections, subscriptions: 2, requestsPerSecond: 10, requestBurst: 100))
+  }
+
+  private func refusal(_ result: Result<UserShare, UserShareFull>) -> SignalingStatistics.Drop? {
+    if case .failure(let full) = result { full.reason } else { nil }
+  }
+
+  @Test func connectionsOfOneUserAreBoundedAndThoseOfOthersAreNot() throws {
+    let shares = shares()
+    let first = try shares.connect(alice, now: 0).get()
+    for _ in 0..<2 { _ = try shares.connect(alice, now: 0).get() }
+    #expect(refusal(shares.connect(alice, now: 0)) == .userConnectionsFull)
+    #expect(refusal(shares.connect(bob, now: 0)) == nil)
+    first.disconnect(subscriptions: 0)
+    #expect(refusal(shares.connect(alice, now: 0)) == nil)
+  }
+
+  @Test func connectingAnewRestoresNothing() throws {
+    let shares = shares()
+    let share = try shares.connect(alice, now: 0).get()
+    #expect(share.take(95, now: 0) == nil && share.take(1, now: 0) != nil)
+    share.disconnect(subscriptions: 0)
+    shares.prune(now: 0)
+    #expect(refusal(shares.connect(alice, now: 0)) == .userLoginsFull)
+    shares.prune(now: 11 * Self.second)
+    let again = try shares.connect(alice, now: 11 * Self.second).get()
+    #expect(again !== share && again.take(95, now: 11 * Self.second) == nil, "full again, it was forgotten")
+  }
+
+  @Test func subscriptionsOfAllConnectionsCountTogether() throws {
+    let shares = shares()
+    let share = try shares.connect(alice, now: 0).get()
+    #expect(try shares.connect(alice, now: 0).get() === share)
+    #expect(share.subscribe() && share.subscribe() && !share.subscribe())
+    share.unsubscribe()
+    #expect(share.subscribe() && !share.subscribe())
+    share.disconnect(subscriptions: 2)
+    #expect(share.subscribe())
+  }
+
+  @Test func whatWasDoneIsChargedOnCredit() throws {
+    let share = try shares().connect(alice, now: 0).get()
+    share.owe(1_000, now: 0)
+    #expect(share.take(1, now: Self.second) != nil)
+    #expect(share.take(1, now: 30 * Self.second) == nil, "a debt ends")
+  }
+
+  @Test func aFewRefusalsArePatientAndManyAreNot() throws {
+    let share = try shares().connect(alice, now: 0).get()
+    #expect((0..<UserShare.refusalsPerSecond).allSatisfy { _ in share.refuse(now: 0) == nil })
+    #expect(share.refuse(now: 0) != nil)
+  }
+}
