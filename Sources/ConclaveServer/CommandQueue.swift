@@ -12,7 +12,7 @@ import NIOCore
 struct CommandQueue: Sendable {
   struct Limits: Sendable {
     /// Requests of one user that wait.
-    var ofUser = 512
+    var ofUser = 1_000
     var ofService = 4_096
     var ofAll = 20_000
   }

@@ -2,12 +2,12 @@ extension Configuration {
   /// What one client, one user, one address or one call may take (protocol section 10). Bytes, seconds and counts.
   package struct Limits: Sendable {
     package var connections = 20_000
-    package var addressConnections = 4_000
-    package var addressConnectionsBeforeLogin = 128
+    package var addressConnections = 10_000
+    package var addressConnectionsBeforeLogin = 500
     package var userConnections = 64
     package var userSubscriptions = 512
-    package var userRequestsPerSecond = 200
-    package var userRequestBurst = 500
+    package var userRequestsPerSecond = 300
+    package var userRequestBurst = 1_000
     package var userOutbound = 16 << 20
     package var totalOutbound = 256 << 20
     package var headers = 64

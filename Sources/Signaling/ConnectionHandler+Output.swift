@@ -9,7 +9,7 @@ extension ConnectionHandler {
     /// Bytes that the kernel may not have taken yet: at most so many. A promise for each write would tell exactly, at a tenth of a delivery's cost.
     fileprivate var waitingBytes = 0
     /// What of it was reported to `SlowReaders`.
-    fileprivate var reportedBytes = 0
+    fileprivate(set) var reportedBytes = 0
     fileprivate(set) var needsFlush = false
   }
 
@@ -49,6 +49,7 @@ extension ConnectionHandler {
     if output.collected.readableBytes > 0 { pass(exchange(&output.collected, with: ByteBuffer())) }
     session.wrote(now: now)
     context.flush()
+    if output.waitingBytes > output.reportedBytes + Backlog.step { reportBacklog() }
   }
 
   private func pass(_ bytes: ByteBuffer) {
@@ -62,35 +63,31 @@ extension ConnectionHandler {
     if !hasRoom(for: output.collected.readableBytes) { cutOff(.slowReader) }
   }
 
-  /// Asks the channel only when the bound is reached, or a step of what is reported.
+  /// Asks the channel only when the bound is reached.
   private func hasRoom(for count: Int) -> Bool {
     let limit = services.configuration.outboundBytes
-    guard output.waitingBytes + count > min(limit, output.reportedBytes + Backlog.step), askChannel() else {
-      return true
-    }
-    let bytes = output.waitingBytes + count
-    guard bytes <= limit else { return false }
-    if abs(bytes - output.reportedBytes) > Backlog.step { report(bytes) }
-    return true
+    guard output.waitingBytes + count > limit else { return true }
+    askChannel()
+    return output.waitingBytes + count <= limit
   }
 
-  /// Whether `waitingBytes` is exact now.
-  private func askChannel() -> Bool {
-    guard let bytes = try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes) else { return false }
+  /// Makes `waitingBytes` exact.
+  private func askChannel() {
+    guard let bytes = try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes) else { return }
     output.waitingBytes = bytes
-    return true
+  }
+
+  /// Tells what the kernel has not taken, when that has changed by a step. Only after a flush: what was not offered to it does not make a client slow.
+  func reportBacklog() {
+    askChannel()
+    let bytes = output.waitingBytes < Backlog.step ? 0 : output.waitingBytes
+    if abs(bytes - output.reportedBytes) >= Backlog.step || bytes == 0 && output.reportedBytes > 0 { report(bytes) }
   }
 
   private func report(_ bytes: Int) {
     guard let context else { return }
     output.reportedBytes = bytes
     services.slowReaders.report(id, of: share == nil ? nil : user, bytes: bytes, entry(context))
-  }
-
-  /// The client has read nearly all.
-  func reportBacklog() {
-    guard output.reportedBytes > 0, askChannel() else { return }
-    report(output.waitingBytes < Backlog.step ? 0 : output.waitingBytes)
   }
 
   /// The channel is gone, with all that waited in it.

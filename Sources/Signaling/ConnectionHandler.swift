@@ -95,7 +95,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    if context.channel.isWritable { reportBacklog() }
+    if context.channel.isWritable, output.reportedBytes > 0 { reportBacklog() }
     context.fireChannelWritabilityChanged()
   }
 

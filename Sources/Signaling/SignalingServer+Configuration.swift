@@ -41,15 +41,15 @@ extension SignalingServer {
 
     package var maximumConnections = 20_000
     /// Of one address (an IPv6 /64), logged in or not. Does not hold for `proxies`.
-    package var connectionsFromAddress = 4_000
-    package var connectionsFromAddressBeforeLogin = 128
+    package var connectionsFromAddress = 10_000
+    package var connectionsFromAddressBeforeLogin = 500
     /// Addresses that many users share: reverse proxies.
     package var proxies = AddressList.loopback
     /// Of one user, all devices together; services have no bounds per user.
     package var connectionsOfUser = 64
     package var subscriptionsOfUser = 512
-    package var requestsOfUserPerSecond = 200
-    package var requestBurstOfUser = 500
+    package var requestsOfUserPerSecond = 300
+    package var requestBurstOfUser = 1_000
     package var outboundBytesOfUser = 16 << 20
     /// Bytes that may wait for all clients together.
     package var outboundBytesOfAll = 256 << 20

@@ -88,7 +88,7 @@ struct CommandQueueTests {
     #expect(all() == ["b1"], "bob does not wait")
     _ = queue.append(.disconnect(SessionID(rawValue: 1)))
     let offer = Calls.Command.offer(
-      SessionID(rawValue: 1), id: "m", CallID(unchecked: "c"), .failure(.notFound), [])
+      SessionID(rawValue: 1), id: "m", CallID(unchecked: "c"), .failure(RequestError(.mediaSDPInvalid, "")), [])
     queue.resume(SessionID(rawValue: 1), with: offer)
     #expect(all() == ["offer m", "a2", "a3", "end 1"])
   }

@@ -74,7 +74,7 @@ def test_silent_connections_of_a_stranger_shut_out_nobody(small_server, keep):
     for _ in range(80):
         keep(Wire(server))
     assert alice.request("/app/calls/list") == {"calls": []}
-    assert dropped(server, "connectionsFull") >= 100
+    wait_for(lambda: dropped(server, "connectionsFull") >= 100, 10, "all came, and made room for each other")
 
 
 def test_one_token_opens_so_many_connections_and_others_are_let_in(small_server, keep):
@@ -109,7 +109,7 @@ def test_a_users_flood_is_answered_up_to_the_users_share(small_server, keep):
     for _ in range(20):
         assert alice.request("/app/presence/set", {"state": "available"}) is not None
     refused = wait_for(lambda: dropped(server, "userRateLimited"), 10, "the flood is refused")
-    # A start of 100 callees is 53 units and 500 are there at once. Served all the same, 5,000 of them cost seconds of a core.
+    # A start of 100 callees is 53 units and 1,000 are there at once. Served all the same, 5,000 of them cost seconds of a core.
     assert refused > 0
     assert server.metric("conclave_signaling_requests_total") < 5_000, "who goes on regardless is read more slowly"
     assert cpu_seconds(server) - before < 2

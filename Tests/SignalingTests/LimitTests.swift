@@ -2,6 +2,7 @@ import Calls
 import Contract
 import MediaModel
 import NIOCore
+import STOMP
 import Testing
 
 @testable import Signaling
