@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { callID } from './fake-browser.mjs';
 import { fakeTimers, load } from './web.mjs';
 
 const { Conclave } = await load('conclave.js');
@@ -34,14 +35,14 @@ test('an event that comes again behind `call.state` is handled, and once', async
     await turns();
   };
   await say('call.state', 9, false, { call: 'other' });
-  await say('call.ring', 5, true, { call: 'c', at: 0, expiresAt: 0 });
-  await say('call.cancelled', 6, true, { call: 'c' });
-  await say('call.ring', 5, true, { call: 'c', at: 0, expiresAt: 0 });
-  assert.deepEqual(rung, ['c']);
+  await say('call.ring', 5, true, { call: callID('c'), from: 'bob', members: [], at: 0, expiresAt: 0 });
+  await say('call.cancelled', 6, true, { call: callID('c') });
+  await say('call.ring', 5, true, { call: callID('c'), from: 'bob', members: [], at: 0, expiresAt: 0 });
+  assert.deepEqual(rung, [callID('c')]);
   await say('call.state', 1, false, { call: 'other' });
-  await say('call.ring', 5, true, { call: 'after-restart', at: 0, expiresAt: 0 });
-  await say('call.cancelled', 6, true, { call: 'after-restart' });
-  assert.deepEqual(rung, ['c', 'after-restart']);
+  await say('call.ring', 5, true, { call: callID('after'), from: 'bob', members: [], at: 0, expiresAt: 0 });
+  await say('call.cancelled', 6, true, { call: callID('after') });
+  assert.deepEqual(rung, [callID('c'), callID('after')]);
   conclave.close();
 });
 

@@ -22,9 +22,10 @@ export async function aside(turns = 50) {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Until `condition` holds: what happens aside takes as long as the machine is busy. */
+/** Until `condition` holds, 30 s at most: what happens aside takes as long as the machine is busy. */
 export async function until(condition) {
-  for (let turn = 0; turn < 20_000 && !condition(); turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  const end = process.hrtime.bigint() + 30_000_000_000n;
+  while (!condition() && process.hrtime.bigint() < end) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /** The lists that an honest server announces, chained. */

@@ -29,11 +29,14 @@ test('an event that fails is taken, an envelope that fails is not and may come a
 test('a ring that comes again after a lost connection rings once, with what is new in it', () => {
   const said = [];
   const rings = new Rings({ rang: ({ call }) => said.push(call), ended: ({ ring, reason }) => said.push([ring.media, reason]) });
-  rings.handle('call.ring', { call: 'c', at: 0, expiresAt: 9, media: 'audio' });
-  rings.handle('call.ring', { call: 'c', at: 1, expiresAt: 9, media: 'video' });
-  rings.handle('call.cancelled', { call: 'c' });
-  rings.handle('call.ended', { call: 'c' });
-  assert.deepEqual(said, ['c', ['video', 'cancelled']]);
+  const call = '00000000-0000-4000-8000-000000000001';
+  const ring = { call, from: 'bob', members: [], at: 0, expiresAt: 9, media: 'audio' };
+  rings.handle('call.ring', ring);
+  rings.handle('call.ring', { ...ring, at: 1, media: 'video' });
+  for (const bad of [{ call: 'c' }, { call: `${call}0` }, { from: '' }, { from: 7 }, { members: {} }]) rings.handle('call.ring', { ...ring, ...bad });
+  rings.handle('call.cancelled', { call });
+  rings.handle('call.ended', { call });
+  assert.deepEqual(said, [call, ['video', 'cancelled']]);
 });
 
 test('messages go sealed with n = 0 and the metadata “message”, once, and count as their sender’s alone', async () => {

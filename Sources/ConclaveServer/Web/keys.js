@@ -5,18 +5,19 @@ import { Refusal, announcementIn, bucketsIn, demandIn, envelopeIn, epochIn, isWh
 import { Confirmations } from './confirmations.js';
 import { ownEntry } from './envelopes.js';
 import { Epoch } from './epoch.js';
+import { Epochs } from './epochs.js';
 import { Handout } from './handout.js';
 import { sameDevice } from './identity.js';
 import { KeyDemands } from './key-demands.js';
+import { KeyWarnings } from './key-warnings.js';
 import { BrokenHistory, ListHistory } from './list-history.js';
 import { StaleRing, ringKeys } from './ring-keys.js';
 import { ReceivedEnvelopes } from './received-envelopes.js';
 import { NotListed } from './roster.js';
 import { Seats } from './seats.js';
-import { SECRET_BYTES, callCodeOf, confirmationKeyOf, importSecret, ratchet } from './transcript.js';
+import { SECRET_BYTES, confirmationKeyOf, importSecret, ratchet } from './transcript.js';
 
 const NEWCOMER_MS = 5_000; // without a list of this join: asks for it
-const OVERLAP_MS = 10_000; // how long lists stay after their epoch
 const OWN_SWITCH_MS = 10_000; // the server's `keys.switch` is waited for so long
 const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // and so long where the key in use is also somebody's who has gone
 
@@ -37,11 +38,10 @@ export class KeyAgreement extends EventTarget {
   #join;
   #own;
   #history;
-  #epochs = new Map();
-  #current = 0;
+  #epochs = new Epochs();
   #sending = 0;
   #handout;
-  #warned = new Set();
+  #warnings = new KeyWarnings((detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   #seats;
   /** What a leader does, until it is done. */
   leading;
@@ -71,7 +71,7 @@ export class KeyAgreement extends EventTarget {
     this.#handout = new Handout({
       request,
       examine: (record, entries) => this.#examine(record, entries),
-      warn: (problem, listed) => this.#warn(problem, { epoch: this.#history.newest.epoch, ...listed }),
+      warn: (problem, listed) => this.#warnings.warn(problem, { epoch: this.#history.newest.epoch, ...listed }),
     });
     this.#received = new ReceivedEnvelopes({
       call,
@@ -80,17 +80,17 @@ export class KeyAgreement extends EventTarget {
       request,
       accept: (record, secret) => this.#setSecret(record, secret),
       refused: (error) => this.#refuseEnvelope(error),
-      warn: (problem, epoch) => this.#warn(problem, { epoch }),
+      warn: (problem, epoch) => this.#warnings.warn(problem, { epoch }),
     });
     this.demands = new KeyDemands({
       ask: (epoch) => void this.#request('keys/request', { epoch }).catch(() => {}),
       isMissing: (epoch) => this.#history.newest?.epoch === epoch && !this.#epochs.get(epoch)?.secret,
-      failed: (epoch) => this.#warn('no-key', { epoch }),
+      failed: (epoch) => this.#warnings.warn('no-key', { epoch }),
     });
     this.confirmations = new Confirmations({
       join,
       request: (path, body) => this.#request(`keys/${path}`, body),
-      warn: (problem, entry_) => this.#warn(problem, { epoch: this.#current, ...entry_ }),
+      warn: (problem, entry_) => this.#warnings.warn(problem, { epoch: this.#epochs.current, ...entry_ }),
       changed: () => this.#changed(),
     });
     this.#post({ type: 'self', call, participant, fingerprint: identity.fingerprint, joinId: join.joinId });
@@ -98,7 +98,7 @@ export class KeyAgreement extends EventTarget {
   }
 
   get epoch() {
-    return this.#current;
+    return this.#epochs.current;
   }
 
   get isBroken() {
@@ -107,30 +107,30 @@ export class KeyAgreement extends EventTarget {
 
   /** The list of the epoch in use: everybody who can decrypt. */
   get list() {
-    return this.#epochs.get(this.#current)?.list ?? [];
+    return this.#epochs.list;
   }
 
   /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key` or `unverified`; undefined while it is. */
   get silence() {
-    const record = this.#epochs.get(this.#current);
+    const record = this.#epochs.inUse;
     if (this.#isBroken) return 'broken-history';
     if (!record?.secret) return 'no-key';
     return this.#directory.verifiedOnly && record.hasProblem ? 'unverified' : undefined;
   }
 
   get canSend() {
-    return this.#sending > 0 && this.#sending === this.#current && !this.#mustBeSilent;
+    return this.#sending > 0 && this.#sending === this.#epochs.current && !this.#mustBeSilent;
   }
 
   /** Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed}`. */
   get devices() {
-    const devices = this.#epochs.get(this.#current)?.devices ?? [];
+    const devices = this.#epochs.inUse?.devices ?? [];
     return devices.map((device) => ({ ...device, isConfirmed: this.confirmations.isConfirmed(device.participant) || sameDevice(device, this.#identity) }));
   }
 
   /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
   get hasUnverified() {
-    return [...this.#epochs.values()].some((record) => record.epoch >= this.#current && record.devices.some(({ problem }) => problem === 'unverified'));
+    return this.#epochs.hasUnverified;
   }
 
   /** The epoch of that number while its list is remembered, for private messages. */
@@ -143,8 +143,7 @@ export class KeyAgreement extends EventTarget {
   }
 
   code() {
-    const record = this.#epochs.get(this.#current);
-    return record ? callCodeOf(this.call, record.roster.hash) : '';
+    return this.#epochs.code(this.call);
   }
 
   /** The initiator makes epoch 1: for itself, or what `ringEpoch` made for the callees' devices too. */
@@ -170,17 +169,17 @@ export class KeyAgreement extends EventTarget {
         await this.#setSecret(record, found.secret);
         this.#switchTo(record);
       } catch (error) {
-        if (!(error instanceof StaleRing)) this.#warn('refused-ring', {});
-        this.#refuse(error);
+        if (!(error instanceof StaleRing)) this.#warnings.warn('refused-ring');
+        this.#warnings.refuse(error);
       }
     });
   }
 
   /** Which participant each device has joined as, and with which joinId: `seats` maps `user/device` to it. A number or joinId that is taken already counts for nobody else. */
   seated(seats) {
-    const record = this.#epochs.get(this.#current);
+    const record = this.#epochs.inUse;
     if (record && !record.roster.hasRung) return undefined;
-    for (const participant of this.#seats.add(seats)) this.#warn('taken-number', { participant });
+    for (const participant of this.#seats.add(seats)) this.#warnings.warn('taken-number', { participant });
     if (!record?.secret) return undefined;
     return this.#inTurn(() => this.#install(record));
   }
@@ -219,7 +218,7 @@ export class KeyAgreement extends EventTarget {
 
   /** `keys.switch`. One to an unknown epoch, or to one before, changes nothing. */
   async switchTo({ epoch }) {
-    if (!isWhole(epoch, this.#current + 1, 0xffff_ffff)) return;
+    if (!isWhole(epoch, this.#epochs.current + 1, 0xffff_ffff)) return;
     await this.#turn;
     if (!this.#epochs.has(epoch)) await this.resync();
     this.#switchTo(this.#epochs.get(epoch));
@@ -232,7 +231,7 @@ export class KeyAgreement extends EventTarget {
       const record = this.#epochs.get(epoch);
       if (record?.secret && epoch === this.#history.newest.epoch) await this.#handout.answer(record, to);
     } catch (error) {
-      this.#refuse(error);
+      this.#warnings.refuse(error);
     }
   }
 
@@ -241,15 +240,15 @@ export class KeyAgreement extends EventTarget {
     try {
       this.confirmations.received(epochIn(body.epoch), bucketsIn(body.buckets));
     } catch (error) {
-      this.#warn('false-confirmation', { epoch: this.#current });
-      this.#refuse(error);
+      this.#warnings.warn('false-confirmation', { epoch: this.#epochs.current });
+      this.#warnings.refuse(error);
     }
   }
 
   /** `keys.waiting`: that device does not trust the one that handed it the key. */
   waiting({ epoch, participant, reason }) {
     const entry = this.#epochs.get(epochIn(epoch))?.others.find((other) => other.participant === participant);
-    if (entry && reason === 'trust') this.#warn('waiting', { epoch, ...entry });
+    if (entry && reason === 'trust') this.#warnings.warn('waiting', { epoch, ...entry });
   }
 
   /** After a gap in the events: which epoch there is, and its key if it is not here. */
@@ -263,7 +262,7 @@ export class KeyAgreement extends EventTarget {
   /** The epoch that a state of the call names: its switch may be what was lost. One from before this join is not its business. */
   async inUse(epoch) {
     await this.#turn;
-    if (isWhole(epoch, this.#current + 1, 0xffff_ffff) && this.#epochs.has(epoch)) this.#switchTo(this.#epochs.get(epoch));
+    if (isWhole(epoch, this.#epochs.current + 1, 0xffff_ffff) && this.#epochs.has(epoch)) this.#switchTo(this.#epochs.get(epoch));
   }
 
   /** The directory judges otherwise now: the person trusts or verified a device, `verifiedOnly` was switched, or a device's keys changed. */
@@ -287,8 +286,7 @@ export class KeyAgreement extends EventTarget {
     for (const timer of [...this.#timers, ...this.#switchTimers.values()]) clearTimeout(timer);
     this.demands.close();
     this.confirmations.close();
-    for (const record of this.#epochs.values()) record.forget();
-    this.#epochs.clear();
+    this.#epochs.forgetAll();
     this.#received.forgetBefore(Infinity);
   }
 
@@ -325,11 +323,11 @@ export class KeyAgreement extends EventTarget {
 
   /** A list that was accepted: its devices are looked up aside, and what comes next does not wait for it. */
   #admit(accepted) {
-    const before = this.#epochs.get(accepted.epoch - 1) ?? this.#epochs.get(this.#current);
+    const before = this.#epochs.get(accepted.epoch - 1) ?? this.#epochs.inUse;
     const record = new Epoch(accepted, { identity: this.#identity, call: this.call, leastGeneration: this.#join.published });
     record.own = record.roster.find(this.#identity);
     if (before) record.inherit(before);
-    this.#epochs.set(record.epoch, record);
+    this.#epochs.add(record);
     this.#seats.takeFrom(record.list);
     this.#handout.begin(record);
     this.#received.forgetBefore(record.epoch);
@@ -352,9 +350,9 @@ export class KeyAgreement extends EventTarget {
   async #examine(record, entries = record.others) {
     if (entries.length === 0) return;
     try {
-      for (const { entry, problem } of await record.examine(this.#directory, entries)) this.#warn(problem, { epoch: record.epoch, ...entry });
+      for (const { entry, problem } of await record.examine(this.#directory, entries)) this.#warnings.warn(problem, { epoch: record.epoch, ...entry });
     } catch (error) {
-      this.#refuse(error);
+      this.#warnings.refuse(error);
     }
   }
 
@@ -365,7 +363,7 @@ export class KeyAgreement extends EventTarget {
     if (record.secret) await this.#install(record);
     await this.#received.retry(record);
     const isNewest = record.epoch === this.#history.newest.epoch;
-    if (record.secret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#refuse(error));
+    if (record.secret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#warnings.refuse(error));
     this.#changed();
   }
 
@@ -379,24 +377,19 @@ export class KeyAgreement extends EventTarget {
   async #envelope(envelope) {
     const record = this.#epochs.get(envelope.epoch);
     if (!record && envelope.epoch >= (this.#history.newest?.epoch ?? 0)) throw new Refusal('an envelope of an epoch without a list');
-    if (!record || record.secret || record.epoch < this.#current) return true; // of no use any more
+    if (!record || record.secret || record.epoch < this.#epochs.current) return true; // of no use any more
     return this.#received.take(envelope, record);
   }
 
   /** Sends under `record` from now on, or as soon as its secret is here; never goes back. */
   #switchTo(record) {
-    if (this.#isClosed || !record || record.epoch <= this.#current) return;
-    this.#current = record.epoch;
+    if (this.#isClosed || !record || record.epoch <= this.#epochs.current) return;
     for (const [epoch, timer] of this.#switchTimers) {
       if (epoch > record.epoch) continue;
       clearTimeout(timer);
       this.#switchTimers.delete(epoch);
     }
-    for (const [epoch, old] of this.#epochs) {
-      if (epoch >= record.epoch) continue;
-      old.forget();
-      this.#after(OVERLAP_MS, () => this.#epochs.delete(epoch));
-    }
+    this.#epochs.use(record, (ms, action) => this.#after(ms, action));
     if (record.secret) this.#send(record);
     else this.confirmations.ended();
     this.#setSilence();
@@ -445,13 +438,13 @@ export class KeyAgreement extends EventTarget {
     record.confirmationKey = await confirmationKeyOf(secret, { call: this.call, epoch: record.epoch, listHash: record.listHash });
     record.secret = secret;
     await this.#install(record);
-    if (record.epoch === this.#current) this.#send(record);
-    else if (record.epoch > this.#current) this.#switchLater(record);
+    if (record.epoch === this.#epochs.current) this.#send(record);
+    else if (record.epoch > this.#epochs.current) this.#switchLater(record);
   }
 
   /** The server's word is waited for, but not for ever: somebody may have gone who still has the key in use. */
   #switchLater(record) {
-    const inUse = this.#epochs.get(this.#current);
+    const inUse = this.#epochs.inUse;
     const isLoss = record.mode === 'fresh' && inUse?.roster.losesSomebody(record.roster);
     const timer = setTimeout(() => this.#switchTo(record), isLoss ? OWN_SWITCH_AFTER_LOSS_MS : OWN_SWITCH_MS);
     this.#switchTimers.set(record.epoch, timer);
@@ -482,40 +475,27 @@ export class KeyAgreement extends EventTarget {
       await this.#handout.give(record, secret, deliver);
       await this.#inTurn(() => (record.secret ? undefined : this.#setSecret(record, secret)));
     } catch (error) {
-      this.#refuse(error);
+      this.#warnings.refuse(error);
     }
     return undefined;
   }
 
   #refuseList(error) {
-    this.#refuse(error);
+    this.#warnings.refuse(error);
     if (error instanceof BrokenHistory) {
       this.#isBroken = true;
       this.#setSilence();
-      this.#warn('broken-history', {});
+      this.#warnings.warn('broken-history');
       this.dispatchEvent(new Event('broken'));
     } else if (error instanceof NotListed) this.dispatchEvent(new Event('unlisted'));
-    if (error instanceof Refusal && !(error instanceof BrokenHistory)) this.#warn('refused-list', { epoch: this.#history.newest?.epoch ?? 0 });
+    if (error instanceof Refusal && !(error instanceof BrokenHistory)) this.#warnings.warn('refused-list', { epoch: this.#history.newest?.epoch ?? 0 });
   }
 
   /** Brings false: the server is told that it did not open. */
   #refuseEnvelope(error) {
-    this.#refuse(error);
-    if (error instanceof Refusal) this.#warn('refused-envelope', { epoch: this.#history.newest?.epoch ?? 0 });
+    this.#warnings.refuse(error);
+    if (error instanceof Refusal) this.#warnings.warn('refused-envelope', { epoch: this.#history.newest?.epoch ?? 0 });
     return false;
-  }
-
-  #refuse(error) {
-    // What was refused, never what was in it.
-    console.warn(`Conclave: ${error instanceof Refusal ? `refused ${error.message}` : `${error.name} ${error.code ?? ''}`}`);
-  }
-
-  /** Each warning once: about a device for each of its keys, about the call for each epoch. */
-  #warn(problem, { epoch, user, device, fingerprint, participant }) {
-    const name = user ? `${problem}/${user}/${device}/${fingerprint}` : `${problem}/${epoch ?? participant}`;
-    if (this.#warned.has(name)) return;
-    this.#warned.add(name);
-    this.dispatchEvent(new CustomEvent('warning', { detail: { problem, epoch, user, device, fingerprint, participant } }));
   }
 
   #changed() {

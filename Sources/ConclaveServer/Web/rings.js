@@ -1,5 +1,7 @@
 // What rings here: each ring until it is answered, over, or its time is up.
 
+import { isCallID, isID } from './checks.js';
+
 const over = {
   'call.answered-elsewhere': 'answered-elsewhere',
   'call.declined-elsewhere': 'declined-elsewhere',
@@ -20,9 +22,11 @@ export class Rings {
     this.#ended = ended;
   }
 
-  /** Takes note of an event that is about a ring. */
+  /** Takes note of an event that is about a ring. One that is of no call, or from nobody, does not ring. */
   handle(name, body) {
-    if (name === 'call.ring') this.#add(body);
+    if (name === 'call.ring') {
+      if (isCallID(body.call) && isID(body.from) && Array.isArray(body.members)) this.#add(body);
+    }
     else if (name in over) this.end(body.call, over[name], body);
   }
 
