@@ -73,4 +73,14 @@ extension DTLSSession {
     }
     return offset == datagram.count ? records : .foreign
   }
+
+  /// Whether all records of a datagram are of the second epoch: encrypted and authenticated.
+  static func isProtected(_ datagram: UnsafeRawBufferPointer) -> Bool {
+    var offset = 0
+    while offset < datagram.count {
+      guard offset + 13 <= datagram.count, datagram[offset + 3] == 0, datagram[offset + 4] == 1 else { return false }
+      offset += 13 + (Int(datagram[offset + 11]) << 8 | Int(datagram[offset + 12]))
+    }
+    return offset == datagram.count
+  }
 }

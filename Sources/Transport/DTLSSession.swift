@@ -189,6 +189,12 @@ package final class DTLSSession {
   private func receive(
     _ datagram: UnsafeRawBufferPointer, _ repeats: Int, _ send: (UnsafeRawBufferPointer) -> Void
   ) -> Outcome {
+    // A record of the first epoch is not authentic, so it must not end the association (RFC 6347 section 4.1.2.7). From a client it means at most
+    // that it has not seen the last flight.
+    guard Self.isProtected(datagram) else {
+      repeatLastFlight(datagram, repeats, send)
+      return .none
+    }
     ERR_clear_error()
     pipe.input = datagram
     let result = withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 1) { scratch in
@@ -201,17 +207,22 @@ package final class DTLSSession {
     written.send(numbering: &recordNumber, send)
     switch SSL_get_error(ssl, result) {
     case SSL_ERROR_WANT_READ:
-      // ChangeCipherSpec or handshake: the client has not seen the last flight.
-      if role == .server, written.isEmpty, [20, 22].contains(datagram[0]), repeats < Self.repeatLimit {
-        state = .connected(repeats: repeats + 1)
-        flight.send(numbering: &recordNumber, send)
-      }
+      if written.isEmpty { repeatLastFlight(datagram, repeats, send) }
       return .none
     case SSL_ERROR_ZERO_RETURN:
       state = .over
       return .closed
     default: return fail(.handshake)
     }
+  }
+
+  /// ChangeCipherSpec or handshake: the client has not seen the last flight.
+  private func repeatLastFlight(
+    _ datagram: UnsafeRawBufferPointer, _ repeats: Int, _ send: (UnsafeRawBufferPointer) -> Void
+  ) {
+    guard role == .server, [20, 22].contains(datagram[0]), repeats < Self.repeatLimit else { return }
+    state = .connected(repeats: repeats + 1)
+    flight.send(numbering: &recordNumber, send)
   }
 
   private func fail(_ failure: Failure) -> Outcome {
