@@ -444,6 +444,7 @@ def changes_that_do_not_fit(stage, which):
         return {**body, "added": in_order([*body.get("added", []), *present])}
 
     stage.lie("event", "keys.rotate", change, to=stage.bob.user)
+    stage.lie("reply", "calls/*/keys/list", lambda body, _: Failure("internal"), to=stage.bob.user).told = 1
     stage.silent_under(stage.bob, stage.come())
     return [stage.bob]
 

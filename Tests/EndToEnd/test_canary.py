@@ -10,6 +10,7 @@ from browser import Tab
 from conftest import Server, wait_for
 from device import Device
 from lying_proxy import LyingProxy
+from lying_stage import Member
 from test_tap import Capture, listen
 
 
@@ -77,7 +78,8 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
             tabs[-1].sees("#lobby")
         alice, bob = tabs
         guest = connect("guest")
-        alice.call("Bob", "guest")
+        carol = Member(server, proxy, "carol")
+        alice.call("Bob", "guest", "carol")
         bob.answer()
         wait_for(lambda: {opened.user for opened in audit.opened} >= {"alice", "bob"}, 15, "they hear each other")
         alice.press("Chat")
@@ -89,9 +91,11 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
         call = guest.event("call.ring", seconds=10)["call"]
         guest.request(f"/app/calls/{call}/accept", guest.join_id())
         asyncio.run(listen(guest, call, capture))
-        # A departure brings a fresh key, envelopes and confirmations.
-        guest.request(f"/app/calls/{call}/leave")
-        proxy.sees("request", f"calls/{call}/keys", user="alice", where=lambda body: body["epoch"] > 2)
+        # A member who comes and goes brings ratchets, fresh keys, envelopes and confirmations.
+        carol.come(call)
+        proxy.sees("event", "keys.switch", user="carol")
+        carol.go(call)
+        proxy.sees("request", f"calls/{call}/keys", user="alice", where=lambda body: body["epoch"] > 3)
         wait_for(lambda: proxy.seen("request", f"calls/{call}/keys/confirm", "bob"), 20, "the key is confirmed")
         places = everything(server, proxy, capture)
         assert all(len(data) > 100 for name, data in places.items() if name not in ("lock",)), {name: len(data) for name, data in places.items()}
