@@ -27,11 +27,15 @@ extension Store {
         }
       }
       for row in try Row.fetchAll(db, sql: "SELECT user, record FROM revokes") {
-        if let user = UserID(row["user"] as String) { stored.revokes[user] = try record([Revoke].self, row) }
+        if let user = UserID(try row.decode(String.self, forColumn: "user")) {
+          stored.revokes[user] = try record([Revoke].self, row)
+        }
       }
       let endedSince = (now - Store.endedTime).milliseconds
       for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
-        if let call = CallID(row[0] as String) { stored.endedIDs[call] = Timestamp(milliseconds: row[1]) }
+        if let call = CallID(try row.decode(String.self, atIndex: 0)) {
+          stored.endedIDs[call] = Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 1))
+        }
       }
       stored.ended = try db.ended(since: now - Store.endedTime)
       for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
@@ -68,8 +72,9 @@ extension Database {
   private func chains() throws -> [String: [EpochLink]] {
     var chains: [String: [EpochLink]] = [:]
     for row in try Row.fetchAll(self, sql: "SELECT call, epoch, roster FROM link ORDER BY call, epoch") {
-      let roster: Data = row[2]
-      chains[row[0], default: []].append(EpochLink(epoch: row[1], roster: Base64Bytes(Array(roster))))
+      let roster = Base64Bytes(Array(try row.decode(Data.self, atIndex: 2)))
+      let link = EpochLink(epoch: try row.decode(UInt32.self, atIndex: 1), roster: roster)
+      chains[try row.decode(String.self, atIndex: 0), default: []].append(link)
     }
     return chains
   }
@@ -77,8 +82,9 @@ extension Database {
   private func confirmations() throws -> [String: [ParticipantNumber: Base64Bytes]] {
     var confirmations: [String: [ParticipantNumber: Base64Bytes]] = [:]
     for row in try Row.fetchAll(self, sql: "SELECT call, participant, tag FROM confirmation") {
-      let tag: Data = row[2]
-      confirmations[row[0], default: [:]][row[1]] = Base64Bytes(Array(tag))
+      let tag = Base64Bytes(Array(try row.decode(Data.self, atIndex: 2)))
+      let participant = try row.decode(ParticipantNumber.self, atIndex: 1)
+      confirmations[try row.decode(String.self, atIndex: 0), default: [:]][participant] = tag
     }
     return confirmations
   }

@@ -90,7 +90,9 @@ import Testing
     "INSERT INTO presence VALUES (x'ff', x'00')", "INSERT INTO mailbox VALUES (1, 2, 3)",
     "INSERT INTO device VALUES ('a', 'b', 7)", "INSERT INTO call VALUES (x'00ff', 'text')",
     "UPDATE server SET boots = -1", "UPDATE server SET boots = 1e300",
-    "INSERT INTO ended VALUES (x'ff', 9e18, 1)",
+    "INSERT INTO ended VALUES (x'ff', 9e18, 1)", "INSERT INTO revokes VALUES ('a', '{}')",
+    "INSERT INTO call VALUES ('c', x'7b7d'); INSERT INTO link VALUES ('c', -1, x'00')",
+    "INSERT INTO call VALUES ('c', x'7b7d'); INSERT INTO confirmation VALUES ('c', 'x', 1)",
   ])
   func aValueOfTheWrongTypeIsAnError(sql: String) throws {
     let test = try TestStore()
