@@ -118,10 +118,17 @@ class Tab:
     # What a person does
 
     def find(self, selector, name, seconds=10):
+        # Likely ones first: each question about an element takes the driver a while.
+        likely = """
+          const shown = [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVisibility({ visibilityProperty: true }));
+          const fits = (one) => [one.ariaLabel, one.labels?.[0]?.innerText, one.innerText].some((text) => text?.trim() === arguments[1]);
+          return shown.sort((a, b) => fits(b) - fits(a));
+        """
+
         def visible():
             try:
-                elements = self.driver.find_elements(By.CSS_SELECTOR, selector)
-                return next((e for e in elements if e.is_displayed() and name in (None, e.accessible_name)), None)
+                elements = self.driver.execute_script(likely, selector, name)
+                return next((e for e in elements if name in (None, e.accessible_name)), None)
             except StaleElementReferenceException:
                 return None
 
@@ -149,6 +156,38 @@ class Tab:
         self.press("Add people")
         self.fill("Add people", person)
         self.press("Ring them")
+
+    def verify(self, person):
+        """Says that the codes were compared with somebody."""
+        self.press("Call code")
+        self.press(f"Verify: {person}")
+        self.hears(f"{person} is verified")
+        self.find("#code-dialog button", "Close").click()
+
+    def devices(self):
+        """Opens the list of this person's own devices."""
+        self.press("Devices")
+        self.sees("#own-device-list [data-level=this]")
+
+    @property
+    def device(self):
+        return self.driver.execute_script("return JSON.parse(sessionStorage.getItem('device')).device")
+
+    def of_device(self, action, device):
+        """Presses a button in the row of another own device."""
+        # Found and pressed in one step: the row may be drawn anew in between.
+        press = """
+          const button = document.querySelector(`#own-device-list [data-device='${arguments[0]}'] [aria-label^='${arguments[1]}']`);
+          if (!button?.checkVisibility()) return false;
+          button.click();
+          return true;
+        """
+        wait_for(lambda: self.driver.execute_script(press, device, action), 10, f"{self.name} presses “{action}” of {device}")
+
+    def only_verified(self):
+        self.devices()
+        self.driver.find_element(By.ID, "verified-only").click()
+        self.find("#devices-dialog button", "Close").click()
 
     def leave(self):
         self.press("Leave")

@@ -55,8 +55,9 @@ def test_a_device_that_is_removed_is_out_of_the_call_and_stays_out(person):
     erin, laptop, phone = ringing(person, "Erin", "Frank")
     laptop.answer()
     everybody_decodes(erin, laptop)
-    phone.press("Devices")
-    phone.find("#own-device-list button", None).click()
+    phone.devices()
+    phone.of_device("Remove", laptop.device)
+    phone.press("Remove it")
     laptop.sees("#welcome")
     erin.loses(".tile[data-user=frank]")
 
@@ -180,16 +181,12 @@ def test_an_abuse_report_reaches_the_app_and_the_connection_is_shown(person, ser
 
 def test_with_verified_devices_only_others_hear_nothing_until_the_codes_are_compared(person):
     yara, zeno = person("Yara"), person("Zeno")
-    yara.press("Devices")
-    yara.driver.find_element("id", "verified-only").click()
-    yara.press("Close")
+    yara.only_verified()
     yara.call("Zeno")
     zeno.answer()
     wait_for(lambda: "is not verified" in yara.text("#warnings"), 8, "a warning of Zeno's device")
     assert zeno.received()["frames"] == 0
-    yara.press("Call code")
-    yara.press("We have the same code")
-    yara.press("Close")
+    yara.verify("Zeno")
     everybody_decodes(yara, zeno, seconds=8)
     assert "not verified" not in yara.text("#warnings")
 

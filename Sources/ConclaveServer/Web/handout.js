@@ -1,5 +1,6 @@
 // Handing out an epoch's secret: to those whom a leader is to give it, and to those who ask later (protocol section 5, "Epochs").
 
+import { sameDevice } from './identity.js';
 import { SeenJoinKeys } from './join-keys.js';
 import { nameOf } from './roster.js';
 
@@ -27,9 +28,11 @@ export class Handout {
     this.#unanswered.clear();
   }
 
-  /** Gives `secret` to those of `entries` that are trusted. Throws when one is not on the list, or the server does not take it. */
+  /** Gives `secret` to those of `entries` that are trusted, and to the others when they are. Throws when one is not on the list, or the server does not take it. */
   async give(record, secret, entries) {
-    await this.#request('keys', { epoch: record.epoch, envelopes: await this.#envelopes(record, secret, entries) });
+    const envelopes = await this.#envelopes(record, secret, entries);
+    for (const entry of entries) if (!envelopes.some(({ to }) => sameDevice(to, entry))) this.#unanswered.set(nameOf(entry), entry);
+    await this.#request('keys', { epoch: record.epoch, envelopes });
   }
 
   /** `keys.request`. */
@@ -37,11 +40,11 @@ export class Handout {
     const name = nameOf(to);
     const answers = this.#answers.get(name) ?? 0;
     if (answers >= ANSWERS_PER_DEVICE) return;
-    this.#answers.set(name, answers + 1);
     const envelopes = await this.#envelopes(record, record.secret, [to]);
-    // A device that is not trusted yet asks once: the user may come to trust it.
-    if (envelopes.length === 0) this.#unanswered.set(name, to);
-    else await this.#request('keys', { epoch: record.epoch, envelopes });
+    // The person may come to trust it. What it asks until then must not use up its answers.
+    if (envelopes.length === 0) return void this.#unanswered.set(name, to);
+    this.#answers.set(name, answers + 1);
+    await this.#request('keys', { epoch: record.epoch, envelopes });
   }
 
   /** Somebody may be trusted now that was not. */

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { Handout } = await load('handout.js');
+
+const bob = { user: 'bob', device: 'phone', fingerprint: 'f', joinId: 'j' };
+const carol = { user: 'carol', device: 'phone', fingerprint: 'g', joinId: 'k' };
+
+/** A leader that trusts the users in `trusted`, and what it sends. */
+function leader() {
+  const trusted = new Set();
+  const sent = [];
+  const record = {
+    epoch: 2,
+    secret: new Uint8Array(32),
+    list: [bob, carol],
+    listed: (entry) => entry,
+    keysOf: () => undefined,
+    envelope: async ({ user, device }) => (trusted.has(user) ? { to: { user, device } } : undefined),
+  };
+  const request = async (path, { envelopes }) => void sent.push(envelopes.map(({ to }) => to.user));
+  const handout = new Handout({ request, examine: async () => {}, warn: () => {} });
+  handout.begin(record);
+  return { handout, record, trusted, sent };
+}
+
+test('whom a leader leaves out gets the key when it is trusted, without asking for it', async () => {
+  const { handout, record, trusted, sent } = leader();
+  trusted.add('carol');
+  await handout.give(record, record.secret, [bob, carol]);
+  await handout.answerAgain(record);
+  assert.deepEqual(sent, [['carol']]);
+  trusted.add('bob');
+  await handout.answerAgain(record);
+  await handout.answerAgain(record);
+  assert.deepEqual(sent, [['carol'], ['bob']]);
+});
+
+test('a device that asks in vain, however often, does not use up its answers', async () => {
+  const { handout, record, trusted, sent } = leader();
+  for (let i = 0; i < 10; i += 1) await handout.answer(record, bob);
+  assert.deepEqual(sent, []);
+  trusted.add('bob');
+  await handout.answerAgain(record);
+  for (let i = 0; i < 10; i += 1) await handout.answer(record, bob);
+  assert.deepEqual(sent, [['bob'], ['bob'], ['bob']], 'three answers for an epoch');
+});
+
+test('with a newer epoch those that were left out are forgotten', async () => {
+  const { handout, record, trusted, sent } = leader();
+  await handout.give(record, record.secret, [bob]);
+  handout.begin({ ...record, epoch: 3 });
+  trusted.add('bob');
+  await handout.answerAgain(record);
+  assert.deepEqual(sent, [[]]);
+});
