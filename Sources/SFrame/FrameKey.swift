@@ -1,4 +1,4 @@
-package import Crypto
+import Crypto
 
 /// The AEAD key and salt of one KID (RFC 9605 section 4.4.2).
 struct FrameKey: Sendable {
@@ -58,14 +58,6 @@ struct FrameKey: Sendable {
       bytes.storeBytes(of: (saltTail ^ counter).bigEndian, toByteOffset: 4, as: UInt64.self)
       return try AES.GCM.Nonce(data: UnsafeRawBufferPointer(bytes).bindMemory(to: UInt8.self))
     }
-  }
-}
-
-extension CipherSuite {
-  /// The next key in the ratchet (RFC 9605 section 5.1): whoever has `key` can make it, and not the other way round.
-  /// `byteCount` is the hash's length unless the application says otherwise.
-  package func ratchet(_ key: SymmetricKey, byteCount: Int? = nil) -> SymmetricKey {
-    expand(key, "SFrame 1.0 Ratchet", [], count: byteCount ?? hashByteCount, suite: self)
   }
 }
 

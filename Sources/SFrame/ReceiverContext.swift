@@ -1,6 +1,6 @@
 package import Crypto
 
-/// Decrypts frames of one KID, each counter at most once.
+/// Decrypts frames of one KID, each counter at most once. Counters from 2^48 on are refused (protocol section 5, "Numbers").
 package struct ReceiverContext: Sendable {
   package let keyID: UInt64
   private let key: FrameKey
@@ -17,16 +17,20 @@ package struct ReceiverContext: Sendable {
   }
 
   /// Decrypts `frame`, a whole SFrame that comes from anyone, and writes the plaintext to the start of `output`; returns its length in bytes.
-  /// On an error nothing is written and the replay window has not moved. `output` must not overlap the inputs.
+  /// On an error nothing is written and the replay window has not moved. A frame that would move the window by more than `limit` counts as replayed.
+  /// `output` must not overlap the inputs.
   package mutating func decrypt(
-    _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, movingWindowAtMost limit: UInt64 = .max,
+    into output: UnsafeMutableRawBufferPointer
   ) throws(SFrameError) -> Int {
     let header = try SFrameHeader(parsing: frame)
     guard header.keyID == keyID else { throw .wrongKeyID }
     let count = Self.plaintextByteCount(of: frame, header: header)
     guard count >= 0 else { throw .truncated }
     guard output.count >= count else { throw .noSpace }
-    guard window.accepts(header.counter) else { throw .replayed }
+    guard header.counter < SFrameHeader.counterLimit, window.accepts(header.counter, movingAtMost: limit) else {
+      throw .replayed
+    }
     let start = header.byteCount
     let additionalData = authenticated(UnsafeRawBufferPointer(rebasing: frame[..<start]), metadata)
     try key.open(

@@ -6,9 +6,9 @@ struct ReplayWindow: Sendable {
   /// A bit a counter, at counter mod 1,024; bits of counters that have left the window are cleared as it moves.
   private var bits = [UInt64](repeating: 0, count: Int(size) / 64)
 
-  /// False when `counter` was marked before or is older than the window.
-  func accepts(_ counter: UInt64) -> Bool {
-    guard let highest, counter <= highest else { return true }
+  /// False when `counter` was marked before, is older than the window, or lies more than `limit` above the highest one (0 before the first).
+  func accepts(_ counter: UInt64, movingAtMost limit: UInt64 = .max) -> Bool {
+    guard let highest, counter <= highest else { return counter - (highest ?? 0) <= limit }
     guard highest - counter < Self.size else { return false }
     return bits[Self.word(counter)] & Self.mask(counter) == 0
   }

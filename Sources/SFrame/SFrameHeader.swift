@@ -8,6 +8,9 @@ package struct SFrameHeader: Sendable, Hashable {
     self.counter = counter
   }
 
+  /// Counters are below this: a key is replaced long before.
+  package static let counterLimit: UInt64 = 1 << 48
+
   /// Config byte, KID and CTR of 8 bytes each.
   package static let maximumByteCount = 17
 

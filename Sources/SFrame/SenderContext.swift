@@ -18,7 +18,7 @@ package struct SenderContext: ~Copyable, Sendable {
   init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey, startingAt counter: UInt64) {
     self.keyID = keyID
     key = FrameKey(suite: suite, keyID: keyID, baseKey: baseKey)
-    next = counter
+    next = counter < SFrameHeader.counterLimit ? counter : nil
   }
 
   /// Encrypts `frame` and writes header, ciphertext and tag to the start of `output`. `metadata` is authenticated with it and not written.
@@ -32,7 +32,7 @@ package struct SenderContext: ~Copyable, Sendable {
     let (total, overflow) = frame.count.addingReportingOverflow(start + CipherSuite.tagByteCount)
     guard !overflow, output.count >= total else { throw .noSpace }
     // The counter is spent before it is used, so that no failure can bring it back.
-    next = counter == .max ? nil : counter + 1
+    next = counter + 1 < SFrameHeader.counterLimit ? counter + 1 : nil
     header.write(into: output)
     let additionalData = authenticated(UnsafeRawBufferPointer(rebasing: output[..<start]), metadata)
     try key.seal(

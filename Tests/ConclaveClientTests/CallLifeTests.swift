@@ -18,7 +18,7 @@ struct CallLifeTests {
 
     func has(_ matches: (CallUpdate) -> Bool) -> Bool { updates.withLock { $0.contains(where: matches) } }
     var messages: [[UInt8]] {
-      updates.withLock { $0.compactMap { if case .message(_, let body) = $0 { body } else { nil } } }
+      updates.withLock { $0.compactMap { if case .message(_, let body, _) = $0 { body } else { nil } } }
     }
   }
 
@@ -61,8 +61,9 @@ struct CallLifeTests {
     try await call.send(Array("hello".utf8))
     try await call.send(Array("again".utf8), to: [bobs.participant])
     try await eventually { diary.messages.count == 2 }
+    #expect(diary.has { $0 == .message(from: call.participant, body: Array("again".utf8), isPrivate: true) })
     #expect(diary.messages == [Array("hello".utf8), Array("again".utf8)])
-    #expect(diary.has { $0 == .message(from: call.participant, body: Array("hello".utf8)) })
+    #expect(diary.has { $0 == .message(from: call.participant, body: Array("hello".utf8), isPrivate: false) })
     await house.close()
   }
 

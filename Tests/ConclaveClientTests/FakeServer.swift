@@ -20,7 +20,8 @@ final class FakeServer: Sendable {
   /// What the server answers to a SEND: status and JSON body; nil for silence.
   typealias Reply = @Sendable (_ destination: String, _ body: String) -> (status: String, body: String)?
 
-  init(reply: @escaping Reply = { _, _ in ("ok", "{}") }) async throws {
+  /// `user` is whom it connects, whoever asks.
+  init(user: String = "alice", reply: @escaping Reply = { _, _ in ("ok", "{}") }) async throws {
     let (frames, sink) = AsyncStream<Received>.makeStream()
     self.frames = frames
     self.sink = sink
@@ -29,7 +30,7 @@ final class FakeServer: Sendable {
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(
-            Handler(sink: sink, reply: reply) { box.server.withLock { $0 }?.accepted(channel) ?? 0 })
+            Handler(user: user, sink: sink, reply: reply) { box.server.withLock { $0 }?.accepted(channel) ?? 0 })
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()
@@ -78,9 +79,13 @@ final class FakeServer: Sendable {
     private let sink: AsyncStream<Received>.Continuation
     private let reply: Reply
     private let accept: () -> Int
+    private let user: String
     private var number = 0
 
-    init(sink: AsyncStream<Received>.Continuation, reply: @escaping Reply, accept: @escaping () -> Int) {
+    init(
+      user: String, sink: AsyncStream<Received>.Continuation, reply: @escaping Reply, accept: @escaping () -> Int
+    ) {
+      self.user = user
       self.sink = sink
       self.reply = reply
       self.accept = accept
@@ -102,7 +107,12 @@ final class FakeServer: Sendable {
       case .connect where frame.headers["passcode"] == "bad":
         write(Frame(.error, ["message": "Bad CONNECT: authentication failed"]), context)
         context.close(promise: nil)
-      case .connect: write(Frame(.connected, ["version": "1.2", "heart-beat": "0,0"]), context)
+      case .connect: 
+        let headers: Headers = [
+          "version": "1.2", "heart-beat": "0,0", "user-name": user,
+          "device": frame.headers["device"] ?? "",
+        ]
+        write(Frame(.connected, headers), context)
       case .send:
         guard let answer = reply(frame.headers["destination"] ?? "", String(buffer: frame.body)) else { return }
         let headers: Headers = [

@@ -1,12 +1,17 @@
 import Contract
 import Crypto
 import MediaModel
-import SFrame
+@testable import SFrame
 import Testing
 
 @testable import ConclaveClient
 
 struct FrameCipherTests {
+  private static func secret() -> SymmetricKey {
+    var generator = SystemRandomNumberGenerator()
+    return KeyAgreement.secret(using: &generator)
+  }
+
   private func world() -> KeyWorld {
     var world = KeyWorld()
     world.start("alice")
@@ -54,28 +59,127 @@ struct FrameCipherTests {
     _ = try world.seal("x", from: "alice")
     world.members["alice"]!.cipher.stopSending()
     #expect(throws: FrameCipherError.noKey) { try world.seal("y", from: "alice") }
-    world.members["alice"]!.cipher.send(2, as: 1)
-    let frame = try world.seal("y", from: "alice")
-    #expect(try frame.withUnsafeBytes { try SFrameHeader(parsing: $0) }.counter == 1)
-    world.members["alice"]!.cipher.send(1, as: 1)
-    world.members["alice"]!.cipher.send(2, as: 7)
-    #expect(try world.seal("z", from: "alice").withUnsafeBytes { try SFrameHeader(parsing: $0) }.counter == 2)
+    let cipher = try #require(world.members["alice"]).cipher
+    cipher.send(try key(of: world))
+    #expect(try header(world.seal("y", from: "alice")).counter == 1)
+    // Under an earlier epoch of the stay counters would begin anew.
+    cipher.send(try key(of: world, epoch: 1))
+    #expect(cipher.sendingEpoch == 2)
+    #expect(try header(world.seal("z", from: "alice")).counter == 2)
+    cipher.stopSending()
+    cipher.send(try key(of: world, epoch: 1))
+    #expect(cipher.sendingEpoch == nil)
   }
 
-  /// Under an earlier epoch, or another name, counters would begin anew.
-  @Test func neitherAnEarlierEpochNorAnotherParticipantIsSentUnder() throws {
+  private func key(of world: KeyWorld, epoch: UInt32? = nil) throws -> SendingKey {
+    let agreement = try #require(world.members["alice"]).agreement
+    let inUse = try #require(agreement.epochs[2])
+    let key = try #require(agreement.sendingKey(inUse))
+    return SendingKey(
+      epoch: epoch ?? key.epoch, participant: key.participant, joinId: key.joinId, baseKey: key.baseKey)
+  }
+
+  private func header(_ frame: [UInt8]) throws -> SFrameHeader {
+    try frame.withUnsafeBytes { try SFrameHeader(parsing: $0) }
+  }
+
+  /// A former stay's key is never sent under again, whatever is said of it.
+  @Test func aFormerStayDoesNotComeBack() throws {
     let world = world()
     let cipher = try #require(world.members["alice"]).cipher
-    for (counter, stay) in [(1, 1), (2, 7), (1, 7)].enumerated() {
-      cipher.send(UInt32(stay.0), as: ParticipantNumber(stay.1))
-      #expect(cipher.sendingEpoch == 2)
-      let header = try world.seal("x", from: "alice").withUnsafeBytes { try SFrameHeader(parsing: $0) }
-      #expect(header.keyID == 1 << 16 | 1 << 8 | 2 && header.counter == UInt64(counter))
+    let old = try key(of: world)
+    let next = SendingKey(
+      epoch: 2, participant: 7, joinId: [UInt8](repeating: 7, count: 16),
+      baseKey: Self.secret())
+    cipher.send(next)
+    #expect(try header(world.seal("x", from: "alice")).keyID == 7 << 16 | 1 << 8 | 2)
+    cipher.send(old)
+    #expect(try header(world.seal("x", from: "alice")).keyID == 7 << 16 | 1 << 8 | 2)
+  }
+
+  @Test func nothingIsSealedOrOpenedWithWipedKeys() throws {
+    let world = world()
+    let frame = try world.seal("x", from: "alice")
+    let own = try key(of: world)
+    for name in ["alice", "bob"] { world.members[name]!.cipher.wipe() }
+    #expect(throws: FrameCipherError.noKey) { try world.seal("x", from: "alice") }
+    #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: "bob") }
+    world.members["alice"]!.cipher.send(own)
+    #expect(throws: FrameCipherError.noKey) { try world.seal("x", from: "alice") }
+  }
+
+  /// A reflected frame is nobody's: this device holds no key that opens its own.
+  @Test func ownFramesDoNotOpen() throws {
+    let world = world()
+    let frame = try world.seal("x", from: "alice")
+    #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: "alice") }
+    #expect(try world.open(frame, as: "bob").0 == "x")
+  }
+
+  // MARK: attribution
+
+  private func at(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
+  private let alicesTrack = TrackID(participant: 1, index: 1)
+
+  /// A frame counts only in the slot of its track; elsewhere neither its key nor its replay window is touched.
+  @Test func aFrameInAnothersSlotIsNotLookedAt() throws {
+    let world = world()
+    let bob = try #require(world.members["bob"]).cipher
+    let frame = try world.seal("x", from: "alice")
+    bob.assign(["3": TrackID(participant: 1, index: 2), "4": TrackID(participant: 9, index: 1)], now: at(0))
+    for mid in ["3", "4", "5"] {
+      #expect(throws: FrameCipherError.otherTrack) { try bob.open(frame, from: .slot(mid, now: at(1))) }
     }
-    cipher.stopSending()
-    cipher.send(1, as: 1)
-    cipher.send(2, as: 7)
-    #expect(cipher.sendingEpoch == nil)
+    #expect(throws: FrameCipherError.notAuthentic) { try bob.open(frame, from: .message(from: 1)) }
+    bob.assign(["3": alicesTrack], now: at(2))
+    #expect(try bob.open(frame, from: .slot("3", now: at(3))).0 == [UInt8(ascii: "x")])
+  }
+
+  @Test func aSlotsFormerTrackCountsForASecond() throws {
+    let world = world()
+    let bob = try #require(world.members["bob"]).cipher
+    let frames = try (0..<3).map { _ in try world.seal("x", from: "alice") }
+    bob.assign(["3": alicesTrack], now: at(0))
+    bob.assign(["3": TrackID(participant: 9, index: 1)], now: at(1_000))
+    #expect(throws: Never.self) { try bob.open(frames[0], from: .slot("3", now: at(1_999))) }
+    #expect(throws: FrameCipherError.otherTrack) { try bob.open(frames[1], from: .slot("3", now: at(2_000))) }
+    bob.assign([:], now: at(3_000))
+    bob.assign(["3": alicesTrack], now: at(3_001))
+    #expect(throws: Never.self) { try bob.open(frames[2], from: .slot("3", now: at(9_000))) }
+  }
+
+  /// A member holds the group's secret and can make a frame of anybody: in the second after a slot's change it moves the window by 64 at most, and so mutes nobody.
+  @Test func aForgedCounterInAFormerSlotMutesNobody() throws {
+    let world = world()
+    let bob = try #require(world.members["bob"]).cipher
+    let real = try key(of: world)
+    bob.assign(["3": alicesTrack], now: at(0))
+    #expect(throws: Never.self) { try bob.open(world.seal("1", from: "alice"), from: .slot("3", now: at(0))) }
+    bob.assign(["3": TrackID(participant: 9, index: 1)], now: at(1))
+    let keyID = FrameKeyID(participant: 1, track: 1, epoch: 2).rawValue
+    for counter in [UInt64(66), 1 << 47, 1 << 48] {
+      var forger = SenderContext(suite: Epoch.suite, keyID: keyID, baseKey: real.baseKey, startingAt: counter)
+      guard let forged = try? forger.encrypt([1]) else { continue }
+      #expect(throws: FrameCipherError.replayed) { try bob.open(forged, from: .slot("3", now: at(2))) }
+    }
+    #expect(throws: Never.self) { try bob.open(world.seal("2", from: "alice"), from: .slot("3", now: at(3))) }
+  }
+
+  /// Of epochs with one low byte only the newest is held, and three in all.
+  @Test func oldEpochsMakeRoom() {
+    let cipher = FrameCipher()
+    func install(_ epoch: UInt32) {
+      cipher.install(
+        EpochKeys(
+          epoch: epoch,
+          derivation: SenderDerivation(
+            call: KeyWorld.call, epoch: epoch, listHash: [], secret: Self.secret()),
+          senders: [:]))
+    }
+    for epoch: UInt32 in [5, 6, 7, 8] { install(epoch) }
+    #expect(Set(cipher.epochs) == [6, 7, 8])
+    install(262)
+    #expect(Set(cipher.epochs) == [7, 8, 262])
   }
 
   @Test func noiseIsRefused() throws {

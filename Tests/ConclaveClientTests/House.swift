@@ -106,5 +106,5 @@ func eventually(_ condition: () async throws -> Bool) async throws {
 func seal(_ text: String, by call: Call) throws -> [UInt8] { try call.cipher.seal(Array(text.utf8), track: 1) }
 
 func open(_ frame: [UInt8], by call: Call) throws -> String {
-  String(decoding: try call.cipher.open(frame).0, as: UTF8.self)
+  String(decoding: try call.cipher.openWhereItBelongs(frame).0, as: UTF8.self)
 }

@@ -6,7 +6,8 @@ import MediaModel
 
 /// Some devices and the server between them, as the protocol wants it: lists, announcements, envelopes, switches. Tests interfere where they like.
 struct KeyWorld {
-  static let call = CallID("6f0c")!
+  static let call = CallID("7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5")!
+  static let clock = Timestamp(milliseconds: 1_790_000_000_000)
 
   struct Member {
     var agreement: KeyAgreement
@@ -16,10 +17,18 @@ struct KeyWorld {
     var warnings: [KeyWarning] = []
     var code: String?
     var acknowledged: [UInt64: Bool] = [:]
-    /// `keys/request`s and `keys/list`s that it sent.
-    var keyRequests = 0
-    var listRequests = 0
+    /// What it asked for.
+    var requests: [Request] = []
+    var stateQuestions = 0
+    var rejoins = 0
     var isSending = false
+    var silence: [SilenceCause] = []
+    var confirmation: ConfirmationState?
+
+    var keyRequests: Int { requests.count { if case .requestKey = $0 { true } else { false } } }
+    var listRequests: Int { requests.count { if case .listKeys = $0 { true } else { false } } }
+    var waits: Int { requests.count { if case .waitForKey = $0 { true } else { false } } }
+    var confirmations: [ConfirmKey] { requests.compactMap { if case .confirmKey(_, let body) = $0 { body } else { nil } } }
   }
 
   var members: [String: Member] = [:]
@@ -27,67 +36,128 @@ struct KeyWorld {
   var list: [ListEntry] = []
   var epoch: UInt32 = 0
   var mode = RotationMode.fresh
+  /// The hash of each announced list.
+  var hashes: [UInt32: [UInt8]] = [0: EpochList.noPrevious]
+  var rosters: [UInt32: [UInt8]] = [:]
+  var switched: UInt32 = 0
   var now = Instant(nanoseconds: 1_000_000_000)
   var generator = SystemRandomNumberGenerator()
   /// Envelopes taken by the server, not yet delivered.
   var envelopes: [Envelope] = []
+  /// Whether everybody hears of everybody's confirmation at once.
+  var confirms = true
+  /// The join keys that replaced those of the lists.
+  var refreshes: [String: JoinKey] = [:]
   private var nextDelivery: UInt64 = 0
 
   /// Adds a device that has joined; not on any list yet.
-  mutating func join(_ name: String) {
-    let identity = DeviceIdentity(user: name, device: "phone")!
-    let join = JoinCredentials(identity, using: &generator)
+  mutating func join(_ name: String, identity: DeviceIdentity? = nil, participant: ParticipantNumber? = nil) {
+    let identity = identity ?? DeviceIdentity(user: name, device: "phone")!
+    let join = JoinCredentials(identity, call: Self.call, at: Self.clock, using: &generator)
+    let participant = participant ?? ParticipantNumber(members.count + 1)
     let entry = ListEntry(
-      user: identity.address.user, device: identity.address.device, participant: ParticipantNumber(members.count + 1),
+      user: identity.address.user, device: identity.address.device, participant: participant,
       joinId: join.joinId, joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
-    members[name] = Member(
-      agreement: KeyAgreement(identity: identity, call: Self.call, join: join), entry: entry)
+    members[name] = Member(agreement: KeyAgreement(identity: identity, join: join, now: now), entry: entry)
+    directory.removeAll { $0.user == entry.user }
     directory.append(
       DeviceEntry(
         user: entry.user, device: entry.device, name: nil, keys: identity.registration, fingerprint: entry.fingerprint,
         registeredAt: Timestamp(milliseconds: 0)))
+    guard participant > 1 else { return }
+    perform(members[name]!.agreement.enter(joined(name), now: now), of: name)
+    tellState()
   }
+
+  /// Another stay of a device: what it had is forgotten.
+  mutating func rejoin(_ name: String, as participant: ParticipantNumber) {
+    join(name, identity: members[name]!.agreement.identity, participant: participant)
+  }
+
+  func joined(_ name: String) -> Joined {
+    Joined(call: state, participant: members[name]!.entry.participant, ice: ICE())
+  }
+
+  var state: CallState {
+    CallState(
+      id: Self.call, state: .active, media: .audio, initiator: UserID("alice")!, startedAt: Self.clock,
+      epoch: max(1, switched), policy: Policy(),
+      members: members.values.map { member in
+        MemberState(
+          user: member.entry.user, name: nil, state: .joined,
+          participants: [
+            ParticipantState(
+              participant: member.entry.participant, device: member.entry.device, joinId: member.entry.joinId!,
+              connected: true, held: false, tracks: [])
+          ])
+      }, metadata: nil)
+  }
+
+  mutating func tellState() { for name in members.keys.sorted() { feed(.state(state), to: name) } }
 
   /// The initiator's first epoch.
   mutating func start(_ name: String) {
     join(name)
     list = [members[name]!.entry]
+    note(try! EpochList(list, epoch: 1), 1)
     epoch = 1
-    perform(members[name]!.agreement.start(Self.call, as: 1, now: now, using: &generator), of: name)
+    switched = 1
+    perform(members[name]!.agreement.start(joined(name), now: now, using: &generator)!, of: name)
   }
+
+  mutating func note(_ list: EpochList, _ epoch: UInt32) {
+    rosters[epoch] = list.rosterHash
+    hashes[epoch] = list.hash(epoch, of: Self.call, previous: hashes[epoch - 1]!)
+  }
+
+  func entries(_ names: [String]) -> [ListEntry] { names.map { members[$0]!.entry }.sorted { $0.address < $1.address } }
 
   /// What `keys.rotate` says to `name` when the next list is that of `names`.
   func rotation(to names: [String], mode: RotationMode, leader: String, for name: String) -> Rotate {
-    let next = names.map { members[$0]!.entry }
-    let isNew = !list.contains { $0.user.text == name }
-    let isLeader = name == leader
+    let next = entries(names)
+    let isNew = !list.contains(members[name]!.entry)
     let receivers = names.filter { receiver in
-      receiver != leader && (mode == .fresh || !list.contains { $0.user.text == receiver })
+      receiver != leader && (mode == .fresh || !list.contains(members[receiver]!.entry))
     }
     return Rotate(
       epoch: epoch + 1, mode: mode, leader: members[leader]!.entry.participant,
-      previous: Base64Bytes([UInt8](repeating: 0, count: 32)),
-      listHash: Base64Bytes(try! EpochList(next).hash),
+      previous: Base64Bytes(hashes[epoch]!),
+      listHash: Base64Bytes(
+        try! EpochList(next, epoch: epoch + 1).hash(epoch + 1, of: Self.call, previous: hashes[epoch]!)),
       added: isNew ? nil : next.filter { !list.contains($0) },
       removed: isNew ? nil : list.filter { !next.contains($0) }.map(\.participant),
-      list: isNew ? next : nil, deliver: isLeader ? receivers.map { entryWithKeys($0) } : nil)
+      list: isNew ? next : nil, deliver: name == leader ? receivers.map { entryWithKeys($0) } : nil)
   }
 
   func entryWithKeys(_ name: String) -> ListEntry {
     var entry = members[name]!.entry
     entry.keys = directory.first { $0.user == entry.user }?.keys
+    entry.refresh = refreshes[name]
     return entry
   }
 
   /// Announces the next epoch to everyone on its list; the leader's envelopes are then waiting in `envelopes`.
-  mutating func announce(_ names: [String], mode: RotationMode, leader: String) {
-    for name in names {
-      let rotation = rotation(to: names, mode: mode, leader: leader, for: name)
-      feed(.rotate(rotation), to: name)
-    }
-    list = names.map { members[$0]!.entry }
+  mutating func announce(_ names: [String], mode: RotationMode, leader: String, only: [String]? = nil) {
+    let rotations = names.map { ($0, rotation(to: names, mode: mode, leader: leader, for: $0)) }
+    move(to: names, mode: mode)
+    for (name, rotation) in rotations where only?.contains(name) ?? true { feed(.rotate(rotation), to: name) }
+  }
+
+  /// The server announces the list of these; nobody hears of it.
+  mutating func move(to names: [String], mode: RotationMode) {
+    list = entries(names)
     epoch += 1
+    note(try! EpochList(list, epoch: epoch), epoch)
     self.mode = mode
+  }
+
+  /// The reply of `keys/list`.
+  func keyList(since: UInt32?) -> KeyList {
+    KeyList(
+      epoch: epoch, mode: mode, previous: Base64Bytes(hashes[epoch - 1]!), listHash: Base64Bytes(hashes[epoch]!),
+      list: list,
+      links: since.map { $0 < epoch ? ($0 + 1...epoch).map { EpochLink(epoch: $0, roster: Base64Bytes(rosters[$0]!)) } : [] }
+        ?? [], confirmed: [])
   }
 
   mutating func deliverEnvelopes() {
@@ -96,12 +166,17 @@ struct KeyWorld {
     for envelope in waiting { deliver(envelope, to: envelope.to.user.text) }
   }
 
-  mutating func deliver(_ envelope: Envelope, to name: String) {
+  @discardableResult
+  mutating func deliver(_ envelope: Envelope, to name: String) -> UInt64 {
     nextDelivery += 1
     feed(.envelope(envelope, delivery: nextDelivery), to: name)
+    return nextDelivery
   }
 
-  mutating func switchAll() { for entry in list { feed(.switchKeys(epoch: epoch), to: entry.user.text) } }
+  mutating func switchAll() {
+    switched = epoch
+    for entry in list { feed(.switchKeys(epoch: epoch), to: entry.user.text) }
+  }
 
   /// A whole rotation, as an honest server does it.
   mutating func rotate(_ names: [String], mode: RotationMode, leader: String) {
@@ -116,26 +191,39 @@ struct KeyWorld {
 
   mutating func advance(by duration: Duration) {
     now = now.advanced(by: duration)
-    for name in members.keys { perform(members[name]!.agreement.handleTimeout(now: now), of: name) }
+    for name in members.keys.sorted() { perform(members[name]!.agreement.handleTimeout(now: now), of: name) }
+  }
+
+  /// Lets time go on in steps, so that each timer fires at its time.
+  mutating func run(_ duration: Duration, step: Duration = .milliseconds(100)) {
+    let end = now.advanced(by: duration)
+    while now < end { advance(by: step) }
   }
 
   mutating func perform(_ effects: [KeyEffect], of name: String) {
     for effect in effects {
       switch effect {
-      case .request(let request): answer(request, of: name)
+      case .request(let request):
+        members[name]!.requests.append(request)
+        answer(request, of: name)
+      case .askState: members[name]!.stateQuestions += 1
       case .acknowledge(let delivery, let opened): members[name]!.acknowledged[delivery] = opened
+      case .drop, .pin, .tilesChanged: break
       case .install(let keys): members[name]!.cipher.install(keys)
-      case .send(let epoch):
-        members[name]!.cipher.send(epoch, as: members[name]!.entry.participant)
+      case .send(let key):
+        members[name]!.cipher.send(key)
         members[name]!.isSending = true
       case .stopSending:
         members[name]!.cipher.stopSending()
         members[name]!.isSending = false
+      case .silence(let causes): members[name]!.silence = causes
+      case .settle(let epoch): members[name]!.cipher.settle(epoch)
       case .retire(let epoch): members[name]!.cipher.retire(epoch)
-      case .pin: break
       case .warn(let warning): members[name]!.warnings.append(warning)
       case .code(let code): members[name]!.code = code
+      case .confirmation(let state): members[name]!.confirmation = state
       case .refused(let refusal): members[name]!.refusals.append(refusal)
+      case .rejoin: members[name]!.rejoins += 1
       }
     }
   }
@@ -144,13 +232,41 @@ struct KeyWorld {
     switch request {
     case .listDevices(let body):
       let found = directory.filter { body.users.contains($0.user) }
-      feed(.directory(found), to: name)
+      feed(.directory(Devices(devices: found)), to: name)
     case .keys(_, let body):
       envelopes += body.envelopes
       feed(.handedOut(epoch: body.epoch, taken: true), to: name)
-    case .requestKey: members[name]!.keyRequests += 1
-    case .listKeys: members[name]!.listRequests += 1
+    case .confirmKey(_, let body):
+      guard body.epoch == epoch else { return feed(.confirmationSent(epoch: body.epoch, taken: false), to: name) }
+      if let key = body.joinKey { refreshes[name] = key }
+      feed(.confirmationSent(epoch: body.epoch, taken: true), to: name)
+      if confirms { tellConfirmation() }
     default: break
+    }
+  }
+
+  /// `keys.confirmed` with all tags that were sent for the newest epoch.
+  private mutating func tellConfirmation() {
+    let tags = Dictionary(
+      members.values.compactMap { member in
+        member.confirmations.last { $0.epoch == epoch }.map { (member.entry.participant, $0.tag.bytes) }
+      }) { first, _ in first }
+    let confirmed = KeysConfirmed(epoch: epoch, buckets: Self.buckets(list, tags))
+    for entry in list { feed(.confirmed(confirmed), to: entry.user.text) }
+  }
+
+  /// The sums of these tags, as the server makes them.
+  static func buckets(_ list: [ListEntry], _ tags: [ParticipantNumber: [UInt8]]) -> [ConfirmationBucket] {
+    stride(from: 0, to: list.count, by: 64).map { start in
+      var who: UInt64 = 0
+      var sum = [UInt8](repeating: 0, count: 16)
+      for (bit, entry) in list[start..<min(start + 64, list.count)].enumerated() {
+        guard let tag = tags[entry.participant] else { continue }
+        who |= 1 << UInt64(63 - bit)
+        for i in sum.indices { sum[i] ^= tag[i] }
+      }
+      let bytes = (0..<8).map { UInt8(truncatingIfNeeded: who >> UInt64(56 - 8 * $0)) }
+      return ConfirmationBucket(index: start / 64, who: Base64Bytes(bytes), tag: Base64Bytes(sum))
     }
   }
 
@@ -164,7 +280,7 @@ struct KeyWorld {
   }
 
   func open(_ frame: [UInt8], as name: String) throws -> (String, FrameCipher.Opened) {
-    let (bytes, opened) = try members[name]!.cipher.open(frame)
+    let (bytes, opened) = try members[name]!.cipher.openWhereItBelongs(frame)
     return (String(decoding: bytes, as: UTF8.self), opened)
   }
 }

@@ -1,185 +1,203 @@
 import Contract
 import Crypto
-import Foundation
 import MediaModel
 import Testing
 
 @testable import ConclaveClient
 
-/// Ring envelopes: against a vector made by none of our own code, and what a device makes of forged ones.
+/// The key that goes with a ring: what a callee makes of it, and of forged or old ones.
 struct RingKeyTests {
-  private struct Vector: Decodable {
-    struct Owner: Decodable {
-      var user: UserID
-      var device: DeviceID
-      var wrapPrivateKey: Base64Bytes
-      var signPrivateKey: Base64Bytes
-      var keys: [DeviceKey]
-      var fingerprint: Base64Bytes
-
-      var entry: DeviceEntry {
-        DeviceEntry(
-          user: user, device: device, name: nil, keys: keys, fingerprint: fingerprint,
-          registeredAt: Timestamp(milliseconds: 0))
-      }
-      var identity: DeviceIdentity? {
-        DeviceIdentity(
-          user: user.text, device: device.text, wrapKeyBytes: wrapPrivateKey.bytes, signKeyBytes: signPrivateKey.bytes)
-      }
-    }
-    struct Stay: Decodable {
-      var privateKey: Base64Bytes
-      var joinId: Base64Bytes
-      var joinKey: JoinKey
-    }
-    struct SenderKey: Decodable {
-      var participant: ParticipantNumber
-      var baseKey: Base64Bytes
-    }
-    var initiator: Owner
-    var callees: [Owner]
-    var secret: Base64Bytes
-    var call: CallID
-    var join: Stay
-    var list: [ListEntry]
-    var listBytes: Base64Bytes
-    var listHash: Base64Bytes
-    var callCode: String
+  private struct Caller {
+    let alice = DeviceIdentity(user: "alice", device: "phone")!
+    let bob = DeviceIdentity(user: "bob", device: "laptop")!
+    let carol = DeviceIdentity(user: "carol", device: "phone")!
+    var agreement: KeyAgreement
     var ring: Ring
-    var accept: Stay
-    var senderKeys: [SenderKey]
-  }
+    var effects: [KeyEffect]
 
-  private let vector: Vector
-  private var generator = SystemRandomNumberGenerator()
-  private let now = Instant(nanoseconds: 1_000_000_000)
-
-  init() throws {
-    let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors/ring-envelope.json")
-    vector = try JSONDecoder().decode(Vector.self, from: Data(contentsOf: url))
-  }
-
-  private func credentials(_ stay: Vector.Stay) throws -> JoinCredentials {
-    JoinCredentials(
-      joinId: stay.joinId, joinKey: stay.joinKey,
-      privateKey: try P256.KeyAgreement.PrivateKey(rawRepresentation: stay.privateKey.bytes))
-  }
-
-  /// Bob's laptop, which knows the devices of all.
-  private func bob(pins: Pins = Pins(), trust: KeyTrust = .firstUse) throws -> KeyAgreement {
-    var directory = KnownKeys()
-    directory.learn([vector.initiator.entry] + vector.callees.map(\.entry))
-    return KeyAgreement(
-      identity: try #require(vector.callees[0].identity), call: vector.call, join: try credentials(vector.accept),
-      pins: pins, trust: trust, directory: directory)
-  }
-
-  private func keys(_ effects: [KeyEffect]) -> [ParticipantNumber: [UInt8]] {
-    var all: [ParticipantNumber: [UInt8]] = [:]
-    for case .install(let keys) in effects {
-      for (participant, key) in keys.baseKeys { all[participant] = key.withUnsafeBytes { Array($0) } }
+    init() {
+      var generator = SystemRandomNumberGenerator()
+      let join = JoinCredentials(alice, call: KeyWorld.call, at: KeyWorld.clock, using: &generator)
+      agreement = KeyAgreement(identity: alice, join: join, now: RingKeyTests.now)
+      let (envelopes, _) = agreement.ring(Self.entries([alice, bob, carol]), using: &generator)
+      let bobs = bob.address
+      ring = Ring(
+        from: alice.address.user, media: .audio, members: [], waiting: false, expiresAt: KeyWorld.clock, metadata: nil,
+        envelope: envelopes.first { $0.to == bobs }, list: agreement.epochs[1]?.list.entries)
+      effects = []
+      effects = agreement.start(joined(1, [(alice, 1, join.joinId)]), now: RingKeyTests.now, using: &generator) ?? []
     }
-    return all
+
+    var directory: [DeviceEntry] { Self.entries([alice, bob, carol]) }
+
+    private static func entries(_ devices: [DeviceIdentity]) -> [DeviceEntry] {
+      devices.map {
+        DeviceEntry(
+          user: $0.address.user, device: $0.address.device, name: nil, keys: $0.registration,
+          fingerprint: Base64Bytes($0.fingerprint), registeredAt: Timestamp(milliseconds: 0))
+      }
+    }
+
+    func joined(_ participant: UInt32, _ devices: [(DeviceIdentity, UInt32, Base64Bytes)]) -> Joined {
+      Joined(
+        call: CallState(
+          id: KeyWorld.call, state: .active, media: .audio, initiator: alice.address.user, startedAt: KeyWorld.clock,
+          epoch: 1, policy: Policy(),
+          members: devices.map { device, number, joinId in
+            MemberState(
+              user: device.address.user, name: nil, state: .joined,
+              participants: [
+                ParticipantState(
+                  participant: number, device: device.address.device, joinId: joinId, connected: true, held: false,
+                  tracks: [])
+              ])
+          }, metadata: nil), participant: participant, ice: ICE())
+    }
   }
 
-  @Test func theListIsThatOfTheVector() throws {
-    let list = try EpochList(vector.list)
-    #expect(list.bytes == vector.listBytes.bytes)
-    #expect(list.hash == vector.listHash.bytes)
-    #expect(CallCode.digits(call: vector.call, list: list) == vector.callCode)
-    #expect(vector.initiator.identity?.fingerprint == vector.initiator.fingerprint.bytes)
+  private static let now = Instant(nanoseconds: 1_000_000_000)
+
+  /// Bob answers; what his agreement then holds, and what it wants done.
+  private func accept(
+    _ caller: Caller, _ ring: Ring, as participant: UInt32 = 2, clock: Timestamp = KeyWorld.clock, pins: Pins = Pins(),
+    knows: Bool = true
+  ) -> (agreement: KeyAgreement, effects: [KeyEffect]) {
+    var generator = SystemRandomNumberGenerator()
+    var directory = KnownKeys()
+    if knows { directory.learn(caller.directory) }
+    let join = JoinCredentials(caller.bob, call: KeyWorld.call, at: clock, using: &generator)
+    var bob = KeyAgreement(identity: caller.bob, join: join, pins: pins, directory: directory, now: Self.now)
+    var effects = bob.enter(
+      caller.joined(
+        participant, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, participant, join.joinId)]),
+      now: Self.now)
+    effects += bob.accept(ring, clock: clock, now: Self.now)
+    return (bob, effects)
   }
 
-  @Test func theRingOfTheVectorOpensAndGivesItsSenderKeys() throws {
-    var bob = try bob()
-    let effects = bob.accept(vector.ring, as: 2, now: now)
-    #expect(bob.epochs[1]?.secret?.withUnsafeBytes { Array($0) } == vector.secret.bytes)
-    #expect(bob.current == 1)
-    for key in vector.senderKeys { #expect(keys(effects)[key.participant] == key.baseKey.bytes) }
-    #expect(bob.code == vector.callCode)
+  private func refusals(_ effects: [KeyEffect]) -> [KeyRefusal] {
+    effects.compactMap { if case .refused(let refusal) = $0 { refusal } else { nil } }
   }
 
-  @Test func whatWeMakeOpens() throws {
-    var generator = generator
-    let alice = try #require(vector.initiator.identity)
-    let join = JoinCredentials(alice, using: &generator)
-    var agreement = KeyAgreement(identity: alice, call: nil, join: join)
-    let (envelopes, _) = agreement.ring(vector.callees.map(\.entry), using: &generator)
-    #expect(envelopes.count == 3)
-    let start = agreement.start(vector.call, as: 1, now: now, using: &generator)
-    var ring = vector.ring
-    ring.list = try #require(agreement.epochs[1]).list.entries
-    ring.envelope = envelopes.first { $0.to == vector.ring.envelope?.to }
-    var bob = try bob()
-    let accepted = bob.accept(ring, as: 2, now: now)
-    let seated = agreement.handle(
-      .seated([
-        SeatedDevice(device: bob.identity.address, participant: 2, joinId: vector.accept.joinId)
-      ]), now: now, using: &generator)
-    #expect(keys(accepted)[2] == keys(seated)[2])
-    #expect(keys(accepted)[1] == keys(start)[1])
-    #expect(keys(accepted)[2] != nil && keys(accepted)[1] != nil)
+  @Test func whoAcceptsAndWhoRangHearEachOther() throws {
+    var caller = Caller()
+    let (bob, effects) = accept(caller, caller.ring)
+    #expect(refusals(effects).isEmpty)
+    let (alices, bobs) = (FrameCipher(), FrameCipher())
+    func take(_ effects: [KeyEffect], _ cipher: FrameCipher) {
+      for effect in effects {
+        switch effect {
+        case .install(let keys): cipher.install(keys)
+        case .send(let key): cipher.send(key)
+        default: break
+        }
+      }
+    }
+    take(effects, bobs)
+    take(caller.effects, alices)
+    var generator = SystemRandomNumberGenerator()
+    let state = caller.joined(1, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, 2, bob.join.joinId)]).call
+    take(caller.agreement.handle(.state(state), now: Self.now, using: &generator), alices)
+    #expect(try bobs.openWhereItBelongs(alices.seal([1], track: 1)).1.participant == 1)
+    #expect(try alices.openWhereItBelongs(bobs.seal([2], track: 1)).1.participant == 2)
+    #expect(bob.code == caller.agreement.code)
   }
 
   @Test func aForgedRingBringsNoKey() throws {
-    func refused(_ change: (inout Ring) -> Void) throws -> [KeyRefusal] {
-      var ring = vector.ring
+    let caller = Caller()
+    func refused(_ change: (inout Ring) -> Void) -> Bool {
+      var ring = caller.ring
       change(&ring)
-      var bob = try bob()
-      let effects = bob.accept(ring, as: 2, now: now)
-      #expect(bob.current == nil)
-      return effects.compactMap { if case .refused(let refusal) = $0 { refusal } else { nil } }
+      let (bob, effects) = accept(caller, ring)
+      return bob.current == nil && !refusals(effects).isEmpty
     }
-    #expect(try refused { $0.envelope?.signature = nil } == [.envelopeNotAuthentic])
-    #expect(try refused { $0.envelope?.ciphertext.bytes[70] ^= 1 } == [.envelopeNotAuthentic])
-    #expect(try refused { $0.from = UserID("carol")! } == [.envelopeNotAuthentic])
+    #expect(refused { $0.envelope?.signature = nil })
+    #expect(refused { $0.envelope?.ciphertext.bytes[70] ^= 1 })
+    #expect(refused { $0.envelope?.key.bytes[0] ^= 1 })
+    #expect(refused { $0.from = UserID("carol")! })
+    #expect(refused { $0.envelope?.from = caller.carol.address })
+    // Another list than the one that was signed, another join of the caller, two joins, or a list without this device.
+    #expect(refused { $0.list?.removeLast() })
+    #expect(refused { $0.list?[0].joinId?.bytes[0] ^= 1 })
+    #expect(refused { $0.list?[0].joinKey?.at.milliseconds += 1 })
+    #expect(refused { $0.list?.remove(at: 1) })
+    #expect(refused { $0.list?[1].joinId = Base64Bytes([UInt8](repeating: 0, count: 16)) })
     #expect(
-      try refused { $0.envelope?.from = Device(user: UserID("carol")!, device: DeviceID("phone")!) } == [
-        .envelopeNotAuthentic
-      ])
-    // Another list than the one that was signed, another join of the caller, or one without this device.
-    #expect(try refused { $0.list?.removeLast() } == [.envelopeNotAuthentic])
-    #expect(try refused { $0.list?[0].joinId?.bytes[0] ^= 1 } == [.envelopeNotAuthentic])
-    #expect(try refused { $0.list?.remove(at: 1) } == [.notOnList])
-    #expect(try refused { $0.list?[1].joinId = Base64Bytes([UInt8](repeating: 0, count: 16)) } == [.notOnList])
+      refused {
+        $0.list?[2].participant = 2
+        $0.list?[2].joinId = Base64Bytes([UInt8](repeating: 3, count: 16))
+        let key = $0.list?[0].joinKey
+        $0.list?[2].joinKey = key
+      })
   }
 
-  @Test func aCallerWithAChangedKeyIsNotBelieved() throws {
+  /// A recorded ring is of no use a quarter of an hour later; a clock that is a little wrong does no harm.
+  @Test func anOldRingBringsNoKey() {
+    let caller = Caller()
+    for (minutes, isUsed) in [(-11, false), (-9, true), (9, true), (11, false)] {
+      let clock = KeyWorld.clock + .seconds(60 * minutes)
+      let (bob, effects) = accept(caller, caller.ring, clock: clock)
+      #expect((bob.current == 1) == isUsed)
+      #expect(refusals(effects).isEmpty)
+    }
+  }
+
+  @Test func aReplyWithTheCallersNumberBringsNoKey() {
+    let caller = Caller()
+    let (bob, effects) = accept(caller, caller.ring, as: 1)
+    #expect(bob.current == nil && refusals(effects) == [.ringNotTrusted])
+  }
+
+  @Test func aCallerWithAChangedOrUnknownKeyIsNotBelieved() throws {
+    let caller = Caller()
     var pins = Pins()
-    pins.pin(vector.initiator.entry.address, [UInt8](repeating: 1, count: 32))
-    var bob = try bob(pins: pins)
-    let effects = bob.accept(vector.ring, as: 2, now: now)
+    pins.pin(caller.alice.address, [UInt8](repeating: 1, count: 32))
+    let (bob, effects) = accept(caller, caller.ring, pins: pins)
     #expect(bob.current == nil)
     #expect(effects.contains { if case .warn(let warning) = $0 { warning.problem == .changedKey } else { false } })
+    #expect(accept(caller, caller.ring, knows: false).agreement.current == nil)
   }
 
-  @Test func ringingTwiceWithOneListGivesOtherSenderKeys() throws {
-    var generator = generator
-    var first = try bob()
-    let identity = first.identity
-    var second = KeyAgreement(
-      identity: identity, call: vector.call, join: JoinCredentials(identity, using: &generator), pins: Pins(),
-      directory: first.directory)
-    let one = keys(first.accept(vector.ring, as: 2, now: now))
-    let two = keys(second.accept(vector.ring, as: 2, now: now))
-    #expect(one[2] != nil && two[2] != nil && one[2] != two[2])
-    #expect(one[1] == two[1])
+  @Test func anotherCallOrNumberThanAskedForStartsNothing() throws {
+    var generator = SystemRandomNumberGenerator()
+    let caller = Caller()
+    for (id, number) in [("6d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5", UInt32(1)), (KeyWorld.call.text, 2)] {
+      var agreement = KeyAgreement(
+        identity: caller.alice,
+        join: JoinCredentials(caller.alice, call: KeyWorld.call, at: KeyWorld.clock, using: &generator), now: Self.now)
+      var joined = caller.joined(number, [])
+      joined.call.id = try #require(CallID(id))
+      let effects = agreement.start(joined, now: Self.now, using: &generator)
+      #expect(effects?.count == nil)
+    }
   }
 
   @Test func nobodyWithoutTrustGetsARingEnvelope() throws {
-    var generator = generator
-    let alice = try #require(vector.initiator.identity)
+    var generator = SystemRandomNumberGenerator()
+    let caller = Caller()
     var pins = Pins()
-    pins.pin(vector.callees[0].entry.address, [UInt8](repeating: 1, count: 32))
-    pins.pin(vector.callees[1].entry.address, vector.callees[1].fingerprint.bytes, isVerified: true)
-    func rung(_ trust: KeyTrust) -> [Device] {
+    pins.pin(caller.bob.address, [UInt8](repeating: 1, count: 32))
+    pins.pin(caller.carol.address, caller.carol.fingerprint, isVerified: true)
+    for trust in [KeyTrust.firstUse, .verifiedOnly] {
       var agreement = KeyAgreement(
-        identity: alice, call: nil, join: JoinCredentials(alice, using: &generator), pins: pins, trust: trust)
-      return agreement.ring(vector.callees.map(\.entry), using: &generator).envelopes.map(\.to)
+        identity: caller.alice,
+        join: JoinCredentials(caller.alice, call: KeyWorld.call, at: KeyWorld.clock, using: &generator), pins: pins,
+        trust: trust, now: Self.now)
+      let envelopes = agreement.ring(caller.directory, using: &generator).envelopes
+      #expect(envelopes.map(\.to) == [caller.carol.address])
     }
-    #expect(rung(.firstUse) == vector.callees[1...].map(\.entry.address))
-    #expect(rung(.verifiedOnly) == [vector.callees[1].entry.address])
+  }
+
+  /// A ring's envelope is used once; a thousand are remembered.
+  @Test func aRingIsUsedOnce() {
+    var rings = UsedRings([UsedRing(call: "a", at: 0)])
+    let call = CallID(unchecked: "b")
+    #expect(rings.contains(CallID(unchecked: "a")) && !rings.contains(call))
+    rings.insert(call, at: Timestamp(milliseconds: UsedRings.time + 1))
+    #expect(rings.contains(call) && !rings.contains(CallID(unchecked: "a")))
+    for number in 0..<UsedRings.limit {
+      rings.insert(CallID(unchecked: "c\(number)"), at: Timestamp(milliseconds: UsedRings.time + 2))
+    }
+    #expect(!rings.contains(call) && rings.contains(CallID(unchecked: "c0")))
   }
 }
-
-extension DeviceEntry { fileprivate var address: Device { Device(user: user, device: device) } }

@@ -15,7 +15,7 @@ struct SignalingConnectionTests {
 
   private func connection(to server: FakeServer, token: String = "good") -> SignalingConnection {
     SignalingConnection(
-      address: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false), device: "phone",
+      address: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false), user: "alice", device: "phone",
       group: .singletonMultiThreadedEventLoopGroup, token: { token })
   }
 
@@ -122,7 +122,7 @@ struct SignalingConnectionTests {
     let server = try await FakeServer()
     let tokens = Mutex(0)
     let connection = SignalingConnection(
-      address: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false), device: "phone",
+      address: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false), user: "alice", device: "phone",
       group: .singletonMultiThreadedEventLoopGroup
     ) {
       tokens.withLock {
@@ -149,5 +149,15 @@ struct SignalingConnectionTests {
     await #expect(throws: SignalingError.disconnected) {
       _ = try await connection.request(.listCalls, reply: CallList.self)
     }
+  }
+
+  /// The server is not asked who this device is: under another name its rings and devices would be another's.
+  @Test func aServerThatTakesTheDeviceForAnothersIsLeft() async throws {
+    let server = try await FakeServer(user: "mallory")
+    let connection = connection(to: server)
+    await connection.open()
+    var last: SignalingConnection.Status?
+    for await status in connection.statuses { last = status }
+    #expect(last == .ended("the server took this device for another one"))
   }
 }

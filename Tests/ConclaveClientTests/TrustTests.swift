@@ -19,30 +19,12 @@ struct TrustTests {
   /// Bob's phone comes back with other keys than those that Alice and Carol pinned.
   private func withChangedBob() -> KeyWorld {
     var world = three()
-    let ghost = DeviceIdentity(user: "bob", device: "phone")!
-    let join = JoinCredentials(ghost, using: &world.generator)
-    world.directory[1].keys = ghost.registration
-    world.directory[1].fingerprint = Base64Bytes(ghost.fingerprint)
-    var entry = world.members["bob"]!.entry
-    entry.fingerprint = Base64Bytes(ghost.fingerprint)
-    entry.participant = 9
-    entry.joinId = join.joinId
-    entry.joinKey = join.joinKey
-    world.members["bob"] = KeyWorld.Member(
-      agreement: KeyAgreement(identity: ghost, call: KeyWorld.call, join: join), entry: entry)
+    world.join("bob", identity: DeviceIdentity(user: "bob", device: "phone")!, participant: 9)
     return world
   }
 
-  /// The next epoch, of which the new Bob gets the whole list.
   private func rotate(_ world: inout KeyWorld) {
-    let names = ["alice", "bob", "carol"]
-    for name in names {
-      var rotation = world.rotation(to: names, mode: .fresh, leader: "alice", for: name)
-      if name == "bob" { rotation.list = names.map { world.members[$0]!.entry } }
-      world.feed(.rotate(rotation), to: name)
-    }
-    world.list = names.map { world.members[$0]!.entry }
-    world.epoch += 1
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
   }
 
   @Test func aChangedKeyGetsNoEnvelopeAndTheCallGoesOn() throws {
@@ -58,17 +40,30 @@ struct TrustTests {
     }
   }
 
-  @Test func anEnvelopeOfAChangedDeviceIsRefused() {
+  /// It is kept, and opens when the person trusts just that key; the sender learns why it waits.
+  @Test func anEnvelopeOfAChangedDeviceWaitsForThePerson() throws {
     var world = withChangedBob()
-    rotate(&world)
-    let epoch = world.members["carol"]!.agreement.epochs[3]!
-    let forged = Envelope.sealing(
-      SymmetricKey(size: .bits256), for: world.members["carol"]!.entry,
-      keys: world.members["carol"]!.agreement.identity.publicKeys,
-      in: EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.list.hash),
-      from: world.members["bob"]!.agreement.identity)!
-    world.deliver(forged, to: "carol")
-    #expect(world.members["carol"]!.refusals == [.envelopeNotAuthentic])
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "bob")
+    let envelope = try #require(world.envelopes.first { $0.to.user.text == "carol" })
+    let delivery = world.deliver(envelope, to: "carol")
+    world.deliver(envelope, to: "carol")
+    world.switchAll()
+    world.run(.seconds(10))
+    #expect(world.members["carol"]!.acknowledged[delivery] == nil)
+    #expect(world.members["carol"]!.waits == 1)
+    #expect(world.members["carol"]!.keyRequests == 0)
+    #expect(world.members["carol"]!.refusals.isEmpty)
+    #expect(!world.members["carol"]!.isSending)
+    let entry = world.members["bob"]!.entry
+    var other = entry.fingerprint.bytes
+    other[0] ^= 1
+    world.members["carol"]!.agreement.pins.pin(entry.address, other, isVerified: true)
+    world.feed(.trusted(entry.address), to: "carol")
+    #expect(!world.members["carol"]!.isSending, "another key than the one that waits was trusted")
+    world.members["carol"]!.agreement.pins.pin(entry.address, entry.fingerprint.bytes, isVerified: true)
+    world.feed(.trusted(entry.address), to: "carol")
+    #expect(world.members["carol"]!.isSending)
+    #expect(try world.travel("at last", from: "bob", to: "carol").0 == "at last")
   }
 
   @Test func whoIsTrustedGetsTheKeyAndIsHeard() throws {
@@ -116,9 +111,8 @@ struct TrustTests {
     world.join("bob")
     let entry = world.members["bob"]!.entry
     let alice = world.members["alice"]!.agreement
-    var strict = KeyAgreement(
-      identity: alice.identity, call: KeyWorld.call, join: alice.join, trust: .verifiedOnly)
-    let effects = strict.start(KeyWorld.call, as: 1, now: world.now, using: &world.generator)
+    var strict = KeyAgreement(identity: alice.identity, join: alice.join, trust: .verifiedOnly, now: world.now)
+    let effects = strict.start(world.joined("alice"), now: world.now, using: &world.generator)!
     world.members["alice"]!.agreement = strict
     world.members["alice"]!.cipher = FrameCipher()
     world.perform(effects, of: "alice")

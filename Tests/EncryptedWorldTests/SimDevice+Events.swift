@@ -40,7 +40,7 @@ extension SimDevice {
   private func isEntering(_ call: CallID) -> Bool {
     pending.values.contains {
       switch $0.request {
-      case .accept(call, _), .join(call, _), .rejoin(call, _): true
+      case .accept(call, _), .join(call, _), .rejoin(call, _), .transfer(call, _): true
       default: false
       }
     }

@@ -19,6 +19,12 @@ final class SimDevice {
   var rings: [CallID: Ring] = [:]
   private(set) var warnings: [KeyWarning] = []
   private(set) var refusals: [KeyRefusal] = []
+  private var usedRings = UsedRings()
+  /// Requests whose reply was no answer to them.
+  private(set) var aborted: [SignalingError] = []
+  /// What its clock says more than the world's, in ms.
+  var clockError: Int64 = 0
+  var clock: Timestamp { Timestamp(milliseconds: world.timestamp.milliseconds + clockError) }
   private(set) var results: [UserID: RingResult] = [:]
   private(set) var lastError: RequestError?
 
@@ -69,7 +75,10 @@ final class SimDevice {
       world.serve(.subscribe(session, .events, .individual))
     }
     ask(.registerDevice(RegisterDevice(name: nil, keys: identity.registration))) { [unowned self] (_: Registered) in
-      if let stay { recover(stay, .signalingBack) }
+      if let stay {
+        feed(.signaling(isConnected: true), to: stay)
+        recover(stay, .signalingBack)
+      }
       if world.weakness == .countsAnew { stay?.startCounting() }
     }
     for id in pending.keys.sorted() { if let request = pending[id]?.request { send(request, id, session) } }
@@ -91,7 +100,10 @@ final class SimDevice {
     for case .keys(let call, let handedOut) in unanswered.map(\.value.request) {
       if let stay, stay.call == call { feed(.handedOut(epoch: handedOut.epoch, taken: nil), to: stay) }
     }
-    if let stay { recover(stay, .signalingLost) }
+    if let stay {
+      feed(.signaling(isConnected: false), to: stay)
+      recover(stay, .signalingLost)
+    }
   }
 
   /// The server is dead: media is gone, too, and the device tries to connect until it is there again.
@@ -118,6 +130,13 @@ final class SimDevice {
     rings = [:]
     pending = [:]
     directory = KnownKeys()
+  }
+
+  /// The app is gone for a moment, and the server rings again as before.
+  func restartKeepingRing(_ call: CallID, _ ring: Ring) {
+    restart()
+    connect()
+    rings[call] = ring
   }
 
   private func jitter() -> Int64 { Int64(delay.lowerBound + world.random.below(delay.count)) }
@@ -161,19 +180,21 @@ final class SimDevice {
 
   func start(_ users: [String], policy: Policy? = nil) {
     let callees = users.map { UserID($0)! }
-    let join = JoinCredentials(identity, using: &world.random)
-    var keys = KeyAgreement(identity: identity, call: nil, join: join, pins: pins, trust: trust)
+    let id = CallID(unchecked: world.uuid())
+    let join = JoinCredentials(identity, call: id, at: clock, using: &world.random)
+    var keys = KeyAgreement(identity: identity, join: join, pins: pins, trust: trust, now: world.instant)
     ask(.listDevices(ListDevices(users: callees))) { [unowned self] (devices: Devices) in
       let (envelopes, effects) = keys.ring(devices.devices, using: &world.random)
       for effect in effects { note(effect) }
       let start = StartCall(
-        callees: callees, media: .audio, policy: policy, joinId: join.joinId, joinKey: join.joinKey,
+        id: id, callees: callees, media: .audio, policy: policy, joinId: join.joinId, joinKey: join.joinKey,
         envelopes: envelopes.isEmpty ? nil : envelopes)
       ask(.start(start)) { [unowned self] (joined: Joined) in
         results = joined.results ?? [:]
-        open(joined, keys) { keys in
-          keys.start(joined.call.id, as: joined.participant, now: self.world.instant, using: &self.world.random)
+        guard let effects = keys.start(joined, now: world.instant, using: &world.random) else {
+          return refuse(.notUnderstood)
         }
+        open(joined, keys, effects)
       }
     }
   }
@@ -181,12 +202,32 @@ final class SimDevice {
   func accept(_ call: CallID) {
     let ring = rings[call]
     enter(call, { .accept(call, $0) }) { [unowned self] keys, joined in
-      guard let ring, joined.call.epoch == 1 else { return [] }
-      return keys.accept(ring, as: joined.participant, now: world.instant)
+      guard let ring, joined.call.epoch == 1, !usedRings.contains(call) else { return [] }
+      usedRings.insert(call, at: clock)
+      return keys.accept(ring, clock: clock, now: world.instant)
     }
   }
 
-  func join(_ call: CallID) { enter(call, { .join(call, $0) }) { _, _ in [] } }
+  func join(_ call: CallID, link: String? = nil) {
+    enter(
+      call,
+      {
+        var body = $0
+        body.link = link
+        return .join(call, body)
+      }
+    ) { _, _ in [] }
+  }
+
+  func transfer(_ call: CallID) { enter(call, { .transfer(call, $0) }) { _, _ in [] } }
+
+  /// Events were lost: what they said is asked for.
+  func catchUp() {
+    guard let stay else { return }
+    run(.listKeys(stay.call, ListKeys(since: stay.keys.newestAccepted)), of: stay)
+    askState(of: stay)
+  }
+
   func rejoin(_ call: CallID) { enter(call, { .rejoin(call, $0) }) { _, _ in [] } }
 
   func leave() {
@@ -199,27 +240,29 @@ final class SimDevice {
     _ call: CallID, _ request: @escaping (Join) -> Request,
     first: @escaping (inout KeyAgreement, Joined) -> [KeyEffect]
   ) {
-    let join = JoinCredentials(identity, using: &world.random)
-    let keys = KeyAgreement(
-      identity: identity, call: call, join: join, pins: pins, trust: trust, directory: directory)
+    let join = JoinCredentials(identity, call: call, at: clock, using: &world.random)
+    var keys = KeyAgreement(
+      identity: identity, join: join, pins: pins, trust: trust, directory: directory, now: world.instant)
     ask(request(join.body)) { [unowned self] (joined: Joined) in
       rings[call] = nil
       var isRejoined = false
       if case .rejoin = request(join.body) { isRejoined = true }
-      open(joined, keys, isRejoined: isRejoined) { first(&$0, joined) }
+      guard joined.call.id == call else { return refuse(.notUnderstood) }
+      keys.pins = pins
+      let effects = keys.enter(joined, now: world.instant)
+      open(joined, keys, effects + first(&keys, joined), isRejoined: isRejoined)
     }
   }
 
   private func open(
-    _ joined: Joined, _ keys: KeyAgreement, isRejoined: Bool = false, continuing old: Stay? = nil,
-    first: (inout KeyAgreement) -> [KeyEffect] = { _ in [] }
+    _ joined: Joined, _ keys: KeyAgreement, _ effects: [KeyEffect], isRejoined: Bool = false,
+    continuing old: Stay? = nil
   ) {
     stay?.isOver = true
     let stay = Stay(joined, keys: keys, device: self, continuing: old)
     stays.append(stay)
     stay.keys.pins = pins
-    perform(first(&stay.keys), of: stay)
-    feed(.seated(joined.call.seats), to: stay)
+    perform(effects, of: stay)
     takeEarly(stay, isRejoined: isRejoined)
     world.at(100) { [unowned self] in if !stay.isOver { world.setMedia(true, of: self, in: stay.call) } }
   }
@@ -237,13 +280,15 @@ final class SimDevice {
       feed(.rotate(rotation), to: stay)
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: stay)
     case .keyRequest(let request): feed(.keyRequest(request), to: stay)
+    case .confirmed(let confirmed): feed(.confirmed(confirmed), to: stay)
     case .member(let change):
-      feed(.seated(change.member.seats), to: stay)
+      feed(.member(change.member), to: stay)
       if stay.session.isOwn(change.member) { recover(stay, .seat(stay.session.seat)) }
     case .state(let state):
-      if stay.session.seat != .absent { stay.isBeginning = false }
-      feed(.seated(state.seats), to: stay)
-      if stay.session.seat != .absent { feed(.state(epoch: state.epoch), to: stay) }
+      if stay.session.seat != .absent {
+        stay.isBeginning = false
+        feed(.state(state), to: stay)
+      }
       recover(stay, .state(stay.session.seat))
     default: break
     }
@@ -269,6 +314,8 @@ final class SimDevice {
     perform(stay.keys.handle(input, now: world.instant, using: &world.random), of: stay)
   }
 
+  private func refuse(_ error: SignalingError) { aborted.append(error) }
+
   private func note(_ effect: KeyEffect) {
     switch effect {
     case .pin(let device, let fingerprint): pins.pin(device, fingerprint)
@@ -288,10 +335,21 @@ final class SimDevice {
       case .install(let keys):
         share(keys, with: stay)
         stay.install(keys, world)
-      case .send(let epoch):
+      case .askState: askState(of: stay)
+      case .drop, .tilesChanged: break
+      case .send(let key):
         if world.weakness == .neverSwitches, stay.cipher.sendingEpoch != nil { continue }
-        stay.cipher.send(epoch, as: stay.participant)
+        stay.send(key)
       case .stopSending: stay.cipher.stopSending()
+      case .silence(let causes):
+        stay.silence = causes
+        stay.silences.formUnion(causes)
+      case .confirmation(let state): stay.confirmation = state
+      case .settle(let epoch): stay.cipher.settle(epoch)
+      case .rejoin:
+        guard !stay.hasBegunAnew else { continue }
+        stay.hasBegunAnew = true
+        recover(stay, .historyBroken)
       // Kept by who listens on: what a device should forget does not protect the others.
       case .retire(let epoch): if stay.isOver { continue } else { stay.cipher.retire(epoch) }
       case .pin, .warn, .refused: note(effect)
@@ -304,10 +362,25 @@ final class SimDevice {
   private func run(_ request: Request, of stay: Stay) {
     switch request {
     case .listDevices:
-      ask(request, orElse: { [unowned self] in feed(.directory([]), to: stay) }) { [unowned self] (reply: Devices) in
-        feed(.directory(reply.devices), to: stay)
+      ask(request, orElse: { [unowned self] in feed(.directory(nil), to: stay) }) { [unowned self] (reply: Devices) in
+        directory.learn(reply.devices)
+        feed(.directory(reply), to: stay)
       }
-    case .listKeys: ask(request) { [unowned self] (list: KeyList) in feed(.list(list), to: stay) }
+    case .listKeys:
+      ask(request, orElse: { [unowned self] in feed(.list(nil), to: stay) }) { [unowned self] (list: KeyList) in
+        feed(.list(list), to: stay)
+      }
+    case .confirmKey(_, let body):
+      ask(request, orElse: { [unowned self] in feed(.confirmationSent(epoch: body.epoch, taken: false), to: stay) }) {
+        [unowned self] (_: NoBody) in feed(.confirmationSent(epoch: body.epoch, taken: true), to: stay)
+      }
+    case .listConfirmations(_, let body):
+      ask(
+        request,
+        orElse: { [unowned self] in feed(.confirmations(epoch: body.epoch, bucket: body.bucket, nil), to: stay) }
+      ) { [unowned self] (reply: Confirmations) in
+        feed(.confirmations(epoch: body.epoch, bucket: body.bucket, reply), to: stay)
+      }
     case .keys(_, let handedOut):
       guard let response else { return }
       world.at(Int64(response)) { [unowned self] in
@@ -334,6 +407,15 @@ final class SimDevice {
     }
   }
 
+  private func askState(of stay: Stay) {
+    ask(
+      .state(stay.call),
+      orElse: { [unowned self] in
+        if lastError != nil { stay.isOver = true } else { feed(.stateFailed, to: stay) }
+      }
+    ) { [unowned self] (state: CallState) in apply(.state(state), to: stay) }
+  }
+
   // MARK: coming back
 
   private func recover(_ stay: Stay, _ input: Recovery.Input) {
@@ -343,22 +425,21 @@ final class SimDevice {
 
   private func carryOut(_ action: Recovery.Action, of stay: Stay) {
     switch action {
-    case .askState:
-      ask(.state(stay.call), orElse: { stay.isOver = true }) { [unowned self] (state: CallState) in
-        apply(.state(state), to: stay)
-      }
+    case .askState: askState(of: stay)
     case .restartMedia: world.at(200) { [unowned self] in world.setMedia(true, of: self, in: stay.call) }
     case .giveUp: stay.isOver = true
     case .rejoin:
-      let join = JoinCredentials(identity, using: &world.random)
-      let keys = KeyAgreement(
-        identity: identity, call: stay.call, join: join, pins: pins, trust: trust, directory: directory)
+      let join = JoinCredentials(identity, call: stay.call, at: clock, using: &world.random)
+      var keys = KeyAgreement(
+        identity: identity, join: join, pins: pins, trust: trust, directory: directory, now: world.instant)
       ask(
         .rejoin(stay.call, join.body),
         orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
       ) { [unowned self] (joined: Joined) in
         stay.cipher.stopSending()
-        open(joined, keys, isRejoined: true, continuing: stay)
+        keys.pins = pins
+        let effects = keys.enter(joined, now: world.instant)
+        open(joined, keys, effects, isRejoined: true, continuing: stay)
       }
     }
   }
@@ -368,7 +449,7 @@ extension Request {
   /// Our client sends it again on the next connection when the reply has not come.
   fileprivate var isRepeated: Bool {
     switch self {
-    case .start, .accept, .join, .rejoin, .listDevices, .listKeys: true
+    case .start, .accept, .join, .rejoin, .transfer, .listDevices, .listKeys: true
     default: false
     }
   }

@@ -24,8 +24,13 @@ final class Stay {
   let joins: Set<Base64Bytes>
   /// Another stay goes on with its cipher.
   private(set) var isContinued = false
-  /// Base keys of this participant, by epoch, as the agreement gave them to the cipher.
-  private var baseKeys: [UInt32: SymmetricKey] = [:]
+  /// What this participant seals with, by epoch, as the agreement gave it to the cipher.
+  private var sendingKeys: [UInt32: SendingKey] = [:]
+  var silence: [SilenceCause] = []
+  var confirmation: ConfirmationState?
+  /// Why it stopped sending, ever.
+  var silences: Set<SilenceCause> = []
+  var hasBegunAnew = false
   private var waiting: [ParticipantNumber: WaitingFrames<Sent>] = [:]
   /// When a frame of each other device opened last, and the longest time without since it was reset.
   private var lastOpened: [Device: Int64] = [:]
@@ -39,6 +44,7 @@ final class Stay {
     cipher = old?.cipher ?? FrameCipher()
     lastOpened = old?.lastOpened ?? [:]
     old?.isContinued = true
+    hasBegunAnew = old?.hasBegunAnew ?? false
     session = CallSession(joined)
     self.keys = keys
     self.device = device
@@ -47,10 +53,9 @@ final class Stay {
   var participant: ParticipantNumber { session.participant }
 
   func install(_ keys: EpochKeys, _ world: World) {
-    let isFirst = baseKeys.isEmpty && joins.count == 1
+    let isFirst = installed.isEmpty && joins.count == 1
     cipher.install(keys)
     installed.append(keys)
-    baseKeys[keys.epoch] = baseKeys[keys.epoch] ?? keys.baseKeys[participant]
     let now = UInt64(world.now) * 1_000_000
     for sender in waiting.keys.sorted() {
       for frame in waiting[sender]?.take(now: now) ?? [] where !tryToOpen(frame.frame, world.audit) {
@@ -63,19 +68,24 @@ final class Stay {
     }
   }
 
+  func send(_ key: SendingKey) {
+    sendingKeys[key.epoch] = key
+    cipher.send(key)
+  }
+
   /// A cipher of its own with the keys of the one that was: what a client must never do.
   func startCounting() {
     let epoch = cipher.sendingEpoch
     cipher = FrameCipher()
     for keys in installed { cipher.install(keys) }
-    if let epoch { cipher.send(epoch, as: participant) }
+    if let key = epoch.flatMap({ sendingKeys[$0] }) { cipher.send(key) }
   }
 
   func makeFrame(_ audit: Audit) -> Sent? {
     guard !isOver, !isCut, let epoch = cipher.sendingEpoch, let bytes = try? cipher.seal([1, 2, 3, 4], track: 1) else {
       return nil
     }
-    audit.sealed(bytes, baseKey: baseKeys[epoch])
+    audit.sealed(bytes, baseKey: sendingKeys[epoch]?.baseKey)
     return Sent(
       call: call, sender: device.address, participant: participant, epoch: epoch, bytes: bytes, at: device.world.now)
   }
@@ -90,7 +100,7 @@ final class Stay {
   /// False when its key has not come.
   private func tryToOpen(_ frame: Sent, _ audit: Audit) -> Bool {
     do throws(FrameCipherError) {
-      let (_, opened) = try cipher.open(frame.bytes)
+      let (_, opened) = try cipher.openWhereItBelongs(frame.bytes)
       audit.opened(frame, by: device.address, joins: joins, as: opened)
       note(frame)
       return true

@@ -18,6 +18,8 @@ final class World {
   let audit = Audit()
   /// What a lying server makes of an event for a device; nil: it keeps it back.
   var lie: ((EventMessage, Device) -> EventMessage?)?
+  /// What a lying server makes of a reply to a device.
+  var lieInReply: ((Calls.Reply, Device) -> Calls.Reply)?
   /// What a lying server makes of a request before it heeds it.
   var alter: ((Request, Device) -> Request)?
   /// Nobody speaks: for the time before what a test is about.
@@ -53,6 +55,15 @@ final class World {
   private static func numbers(_ seed: UInt64) -> () -> UInt64 {
     var numbers = SplitMix(state: seed)
     return { numbers.next() }
+  }
+
+  /// A random UUID, version 4.
+  func uuid() -> String {
+    let digits = Array("0123456789abcdef")
+    let text = (0..<32).map { index -> Character in
+      index == 12 ? "4" : index == 16 ? digits[8 + random.below(4)] : digits[random.below(16)]
+    }
+    return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(text[$0]) }.joined(separator: "-")
   }
 
   var timestamp: Timestamp { Timestamp(milliseconds: Self.beginning + now) }
@@ -118,7 +129,10 @@ final class World {
     if let mortality, random.below(mortality) == 0 { return killServer(for: 50 + random.below(1_500)) }
     for effect in effects {
       switch effect {
-      case .reply(let session, let id, let reply): sessions[session]?.sendDown(session) { $0.receive(reply, to: id) }
+      case .reply(let session, let id, let reply):
+        guard let device = sessions[session] else { continue }
+        let said = lieInReply.map { $0(reply, device.address) } ?? reply
+        device.sendDown(session) { $0.receive(said, to: id) }
       case .event(let session, let delivery): deliver(delivery.message, delivery.seq, session)
       case .close(let session, _): sessions[session]?.lose(session)
       default: break

@@ -1,27 +1,25 @@
-import ConclaveClient
 import MediaModel
 import RTP
 import Testing
 
+@testable import ConclaveClient
 @testable import loadtest
 
 /// A sending stream and a receiving slot with a bad network between them, in virtual time.
 struct StreamTests {
   private static let start = Instant(nanoseconds: 1_000_000_000)
 
-  /// A cipher that opens what it encrypts.
+  /// A cipher that opens what it encrypts, in the slot of these tests.
   private func cipher() throws -> FrameCipher {
-    let identity = try #require(DeviceIdentity(user: "alice", device: "phone"))
     var generator = SystemRandomNumberGenerator()
-    var keys = KeyAgreement(identity: identity, call: nil, join: JoinCredentials(identity, using: &generator))
+    let sender = SenderIdentity(fingerprint: [1], joinId: [2])
+    let derivation = SenderDerivation(
+      call: try #require(CallID("c")), epoch: 1, listHash: [], secret: KeyAgreement.secret(using: &generator))
     let cipher = FrameCipher()
-    for effect in keys.start(CallID("c")!, as: 1, now: Self.start, using: &generator) {
-      switch effect {
-      case .install(let keys): cipher.install(keys)
-      case .send(let epoch): cipher.send(epoch, as: 1)
-      default: break
-      }
-    }
+    cipher.install(EpochKeys(epoch: 1, derivation: derivation, senders: [1: sender]))
+    cipher.send(
+      SendingKey(epoch: 1, participant: 1, joinId: sender.joinId, baseKey: derivation.baseKey(of: 1, sender)))
+    cipher.assign(["1": TrackID(participant: 1, index: 1)], now: Self.start)
     return cipher
   }
 

@@ -64,8 +64,8 @@ struct FrameTests {
 
   @Test func eachFrameTakesTheNextCounterUntilTheLast() throws {
     let key = SymmetricKey(size: .bits256)
-    var sender = SenderContext(suite: .aes256GCMSHA512, keyID: 1, baseKey: key, startingAt: .max - 1)
-    for counter in [UInt64.max - 1, .max] {
+    var sender = SenderContext(suite: .aes256GCMSHA512, keyID: 1, baseKey: key, startingAt: (1 << 48) - 2)
+    for counter: UInt64 in [(1 << 48) - 2, (1 << 48) - 1] {
       let frame = try sender.encrypt([7])
       #expect(try frame.withUnsafeBytes { try SFrameHeader(parsing: $0) }.counter == counter)
     }
@@ -92,17 +92,6 @@ struct FrameTests {
     let frame = try sender.encrypt([])
     #expect(frame.count == 17)
     #expect(try receiver.decrypt(frame) == [])
-  }
-
-  /// The first bytes are given in the project's notes; there is no published vector.
-  @Test func theRatchetGoesForward() {
-    let key = SymmetricKey(data: Array(0..<16) as [UInt8])
-    let next = CipherSuite.aes256GCMSHA512.ratchet(key)
-    #expect(next.withUnsafeBytes { Array($0.prefix(8)) } == bytes("895fe5603750295c"))
-    #expect(next.bitCount == 512)
-    #expect(
-      CipherSuite.aes256GCMSHA512.ratchet(key, byteCount: 32).withUnsafeBytes { Array($0) }
-        == next.withUnsafeBytes { Array($0.prefix(32)) })
   }
 
   /// Frames with a few bytes changed, cut or added: all refused, none traps.

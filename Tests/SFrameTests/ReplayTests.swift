@@ -53,4 +53,15 @@ struct ReplayTests {
       highest = max(highest, counter)
     }
   }
+
+  @Test func aWindowCanBeKeptFromMovingFar() {
+    var window = ReplayWindow()
+    #expect(!window.accepts(65, movingAtMost: 64))
+    #expect(window.accepts(64, movingAtMost: 64))
+    window.mark(1_000)
+    #expect(!window.accepts(1_065, movingAtMost: 64))
+    #expect(window.accepts(1_064, movingAtMost: 64))
+    #expect(window.accepts(999, movingAtMost: 0))
+    #expect(!window.accepts(1_000, movingAtMost: .max))
+  }
 }

@@ -7,7 +7,7 @@ final class ReceivingSlot {
   let slot: RemoteMedia.Slot
   private(set) var received: [TrackKey: Traffic] = [:]
   private(set) var stay = StayCount()
-  /// Frames that wait for their key: up to 64 for a second (protocol section 5, epochs, rule 5).
+  /// Frames that wait for their key or for the news of their slot: up to 64 for a second (protocol section 5, epochs, rule 5).
   private var held: [(bytes: [UInt8], arrived: Instant)] = []
 
   private var unwrapper = SequenceUnwrapper()
@@ -127,11 +127,11 @@ final class ReceivingSlot {
     guard frame.count > clear else { return refuse(surroundings) }
     do {
       let opened = try surroundings.cipher.decrypt(
-        frame.part(clear..<frame.count), metadata: frame.part(0..<clear), into: plain)
+        frame.part(clear..<frame.count), slot: slot.mid, metadata: frame.part(0..<clear), into: plain)
       note(opened, now: now, surroundings)
-    } catch .unknownKey where mayHold && held.count < Self.holdLimit {
+    } catch where error.mayPass && mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
-    } catch .unknownKey where surroundings.isEarly(now) {
+    } catch where error.mayPass && surroundings.isEarly(now) {
       // Sent under an epoch from before this participant joined, whose key it must not have.
       surroundings.statistics.tally.beforeJoining += 1
     } catch {
@@ -215,4 +215,9 @@ final class ReceivingSlot {
         NTPTimestamp.compact(ofNanoseconds: UInt64(max(0, $0.at.duration(to: now).nanoseconds)))
       } ?? 0)
   }
+}
+
+extension FrameCipherError {
+  /// Whether what stands against the frame may be news that is on its way.
+  fileprivate var mayPass: Bool { self == .unknownKey || self == .otherTrack }
 }

@@ -42,17 +42,32 @@ public final class Call: Sendable {
   /// How the call stands now; nil when it is over for this device.
   public var snapshot: CallSnapshot? { get async { await client.snapshot(callID) } }
 
-  /// The 40 digits to compare by voice; nil before the first key.
+  /// The 40 digits to compare by voice; nil before the first key. Equal digits prove that both were shown one list of devices.
   public var code: String? { get async { await client.code(callID) } }
 
   /// Every device that may hold the key in use, as the call code counts them: show them all.
   public var devices: [PinnedDevice] { get async { await client.listed(callID) } }
 
-  /// Takes the keys that a device has now for its own, after a person has looked at them.
+  /// Takes the key that the warning shows for its device's own, after a person has looked at it. Another key that the device has by now stays untrusted.
   public func trust(_ warning: KeyWarning) async {
     await client.trust(
       PinnedDevice(user: warning.user, device: warning.device, fingerprint: warning.fingerprint, isVerified: true))
   }
+
+  /// Marks one person's devices verified, exactly as they were shown when the person began to compare. Throws when they are of several users.
+  public func verify(_ shown: [ListedDevice]) async throws(SignalingError) {
+    guard Set(shown.map(\.user)).count == 1 else { throw .invalidIdentifier }
+    for device in shown {
+      await client.trust(
+        PinnedDevice(user: device.user, device: device.device, fingerprint: device.fingerprint, isVerified: true))
+    }
+  }
+
+  /// Sends in spite of the devices that may hear and are not in the call (`SilenceCause.strangers`, `.departed`, `.held`).
+  public func sendAnyway() async { await client.sendAnyway(callID) }
+
+  /// Comes back as a new participant, with new keys and a new PeerConnection: the way out of `SilenceCause.brokenHistory`.
+  public func rejoin() async { await client.recover(callID, .historyBroken) }
 
   /// Leaves; the call goes on for the others. The keys are forgotten even when the server cannot be told.
   public func leave() async throws(SignalingError) {

@@ -9,10 +9,10 @@ extension CallClient {
     -> Call
   {
     let callees = try Self.identifiers(callees)
-    let credentials = makeCredentials()
-    var keys = agreement(nil, credentials)
+    let id = Self.newCallID()
+    let credentials = makeCredentials(id)
+    var keys = agreement(credentials)
     let envelopes = await ring(callees, &keys)
-    let id = CallID(unchecked: UUID().uuidString.lowercased())
     func request(_ envelopes: [Envelope]) -> Request {
       .start(
         StartCall(
@@ -30,12 +30,19 @@ extension CallClient {
         keys.ringAlone()
         joined = try await self.requestAgain(request([]), reply: Joined.self)
       }
-      return self.open(joined, keys) { keys in
-        var generator = SystemRandomNumberGenerator()
-        return keys.start(joined.call.id, as: joined.participant, now: Self.now, using: &generator)
+      var generator = SystemRandomNumberGenerator()
+      keys.pins = self.pins
+      guard let effects = keys.start(joined, now: Self.now, using: &generator) else {
+        // Another call than the one that was asked for, or another's place in it: nobody is to think that it goes on.
+        try? await self.perform(.leave(id))
+        throw .notUnderstood
       }
+      return self.open(joined, keys, effects)
     }
   }
+
+  /// A random UUID, version 4 (RFC 9562): the client's own choice, which ring envelopes and join keys are bound to.
+  static func newCallID() -> CallID { CallID(unchecked: UUID().uuidString.lowercased()) }
 
   /// The envelopes for the callees' devices; none when the server does not list them.
   private func ring(_ callees: [UserID], _ keys: inout KeyAgreement) async -> [Envelope] {
@@ -54,17 +61,27 @@ extension CallClient {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     let ring = rings[id]
     if let ring { await learnDevices(of: ring) }
-    let credentials = makeCredentials()
-    let keys = agreement(id, credentials)
+    let credentials = makeCredentials(id)
+    var keys = agreement(credentials)
     return try await entering { () throws(SignalingError) in
       let joined = try await self.requestAgain(.accept(id, credentials.body), reply: Joined.self)
+      guard joined.call.id == id else { throw .notUnderstood }
       self.rings[id] = nil
-      return self.open(joined, keys) { keys in
-        // With a later epoch in use nobody sends under the ring's any more.
-        guard let ring, joined.call.epoch == 1 else { return [] }
-        return keys.accept(ring, as: joined.participant, now: Self.now)
+      keys.pins = self.pins
+      var effects = keys.enter(joined, now: Self.now)
+      // With a later epoch in use nobody sends under the ring's any more.
+      if let ring, joined.call.epoch == 1, !self.usedRings.contains(id) {
+        self.use(id)
+        effects += keys.accept(ring, clock: Self.clock, now: Self.now)
       }
+      return self.open(joined, keys, effects)
     }
+  }
+
+  /// A ring's key is used once.
+  private func use(_ ring: CallID) {
+    usedRings.insert(ring, at: Self.clock)
+    eventSink.yield(.ringUsed(UsedRing(call: ring.text, at: Self.clock.milliseconds)))
   }
 
   /// Declines a ring for the user, on all devices.
@@ -109,24 +126,28 @@ extension CallClient {
     _ call: String, _ request: (CallID, JoinCredentials) -> Request
   ) async throws(SignalingError) -> Call {
     guard let id = CallID(call) else { throw .invalidIdentifier }
-    let credentials = makeCredentials()
-    let keys = agreement(id, credentials)
+    let credentials = makeCredentials(id)
+    var keys = agreement(credentials)
     let request = request(id, credentials)
     var isRejoined = false
     if case .rejoin = request { isRejoined = true }
     return try await entering { [isRejoined] () throws(SignalingError) in
       let joined = try await self.requestAgain(request, reply: Joined.self)
-      return self.open(joined, keys, isRejoined: isRejoined) { _ in [] }
+      guard joined.call.id == id else { throw .notUnderstood }
+      keys.pins = self.pins
+      let effects = keys.enter(joined, now: Self.now)
+      return self.open(joined, keys, effects, isRejoined: isRejoined)
     }
   }
 
-  func makeCredentials() -> JoinCredentials {
+  func makeCredentials(_ id: CallID) -> JoinCredentials {
     var generator = SystemRandomNumberGenerator()
-    return JoinCredentials(identity, using: &generator)
+    return JoinCredentials(identity, call: id, at: Self.clock, using: &generator)
   }
 
-  func agreement(_ id: CallID?, _ credentials: JoinCredentials) -> KeyAgreement {
-    KeyAgreement(identity: identity, call: id, join: credentials, pins: pins, trust: trust, directory: directory)
+  func agreement(_ credentials: JoinCredentials) -> KeyAgreement {
+    KeyAgreement(
+      identity: identity, join: credentials, pins: pins, trust: trust, directory: directory, now: Self.now)
   }
 
   /// While a join is being answered, events of calls that are not known yet are kept.
@@ -142,19 +163,15 @@ extension CallClient {
   }
 
   private func open(
-    _ joined: Joined, _ keys: KeyAgreement, isRejoined: Bool = false, first: (inout KeyAgreement) -> [KeyEffect]
+    _ joined: Joined, _ keys: KeyAgreement, _ effects: [KeyEffect], isRejoined: Bool = false
   ) -> Call {
     let id = joined.call.id
     let (updates, sink) = AsyncStream<CallUpdate>.makeStream()
     let cipher = FrameCipher()
     let seat = Seat(joined)
-    calls[id]?.updates.finish()
-    var keys = keys
-    keys.pins = pins
-    let effects = first(&keys)
+    forget(id)
     calls[id] = Ongoing(session: CallSession(joined), keys: keys, seat: seat, cipher: cipher, updates: sink)
     perform(effects, of: id)
-    feed(.seated(joined.call.seats), to: id)
     takeEarly(joined, isRejoined: isRejoined)
     return Call(id, seat: seat, cipher: cipher, updates: updates, client: self)
   }
@@ -165,11 +182,13 @@ extension CallClient {
     }
     let answer = try await connection.request(
       .media(call, MediaRequest(sdp: sdp, tracks: offered)), reply: MediaAnswer.self)
-    guard calls[call] != nil else { throw .notInCall }
+    guard let own = calls[call]?.session.participant else { throw .notInCall }
     _ = calls[call]?.session.take(answer)
+    assignSlots(of: call)
+    let (tracks, isForeign) = Self.ownTracks(answer, of: own)
+    if isForeign { calls[call]?.updates.yield(.warning(.foreignTrack)) }
     return AnsweredOffer(
-      sdp: answer.sdp,
-      tracks: Dictionary(answer.tracks.map { ($0.mid, $0.track.description) }) { first, _ in first },
+      sdp: answer.sdp, tracks: tracks,
       receive: answer.receive.map(ReceivedTrack.init))
   }
 
@@ -179,19 +198,58 @@ extension CallClient {
     return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
   }
 
-  func snapshot(_ call: CallID) -> CallSnapshot? {
-    calls[call].map { CallSnapshot($0.session.state, speakers: $0.session.speakers) }
+  /// What each sending m-line became, and whether the server named tracks that are not this participant's own: nothing is to be sent on these.
+  static func ownTracks(
+    _ answer: MediaAnswer, of participant: ParticipantNumber
+  ) -> (tracks: [String: String], isForeign: Bool) {
+    let own = answer.tracks.filter { $0.track.participant == participant }
+    return (
+      Dictionary(own.map { ($0.mid, $0.track.description) }) { first, _ in first }, own.count < answer.tracks.count
+    )
+  }
+
+  /// The cipher lets a frame count only in the slot of its track.
+  func assignSlots(of id: CallID) {
+    guard let call = calls[id] else { return }
+    call.cipher.assign(call.session.slots.mapValues(\.track), now: Self.now)
+  }
+
+  func snapshot(_ call: CallID) -> CallSnapshot? { calls[call].map { snapshot($0) } }
+
+  func snapshot(_ call: Ongoing) -> CallSnapshot {
+    var snapshot = CallSnapshot(call.session.state, speakers: call.session.speakers)
+    snapshot.devices = devices(of: call)
+    snapshot.silence = call.keys.silence
+    snapshot.confirmation = call.keys.confirmationTold ?? .confirming
+    return snapshot
+  }
+
+  /// Everyone on the list of the key in use, and who is in the call and not on it yet.
+  private func devices(of call: Ongoing) -> [ListedDevice] {
+    let listed = call.keys.listed.map { entry in
+      ListedDevice(
+        user: entry.user.text, device: entry.device.text, participant: entry.participant,
+        fingerprint: entry.fingerprint.bytes,
+        trust: entry.address == identity.address ? .verified : pins.level(of: entry.address, entry.fingerprint.bytes),
+        standing: call.keys.standing(of: entry, now: Self.now))
+    }
+    let known = Set(call.keys.listed.map(\.address))
+    let unlisted = call.session.state.members.flatMap(\.seats).filter { !known.contains($0.device) }.map { seat in
+      ListedDevice(
+        user: seat.device.user.text, device: seat.device.device.text, participant: seat.participant, fingerprint: [],
+        trust: .new, standing: .unlisted)
+    }
+    return listed + unlisted
   }
 
   func code(_ call: CallID) -> String? { calls[call]?.keys.code }
 
   func listed(_ call: CallID) -> [PinnedDevice] {
     (calls[call]?.keys.listed ?? []).map { entry in
-      let isOwn = entry.address == identity.address
-      let pin = pins[entry.address]
-      return PinnedDevice(
+      PinnedDevice(
         user: entry.user.text, device: entry.device.text, fingerprint: entry.fingerprint.bytes,
-        isVerified: isOwn || pin?.isVerified == true && pin?.fingerprint == entry.fingerprint.bytes)
+        isVerified: entry.address == identity.address
+          || pins.level(of: entry.address, entry.fingerprint.bytes) == .verified)
     }
   }
 
@@ -204,15 +262,20 @@ extension CallClient {
     }
   }
 
-  /// Drops a call that this device has left; its keys go with it.
-  func forget(_ call: CallID) { calls.removeValue(forKey: call)?.updates.finish() }
+  /// Drops a call that this device has left, with all its keys.
+  func forget(_ call: CallID) {
+    guard let call = calls.removeValue(forKey: call) else { return }
+    call.cipher.wipe()
+    call.updates.finish()
+    for delivery in call.deliveries { deliveries[delivery] = nil }
+  }
 }
 
 extension ReceivedTrack {
   init(_ slot: Slot) {
     mid = slot.mid
     track = slot.track.description
-    participant = slot.participant
+    participant = slot.track.participant
     source = MediaSource(slot.source)
   }
 }

@@ -12,7 +12,11 @@ extension CallClient {
     // After the event, which may be the state by which a call begins to rejoin: then there is nothing to make up for.
     defer { if delivery.followsGap { for id in calls.keys where !isComingBack(to: id) { catchUp(id) } } }
     guard let id = delivery.message.call else {
-      if case .presence(let state) = delivery.message.body { eventSink.yield(.presence(Presence(state))) }
+      switch delivery.message.body {
+      case .presence(let state): eventSink.yield(.presence(Presence(state)))
+      case .pairing(let message): receive(message)
+      default: break
+      }
       return acknowledge(delivery)
     }
     announceRing(delivery.message.body, of: id)
@@ -32,6 +36,7 @@ extension CallClient {
     if call.isBeginning, !delivery.message.body.begins(call.session.participant) { return acknowledge(delivery) }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
+      calls[id]?.deliveries.insert(delivery.seq)
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
       return
     }
@@ -65,7 +70,7 @@ extension CallClient {
 
   /// Asks for what lost events would have said.
   private func catchUp(_ id: CallID) {
-    run(.listKeys(id, ListKeys()), of: id)
+    run(.listKeys(id, ListKeys(since: calls[id]?.keys.newestAccepted)), of: id)
     askState(of: id)
   }
 
@@ -102,8 +107,9 @@ extension CallClient {
     switch change {
     case .none, .lost: break
     case .members, .speakers:
-      call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: call.session.speakers)))
+      call.updates.yield(.changed(snapshot(call)))
     case .slots:
+      assignSlots(of: id)
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
     case .need: call.updates.yield(.need(audio: call.session.need?.audio ?? 0, video: call.session.need?.video ?? 0))
     case .gone(let cause): return end(id, reason: cause.rawValue)
@@ -114,15 +120,18 @@ extension CallClient {
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: id)
     case .keyRequest(let request): feed(.keyRequest(request), to: id)
     case .state(let state):
-      if change != .lost { calls[id]?.isBeginning = false }
-      feed(.seated(state.seats), to: id)
-      if change != .lost { feed(.state(epoch: state.epoch), to: id) }
+      if change != .lost {
+        calls[id]?.isBeginning = false
+        feed(.state(state), to: id)
+      }
       recover(id, .state(call.session.seat))
     case .member(let change):
-      feed(.seated(change.member.seats), to: id)
+      feed(.member(change.member), to: id)
       if call.session.isOwn(change.member) { recover(id, .seat(call.session.seat)) }
     case .devicesChanged(let change): examineDevices(of: change.user, id)
-    case .message(let message): receive(message: message.body.bytes, of: id)
+    case .confirmed(let confirmed): feed(.confirmed(confirmed), to: id)
+    case .keyWaiting(let waiting): call.updates.yield(.keyWaiting(participant: waiting.participant))
+    case .message(let message): receive(message, of: id)
     case .quality(let quality): call.updates.yield(.quality(level: quality.level, bitrate: quality.bitrate))
     default: break
     }
@@ -146,19 +155,32 @@ extension CallClient {
     for effect in effects {
       switch effect {
       case .request(let request): run(request, of: id)
+      case .askState: askState(of: id)
       case .acknowledge(let seq, let opened):
+        calls[id]?.deliveries.remove(seq)
         if let delivery = deliveries.removeValue(forKey: seq) { acknowledge(delivery, accepted: opened) }
+      case .drop(let seq):
+        calls[id]?.deliveries.remove(seq)
+        deliveries[seq] = nil
       case .install(let keys):
         call.cipher.install(keys)
         openWaiting(of: id)
-      case .send(let epoch):
-        call.cipher.send(epoch, as: call.session.participant)
-        call.updates.yield(.keyChanged(epoch: epoch))
+      case .send(let key):
+        call.cipher.send(key)
+        call.updates.yield(.keyChanged(epoch: key.epoch))
       case .stopSending: call.cipher.stopSending()
+      case .silence(let causes): call.updates.yield(.silence(causes))
+      case .settle(let epoch): call.cipher.settle(epoch)
       case .retire(let epoch): call.cipher.retire(epoch)
       case .pin: note(effect)
       case .warn(let warning): call.updates.yield(.keyWarning(warning))
       case .code(let digits): call.updates.yield(.code(digits))
+      case .confirmation(let state): call.updates.yield(.confirmation(state))
+      case .tilesChanged: if let call = calls[id] { call.updates.yield(.changed(snapshot(call))) }
+      case .rejoin:
+        guard calls[id]?.hasBegunAnew == false else { continue }
+        calls[id]?.hasBegunAnew = true
+        recover(id, .historyBroken)
       case .refused(let refusal): call.updates.yield(.warning(refusal))
       }
     }
@@ -172,12 +194,16 @@ extension CallClient {
       switch request {
       case .listDevices:
         let reply = try? await requestAgain(request, reply: Devices.self)
-        directory.learn(reply?.devices ?? [])
-        feed(.directory(reply?.devices ?? []), to: id, as: participant)
+        if let reply { learn(reply) }
+        feed(.directory(reply), to: id, as: participant)
       case .listKeys:
-        if let list = try? await requestAgain(request, reply: KeyList.self) {
-          feed(.list(list), to: id, as: participant)
-        }
+        feed(.list(try? await requestAgain(request, reply: KeyList.self)), to: id, as: participant)
+      case .confirmKey(_, let confirmation):
+        let reply = try? await connection.request(request, reply: NoBody.self)
+        feed(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil), to: id, as: participant)
+      case .listConfirmations(_, let wanted):
+        let reply = try? await connection.request(request, reply: Confirmations.self)
+        feed(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply), to: id, as: participant)
       case .keys(_, let handedOut):
         feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
       default:

@@ -1,18 +1,28 @@
 import Contract
 import MediaModel
 
-/// Messages between participants: SFrames with track 0 and the metadata "message" (protocol section 6).
+/// Messages between participants: SFrames with track 0 behind a byte that says whether they are for all or private (protocol section 6).
 extension CallClient {
-  private static let metadata = Array("message".utf8)
+  private static let publicKind: UInt8 = 0
+  private static let privateKind: UInt8 = 1
 
   func send(_ message: [UInt8], to participants: [UInt32]?, in id: CallID) async throws(SignalingError) {
     guard let cipher = calls[id]?.cipher else { throw .notInCall }
-    guard let body = try? cipher.seal(message, track: 0, metadata: Self.metadata) else { throw .noKey }
-    try await perform(.message(id, SendMessage(to: participants, body: Base64Bytes(body))))
+    let sealed: [UInt8]
+    if let participants {
+      guard let content = calls[id]?.keys.privateContent(message, to: participants),
+        let frame = try? cipher.seal(content, track: 0, metadata: Array("private".utf8))
+      else { throw .noKey }
+      sealed = [Self.privateKind] + frame
+    } else {
+      guard let frame = try? cipher.seal(message, track: 0, metadata: Array("message".utf8)) else { throw .noKey }
+      sealed = [Self.publicKind] + frame
+    }
+    try await perform(.message(id, SendMessage(to: participants, body: Base64Bytes(sealed))))
   }
 
-  func receive(message sealed: [UInt8], of id: CallID) {
-    if !open(sealed, of: id) { calls[id]?.messages.keep(sealed, now: Self.now.nanoseconds) }
+  func receive(_ message: CallMessage, of id: CallID) {
+    if !open(message, of: id) { calls[id]?.messages.keep(message, now: Self.now.nanoseconds) }
   }
 
   /// A key came: messages that waited for it open now.
@@ -23,15 +33,38 @@ extension CallClient {
     }
   }
 
-  /// Who sent it is told by the key that opens it; what does not open is dropped, and so is a repetition. False when its key has not come.
-  private func open(_ sealed: [UInt8], of id: CallID) -> Bool {
+  /// A message counts only if the key that opens it is of the participant that the server names. What does not open is dropped and counted, and so is a
+  /// repetition. False when its key has not come.
+  private func open(_ message: CallMessage, of id: CallID) -> Bool {
     guard let call = calls[id] else { return true }
+    guard let opened = Self.open(message, call.cipher, &calls[id]!.keys) else { return false }
+    switch opened {
+    case .text(let body, let isPrivate):
+      call.updates.yield(.message(from: message.from, body: body, isPrivate: isPrivate))
+    case .dropped: calls[id]?.droppedMessages += 1
+    }
+    return true
+  }
+
+  /// What became of a message.
+  enum OpenedMessage: Sendable, Equatable {
+    case text([UInt8], isPrivate: Bool)
+    case dropped
+  }
+
+  /// nil while its key has not come.
+  static func open(_ message: CallMessage, _ cipher: FrameCipher, _ keys: inout KeyAgreement) -> OpenedMessage? {
+    guard let kind = message.body.bytes.first, kind <= privateKind else { return .dropped }
+    let isPrivate = kind == privateKind
     do throws(FrameCipherError) {
-      let (body, opened) = try call.cipher.open(sealed, metadata: Self.metadata)
-      if opened.track == 0 { call.updates.yield(.message(from: opened.participant, body: body)) }
-      return true
+      let (content, opened) = try cipher.open(
+        Array(message.body.bytes.dropFirst()), from: .message(from: message.from),
+        metadata: Array((isPrivate ? "private" : "message").utf8))
+      guard isPrivate else { return .text(content, isPrivate: false) }
+      let text = keys.openPrivate(content, from: message.from, epoch: opened.epoch)
+      return text.map { .text($0, isPrivate: true) } ?? .dropped
     } catch {
-      return error != .unknownKey
+      return error == .unknownKey ? nil : .dropped
     }
   }
 }

@@ -30,7 +30,9 @@ extension CallClient {
       apply(.state(try await connection.request(.state(id), reply: CallState.self)), to: id)
     } catch {
       // Without a connection nothing is lost: the next one begins with the state.
-      guard case .refused(let code, _) = error, code == "call.not-found" || code == "call.ended" else { return }
+      guard case .refused(let code, _) = error, code == "call.not-found" || code == "call.ended" else {
+        return feed(.stateFailed, to: id)
+      }
       if calls[id] != nil { end(id, reason: code) }
     }
   }
@@ -38,9 +40,10 @@ extension CallClient {
   private func rejoin(_ id: CallID) async {
     await waitForConnection()
     guard calls[id] != nil else { return }
-    let credentials = makeCredentials()
-    do {
+    let credentials = makeCredentials(id)
+    do throws(SignalingError) {
       let joined = try await requestAgain(.rejoin(id, credentials.body), reply: Joined.self)
+      guard joined.call.id == id else { throw .notUnderstood }
       guard calls[id] != nil else {
         // The person has left meanwhile: no ghost stays behind.
         return _ = try? await perform(.leave(id))
@@ -64,12 +67,17 @@ extension CallClient {
     call.cipher.stopSending()
     call.leftovers = (call.cipher.epochs, Self.now.advanced(by: KeyAgreement.overlap))
     call.session = CallSession(joined)
-    call.keys = agreement(id, credentials)
+    for delivery in call.deliveries { deliveries[delivery] = nil }
+    call.deliveries = []
+    call.keys = agreement(credentials)
+    let effects = call.keys.enter(joined, now: Self.now)
     call.seat.move(joined)
+    call.cipher.assign([:], now: Self.now)
     calls[id] = call
     recover(id, .rejoined)
+    perform(effects, of: id)
     call.updates.yield(.rejoined(participant: joined.participant))
-    call.updates.yield(.changed(CallSnapshot(call.session.state, speakers: [])))
+    call.updates.yield(.changed(snapshot(call)))
     takeEarly(joined, isRejoined: true)
   }
 

@@ -4,13 +4,39 @@ import MediaModel
 /// Devices and their keys: what is pinned, what is wrong with them, and who is trusted.
 extension CallClient {
   /// Everything pinned, for an app that stores it as a whole.
-  public var pinnedDevices: [PinnedDevice] { pins.devices }
+  public var pinnedDevices: [PinnedDevice] { pins.pinned }
 
   /// Takes this device with this fingerprint for its user's: a person has compared it, or accepts a changed key. Calls that go on heed it at once.
   public func trust(_ device: PinnedDevice) {
     guard pins.add(device), let user = UserID(device.user), let id = DeviceID(device.device) else { return }
-    eventSink.yield(.pinned(device))
-    for call in calls.keys { feed(.trusted(Device(user: user, device: id)), to: call) }
+    let address = Device(user: user, device: id)
+    if let keys = directory[Base64Bytes(device.fingerprint)] { _ = pins.remember(keys) }
+    if let pin = pins.pinned(address) { eventSink.yield(.pinned(pin)) }
+    for call in calls.keys { feed(.trusted(address), to: call) }
+  }
+
+  func sendAnyway(_ id: CallID) { feed(.sendAnyway, to: id) }
+
+  /// Takes up what `devices/list` says: public keys, which prove themselves, and what devices signed about each other.
+  func learn(_ devices: Devices) {
+    directory.learn(devices.devices)
+    for keys in devices.devices.compactMap(DeviceKeys.init) where pins.remember(keys) {
+      if let pin = pins.pinned(keys.address) { eventSink.yield(.pinned(pin)) }
+    }
+    let vouches = devices.devices.flatMap { device in device.vouches.map { TrustStatement($0, user: device.user) } }
+    for statement in vouches + devices.revokes.map(TrustStatement.init) { note(statement) }
+  }
+
+  /// Statements that lie more than a day ahead are ignored.
+  func note(_ statement: TrustStatement) {
+    guard statement.at <= Self.clock.milliseconds + 86_400_000, pins.learn(statement) else { return }
+    eventSink.yield(.statement(statement))
+    guard let user = UserID(statement.user) else { return }
+    for dispute in pins.disputes(of: user) where dispute == statement {
+      eventSink.yield(
+        .keyWarning(KeyWarning(.disputed, user: dispute.user, device: dispute.device, fingerprint: dispute.fingerprint)))
+    }
+    for call in calls.keys { feed(.trustChanged, to: call) }
   }
 
   /// Effects that are not of one call.
@@ -32,7 +58,7 @@ extension CallClient {
     else { return }
     let users = Array(Set((ring.list ?? []).map(\.user))).sorted()
     if let reply = try? await requestAgain(.listDevices(ListDevices(users: users)), reply: Devices.self) {
-      directory.learn(reply.devices)
+      learn(reply)
     }
   }
 
@@ -42,7 +68,7 @@ extension CallClient {
       guard let reply = try? await requestAgain(.listDevices(ListDevices(users: [user])), reply: Devices.self) else {
         return
       }
-      directory.learn(reply.devices)
+      learn(reply)
       for device in reply.devices.compactMap(DeviceKeys.init) where device.address != identity.address {
         let pin = pins[device.address]
         guard pin?.fingerprint != device.fingerprint, pin != nil || pins.knows(user) else { continue }

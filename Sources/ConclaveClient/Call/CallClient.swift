@@ -1,4 +1,5 @@
 import Contract
+import Foundation
 import MediaModel
 package import NIOCore
 import NIOPosix
@@ -20,6 +21,10 @@ public actor CallClient {
   var calls: [CallID: Ongoing] = [:]
   /// Rings that brought a key, until they are answered or over.
   var rings: [CallID: Ring] = [:]
+  var usedRings: UsedRings
+  /// The pairing that goes on, and when the last ones began.
+  var pairing: PairingSession?
+  var pairings: [Instant] = []
   /// Envelopes whose opening waits for other devices' public keys, by seq.
   var deliveries: [UInt64: EventDelivery] = [:]
   /// Joins whose reply is awaited; while there are any, events of unknown calls are kept.
@@ -41,8 +46,13 @@ public actor CallClient {
     var recovery = Recovery()
     /// Rejoined, and the state that begins the new stay has not come: what comes is the former participant's.
     var isBeginning = false
-    /// Messages whose key has not arrived.
-    var messages = WaitingFrames<[UInt8]>()
+    /// It has come back by itself from a broken history of lists, which it does once.
+    var hasBegunAnew = false
+    /// Messages whose key has not arrived, and how many were not their sender's or not for this device.
+    var messages = WaitingFrames<CallMessage>()
+    var droppedMessages = 0
+    /// Envelopes' events that are neither acknowledged nor refused.
+    var deliveries: Set<UInt64> = []
     /// Epochs of the participant that was, and when they are forgotten.
     var leftovers: (epochs: [UInt32], due: Instant)?
     let seat: Seat
@@ -50,27 +60,29 @@ public actor CallClient {
     let updates: AsyncStream<CallUpdate>.Continuation
   }
 
-  /// A client for the device of `identity`. `pins` are those that `ClientEvent.pinned` brought earlier, the last one of a device. `token` is asked for a JWT
-  /// whenever the client connects.
+  /// A client for the device of `identity`. `pins`, `statements` and `usedRings` are what `ClientEvent.pinned`, `.statement` and `.ringUsed` brought earlier,
+  /// the last pin of a device. `token` is asked for a JWT whenever the client connects.
   public init(
-    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], trust: KeyTrust = .firstUse,
-    token: @escaping @Sendable () async throws -> String
+    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], statements: [TrustStatement] = [],
+    usedRings: [UsedRing] = [], trust: KeyTrust = .firstUse, token: @escaping @Sendable () async throws -> String
   ) {
     self.init(
-      server: server, identity: identity, pins: pins, trust: trust, group: .singletonMultiThreadedEventLoopGroup,
-      token: token)
+      server: server, identity: identity, pins: pins, statements: statements, usedRings: usedRings, trust: trust,
+      group: .singletonMultiThreadedEventLoopGroup, token: token)
   }
 
   /// As above, with its connection on event loops of the caller's.
   package init(
-    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], trust: KeyTrust = .firstUse,
-    group: any EventLoopGroup,
+    server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], statements: [TrustStatement] = [],
+    usedRings: [UsedRing] = [], trust: KeyTrust = .firstUse, group: any EventLoopGroup,
     token: @escaping @Sendable () async throws -> String
   ) {
     self.identity = identity
     self.trust = trust
-    self.pins = Pins(pins)
-    connection = SignalingConnection(address: server, device: identity.device, group: group, token: token)
+    self.pins = Pins(pins, statements: statements)
+    self.usedRings = UsedRings(usedRings)
+    connection = SignalingConnection(
+      address: server, user: identity.user, device: identity.device, group: group, token: token)
     (events, eventSink) = AsyncStream.makeStream()
   }
 
@@ -87,10 +99,11 @@ public actor CallClient {
     guard isConnected else { throw .disconnected }
   }
 
-  /// Closes the connection. Calls go on without it for as long as the server lets them; `Call.leave` leaves them.
+  /// Closes the connection and forgets all keys: nothing is heard or sent any more. `Call.leave` tells the others.
   public func close() async {
     await connection.close()
     timer?.cancel()
+    for id in calls.keys { forget(id) }
   }
 
   private func follow(_ status: SignalingConnection.Status) async {
@@ -101,18 +114,25 @@ public actor CallClient {
       registrations += 1
       resumeWaiting()
       eventSink.yield(.connected)
-      for id in calls.keys { recover(id, .signalingBack) }
+      for id in calls.keys {
+        feed(.signaling(isConnected: true), to: id)
+        recover(id, .signalingBack)
+      }
     case .disconnected:
       isConnected = false
       eventSink.yield(.disconnected)
-      for id in calls.keys { recover(id, .signalingLost) }
+      for id in calls.keys {
+        feed(.signaling(isConnected: false), to: id)
+        recover(id, .signalingLost)
+      }
     case .ended(let reason):
       isConnected = false
       isOver = true
       resumeWaiting()
       eventSink.yield(.ended(reason))
       eventSink.finish()
-      for call in calls.values { call.updates.finish() }
+      timer?.cancel()
+      for id in calls.keys { forget(id) }
     }
   }
 
@@ -176,4 +196,7 @@ public actor CallClient {
   }
 
   static var now: Instant { Instant(nanoseconds: NIODeadline.now().uptimeNanoseconds) }
+
+  /// The wall clock.
+  static var clock: Timestamp { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1_000)) }
 }

@@ -59,6 +59,18 @@ public struct CallSnapshot: Sendable, Hashable {
   public var members: [Member]
   /// Participants who speak, the loudest first.
   public var speakers: [UInt32]
+  /// Every device that may hear this one, and those in the call that can't yet: show a tile for each.
+  public var devices: [ListedDevice] = []
+  /// Why this device sends nothing; empty when it does, or has no key yet.
+  public var silence: [SilenceCause] = []
+  /// Whether the others have proven that they share the key.
+  public var confirmation = ConfirmationState.confirming
+
+  /// Users whose shown name another user has as well: show their ids, or one can pass for the other.
+  public var usersOfOneName: [String] {
+    let named = Dictionary(grouping: members.filter { $0.name != nil }) { $0.name ?? "" }
+    return named.values.filter { $0.count > 1 }.flatMap { $0.map(\.user) }.sorted()
+  }
 
   init(_ state: CallState, speakers: [ParticipantNumber]) {
     id = state.id.text

@@ -10,8 +10,14 @@ public enum CallUpdate: Sendable, Hashable {
   case code(String)
   /// Frames are now encrypted under a new key: video begins with a key frame.
   case keyChanged(epoch: UInt32)
-  /// The server asked for something that an honest one would not; it was not done.
+  /// The server did what an honest one would not; it was not followed. `brokenHistory` is to be shown until the call is over or rejoined.
   case warning(KeyRefusal)
+  /// Nothing is sent any more for these causes; empty: it is again. Show them.
+  case silence([SilenceCause])
+  /// Whether the others have proven that they share the key and the history of lists. Show it; nothing depends on it.
+  case confirmation(ConfirmationState)
+  /// This participant has a key of this device and does not open it, because its person has to trust this device first.
+  case keyWaiting(participant: UInt32)
   /// Something about a device's keys: show it, and let the person decide (`Call.trust`).
   case keyWarning(KeyWarning)
   /// The path of the media is lost: make an offer with an ICE restart on the PeerConnection at hand.
@@ -20,8 +26,8 @@ public enum CallUpdate: Sendable, Hashable {
   case rejoining
   /// It is back under another number: open a new PeerConnection with `Call.iceServers` and offer. `cipher` has moved on by itself.
   case rejoined(participant: UInt32)
-  /// A message of another participant, proven by its key.
-  case message(from: UInt32, body: [UInt8])
+  /// A message of another participant, by its key and by the server's word. A private one is proven to be that device's, and readable by its recipients alone.
+  case message(from: UInt32, body: [UInt8], isPrivate: Bool)
   /// How well this device is served: 0 (bad) to 4, and bit/s.
   case quality(level: Int, bitrate: Int)
   /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled`,
@@ -35,7 +41,7 @@ public struct ReceivedTrack: Sendable, Hashable {
   public var mid: String
   /// The track: `participant.n`.
   public var track: String
-  /// Who sends it, says the server; who is heard or seen is told by the frame that opened.
+  /// Who sends it: frames of another one do not open in this slot.
   public var participant: UInt32
   /// What it shows or lets hear.
   public var source: MediaSource

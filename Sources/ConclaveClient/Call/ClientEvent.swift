@@ -14,8 +14,14 @@ public enum ClientEvent: Sendable, Hashable {
   case interrupted(CallSnapshot)
   /// A device was seen for the first time, or trusted. Keep it, and give it to the next `CallClient`: it is how a stranger under its name is noticed.
   case pinned(PinnedDevice)
+  /// A device has signed something about another one of its user. Keep it, and give it to the next `CallClient`: a server may hide it later.
+  case statement(TrustStatement)
+  /// A ring's key was used. Keep it for 30 days, and give it to the next `CallClient`: a ring that is played again must not bring it back.
+  case ringUsed(UsedRing)
   /// Something about a device's keys, outside of a call.
   case keyWarning(KeyWarning)
+  /// Two devices of this user are being paired.
+  case pairing(PairingStep)
   /// A user that is watched.
   case presence(Presence)
 

@@ -28,6 +28,8 @@ package struct Recovery: Sendable {
     /// The app's PeerConnection has lost its path.
     case mediaFailed
     case rejoined
+    /// The lists of keys do not follow from each other: a new stay begins anew.
+    case historyBroken
     /// `rejoin` was answered by an error, or (nil) by nothing.
     case rejoinFailed(code: String?)
   }
@@ -77,6 +79,8 @@ package struct Recovery: Sendable {
       (.seat(let seat), .restarting):
       return see(seat, now: now)
     case (.state, _), (.seat, _): return nil
+    case (.historyBroken, .rejoining), (.historyBroken, .pausing): return nil
+    case (.historyBroken, _): return rejoin()
     case (.mediaFailed, .steady): return restart(now: now)
     case (.mediaFailed, _):
       hasFailed = true

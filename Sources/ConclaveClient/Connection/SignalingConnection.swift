@@ -23,6 +23,7 @@ package actor SignalingConnection {
   package nonisolated let statuses: AsyncStream<Status>
 
   private let address: ServerAddress
+  private let user: String
   private let device: String
   private let token: @Sendable () async throws -> String
   private let group: any EventLoopGroup
@@ -45,10 +46,11 @@ package actor SignalingConnection {
 
   /// `token` is asked for a JWT at each connect, so that it may be a fresh one.
   package init(
-    address: ServerAddress, device: String, group: any EventLoopGroup,
+    address: ServerAddress, user: String, device: String, group: any EventLoopGroup,
     token: @escaping @Sendable () async throws -> String
   ) {
     self.address = address
+    self.user = user
     self.device = device
     self.group = group
     self.token = token
@@ -155,7 +157,11 @@ extension SignalingConnection {
     for await input in inputs {
       guard case .frame(let frame) = input else { break }
       switch frame.command {
-      case .connected: connected(frame, channel)
+      case .connected where isForThisDevice(frame): connected(frame, channel)
+      case .connected:
+        // Under another name its rings, calls and devices would be another's.
+        channel.close(promise: nil)
+        return .final("the server took this device for another one")
       case .message: message(frame)
       case .error: ending = Self.ending(frame)
       default: break
@@ -191,6 +197,15 @@ extension SignalingConnection {
     write(.subscribe(id: "replies", to: "/user/queue/replies"), link)
     write(.subscribe(id: "events", to: "/user/queue/events", ack: .individual), link)
     statusSink.yield(.connected)
+  }
+
+  /// Whether the server connected the user and device that were asked for.
+  private func isForThisDevice(_ connected: Frame) -> Bool {
+    Self.names(connected.headers["user-name"], connected.headers["device"], user, device)
+  }
+
+  static func names(_ namedUser: String?, _ namedDevice: String?, _ user: String, _ device: String) -> Bool {
+    namedUser == user && namedDevice == device
   }
 
   private static func ending(_ error: Frame) -> Ending {

@@ -1,16 +1,19 @@
-import Crypto
 import MediaModel
 
-/// 40 digits that are the same on all honest screens and other ones if the server put a device in between (protocol section 5).
+/// 40 digits that are the same on all honest screens that were shown one roster (protocol section 5, "Call code").
 enum CallCode {
-  static func digits(call: CallID, list: EpochList) -> String {
-    var transcript = Transcript("conclave-code-v1")
+  static func digits(call: CallID, rosterHash: [UInt8]) -> String {
+    var transcript = Transcript("conclave-code-v2")
     transcript.appendPrefixed(call.text)
-    transcript.append(list.bytes)
-    var number = Array(SHA256.hash(data: transcript.bytes))
-    // The hash as a number mod 10^40: its 40 lowest decimal digits, by long division.
+    transcript.append(rosterHash)
+    return digits(of: transcript.sha256, count: 40)
+  }
+
+  /// A big-endian number mod 10^count: its lowest decimal digits, by long division.
+  static func digits(of bytes: [UInt8], count: Int) -> String {
+    var number = bytes
     var digits: [UInt8] = []
-    for _ in 0..<40 {
+    for _ in 0..<count {
       var remainder = 0
       for i in number.indices {
         let value = remainder << 8 | Int(number[i])

@@ -35,11 +35,9 @@ struct DeviceKeys: Sendable {
     SignAlgorithm(rawValue: sign.alg)?.verifies(signature, of: message, by: sign.publicKey.bytes) ?? false
   }
 
-  /// Whether `key` is a join key that the device made for the join `joinId`.
-  func signed(_ key: JoinKey, joinId: [UInt8]) -> Bool {
+  /// Whether `key` is a join key that the device made for its stay `joinId` in the call.
+  func signed(_ key: JoinKey, call: CallID, joinId: [UInt8]) -> Bool {
     signed(
-      JoinCredentials.transcript(
-        fingerprint: fingerprint, joinId: joinId, alg: key.alg, publicKey: key.publicKey.bytes),
-      key.signature.bytes)
+      JoinCredentials.transcript(key, call: call, fingerprint: fingerprint, joinId: joinId), key.signature.bytes)
   }
 }

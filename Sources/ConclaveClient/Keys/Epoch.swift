@@ -11,38 +11,33 @@ struct Epoch: Sendable {
   let number: UInt32
   let mode: RotationMode
   let list: EpochList
+  /// The list's hash in the chain of all announced lists.
+  let listHash: [UInt8]
+  /// Envelopes of this epoch must be sealed to this generation of the own join key, or a later one: it was published before the epoch was announced.
+  var minimumGeneration: UInt32 = 0
   var secret: SymmetricKey?
 
-  /// The secret that whoever holds this one can make alone (mode `ratchet`).
-  var ratcheted: SymmetricKey? { secret.map { Self.suite.ratchet($0, byteCount: Self.secretByteCount) } }
-
-  /// The SFrame base key of each joined device on the list that `isHeard` (protocol section 5, "Sender keys"); nil without the secret.
-  ///
-  /// A device that was rung has no joinId on epoch 1's list: it sends with the one that it joined with, which `seats` tells. With zeros a server that
-  /// rings it twice with one list could make it use a (key, nonce) twice.
-  func keys(
-    call: CallID, seats: [Device: SeatedDevice] = [:], where isHeard: (ListEntry) -> Bool = { _ in true }
-  ) -> EpochKeys? {
-    guard let secret else { return nil }
-    var baseKeys: [ParticipantNumber: SymmetricKey] = [:]
-    for entry in list.entries where isHeard(entry) {
-      let seat = entry.participant > 0 ? nil : seats[entry.address]
-      let participant = seat?.participant ?? entry.participant
-      guard participant > 0, baseKeys[participant] == nil else { continue }
-      var info = Transcript("conclave-sender-v1")
-      info.append(number)
-      info.append(list.hash)
-      info.append(entry.fingerprint.bytes)
-      info.append((seat?.joinId ?? entry.joinId)?.bytes ?? [UInt8](repeating: 0, count: 16))
-      baseKeys[participant] = HKDF<SHA512>.deriveKey(
-        inputKeyMaterial: secret, salt: Array(call.text.utf8), info: info.bytes, outputByteCount: 64)
-    }
-    return EpochKeys(epoch: number, baseKeys: baseKeys)
+  /// The secret of the next epoch, for who holds this one's (mode `ratchet`). It is bound to the next list, so that devices that were shown different lists
+  /// have different secrets.
+  func ratcheted(to number: UInt32, listHash: [UInt8], of call: CallID) -> SymmetricKey? {
+    derived("conclave-ratchet-v2", number: number, listHash: listHash, call)
   }
-}
 
-/// What a `FrameCipher` needs of an epoch.
-package struct EpochKeys: Sendable {
-  package let epoch: UInt32
-  let baseKeys: [ParticipantNumber: SymmetricKey]
+  /// The key of the epoch's confirmation tags.
+  func confirmationKey(_ call: CallID) -> SymmetricKey? {
+    derived("conclave-confirm-v2", number: number, listHash: listHash, call)
+  }
+
+  private func derived(_ label: String, number: UInt32, listHash: [UInt8], _ call: CallID) -> SymmetricKey? {
+    guard let secret else { return nil }
+    var info = Transcript(label)
+    info.append(number)
+    info.append(listHash)
+    return HKDF<SHA512>.deriveKey(
+      inputKeyMaterial: secret, salt: Array(call.text.utf8), info: info.bytes, outputByteCount: Self.secretByteCount)
+  }
+
+  func derivation(_ call: CallID) -> SenderDerivation? {
+    secret.map { SenderDerivation(call: call, epoch: number, listHash: listHash, secret: $0) }
+  }
 }

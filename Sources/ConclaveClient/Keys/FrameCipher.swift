@@ -1,18 +1,21 @@
-import Crypto
 package import MediaModel
+import NIOCore
 import SFrame
 import Synchronization
 
 /// Encrypts this participant's frames and decrypts everyone else's, with the keys that the call's key agreement puts in.
 ///
-/// Made for media threads: every method may be called from any of them. A frame's sender is who its key says, whatever the server says of the slot.
+/// Made for media threads: every method may be called from any of them. A frame counts only if its key and the slot that it came in name the same track.
 public final class FrameCipher: Sendable {
   /// Bytes that `encrypt` adds at most.
   public static let maximumOverhead = CipherSuite.maximumOverhead
 
-  private let lock = Mutex(())
-  /// Only under `lock`. Not inside it, since a lock would take the caller's raw buffers for parts of what it guards.
-  nonisolated(unsafe) private var keys = FrameKeys()
+  private let sealing = Mutex(())
+  private let opening = Mutex(())
+  /// Only under `sealing`. Not inside it, since a lock would take the caller's raw buffers for parts of what it guards.
+  nonisolated(unsafe) private var sealer = FrameSealer()
+  /// Only under `opening`.
+  nonisolated(unsafe) private var opener = FrameOpener()
 
   /// A cipher without keys; a call fills it.
   public init() {}
@@ -27,6 +30,8 @@ public final class FrameCipher: Sendable {
     public var byteCount: Int
     /// The sender's count of the frames of this track and key.
     public var counter: UInt64
+    /// The epoch of the key that opened it.
+    public var epoch: UInt32
   }
 
   /// Encrypts one frame of the own track `n` into `output`, behind nothing: the bytes of `metadata`, which a packetizer must read, are authenticated and
@@ -35,31 +40,56 @@ public final class FrameCipher: Sendable {
     _ frame: UnsafeRawBufferPointer, track: UInt8, metadata: UnsafeRawBufferPointer,
     into output: UnsafeMutableRawBufferPointer
   ) throws(FrameCipherError) -> Int {
-    try lock.withLock { _ throws(FrameCipherError) in
-      try keys.encrypt(frame, track: track, metadata: metadata, into: output)
+    try sealing.withLock { _ throws(FrameCipherError) in
+      try sealer.encrypt(frame, track: track, metadata: metadata, into: output)
     }
   }
 
-  /// Decrypts one SFrame into `output`, which holds as many bytes as the frame. On an error nothing is written.
+  /// Decrypts one SFrame that came in the slot `mid` (the m-line's) into `output`, which holds as many bytes as the frame. On an error nothing is written.
   public func decrypt(
-    _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer
+    _ frame: UnsafeRawBufferPointer, slot mid: String, metadata: UnsafeRawBufferPointer,
+    into output: UnsafeMutableRawBufferPointer
   ) throws(FrameCipherError) -> Opened {
-    try lock.withLock { _ throws(FrameCipherError) in
-      try keys.decrypt(frame, metadata: metadata, into: output)
+    try decrypt(frame, from: .slot(mid, now: Self.now), metadata: metadata, into: output)
+  }
+
+  package func decrypt(
+    _ frame: UnsafeRawBufferPointer, from source: FrameSource, metadata: UnsafeRawBufferPointer,
+    into output: UnsafeMutableRawBufferPointer
+  ) throws(FrameCipherError) -> Opened {
+    try opening.withLock { _ throws(FrameCipherError) in
+      try opener.decrypt(frame, from: source, metadata: metadata, into: output)
     }
   }
 
-  /// Rises with each switch of the sending key: a video encoder makes a key frame when it sees another number.
-  public var sendingEpoch: UInt32? { lock.withLock { _ in keys.sendingEpoch } }
+  /// Rises with each switch of the sending key: a video encoder makes a key frame when it sees another number. nil while nothing may be sent.
+  public var sendingEpoch: UInt32? { sealing.withLock { _ in sealer.sendingEpoch } }
 
-  package func install(_ keys: EpochKeys) { lock.withLock { _ in self.keys.install(keys) } }
-  package func retire(_ epoch: UInt32) { lock.withLock { _ in keys.retire(epoch) } }
+  package func send(_ key: SendingKey) { sealing.withLock { _ in sealer.send(key) } }
+  package func stopSending() { sealing.withLock { _ in sealer.stop() } }
+  package func install(_ keys: EpochKeys) { opening.withLock { _ in opener.install(keys) } }
+  package func retire(_ epoch: UInt32) { opening.withLock { _ in opener.retire(epoch) } }
   /// Epochs whose frames open now.
-  package var epochs: [UInt32] { lock.withLock { _ in keys.heldEpochs } }
-  package func stopSending() { lock.withLock { _ in keys.sendingEpoch = nil } }
-  package func send(_ epoch: UInt32, as participant: ParticipantNumber) {
-    lock.withLock { _ in keys.send(epoch, as: participant) }
+  package var epochs: [UInt32] { opening.withLock { _ in opener.heldEpochs } }
+  package func assign(_ slots: [String: TrackID], now: Instant) {
+    opening.withLock { _ in opener.assign(slots, now: now) }
   }
+
+  /// Forgets the epoch's secret, and first makes the base keys that its last frames may need: outside the lock, as there may be a thousand.
+  package func settle(_ epoch: UInt32) {
+    guard let (derivation, senders) = opening.withLock({ _ in opener.pending(epoch) }) else { return }
+    let baseKeys = Dictionary(
+      uniqueKeysWithValues: senders.map { ($0.key, derivation.baseKey(of: $0.key, $0.value)) })
+    opening.withLock { _ in opener.settle(epoch, baseKeys) }
+  }
+
+  /// Forgets all keys: the call is over for this device.
+  package func wipe() {
+    sealing.withLock { _ in sealer.wipe() }
+    opening.withLock { _ in opener.wipe() }
+  }
+
+  static var now: Instant { Instant(nanoseconds: NIODeadline.now().uptimeNanoseconds) }
 }
 
 extension FrameCipher {
@@ -79,12 +109,16 @@ extension FrameCipher {
   }
 
   /// `decrypt` into a new array.
-  package func open(_ sealed: [UInt8], metadata: [UInt8] = []) throws(FrameCipherError) -> ([UInt8], Opened) {
+  package func open(
+    _ sealed: [UInt8], from source: FrameSource, metadata: [UInt8] = []
+  ) throws(FrameCipherError) -> ([UInt8], Opened) {
     var output = [UInt8](repeating: 0, count: sealed.count)
     let result = output.withUnsafeMutableBytes { output in
       sealed.withUnsafeBytes { sealed in
         metadata.withUnsafeBytes { metadata in
-          Result { () throws(FrameCipherError) in try decrypt(sealed, metadata: metadata, into: output) }
+          Result { () throws(FrameCipherError) in
+            try decrypt(sealed, from: source, metadata: metadata, into: output)
+          }
         }
       }
     }

@@ -6,7 +6,7 @@ import MediaModel
 extension KeyAgreement {
   /// Hands out the epoch's secret as its leader; a fresh one counts only when the server has taken it.
   mutating func lead(
-    _ number: UInt32, _ deliver: [ListEntry], using generator: inout some RandomNumberGenerator,
+    _ number: UInt32, _ deliver: [ListEntry], now: Instant, using generator: inout some RandomNumberGenerator,
     into effects: inout [KeyEffect]
   ) {
     guard let epoch = epochs[number] else { return }
@@ -24,7 +24,10 @@ extension KeyAgreement {
       effects.append(.request(.requestKey(call, RequestKey(epoch: number))))
       return
     }
-    let envelopes = deliver.compactMap { envelope(secret, for: $0, in: epoch) }
+    var envelopes: [Envelope] = []
+    for entry in deliver {
+      if let envelope = envelope(secret, for: entry, in: epoch, into: &effects) { envelopes.append(envelope) }
+    }
     effects.append(.request(.keys(call, HandOutKeys(epoch: number, envelopes: envelopes))))
   }
 
@@ -33,7 +36,7 @@ extension KeyAgreement {
     // Asked again as the epoch's leader, it answers with the same secret.
     if taken != nil { proposal = nil }
     if taken == true {
-      adopt(own.secret, for: number, into: &effects)
+      adopt(own.secret, for: number, now: now, into: &effects)
     } else if missing?.epoch == number {
       askForMissingKey(now: now, into: &effects)
     }
@@ -41,56 +44,130 @@ extension KeyAgreement {
 
   /// Sends the newest epoch's secret to one device that lacks it.
   mutating func answer(_ request: KeyRequest, into effects: inout [KeyEffect]) {
-    guard request.epoch == newest, let epoch = epochs[newest] else { return }
-    guard epoch.list.holds(request.to) else {
-      effects.append(.refused(.strangerOnDelivery))
-      return
-    }
-    directory.learn(request.to)
-    guard let secret = epoch.secret, let envelope = envelope(secret, for: request.to, in: epoch) else { return }
+    guard !isBroken, request.epoch == newest, let epoch = epochs[newest], let secret = epoch.secret,
+      let envelope = envelope(secret, for: request.to, in: epoch, into: &effects)
+    else { return }
     effects.append(.request(.keys(call, HandOutKeys(epoch: newest, envelopes: [envelope]))))
   }
 
-  mutating func envelope(_ secret: SymmetricKey, for entry: ListEntry, in epoch: Epoch) -> Envelope? {
-    guard problem(of: entry) == nil, let keys = directory[entry.fingerprint] else { return nil }
-    return .sealing(secret, for: entry, keys: keys, in: context(epoch), from: identity)
+  /// The secret for one device, if it is on the list, trusted, and signed the key that it is to be sealed to.
+  private mutating func envelope(
+    _ secret: SymmetricKey, for wanted: ListEntry, in epoch: Epoch, into effects: inout [KeyEffect]
+  ) -> Envelope? {
+    guard let entry = epoch.list[wanted.address], epoch.list.holds(wanted) else {
+      refuse(.strangerOnDelivery, into: &effects)
+      return nil
+    }
+    directory.learn(wanted)
+    guard problem(of: entry) == nil,
+      let key = sealingKey(of: entry, refresh: wanted.refresh, into: &effects)
+    else { return nil }
+    return .sealing(
+      secret, for: entry.address, alg: key.alg, publicKey: key.publicKey.bytes, in: context(epoch), from: identity)
   }
 
-  /// Opens an envelope, or keeps it until its sender's keys are known.
-  mutating func take(_ envelope: Envelope, _ delivery: UInt64, into effects: inout [KeyEffect]) {
-    if lookUps > 0, waiting.count < 64, let from = envelope.from, let entry = epochs[envelope.epoch]?.list[from],
-      directory[entry.fingerprint] == nil
+  /// The newest join key of a stay. One that is older than what this device has seen, or not signed, gets nothing.
+  private mutating func sealingKey(
+    of entry: ListEntry, refresh: JoinKey?, into effects: inout [KeyEffect]
+  ) -> JoinKey? {
+    guard let joinId = entry.joinId?.bytes, let key = refresh ?? entry.joinKey,
+      refresh == nil || key.generation > 0
+    else { return nil }
+    let keyHash = JoinCredentials.hash(key)
+    if let known = generations[joinId],
+      key.generation < known.generation || key.generation == known.generation && keyHash != known.keyHash
     {
-      waiting.append((envelope, delivery))
-    } else {
-      effects.append(.acknowledge(delivery: delivery, opened: open(envelope, into: &effects)))
+      warn(.oldJoinKey, entry, into: &effects)
+      return nil
     }
+    guard isSigned(key, of: entry) else {
+      warn(.joinKeyNotSigned, entry, into: &effects)
+      return nil
+    }
+    generations[joinId] = (key.generation, keyHash)
+    return key
   }
 
-  /// Takes up an envelope's secret; false when it was refused, or belongs to an epoch that this device has not heard of.
-  private mutating func open(_ envelope: Envelope, into effects: inout [KeyEffect]) -> Bool {
-    guard let epoch = epochs[envelope.epoch] else {
-      effects.append(envelope.epoch > newest ? .request(.listKeys(call, ListKeys())) : .refused(.lowerEpoch))
-      return false
+  // MARK: opening
+
+  /// Opens an envelope, or keeps it until its list, its sender's keys or the person's trust is there.
+  mutating func take(_ waiting: WaitingEnvelope, now: Instant, into effects: inout [KeyEffect]) {
+    let envelope = waiting.envelope
+    guard !isBroken, let epoch = epochs[envelope.epoch] else {
+      guard envelope.epoch > newest, !isBroken, self.waiting.count < Self.waitingLimit else {
+        // Superseded: the server asks for nothing of it any more.
+        return effects.append(.acknowledge(delivery: waiting.delivery, opened: envelope.epoch <= newest))
+      }
+      self.waiting.append(waiting)
+      return askForList(into: &effects)
     }
-    if epoch.secret != nil { return true }
+    guard epoch.secret == nil, epoch.number >= current ?? 0 else {
+      return effects.append(.acknowledge(delivery: waiting.delivery, opened: true))
+    }
+    guard let from = envelope.from, let entry = epoch.list[from], from != identity.address,
+      !pins.isRevoked(entry.user, entry.fingerprint.bytes)
+    else { return refuse(waiting, .envelopeNotAuthentic, into: &effects) }
+    guard isHeard(entry), let sender = directory[entry.fingerprint] else {
+      return keep(waiting, from: entry, into: &effects)
+    }
     do throws(KeyRefusal) {
-      guard let from = envelope.from, let entry = epoch.list[from], problem(of: entry) == nil,
-        let sender = directory[entry.fingerprint]
-      else { throw .envelopeNotAuthentic }
-      // Epoch 1 is made before there are join keys; every later one is wrapped to ours.
-      let secret = try envelope.opened(
-        by: identity.address, with: epoch.number >= 2 ? join.privateKey : identity.wrapKey, from: sender,
-        in: context(epoch))
-      adopt(secret, for: epoch.number, into: &effects)
-      return true
+      guard envelope.isAuthentic(for: identity.address, from: sender, in: context(epoch)) else {
+        throw .envelopeNotAuthentic
+      }
+      let secret = try open(envelope, epoch)
+      adopt(secret, for: epoch.number, now: now, into: &effects)
+      effects.append(.acknowledge(delivery: waiting.delivery, opened: true))
     } catch {
-      effects.append(.refused(error))
-      return false
+      refuse(waiting, error, into: &effects)
     }
   }
 
-  private func context(_ epoch: Epoch) -> EnvelopeContext {
-    EnvelopeContext(call: call, epoch: epoch.number, listHash: epoch.list.hash)
+  private func refuse(_ waiting: WaitingEnvelope, _ refusal: KeyRefusal, into effects: inout [KeyEffect]) {
+    effects.append(.acknowledge(delivery: waiting.delivery, opened: false))
+    effects.append(.refused(refusal))
+  }
+
+  /// Only the stay's own keys count, of the generation that was published when the epoch was announced, or a later one.
+  private mutating func open(_ envelope: Envelope, _ epoch: Epoch) throws(KeyRefusal) -> SymmetricKey {
+    guard let key = join.opener(envelope.key.bytes), key.generation >= epoch.minimumGeneration else {
+      throw .envelopeForOldKey
+    }
+    let secret = try envelope.opened(with: key.privateKey)
+    join.opened(key.generation)
+    return secret
+  }
+
+  /// The sender's public keys are looked up, or the person has to trust them: no ACK, which would be a lie, and no NACK, which would bring the same again.
+  private mutating func keep(_ new: WaitingEnvelope, from entry: ListEntry, into effects: inout [KeyEffect]) {
+    if directory[entry.fingerprint] == nil, lookUps > 0, waiting.count < Self.waitingLimit {
+      return waiting.append(new)
+    }
+    if let old = untrusted.updateValue(new, forKey: new.envelope.epoch) {
+      effects.append(.drop(delivery: old.delivery))
+    } else {
+      effects.append(.request(.waitForKey(call, WaitForKey(epoch: new.envelope.epoch, reason: .trust))))
+    }
+  }
+
+  /// A list or public keys came: what waited for them is looked at again.
+  mutating func openWaiting(now: Instant, into effects: inout [KeyEffect]) {
+    let envelopes = waiting
+    waiting = []
+    for envelope in envelopes { take(envelope, now: now, into: &effects) }
+  }
+
+  /// The person trusts a key, or its device has become known: what it had sent opens now.
+  mutating func openUntrusted(now: Instant, into effects: inout [KeyEffect]) {
+    for (number, envelope) in untrusted.sorted(by: { $0.key < $1.key }) {
+      guard let from = envelope.envelope.from, let entry = epochs[number]?.list[from], isHeard(entry),
+        directory[entry.fingerprint] != nil
+      else { continue }
+      untrusted[number] = nil
+      take(envelope, now: now, into: &effects)
+    }
+  }
+
+  func context(_ epoch: Epoch) -> EnvelopeContext {
+    EnvelopeContext(call: call, epoch: epoch.number, listHash: epoch.listHash)
   }
 }

@@ -6,88 +6,126 @@ package import MediaModel
 extension KeyAgreement {
   /// A request's body has 256 KiB, of which an envelope takes some 600 bytes. With more devices none is rung with a key.
   static let maximumRung = 300
+  /// How far the caller's clock may be from this device's.
+  static let ringTime: UInt64 = 600_000
 
-  /// Makes epoch 1 for the devices that will ring, before the call has an id, and an envelope for each; none when nobody is to get one.
-  ///
-  /// The signatures name no call: the list's hash holds this device's fresh joinId and so binds them to this start.
+  /// Makes epoch 1 for the devices that will ring, and an envelope for each; none when nobody is to get one. The initiator is participant 1, always.
   package mutating func ring(
     _ devices: [DeviceEntry], using generator: inout some RandomNumberGenerator
   ) -> (envelopes: [Envelope], effects: [KeyEffect]) {
     var effects: [KeyEffect] = []
     directory.learn(devices)
-    let callees = devices.compactMap { DeviceKeys($0) }.filter { $0.address.user != identity.address.user }.map {
+    var callees = devices.compactMap { DeviceKeys($0) }.filter { $0.address.user != identity.address.user }.map {
       ListEntry(
         user: $0.address.user, device: $0.address.device, participant: 0, joinId: nil, joinKey: nil,
         fingerprint: Base64Bytes($0.fingerprint))
     }
+    callees.sort { $0.address < $1.address }
     pinNew(callees, into: &effects)
-    let secret = Self.secret(using: &generator)
-    guard let all = try? EpochList(callees) else { return ([], effects) }
+    guard let all = try? EpochList(callees, epoch: 1) else { return ([], effects) }
     warnOfProblems(all, into: &effects)
     let trusted = callees.filter { problem(of: $0) == nil && canWrap(for: $0) }
     guard !trusted.isEmpty, trusted.count <= Self.maximumRung,
-      let list = try? EpochList([ownEntry(1)] + trusted)
+      let epoch = firstEpoch(trusted, Self.secret(using: &generator)), let secret = epoch.secret
     else { return ([], effects) }
-    let epoch = Epoch(number: 1, mode: .fresh, list: list, secret: secret)
-    let envelopes = trusted.compactMap { envelope(secret, for: $0, in: epoch) }
+    let envelopes = trusted.compactMap { entry -> Envelope? in
+      guard let wrap = directory[entry.fingerprint]?.wrap else { return nil }
+      return .sealing(
+        secret, for: entry.address, alg: wrap.alg, publicKey: wrap.publicKey.bytes, in: context(epoch), from: identity)
+    }
     guard envelopes.count == trusted.count else { return ([], effects) }
     epochs[1] = epoch
     return (envelopes, effects)
   }
 
+  private func firstEpoch(_ rung: [ListEntry], _ secret: SymmetricKey) -> Epoch? {
+    let own = ListEntry(
+      user: identity.address.user, device: identity.address.device, participant: 1, joinId: join.joinId,
+      joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
+    let entries = ([own] + rung).sorted { $0.address < $1.address }
+    guard let list = try? EpochList(entries, epoch: 1) else { return nil }
+    return Epoch(
+      number: 1, mode: .fresh, list: list, listHash: list.hash(1, of: call, previous: EpochList.noPrevious),
+      secret: secret)
+  }
+
   /// The server did not take the ring's envelopes: epoch 1 is this device's alone.
   package mutating func ringAlone() { epochs[1] = nil }
 
-  /// The call has an id and this device a number: it sends under epoch 1.
+  /// The reply to `start` is there: this device sends under epoch 1. nil when the reply is of another call, or does not make it participant 1.
   package mutating func start(
-    _ call: CallID, as participant: ParticipantNumber, now: Instant, using generator: inout some RandomNumberGenerator
-  ) -> [KeyEffect] {
-    var effects: [KeyEffect] = []
-    let rung = epochs[1]?.list.entries.filter { $0.participant == 0 } ?? []
-    guard newest == 0, let list = try? EpochList([ownEntry(participant)] + rung) else { return [] }
-    self.call = call
-    newest = 1
-    let secret = epochs[1]?.secret ?? Self.secret(using: &generator)
-    epochs[1] = Epoch(number: 1, mode: .fresh, list: list, secret: nil)
-    adopt(secret, for: 1, into: &effects)
-    follow(switchTo: 1, now: now, into: &effects)
+    _ joined: Joined, now: Instant, using generator: inout some RandomNumberGenerator
+  ) -> [KeyEffect]? {
+    guard joined.call.id == call, joined.participant == 1, newest == 0,
+      let first = epochs[1] ?? firstEpoch([], Self.secret(using: &generator)), let secret = first.secret
+    else { return nil }
+    var effects = enter(joined, now: now)
+    begin(first, secret, now: now, into: &effects)
     return effects
   }
 
-  /// The device has accepted a ring that brought a key, and the others still send under it: so does this one.
-  package mutating func accept(_ ring: Ring, as participant: ParticipantNumber, now: Instant) -> [KeyEffect] {
+  /// What a callee makes of the key that a ring brought.
+  private enum RingVerdict {
+    /// It is the caller's own, made for this call and this device, and not long ago.
+    case good
+    /// A clock is wrong, or the caller's key is not known or not trusted: no lie is proven, and the key is not used.
+    case doubtful
+    case forged
+  }
+
+  private func judge(_ envelope: Envelope, _ list: EpochList, from user: UserID, clock: Timestamp) -> RingVerdict {
+    guard let own = list[identity.address], own.participant == 0, own.fingerprint.bytes == identity.fingerprint,
+      list[participant] == nil
+    else { return .forged }
+    // The caller is the one that has joined; a callee on the list has no key to hand out.
+    let joined = list.entries.filter { $0.joinId != nil }
+    guard joined.count == 1, let caller = joined.first, caller.user == user, caller.address == envelope.from,
+      caller.participant == 1, let key = caller.joinKey, let joinId = caller.joinId
+    else { return .forged }
+    guard isHeard(caller), let keys = directory[caller.fingerprint] else { return .doubtful }
+    let hash = list.hash(1, of: call, previous: EpochList.noPrevious)
+    guard keys.signed(key, call: call, joinId: joinId.bytes),
+      envelope.isAuthentic(
+        for: identity.address, from: keys, in: EnvelopeContext(call: call, epoch: 1, listHash: hash)),
+      envelope.key.bytes == Array(SHA256.hash(data: identity.publicKeys.wrap.publicKey.bytes))
+    else { return .forged }
+    let (difference, overflow) = clock.milliseconds.subtractingReportingOverflow(key.at.milliseconds)
+    return !overflow && difference.magnitude <= Self.ringTime ? .good : .doubtful
+  }
+
+  /// The device has accepted a ring that brought a key, and the others still send under it: so does this one. Call `enter` first. `clock` is the device's own.
+  package mutating func accept(_ ring: Ring, clock: Timestamp, now: Instant) -> [KeyEffect] {
     guard newest == 0, let envelope = ring.envelope, let entries = ring.list else { return [] }
     var effects: [KeyEffect] = []
     do throws(KeyRefusal) {
-      let list = try EpochList(entries)
-      guard let own = list[identity.address], own.participant == 0, own.joinId == nil, own.joinKey == nil,
-        own.fingerprint.bytes == identity.fingerprint
-      else { throw .notOnList }
-      // The caller is the one that has joined; a callee on the list has no key to hand out.
-      let joined = list.entries.filter { $0.joinId != nil }
-      guard joined.count == 1, let caller = joined.first, caller.user == ring.from, caller.address == envelope.from
-      else { throw .envelopeNotAuthentic }
+      let list = try EpochList(entries, epoch: 1)
       pinNew(list.entries, into: &effects)
       warnOfProblems(list, into: &effects)
-      guard problem(of: caller) == nil, let sender = directory[caller.fingerprint] else { throw .envelopeNotAuthentic }
-      let context = EnvelopeContext(call: Self.unnamed, epoch: 1, listHash: list.hash)
-      let secret = try envelope.opened(by: identity.address, with: identity.wrapKey, from: sender, in: context)
-      newest = 1
-      epochs[1] = Epoch(number: 1, mode: .fresh, list: list, secret: nil)
-      seats[identity.address] = SeatedDevice(
-        device: identity.address, participant: participant, joinId: join.joinId)
-      adopt(secret, for: 1, into: &effects)
-      follow(switchTo: 1, now: now, into: &effects)
+      switch judge(envelope, list, from: ring.from, clock: clock) {
+      case .forged: throw .ringNotTrusted
+      case .doubtful: break
+      case .good:
+        let secret = try envelope.opened(with: identity.wrapKey)
+        let hash = list.hash(1, of: call, previous: EpochList.noPrevious)
+        begin(Epoch(number: 1, mode: .fresh, list: list, listHash: hash), secret, now: now, into: &effects)
+      }
     } catch {
       effects.append(.refused(error))
     }
+    settle(now: now, into: &effects)
     return effects
   }
 
-  private func ownEntry(_ participant: ParticipantNumber) -> ListEntry {
-    ListEntry(
-      user: identity.address.user, device: identity.address.device, participant: participant, joinId: join.joinId,
-      joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
+  private mutating func begin(
+    _ first: Epoch, _ secret: SymmetricKey, now: Instant, into effects: inout [KeyEffect]
+  ) {
+    newest = 1
+    listDue = nil
+    epochs[1] = first
+    epochs[1]?.secret = nil
+    adopt(secret, for: 1, now: now, into: &effects)
+    follow(switchTo: 1, now: now, into: &effects)
+    settle(now: now, into: &effects)
   }
 
   private func canWrap(for entry: ListEntry) -> Bool {

@@ -5,33 +5,37 @@ import MediaModel
 /// Which devices of a list get keys and are heard, and what a person is told of the others.
 extension KeyAgreement {
   /// What stands between a listed device and its keys; nil when nothing does.
-  mutating func problem(of entry: ListEntry) -> KeyWarning.Problem? {
+  func problem(of entry: ListEntry) -> KeyWarning.Problem? {
     guard entry.address != identity.address else { return nil }
-    guard let pin = pins[entry.address], pin.fingerprint == entry.fingerprint.bytes else { return .changedKey }
-    return trust == .verifiedOnly && !pin.isVerified ? .unverified : doubt(of: entry)
-  }
-
-  /// Whether its frames are to be opened: who is not verified may speak.
-  mutating func isHeard(_ entry: ListEntry) -> Bool {
-    entry.address == identity.address
-      || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && doubt(of: entry) == nil
-  }
-
-  /// Why the device's own words do not prove the entry.
-  private mutating func doubt(of entry: ListEntry) -> KeyWarning.Problem? {
+    guard !pins.isRevoked(entry.user, entry.fingerprint.bytes) else { return .revoked }
+    let level = pins.level(of: entry.address, entry.fingerprint.bytes)
+    guard level > .new else { return .changedKey }
+    guard trust == .firstUse || level >= .vouched else { return .unverified }
     guard directory[entry.fingerprint] != nil else { return .unknownKeys }
-    if let key = entry.joinKey, !isSigned(key, of: entry) { return .joinKeyNotSigned }
-    return nil
+    guard let key = entry.joinKey else { return nil }
+    return JoinCredentials.algorithms.contains(key.alg) ? nil : .joinKeyNotSigned
   }
 
-  /// Whether this device may send under the epoch's key: whoever is on its list may be given it by others.
-  func maySend(under epoch: Epoch) -> Bool {
-    trust == .firstUse
-      || epoch.list.entries.allSatisfy { entry in
-        let pin = pins[entry.address]
-        return entry.address == identity.address
-          || pin?.isVerified == true && pin?.fingerprint == entry.fingerprint.bytes
-      }
+  /// Whether its frames and envelopes are to be opened: who is not verified may speak.
+  func isHeard(_ entry: ListEntry) -> Bool {
+    entry.address == identity.address
+      || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && directory[entry.fingerprint] != nil
+        && !pins.isRevoked(entry.user, entry.fingerprint.bytes)
+  }
+
+  /// Devices that may be given the list's key and that nobody has verified: with `KeyTrust.verifiedOnly` nothing is sent under it. A device of which nothing
+  /// is known is one of them.
+  func unverified(in list: EpochList) -> [ListEntry] {
+    guard trust == .verifiedOnly else { return [] }
+    return list.entries.filter {
+      $0.address != identity.address && pins.level(of: $0.address, $0.fingerprint.bytes) < .vouched
+    }
+  }
+
+  func pinned(_ entry: ListEntry) -> PinnedDevice {
+    PinnedDevice(
+      user: entry.user.text, device: entry.device.text, fingerprint: entry.fingerprint.bytes,
+      isVerified: pins.level(of: entry.address, entry.fingerprint.bytes) == .verified)
   }
 
   /// Pins devices that are seen for the first time.
@@ -56,17 +60,19 @@ extension KeyAgreement {
   /// Notes a warning; false when the app has had it.
   package mutating func isNews(_ warning: KeyWarning) -> Bool { warned.insert(warning).inserted }
 
-  private mutating func warn(_ problem: KeyWarning.Problem, _ entry: ListEntry, into effects: inout [KeyEffect]) {
+  mutating func warn(_ problem: KeyWarning.Problem, _ entry: ListEntry, into effects: inout [KeyEffect]) {
     let warning = KeyWarning(problem, entry)
     if isNews(warning) { effects.append(.warn(warning)) }
   }
 
-  private mutating func isSigned(_ key: JoinKey, of entry: ListEntry) -> Bool {
-    let proof = JoinKeyProof(fingerprint: entry.fingerprint.bytes, joinId: entry.joinId, key: key)
+  /// Whether the device signed the join key for this call and its stay. Checked once for each key.
+  mutating func isSigned(_ key: JoinKey, of entry: ListEntry) -> Bool {
+    guard let joinId = entry.joinId else { return false }
+    let proof = JoinKeyProof(fingerprint: entry.fingerprint.bytes, joinId: joinId, key: key)
     if verifiedJoins.contains(proof) { return true }
-    guard let keys = directory[entry.fingerprint], let joinId = entry.joinId?.bytes,
-      keys.signed(key, joinId: joinId)
-    else { return false }
+    guard let keys = directory[entry.fingerprint], keys.signed(key, call: call, joinId: joinId.bytes) else {
+      return false
+    }
     verifiedJoins.insert(proof)
     return true
   }
@@ -84,50 +90,59 @@ extension KeyAgreement {
     effects.append(.request(.listDevices(ListDevices(users: Array(Set(unknown.map(\.user))).sorted()))))
   }
 
-  mutating func learn(_ entries: [DeviceEntry], now: Instant, into effects: inout [KeyEffect]) {
-    directory.learn(entries)
+  mutating func learn(_ devices: Devices?, now: Instant, into effects: inout [KeyEffect]) {
+    directory.learn(devices?.devices ?? [])
     lookUps = max(0, lookUps - 1)
-    let envelopes = waiting
-    waiting = []
-    if let list = epochs[newest]?.list { warnOfProblems(list, into: &effects) }
-    installAll(into: &effects)
-    for (envelope, delivery) in envelopes { take(envelope, delivery, into: &effects) }
+    trustChanged(now: now, into: &effects)
   }
 
-  mutating func seat(_ devices: [SeatedDevice], into effects: inout [KeyEffect]) {
-    for device in devices where device.joinId.bytes.count == 16 { seats[device.device] = device }
-    if let first = epochs[1], first.list.entries.contains(where: { $0.participant == 0 }) { install(1, into: &effects) }
+  mutating func trustChanged(now: Instant, into effects: inout [KeyEffect]) {
+    if let list = epochs[newest]?.list { warnOfProblems(list, into: &effects) }
+    installAll(into: &effects)
+    openWaiting(now: now, into: &effects)
+    openUntrusted(now: now, into: &effects)
   }
 
   /// A device that was refused has been looked at: it is heard, and may have the key.
   mutating func trusted(_ device: Device, now: Instant, into effects: inout [KeyEffect]) {
     warned = warned.filter { $0.user != device.user.text || $0.device != device.device.text }
     installAll(into: &effects)
-    guard let epoch = epochs[newest], epoch.list[device] != nil else { return }
-    if epoch.secret == nil, newest == current {
-      // Its envelope may have been refused.
-      missing = MissingKey(epoch: newest, asked: 0, askAgain: now)
-      askForMissingKey(now: now, into: &effects)
-    }
-    if let current { send(under: current, into: &effects) }
+    openUntrusted(now: now, into: &effects)
+    guard let epoch = epochs[newest], epoch.list[device] != nil, epoch.secret == nil, newest == current else { return }
+    // Its envelope may have been refused.
+    missing = MissingKey(epoch: newest, asked: 0, askAgain: now)
+    askForMissingKey(now: now, into: &effects)
   }
 
   /// Hands the cipher the keys of everyone who is heard now.
-  private mutating func installAll(into effects: inout [KeyEffect]) {
+  private func installAll(into effects: inout [KeyEffect]) {
     for number in epochs.keys.sorted() { install(number, into: &effects) }
   }
 
-  mutating func install(_ number: UInt32, into effects: inout [KeyEffect]) {
-    guard let epoch = epochs[number], epoch.secret != nil else { return }
-    let heard = Set(epoch.list.entries.filter { isHeard($0) }.map(\.address))
-    if let keys = epoch.keys(call: call, seats: seats, where: { heard.contains($0.address) }) {
-      effects.append(.install(keys))
-    }
+  func install(_ number: UInt32, into effects: inout [KeyEffect]) {
+    guard let epoch = epochs[number], let derivation = epoch.derivation(call) else { return }
+    effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders(of: epoch))))
   }
 
-  /// Sends under the key in use, if it is there and everyone who may hold it is trusted with it.
-  mutating func send(under number: UInt32, into effects: inout [KeyEffect]) {
-    guard let epoch = epochs[number], epoch.secret != nil else { return }
-    effects.append(maySend(under: epoch) ? .send(epoch: number) : .stopSending)
+  /// The other senders of an epoch that are heard. Devices that rang have no number and joinId on epoch 1's list: they send with those that they joined with,
+  /// as `call.member` tells; numbers and joins that are taken are refused.
+  private func senders(of epoch: Epoch) -> [ParticipantNumber: SenderIdentity] {
+    var senders: [ParticipantNumber: SenderIdentity] = [:]
+    var joins: Set<[UInt8]> = [join.joinId.bytes]
+    for entry in epoch.list.entries where entry.participant > 0 {
+      guard let joinId = entry.joinId?.bytes else { continue }
+      joins.insert(joinId)
+      guard entry.address != identity.address, entry.participant != participant, isHeard(entry) else { continue }
+      senders[entry.participant] = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: joinId)
+    }
+    guard epoch.number == 1 else { return senders }
+    for seat in seats.values.sorted(by: { $0.participant < $1.participant }) {
+      guard let entry = epoch.list[seat.device], entry.participant == 0, entry.address != identity.address,
+        seat.participant != participant, epoch.list[seat.participant] == nil, joins.insert(seat.joinId).inserted,
+        isHeard(entry)
+      else { continue }
+      senders[seat.participant] = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: seat.joinId)
+    }
+    return senders
   }
 }

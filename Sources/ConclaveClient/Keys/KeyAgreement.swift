@@ -5,58 +5,102 @@ package import MediaModel
 /// One device's part in agreeing on the media keys of one call, for one join (protocol section 5).
 ///
 /// A value without clock and socket: events and replies go into `handle`, what is to be done comes out. It trusts the server with nothing but delivery:
-/// devices are pinned when first seen, lists are hashed, envelopes must be signed by a device on the list.
+/// devices are pinned when first seen, lists are checked and form a chain, envelopes must be signed by a device on the list.
 ///
-/// Invariants: `newest` never falls; a secret, once adopted for an epoch, is not replaced; nothing is sealed to a key that its device did not sign.
+/// Invariants: `newest` never falls; a secret, once adopted for an epoch, is not replaced; nothing is sealed to a key that its device did not sign; the own
+/// sending key is made from this device's own values.
 package struct KeyAgreement: Sendable {
   /// How long the keys before a switch stay usable for receiving.
   static let overlap: Duration = .seconds(10)
   /// How long to wait before a missing key is asked for again, and how often in all: the server forwards 3 requests a device and epoch.
   static let requestInterval: Duration = .seconds(2)
   static let requestLimit = 3
-  /// What a call is called before the server has named it.
-  static let unnamed = CallID(unchecked: "")
+  /// Envelopes that wait for a list or for public keys.
+  static let waitingLimit = 64
 
   let identity: DeviceIdentity
-  /// Empty for the initiator until its `start` is answered.
-  var call: CallID
-  let join: JoinCredentials
+  let call: CallID
+  package internal(set) var join: JoinCredentials
   let trust: KeyTrust
+  /// When the join was made: what is signed later says a time that this one gives.
+  let began: Instant
 
   /// What is known of other devices: the caller's, which other calls share, before each input.
   package var pins: Pins
   /// Public keys by the fingerprint that proves them.
   package internal(set) var directory: KnownKeys
+  /// The number in the reply to the own join; 0 before.
+  var participant: ParticipantNumber = 0
   /// Fingerprints that `devices/list` was asked for since the last announcement; what it did not bring is asked for again at the next.
   var lookedUp: Set<[UInt8]> = []
-  /// Join keys whose signature has been checked, by their bytes.
+  /// Join keys whose signature has been checked.
   var verifiedJoins: Set<JoinKeyProof> = []
+  /// The newest generation of each stay's join key that this device has seen, as a leader.
+  var generations: [[UInt8]: (generation: UInt32, keyHash: [UInt8])] = [:]
   /// What the app has been told.
   var warned: Set<KeyWarning> = []
   /// Who has joined, for epoch 1.
-  var seats: [Device: SeatedDevice] = [:]
+  var seats: [ParticipantNumber: SeatedDevice] = [:]
 
   /// The epochs that are not retired: the newest, the one in use and those before it in their overlap.
   var epochs: [UInt32: Epoch] = [:]
-  /// The highest epoch announced; 0 before the first.
+  /// The highest epoch whose list was accepted; 0 before the first.
   var newest: UInt32 = 0
   /// The epoch last switched to; nil before the first.
   package internal(set) var current: UInt32?
+  /// Stays that were on an accepted list and are on none any more: neither returns.
+  var gone = Gone()
+  /// Lists do not follow from each other: nothing is accepted or sent any more.
+  var isBroken = false
+  /// The highest epoch that the server has switched to and this device has not accepted.
+  var awaitedSwitch: UInt32 = 0
+  /// `keys/list` is under way since this epoch.
+  var listing: UInt32?
+  /// When a device that is on no list yet asks for the newest.
+  var listDue: Instant?
   /// When an epoch that was switched from is forgotten.
   var retirements: [UInt32: Instant] = [:]
+  /// When this device sends under an epoch that nobody has switched to.
+  var ownSwitches: [UInt32: Instant] = [:]
   /// The secret that this device made as leader of an epoch, until the server says whose answer counted.
   var proposal: Proposal?
   /// A key that others use and this device lacks.
   var missing: MissingKey?
-  /// Envelopes whose sender's public keys were asked for, until the reply of `devices/list`.
-  var waiting: [(envelope: Envelope, delivery: UInt64)] = []
+  /// Envelopes whose list, or whose sender's public keys, were asked for.
+  var waiting: [WaitingEnvelope] = []
+  /// The newest envelope of an epoch whose sender is not trusted: it opens when the person trusts that key.
+  var untrusted: [UInt32: WaitingEnvelope] = [:]
   /// Replies of `devices/list` that are awaited.
   var lookUps = 0
+  var watch = RosterWatch()
+  var securing = SecuringTimer()
+  var confirming: Confirming?
+  /// Buckets of the newest epoch that came before this device used it.
+  var earlyBuckets: [UInt32: [Int: ConfirmationBucket]] = [:]
+  var confirmationTold: ConfirmationState?
+  var lastConfirmed: Instant?
+  var tiles: Set<TileMark> = []
+  /// A fresh secret was used since the own join key was replaced.
+  var refreshDue = false
+  var refreshed: Instant?
+  /// When the epoch in use began, and whether its age was told.
+  var currentSince = Instant(nanoseconds: 0)
+  var isAgeTold = false
+  var rotateMinutes = 10
+  /// What the cipher and the app were told last.
+  var sendingEpoch: UInt32?
+  var silence: [SilenceCause] = []
+  private var jitter: UInt64
 
   struct JoinKeyProof: Hashable, Sendable {
     var fingerprint: [UInt8]
-    var joinId: Base64Bytes?
+    var joinId: Base64Bytes
     var key: JoinKey
+  }
+
+  struct Gone: Sendable {
+    var joins: Set<[UInt8]> = []
+    var numbers: Set<ParticipantNumber> = []
   }
 
   struct Proposal: Sendable {
@@ -70,18 +114,35 @@ package struct KeyAgreement: Sendable {
     var askAgain: Instant
   }
 
-  /// `pins` are those that the app kept from earlier calls; `directory` may hold public keys that were learnt before. Who starts a call knows no id yet.
+  struct WaitingEnvelope: Sendable {
+    var envelope: Envelope
+    var delivery: UInt64
+  }
+
+  /// `pins` are those that the app kept from earlier calls; `directory` may hold public keys that were learnt before.
   package init(
-    identity: DeviceIdentity, call: CallID?, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
-    directory: KnownKeys = KnownKeys()
+    identity: DeviceIdentity, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
+    directory: KnownKeys = KnownKeys(), now: Instant
   ) {
     self.identity = identity
-    self.call = call ?? Self.unnamed
+    call = join.call
     self.join = join
     self.pins = pins
     self.trust = trust
     self.directory = directory
+    began = now
+    jitter = join.joinId.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     self.directory.learn(identity.publicKeys)
+  }
+
+  /// The reply to the join: nothing is announced to this device before.
+  package mutating func enter(_ joined: Joined, now: Instant) -> [KeyEffect] {
+    participant = joined.participant
+    watch.own = participant
+    listDue = now.advanced(by: .seconds(5))
+    var effects: [KeyEffect] = []
+    see(joined.call, now: now, into: &effects)
+    return effects
   }
 
   /// Takes one input, and all that had waited if it is the reply they waited for.
@@ -90,55 +151,90 @@ package struct KeyAgreement: Sendable {
   ) -> [KeyEffect] {
     var effects: [KeyEffect] = []
     switch input {
-    case .directory(let entries): learn(entries, now: now, into: &effects)
+    case .directory(let devices): learn(devices, now: now, into: &effects)
     case .handedOut(let epoch, let taken): handedOut(epoch, taken: taken, now: now, into: &effects)
     case .rotate(let rotation): rotate(rotation, now: now, using: &generator, into: &effects)
-    case .list(let list):
-      // A device that joins gets on a list by the next announcement; until then the newest list is not its business.
-      guard list.list.contains(where: { $0.address == identity.address && $0.joinId == join.joinId }) else { break }
-      let rotation = Rotate(
-        epoch: list.epoch, mode: list.mode, leader: 0, previous: list.previous, listHash: list.listHash, list: list.list)
-      rotate(rotation, now: now, using: &generator, into: &effects)
-      askForMissingKey(now: now, into: &effects)
-    case .envelope(let envelope, let delivery): take(envelope, delivery, into: &effects)
+    case .list(let list): take(list, now: now, into: &effects)
+    case .envelope(let envelope, let delivery):
+      take(WaitingEnvelope(envelope: envelope, delivery: delivery), now: now, into: &effects)
     case .keyRequest(let request): answer(request, into: &effects)
     case .switchKeys(let epoch): follow(switchTo: epoch, now: now, into: &effects)
-    case .state(let epoch):
+    case .state(let state):
+      see(state, now: now, into: &effects)
+      watch.answered(now: now)
       // Before the first announcement the call's epoch is one from before this device joined.
-      if newest > 0 { follow(switchTo: epoch, now: now, into: &effects) }
-    case .seated(let devices): seat(devices, into: &effects)
+      if newest > 0 { follow(switchTo: state.epoch, now: now, into: &effects) }
+    case .stateFailed: watch.answered(now: now)
+    case .member(let member): see(member, now: now, into: &effects)
+    case .signaling(let isConnected):
+      watch.signaling(isConnected, now: now)
+      securing.signaling(isConnected, now: now)
+      listing = nil
+    case .confirmed(let confirmed): take(confirmed, into: &effects)
+    case .confirmationSent(let epoch, let taken): confirmationSent(epoch, taken: taken, now: now)
+    case .confirmations(let epoch, let bucket, let reply): take(reply, bucket: bucket, epoch: epoch, into: &effects)
     case .trusted(let device): trusted(device, now: now, into: &effects)
+    case .trustChanged: trustChanged(now: now, into: &effects)
+    case .sendAnyway: watch.accept()
     }
+    settle(now: now, into: &effects)
     return effects
   }
 
-  /// Forgets keys whose overlap is over, and asks again for one that is still missing.
+  /// Forgets keys whose overlap is over, asks again for one that is missing, switches by itself, confirms, and looks who may hear.
   package mutating func handleTimeout(now: Instant) -> [KeyEffect] {
     var effects: [KeyEffect] = []
     for (epoch, deadline) in retirements where deadline <= now {
       retirements[epoch] = nil
-      epochs[epoch] = nil
-      effects.append(.retire(epoch: epoch))
+      forget(epoch, into: &effects)
     }
     if let due = missing?.askAgain, due <= now { askForMissingKey(now: now, into: &effects) }
+    for epoch in ownSwitches.keys.sorted() where ownSwitches[epoch].map({ $0 <= now }) ?? false {
+      ownSwitches[epoch] = nil
+      follow(switchTo: epoch, now: now, into: &effects)
+    }
+    if let due = listDue, due <= now {
+      listDue = newest == 0 ? now.advanced(by: .seconds(5)) : nil
+      if newest == 0 { askForList(into: &effects) }
+    }
+    confirm(now: now, into: &effects)
+    watch.handleTimeout(now: now)
+    settle(now: now, into: &effects)
     return effects
   }
 
   /// When `handleTimeout` has something to do next.
-  package var nextTimeout: Instant? { [retirements.values.min(), missing?.askAgain].compactMap { $0 }.min() }
+  package var nextTimeout: Instant? {
+    [
+      retirements.values.min(), missing?.askAgain, ownSwitches.values.min(), listDue, confirming?.nextTimeout,
+      watch.nextTimeout, current == 1 && !silence.contains(.securing) ? securing.due : nil, ageDue,
+    ].compactMap { $0 }.min()
+  }
 
   /// The call code of the epoch in use: 40 digits.
   package var code: String? {
-    current.flatMap { epochs[$0] }.map { CallCode.digits(call: call, list: $0.list) }
+    current.flatMap { epochs[$0] }.map { CallCode.digits(call: call, rosterHash: $0.list.rosterHash) }
   }
 
   /// Whether the epoch's key is this agreement's to forget.
   package func holds(_ epoch: UInt32) -> Bool { epochs[epoch] != nil }
+
+  /// The epoch from which on missed lists are asked for; nil before the first.
+  package var newestAccepted: UInt32? { newest > 0 ? newest : nil }
 
   /// Every device that may hold the key in use, as its list says, this one among them.
   package var listed: [ListEntry] { current.flatMap { epochs[$0] }?.list.entries ?? [] }
 
   static func secret(using generator: inout some RandomNumberGenerator) -> SymmetricKey {
     SymmetricKey(data: (0..<Epoch.secretByteCount).map { _ in UInt8.random(in: 0...255, using: &generator) })
+  }
+
+  /// A part of `limit`, so that a thousand devices do not ask or confirm at once (SplitMix64, from the random joinId).
+  mutating func spread(_ limit: Duration) -> Duration {
+    jitter &+= 0x9e37_79b9_7f4a_7c15
+    var word = jitter
+    word = (word ^ word >> 30) &* 0xbf58_476d_1ce4_e5b9
+    word = (word ^ word >> 27) &* 0x94d0_49bb_1331_11eb
+    return limit * (Double((word ^ word >> 31) >> 11) / 9_007_199_254_740_992)
   }
 }

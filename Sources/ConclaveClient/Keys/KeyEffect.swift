@@ -3,16 +3,24 @@ package import MediaModel
 
 /// What a `KeyAgreement` wants done.
 package enum KeyEffect: Sendable {
-  /// Send it and feed the reply back as `.directory`, `.list` or `.handedOut`; that of `requestKey` is of no interest.
+  /// Send it and feed the reply back as `.directory`, `.list`, `.handedOut`, `.confirmationSent` or `.confirmations`; that of others is of no interest.
   case request(Request)
+  /// Ask how the call stands, and feed back `.state`, or `.stateFailed`.
+  case askState
   /// ACK (`opened`) or NACK the envelope's event.
   case acknowledge(delivery: UInt64, opened: Bool)
+  /// Neither: the envelope is of no use any more.
+  case drop(delivery: UInt64)
   /// Receive under these keys from now on.
   case install(EpochKeys)
-  /// Send under this epoch from now on, video beginning with a key frame.
-  case send(epoch: UInt32)
-  /// This device lacks the key that the others have switched to: it sends nothing until the next `.send`.
+  /// Send under this key from now on, video beginning with a key frame.
+  case send(SendingKey)
+  /// Send nothing until the next `.send`.
   case stopSending
+  /// Why nothing is sent, though there is a call; empty when something is.
+  case silence([SilenceCause])
+  /// Make what base keys the epoch still needs, and forget its secret.
+  case settle(epoch: UInt32)
   /// Forget these keys.
   case retire(epoch: UInt32)
   /// The device was seen for the first time, with this fingerprint: keep it with the app's data.
@@ -21,5 +29,38 @@ package enum KeyEffect: Sendable {
   case warn(KeyWarning)
   /// The digits to compare by voice have changed.
   case code(String)
+  case confirmation(ConfirmationState)
+  /// What a tile says of some device has changed.
+  case tilesChanged
   case refused(KeyRefusal)
+  /// Come back as a new participant: the history of lists is broken.
+  case rejoin
+}
+
+/// Why this device sends nothing.
+public enum SilenceCause: Sendable, Hashable {
+  /// The key that the others use has not come.
+  case noKey
+  /// The call has just begun, and the server does not replace the key that the devices which rang have: "securing the call".
+  case securing
+  /// These devices may hear, and nobody has verified them (`KeyTrust.verifiedOnly`).
+  case unverified([PinnedDevice])
+  /// These devices may hear, and are not in the call.
+  case strangers([PinnedDevice])
+  /// These devices have left, and may still hear.
+  case departed([PinnedDevice])
+  /// It stopped twice within a minute: it goes on when the person says so (`Call.sendAnyway`).
+  case held
+  /// The server's lists do not follow from each other. Rejoining begins anew.
+  case brokenHistory
+}
+
+/// Whether the others have proven that they share the key and the history of lists.
+public enum ConfirmationState: Sendable, Hashable {
+  /// Not all have yet; that is usual after a change.
+  case confirming
+  /// All on the list have.
+  case confirmed
+  /// These devices have not, or not with the key in use.
+  case notConfirmed([PinnedDevice])
 }

@@ -1,19 +1,33 @@
-/// Why a client did not follow the server in a matter of keys (protocol section 5, epochs, rule 8). The call goes on under the keys it has.
+/// What the server, or a member, did that an honest one would not (protocol section 5). The call goes on under the keys that this device has.
 public enum KeyRefusal: Error, Sendable, Hashable {
-  /// An epoch below one that was already announced.
-  case lowerEpoch
-  /// The list has an entry of the wrong shape, or one device or participant twice.
+  /// The list has an entry of the wrong shape or order, or one device, participant, fingerprint or join twice.
   case malformedList
   /// The list is not the one whose hash was announced.
   case listHashMismatch
   /// This device's own entry is absent or altered.
   case notOnList
-  /// Mode `ratchet`, but a device of the list before is gone: it could follow the ratchet.
-  case ratchetDropsDevice
+  /// A device that stays has another number or key, or a join that was over is back.
+  case changedEntry
+  /// Mode `ratchet` where a device that is gone, or only rang, could follow the ratchet.
+  case unsafeRatchet
+  /// An epoch does not follow from those before it: nothing is sent any more, and the device rejoins once by itself.
+  case brokenHistory
   /// An envelope is wanted for a device that is not on the list.
   case strangerOnDelivery
-  /// An envelope without a signature, by a device that is not on the list or not trusted, or with a signature that does not fit.
+  /// An envelope without a signature, by a device that is not on the list, or with a signature that does not fit.
   case envelopeNotAuthentic
   /// An envelope that does not open, or holds no 32-byte secret.
   case envelopeNotReadable
+  /// An envelope for a key that this device has replaced, or for its long-lived key.
+  case envelopeForOldKey
+  /// The key of an epoch that the others use did not come, though it was asked for three times.
+  case keyWithheld
+  /// The key in use is older than two rotations.
+  case keyTooOld
+  /// What the server says of the others' confirmations is not so.
+  case confirmationNotTrue
+  /// The server gave one of this device's tracks an id that is not its own; nothing is sent on it.
+  case foreignTrack
+  /// A ring brought a key that is not the caller's, or is too old; it is not used.
+  case ringNotTrusted
 }

@@ -5,7 +5,8 @@ import MediaModel
 public enum KeyTrust: Sendable, Hashable {
   /// A device is trusted when it is first seen, and from then on only with the same keys.
   case firstUse
-  /// Only devices that a person has verified get keys, and nothing is sent under a key that another device may hold.
+  /// Only devices that a person has verified, or that a verified device of the same user vouches for, get keys, and nothing is sent under a key that another
+  /// device may hold.
   case verifiedOnly
 }
 
@@ -21,8 +22,20 @@ public struct KeyWarning: Sendable, Hashable {
     case unverified
     /// The server shows no public keys that belong to its fingerprint.
     case unknownKeys
-    /// The key it joined with is not signed by it.
+    /// The key it joined with is not signed by it, or of a kind that is not known here: it gets no key.
     case joinKeyNotSigned
+    /// The server shows an older join key of it than before: it gets no key.
+    case oldJoinKey
+    /// A verified device of its user, or the device itself, said that it is not to be trusted: it gets no key, and nothing that it sends opens.
+    case revoked
+    /// A device that is vouched for speaks against it, which is verified: these devices disagree.
+    case disputed
+    /// It is on the list of those who may hear, and not in the call.
+    case notInCall
+    /// It has left, and is still on the list of those who may hear.
+    case mayStillHear
+    /// It does not share the key that the others have.
+    case otherKey
   }
 
   /// What is the matter.
@@ -35,9 +48,13 @@ public struct KeyWarning: Sendable, Hashable {
   public var fingerprint: [UInt8]
 
   init(_ problem: Problem, _ entry: ListEntry) {
+    self.init(problem, user: entry.user.text, device: entry.device.text, fingerprint: entry.fingerprint.bytes)
+  }
+
+  init(_ problem: Problem, user: String, device: String, fingerprint: [UInt8]) {
     self.problem = problem
-    user = entry.user.text
-    device = entry.device.text
-    fingerprint = entry.fingerprint.bytes
+    self.user = user
+    self.device = device
+    self.fingerprint = fingerprint
   }
 }

@@ -1,17 +1,18 @@
-/// Frames whose key has not arrived (`FrameCipherError.unknownKey`): kept for up to 1 s, at most 64 of a track (protocol section 5, epochs, rule 5).
+/// Frames whose key, or whose slot's new track, has not arrived (`FrameCipherError.unknownKey`, `.otherTrack`): kept for up to 1 s, at most 64 of a slot
+/// (protocol section 5, epochs, rule 5).
 ///
-/// Times are any clock's, in nanoseconds. Give it the frames that `FrameCipher.decrypt` had no key for, and take them out again when a key came.
+/// Times are any clock's, in nanoseconds. Give it the frames that `FrameCipher.decrypt` could not decide on, and take them out again when a key or a slot map came.
 public struct WaitingFrames<Frame> {
   /// Nanoseconds that a frame is kept.
   public static var patience: UInt64 { 1_000_000_000 }
-  /// Frames kept of one track.
+  /// Frames kept of one slot.
   public static var limit: Int { 64 }
 
   private var frames: [(since: UInt64, frame: Frame)] = []
   /// Frames that waited in vain, or had no room.
   public private(set) var dropped = 0
 
-  /// For one track.
+  /// For one slot.
   public init() {}
 
   /// Whether none waits.

@@ -9,7 +9,7 @@ enum WrapAlgorithm: String, Sendable {
   case ecies = "ECIES-P256-X963-SHA256-AESGCM"
 
   static let suite = HPKE.Ciphersuite.P256_SHA256_AES_GCM_256
-  static let info = Data("conclave-envelope-v1".utf8)
+  static let info = Data("conclave-envelope-v2".utf8)
   /// Bytes of an uncompressed P-256 point, which HPKE and ECIES put before the ciphertext.
   static let encapsulatedByteCount = 65
 

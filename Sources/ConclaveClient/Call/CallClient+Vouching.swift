@@ -1,0 +1,157 @@
+import Contract
+import Foundation
+import MediaModel
+
+/// A user's devices vouch for each other (protocol section 5, "Vouching").
+extension CallClient {
+  /// Sessions that one device may begin or answer in an hour.
+  private static let pairingLimit = 5
+
+  /// Says to everybody that a device of this user, with just this fingerprint, is the user's: the person has compared it on both screens, or scanned it.
+  public func vouch(for device: RegisteredDevice) async throws(SignalingError) {
+    guard device.user == identity.user else { throw .invalidIdentifier }
+    trust(PinnedDevice(user: device.user, device: device.device, fingerprint: device.fingerprint, isVerified: true))
+    let statement = TrustStatement(
+      .vouch, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
+    try await perform(.vouchForDevice(try body(statement)))
+  }
+
+  /// Says to everybody that a device of this user is not to be trusted any more, for good. It may be removed already.
+  public func revoke(_ device: RegisteredDevice) async throws(SignalingError) {
+    guard device.user == identity.user else { throw .invalidIdentifier }
+    let statement = TrustStatement(
+      .revoke, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
+    try await perform(.revokeDevice(try body(statement)))
+  }
+
+  /// Removes one of this user's devices and says that it is not to be trusted any more.
+  public func removeDevice(revoking device: RegisteredDevice) async throws(SignalingError) {
+    guard device.user == identity.user else { throw .invalidIdentifier }
+    let statement = TrustStatement(
+      .revoke, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
+    let body = try body(statement)
+    try await perform(
+      .removeDevice(
+        RemoveDevice(
+          device: body.device,
+          revoke: RemoveDevice.Revoke(
+            fingerprint: body.fingerprint, at: body.at, sigAlg: body.sigAlg, signature: body.signature))))
+  }
+
+  private func body(_ statement: TrustStatement) throws(SignalingError) -> DeviceStatement {
+    guard let device = DeviceID(statement.device) else { throw .invalidIdentifier }
+    return DeviceStatement(
+      device: device, fingerprint: Base64Bytes(statement.fingerprint), at: Timestamp(milliseconds: statement.at),
+      sigAlg: statement.algorithm, signature: Base64Bytes(statement.signature))
+  }
+
+  // MARK: pairing
+
+  /// What this device shows for one of the user's other devices to scan, and to vouch for without digits.
+  public nonisolated var scannableDevice: String { PairingCode.scanned(identity.fingerprint) }
+
+  /// Vouches for the device of this user whose `scannableDevice` was scanned from its screen. Throws when the server lists no such device.
+  public func vouch(scanned text: String) async throws(SignalingError) {
+    guard let fingerprint = PairingCode.fingerprint(scanned: text) else { throw .invalidIdentifier }
+    let own = try await devices(of: [identity.user])
+    guard let device = own.first(where: { $0.fingerprint == fingerprint }) else { throw .notUnderstood }
+    try await vouch(for: device)
+  }
+
+  /// Begins pairing on the new device: `ClientEvent.pairing(.show)` brings the digits that the person types into `device`.
+  public func beginPairing(with device: String) async throws(SignalingError) {
+    guard let other = DeviceID(device) else { throw .invalidIdentifier }
+    try countPairing()
+    var generator = SystemRandomNumberGenerator()
+    let (session, actions) = PairingSession.beginning(identity, with: other, now: Self.now, using: &generator)
+    pairing = session
+    await carryOut(actions)
+  }
+
+  /// Lets the new device `device` of this user pair with this one, at the person's wish: `ClientEvent.pairing(.typeDigits)` asks for the digits that the new
+  /// device shows.
+  public func awaitPairing(with device: String) throws(SignalingError) {
+    guard let other = DeviceID(device) else { throw .invalidIdentifier }
+    try countPairing()
+    var generator = SystemRandomNumberGenerator()
+    pairing = PairingSession.waiting(identity, for: other, now: Self.now, using: &generator)
+  }
+
+  /// The six digits that the person read on the new device. With the right ones this device vouches for it; there is one try.
+  public func typePairing(_ digits: String) async throws(SignalingError) {
+    guard let other = pairing?.other else { throw .notInCall }
+    let own = try await devices(of: [identity.user])
+    let registered = own.first { $0.device == other.text }?.fingerprint
+    let actions = pairing?.type(digits, registered: registered, now: Self.now) ?? []
+    await carryOut(actions)
+  }
+
+  /// On the new device: the person says that the other device says that it is confirmed. This one trusts it then, and vouches for it.
+  public func confirmPairing(_ device: PinnedDevice) async throws(SignalingError) {
+    let own = try await devices(of: [identity.user])
+    guard let other = own.first(where: { $0.device == device.device && $0.fingerprint == device.fingerprint }) else {
+      throw .notUnderstood
+    }
+    try await vouch(for: other)
+  }
+
+  /// Ends pairing.
+  public func cancelPairing() async { await carryOut(pairing?.cancel() ?? []) }
+
+  func receive(_ message: PairingMessage) {
+    guard pairing != nil, message.from != identity.address.device,
+      let content = try? JSONDecoder().decode(PairingSession.Message.self, from: Data(message.body.bytes))
+    else { return }
+    let actions = pairing?.handle(content, from: message.from, now: Self.now) ?? []
+    Task { await carryOut(actions) }
+  }
+
+  private func countPairing() throws(SignalingError) {
+    let now = Self.now
+    pairings.removeAll { $0.duration(to: now) > .seconds(3_600) }
+    guard pairings.count < Self.pairingLimit else {
+      throw .refused(code: "rate.limited", message: "five pairings an hour; wait before the next")
+    }
+    pairings.append(now)
+  }
+
+  private func carryOut(_ actions: [PairingSession.Action]) async {
+    guard let other = pairing?.other else { return }
+    if pairing?.isOver == true { pairing = nil }
+    for action in actions {
+      switch action {
+      case .send(let message):
+        guard let body = try? JSONEncoder().encode(message) else { continue }
+        try? await perform(.pairDevice(PairDevice(to: other, body: Base64Bytes(Array(body)))))
+      case .show(let digits): eventSink.yield(.pairing(.showDigits(digits)))
+      case .ask: eventSink.yield(.pairing(.typeDigits(device: other.text)))
+      case .trust(let fingerprint):
+        let device = try? await devices(of: [identity.user]).first { $0.fingerprint == fingerprint }
+        guard let device, (try? await vouch(for: device)) != nil else {
+          eventSink.yield(.pairing(.ended))
+          continue
+        }
+        eventSink.yield(.pairing(.vouched(device: other.text)))
+      case .confirmed(let fingerprint):
+        eventSink.yield(
+          .pairing(
+            .confirmed(PinnedDevice(user: identity.user, device: other.text, fingerprint: fingerprint))))
+      case .end: eventSink.yield(.pairing(.ended))
+      }
+    }
+  }
+}
+
+/// A step of pairing that the person takes part in.
+public enum PairingStep: Sendable, Hashable {
+  /// On the new device: show these six digits; the person types them into the other device.
+  case showDigits(String)
+  /// On the existing device: ask the person for the six digits that the new device shows. This device shows none.
+  case typeDigits(device: String)
+  /// On the existing device: it has vouched for the new one.
+  case vouched(device: String)
+  /// On the new device: ask "Does your other device say it is confirmed?", and if so call `CallClient.confirmPairing`.
+  case confirmed(PinnedDevice)
+  /// It ended without trust: the digits were wrong, it took too long, or somebody interfered.
+  case ended
+}

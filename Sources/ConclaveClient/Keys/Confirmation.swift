@@ -1,0 +1,133 @@
+import Contract
+import Crypto
+import MediaModel
+
+/// Who of an epoch's list is known to hold its secret, and the same history of lists (protocol section 5, "Confirmation").
+///
+/// The server adds the members' tags up by XOR. It can't make the sum of a set with a tag that it never got, and every member can recompute it.
+struct Confirmation: Sendable {
+  static let bucketSize = 64
+  static let tagByteCount = 16
+
+  private let key: SymmetricKey
+  private let list: EpochList
+  /// Which entries of each bucket are in its sum, as the server said it last and was right.
+  private var confirmed: [UInt64]
+  /// Entries whose single tag was wrong.
+  private(set) var refuted: Set<ParticipantNumber> = []
+  /// Buckets whose single tags were asked for: once each.
+  private var examined: Set<Int> = []
+  /// The server was wrong about a bucket, and no single tag shows why.
+  private(set) var isContradicted = false
+  private var tags: [Int: [UInt8]] = [:]
+
+  init(key: SymmetricKey, list: EpochList, own: ParticipantNumber) {
+    self.key = key
+    self.list = list
+    confirmed = [UInt64](repeating: 0, count: (list.entries.count + Self.bucketSize - 1) / Self.bucketSize)
+    if let index = list.entries.firstIndex(where: { $0.participant == own }) { mark(index) }
+  }
+
+  static func tag(_ key: SymmetricKey, _ participant: ParticipantNumber, _ identity: SenderIdentity) -> [UInt8] {
+    var content = Transcript("")
+    content.append(participant)
+    content.append(identity.fingerprint)
+    content.append(identity.joinId)
+    return Array(HMAC<SHA256>.authenticationCode(for: content.bytes, using: key).prefix(tagByteCount))
+  }
+
+  /// What a bucket of the server shows.
+  enum Finding: Sendable, Equatable {
+    /// Its entries are confirmed.
+    case right
+    /// Its single tags are to be asked for.
+    case examine(bucket: Int)
+    /// It is wrong, and its tags were asked for before or it is no bucket of this list.
+    case refused
+  }
+
+  mutating func check(_ bucket: ConfirmationBucket) -> Finding {
+    guard confirmed.indices.contains(bucket.index) else { return .refused }
+    guard let who = Self.number(bucket.who.bytes), bucket.tag.bytes.count == Self.tagByteCount,
+      who & ~present(bucket.index) == 0, ~who & toldBefore(bucket.index) == 0,
+      sum(bucket.index, who) == bucket.tag.bytes
+    else { return examined.insert(bucket.index).inserted ? .examine(bucket: bucket.index) : .refused }
+    told[bucket.index] = who
+    confirmed[bucket.index] |= who
+    for bit in 0..<Self.bucketSize where who & Self.mask(bit) != 0 {
+      refuted.remove(list.entries[bucket.index * Self.bucketSize + bit].participant)
+    }
+    return .right
+  }
+
+  /// The single tags of a bucket that was wrong: who sent which.
+  mutating func check(_ single: [Confirmations.Tag], of bucket: Int) {
+    guard confirmed.indices.contains(bucket) else { return }
+    var isExplained = false
+    for tag in single {
+      guard let index = index(of: tag.participant), index / Self.bucketSize == bucket else { continue }
+      if expected(index) == tag.tag.bytes {
+        mark(index)
+      } else if confirmed[bucket] & Self.mask(index % Self.bucketSize) == 0 {
+        refuted.insert(tag.participant)
+        isExplained = true
+      }
+    }
+    if !isExplained { isContradicted = true }
+  }
+
+  var isComplete: Bool { confirmed.indices.allSatisfy { confirmed[$0] == present($0) } }
+
+  /// Who has not confirmed.
+  var missing: [ListEntry] {
+    list.entries.enumerated().filter {
+      confirmed[$0.offset / Self.bucketSize] & Self.mask($0.offset % Self.bucketSize) == 0
+    }.map(\.element)
+  }
+
+  // MARK: buckets
+
+  /// The last sums that were right, for bits must not be taken back.
+  private var told: [Int: UInt64] = [:]
+
+  private func toldBefore(_ bucket: Int) -> UInt64 { told[bucket] ?? 0 }
+
+  private mutating func mark(_ index: Int) {
+    confirmed[index / Self.bucketSize] |= Self.mask(index % Self.bucketSize)
+  }
+
+  private func index(of participant: ParticipantNumber) -> Int? {
+    list[participant].flatMap { entry in list.position(of: entry.address) }
+  }
+
+  /// The bits that belong to entries of the list.
+  private func present(_ bucket: Int) -> UInt64 {
+    let count = min(Self.bucketSize, list.entries.count - bucket * Self.bucketSize)
+    return count == Self.bucketSize ? .max : ~(UInt64.max >> UInt64(count))
+  }
+
+  private static func mask(_ bit: Int) -> UInt64 { 1 << UInt64(bucketSize - 1 - bit) }
+
+  private mutating func sum(_ bucket: Int, _ who: UInt64) -> [UInt8] {
+    var sum = [UInt8](repeating: 0, count: Self.tagByteCount)
+    for bit in 0..<Self.bucketSize where who & Self.mask(bit) != 0 {
+      for (i, byte) in expected(bucket * Self.bucketSize + bit).enumerated() { sum[i] ^= byte }
+    }
+    return sum
+  }
+
+  private mutating func expected(_ index: Int) -> [UInt8] {
+    if let tag = tags[index] { return tag }
+    let entry = list.entries[index]
+    let tag = Self.tag(
+      key, entry.participant,
+      SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes ?? []))
+    tags[index] = tag
+    return tag
+  }
+
+  private static func number(_ bytes: [UInt8]) -> UInt64? {
+    guard bytes.count == 8 else { return nil }
+    return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}

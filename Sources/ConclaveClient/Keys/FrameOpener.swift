@@ -1,0 +1,137 @@
+import Crypto
+package import MediaModel
+import SFrame
+
+/// The opening half of a `FrameCipher`: the other senders' keys of at most 3 epochs, and who may be heard in which slot. It seals nothing.
+struct FrameOpener: ~Copyable {
+  static let maximumEpochs = 3
+
+  private var epochs: [UInt32: ReceivingEpoch] = [:]
+  private var slots: [String: SlotTracks] = [:]
+
+  private struct ReceivingEpoch {
+    /// nil once the epoch's secret is forgotten: the base keys have been made by then.
+    var derivation: SenderDerivation?
+    var senders: [ParticipantNumber: SenderIdentity] = [:]
+    /// Made when a sender's first frame comes.
+    var baseKeys: [ParticipantNumber: SymmetricKey] = [:]
+    var contexts: [UInt64: ReceiverContext] = [:]
+  }
+
+  var heldEpochs: [UInt32] { Array(epochs.keys) }
+
+  /// Adds an epoch, or senders that have come to it; a sender that is there stays. An epoch with the same low byte makes room, and then the lowest.
+  mutating func install(_ keys: EpochKeys) {
+    if epochs[keys.epoch] == nil {
+      for other in epochs.keys where other & 0xff == keys.epoch & 0xff { epochs[other] = nil }
+      while epochs.count >= Self.maximumEpochs, let lowest = epochs.keys.min() { epochs[lowest] = nil }
+      epochs[keys.epoch] = ReceivingEpoch(derivation: keys.derivation)
+    }
+    epochs[keys.epoch]?.senders.merge(keys.senders) { known, _ in known }
+  }
+
+  mutating func retire(_ epoch: UInt32) { epochs[epoch] = nil }
+
+  mutating func wipe() {
+    epochs = [:]
+    slots = [:]
+  }
+
+  /// What is still to be made before the epoch's secret may go.
+  func pending(_ epoch: UInt32) -> (SenderDerivation, [ParticipantNumber: SenderIdentity])? {
+    guard let held = epochs[epoch], let derivation = held.derivation else { return nil }
+    return (derivation, held.senders.filter { held.baseKeys[$0.key] == nil })
+  }
+
+  /// Takes the base keys that were `pending` and forgets the secret.
+  mutating func settle(_ epoch: UInt32, _ baseKeys: [ParticipantNumber: SymmetricKey]) {
+    epochs[epoch]?.baseKeys.merge(baseKeys) { known, _ in known }
+    epochs[epoch]?.derivation = nil
+  }
+
+  /// The whole slot map, as the server said it last.
+  mutating func assign(_ map: [String: TrackID], now: Instant) {
+    for mid in slots.keys where map[mid] == nil { slots[mid]?.assign(nil, now: now) }
+    for (mid, track) in map { slots[mid, default: SlotTracks()].assign(track, now: now) }
+    slots = slots.filter { !$0.value.isSpent(now: now) }
+  }
+
+  /// Opens a frame whose KID its slot, or the sender that the server names, agrees with. Key and replay window are touched only then.
+  mutating func decrypt(
+    _ frame: UnsafeRawBufferPointer, from source: FrameSource, metadata: UnsafeRawBufferPointer,
+    into output: UnsafeMutableRawBufferPointer
+  ) throws(FrameCipherError) -> FrameCipher.Opened {
+    do {
+      let header = try SFrameHeader(parsing: frame)
+      guard let id = FrameKeyID(rawValue: header.keyID) else { throw FrameCipherError.notAuthentic }
+      let limit = try windowLimit(id, source)
+      guard let epoch = epoch(of: id), let baseKey = baseKey(of: id.participant, in: epoch) else {
+        throw FrameCipherError.unknownKey
+      }
+      let count: Int
+      if epochs[epoch]?.contexts[header.keyID] != nil {
+        count = try epochs[epoch]!.contexts[header.keyID]!.decrypt(
+          frame, metadata: metadata, movingWindowAtMost: limit, into: output)
+      } else {
+        // Kept once a frame has opened, so that forged KIDs fill no memory.
+        var context = ReceiverContext(suite: Epoch.suite, keyID: header.keyID, baseKey: baseKey)
+        count = try context.decrypt(frame, metadata: metadata, movingWindowAtMost: limit, into: output)
+        epochs[epoch]?.contexts[header.keyID] = context
+      }
+      return FrameCipher.Opened(
+        participant: id.participant, track: id.track, byteCount: count, counter: header.counter, epoch: epoch)
+    } catch let error as SFrameError {
+      throw FrameCipherError(error)
+    } catch let error as FrameCipherError {
+      throw error
+    } catch {
+      throw .notAuthentic
+    }
+  }
+
+  /// How far the frame may move its KID's replay window.
+  private func windowLimit(_ id: FrameKeyID, _ source: FrameSource) throws(FrameCipherError) -> UInt64 {
+    switch source {
+    case .slot(let mid, let now):
+      switch slots[mid]?.verdict(on: id, now: now) ?? .foreign {
+      case .current: return .max
+      case .former: return SlotTracks.formerWindow
+      case .foreign: throw .otherTrack
+      }
+    case .message(let from):
+      guard id.participant == from, id.track == 0 else { throw .notAuthentic }
+      return .max
+    }
+  }
+
+  private mutating func baseKey(of participant: ParticipantNumber, in epoch: UInt32) -> SymmetricKey? {
+    guard let held = epochs[epoch] else { return nil }
+    if let key = held.baseKeys[participant] { return key }
+    guard let derivation = held.derivation, let identity = held.senders[participant] else { return nil }
+    let key = derivation.baseKey(of: participant, identity)
+    epochs[epoch]?.baseKeys[participant] = key
+    return key
+  }
+
+  private func epoch(of id: FrameKeyID) -> UInt32? {
+    epochs.first { UInt8(truncatingIfNeeded: $0.key) == id.epochLow && $0.value.senders[id.participant] != nil }?.key
+  }
+}
+
+/// Where a frame came from, by the server's word.
+package enum FrameSource: Sendable {
+  /// The m-line's mid, and the time.
+  case slot(String, now: Instant)
+  case message(from: ParticipantNumber)
+}
+
+extension FrameCipherError {
+  init(_ error: SFrameError) {
+    switch error {
+    case .replayed: self = .replayed
+    case .noSpace: self = .noSpace
+    case .counterExhausted: self = .noKey
+    case .truncated, .notMinimal, .wrongKeyID, .authenticationFailed: self = .notAuthentic
+    }
+  }
+}

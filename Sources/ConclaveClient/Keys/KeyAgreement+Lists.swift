@@ -1,0 +1,224 @@
+import Contract
+import Crypto
+import MediaModel
+
+/// Lists: what the server announces, and what of it this device believes.
+extension KeyAgreement {
+  /// An announced epoch, its list not yet checked.
+  struct Announcement {
+    var epoch: UInt32
+    var mode: RotationMode
+    var list: EpochList
+    var previous: [UInt8]
+    var listHash: [UInt8]
+    /// The list before was seen in full.
+    var isNext: Bool
+  }
+
+  mutating func rotate(
+    _ rotation: Rotate, now: Instant, using generator: inout some RandomNumberGenerator,
+    into effects: inout [KeyEffect]
+  ) {
+    // An epoch that was announced before comes again late, or this device has become its leader.
+    guard !isBroken, rotation.epoch >= max(1, newest) else { return }
+    if rotation.epoch == newest {
+      guard rotation.listHash.bytes == epochs[newest]?.listHash else { return breakHistory(into: &effects) }
+    } else {
+      do throws(KeyRefusal) {
+        guard let announcement = try read(rotation, into: &effects) else { return }
+        try accept(announcement, now: now, into: &effects)
+      } catch {
+        return refuse(error, into: &effects)
+      }
+    }
+    if let deliver = rotation.deliver { lead(rotation.epoch, deliver, now: now, using: &generator, into: &effects) }
+    openWaiting(now: now, into: &effects)
+  }
+
+  /// nil when it is not for this stay, or comes after a gap that has to be closed first.
+  private mutating func read(
+    _ rotation: Rotate, into effects: inout [KeyEffect]
+  ) throws(KeyRefusal) -> Announcement? {
+    let list: EpochList
+    if newest == 0 {
+      // What is under way for an earlier stay does not hold this one's join.
+      guard let whole = rotation.list, whole.contains(where: { $0.joinId == join.joinId }) else { return nil }
+      list = try EpochList(whole, epoch: rotation.epoch)
+    } else if rotation.epoch == newest + 1, let before = epochs[newest] {
+      guard rotation.previous.bytes == before.listHash else {
+        breakHistory(into: &effects)
+        return nil
+      }
+      if let whole = rotation.list {
+        list = try EpochList(whole, epoch: rotation.epoch)
+      } else {
+        list = try before.list.changed(
+          adding: rotation.added ?? [], removing: rotation.removed ?? [], epoch: rotation.epoch)
+      }
+    } else {
+      askForList(into: &effects)
+      return nil
+    }
+    return Announcement(
+      epoch: rotation.epoch, mode: rotation.mode, list: list, previous: rotation.previous.bytes,
+      listHash: rotation.listHash.bytes, isNext: newest > 0)
+  }
+
+  // MARK: keys/list
+
+  mutating func askForList(into effects: inout [KeyEffect]) {
+    guard listing == nil, !isBroken else { return }
+    listing = newest
+    effects.append(.request(.listKeys(call, ListKeys(since: newest > 0 ? newest : nil))))
+  }
+
+  mutating func take(_ reply: KeyList?, now: Instant, into effects: inout [KeyEffect]) {
+    listing = nil
+    defer { watch.answered(now: now) }
+    guard !isBroken, let reply, reply.epoch >= max(1, newest) else { return }
+    if reply.epoch == newest {
+      guard reply.listHash.bytes == epochs[newest]?.listHash else { return breakHistory(into: &effects) }
+    } else {
+      do throws(KeyRefusal) {
+        guard newest > 0 || reply.list.contains(where: { $0.joinId == join.joinId }) else { return }
+        let list = try EpochList(reply.list, epoch: reply.epoch)
+        guard follows(reply, list) else { return breakHistory(into: &effects) }
+        try accept(
+          Announcement(
+            epoch: reply.epoch, mode: reply.mode, list: list, previous: reply.previous.bytes,
+            listHash: reply.listHash.bytes, isNext: newest > 0 && reply.epoch == newest + 1), now: now, into: &effects)
+      } catch {
+        return refuse(error, into: &effects)
+      }
+    }
+    take(KeysConfirmed(epoch: reply.epoch, buckets: reply.confirmed), into: &effects)
+    openWaiting(now: now, into: &effects)
+  }
+
+  /// Whether a chain of links leads from the newest list that was accepted to this one. Who has none believes the first `previous`.
+  private func follows(_ reply: KeyList, _ list: EpochList) -> Bool {
+    guard newest > 0, let known = epochs[newest] else { return true }
+    let links = reply.links.drop { $0.epoch <= newest }
+    guard links.last?.roster.bytes == list.rosterHash, links.last?.epoch == reply.epoch else { return false }
+    var (epoch, hash) = (newest, known.listHash)
+    for link in links {
+      guard link.epoch == epoch + 1, epoch + 1 < reply.epoch || hash == reply.previous.bytes else { return false }
+      epoch += 1
+      hash = EpochList.hash(epoch, of: call, previous: hash, rosterHash: link.roster.bytes)
+    }
+    return epoch == reply.epoch && hash == reply.listHash.bytes
+  }
+
+  // MARK: checks
+
+  private mutating func accept(
+    _ new: Announcement, now: Instant, into effects: inout [KeyEffect]
+  ) throws(KeyRefusal) {
+    guard new.list.hash(new.epoch, of: call, previous: new.previous) == new.listHash else { throw .listHashMismatch }
+    guard new.epoch > 1 || new.previous == EpochList.noPrevious else { throw .listHashMismatch }
+    try checkOwnEntry(new, into: &effects)
+    try checkStaying(new.list)
+    if new.mode == .ratchet, new.isNext { try checkRatchet(to: new.list) }
+    announce(new, now: now, into: &effects)
+  }
+
+  /// Exactly one entry is this device's, in all its parts, and nobody else has one of them.
+  private func checkOwnEntry(_ new: Announcement, into effects: inout [KeyEffect]) throws(KeyRefusal) {
+    guard let own = new.list[identity.address] else {
+      effects.append(.askState)
+      throw .notOnList
+    }
+    guard own.participant == participant, own.fingerprint.bytes == identity.fingerprint, own.joinId == join.joinId,
+      own.joinKey == join.joinKey
+    else { throw .notOnList }
+    let ownKey = join.joinKey.publicKey
+    guard new.list.entries.allSatisfy({ $0.joinKey?.publicKey != ownKey || $0.address == own.address }) else {
+      throw .notOnList
+    }
+  }
+
+  /// Who stays keeps number, fingerprint and key; a join or number that went does not return.
+  private func checkStaying(_ list: EpochList) throws(KeyRefusal) {
+    let before = epochs[newest]?.list
+    for entry in list.entries where entry.participant > 0 {
+      if let old = before?[entry.participant] {
+        guard old == entry else { throw .changedEntry }
+      } else {
+        guard !gone.numbers.contains(entry.participant), let joinId = entry.joinId?.bytes, !gone.joins.contains(joinId),
+          before?[entry.address]?.joinId != entry.joinId
+        else { throw .changedEntry }
+      }
+    }
+  }
+
+  /// Nobody who had the old secret is left out: the ratchet would give the new one away.
+  private func checkRatchet(to list: EpochList) throws(KeyRefusal) {
+    guard let before = epochs[newest] else { return }
+    let fingerprints = Set(list.entries.map(\.fingerprint.bytes))
+    guard !before.list.hasRung, before.list.entries.allSatisfy({ fingerprints.contains($0.fingerprint.bytes) }) else {
+      throw .unsafeRatchet
+    }
+  }
+
+  func refuse(_ refusal: KeyRefusal, into effects: inout [KeyEffect]) { effects.append(.refused(refusal)) }
+
+  mutating func breakHistory(into effects: inout [KeyEffect]) {
+    guard !isBroken else { return }
+    isBroken = true
+    effects.append(.refused(.brokenHistory))
+    effects.append(.rejoin)
+  }
+
+  // MARK: a new epoch
+
+  private mutating func announce(_ new: Announcement, now: Instant, into effects: inout [KeyEffect]) {
+    let before = epochs[newest]
+    for old in before?.list.entries ?? [] where old.participant > 0 && new.list[old.participant] == nil {
+      gone.numbers.insert(old.participant)
+      if let joinId = old.joinId?.bytes { gone.joins.insert(joinId) }
+      generations[old.joinId?.bytes ?? []] = nil
+    }
+    newest = new.epoch
+    listDue = nil
+    lookedUp = []
+    epochs[newest] = Epoch(
+      number: newest, mode: new.mode, list: new.list, listHash: new.listHash, minimumGeneration: join.published)
+    pinNew(new.list.entries, into: &effects)
+    lookUp(new.list, into: &effects)
+    warnOfProblems(new.list, into: &effects)
+    // An epoch that was announced and never switched to is superseded.
+    if let before, before.number > current ?? 0, retirements[before.number] == nil {
+      ownSwitches[before.number] = nil
+      if proposal?.epoch == before.number { proposal = nil }
+      forget(before.number, into: &effects)
+    }
+    if new.mode == .ratchet { ratchet(from: before, new, now: now, into: &effects) }
+    if !new.isNext, before != nil { askSoon(now: now) }
+    if awaitedSwitch <= newest { follow(switchTo: awaitedSwitch, now: now, into: &effects) }
+  }
+
+  /// Makes the new secret of the old one. Over a list that was not seen this device never ratchets: somebody on it would follow.
+  private mutating func ratchet(
+    from before: Epoch?, _ new: Announcement, now: Instant, into effects: inout [KeyEffect]
+  ) {
+    guard new.isNext, let before, before.list[identity.address]?.joinId == join.joinId else { return }
+    if let secret = before.ratcheted(to: new.epoch, listHash: new.listHash, of: call) {
+      adopt(secret, for: new.epoch, now: now, into: &effects)
+    } else {
+      askSoon(now: now)
+    }
+  }
+
+  /// The key of the newest epoch is asked for in a moment, unless its envelope comes before.
+  private mutating func askSoon(now: Instant) {
+    guard epochs[newest]?.secret == nil else { return }
+    missing = MissingKey(epoch: newest, asked: 0, askAgain: now.advanced(by: spread(.milliseconds(500))))
+  }
+
+  /// The epoch is of no use any more, nor are envelopes of it.
+  mutating func forget(_ number: UInt32, into effects: inout [KeyEffect]) {
+    guard epochs.removeValue(forKey: number) != nil else { return }
+    effects.append(.retire(epoch: number))
+    if let envelope = untrusted.removeValue(forKey: number) { effects.append(.drop(delivery: envelope.delivery)) }
+  }
+}

@@ -1,0 +1,94 @@
+import Contract
+import Crypto
+import Foundation
+package import MediaModel
+
+/// Private messages: sealed to each recipient's join key in HPKE's auth mode, so that the recipient, and nobody else, knows who wrote (protocol section 6).
+extension KeyAgreement {
+  static let maximumRecipients = 64
+  private static let wrapByteCount = 113
+
+  /// What is sealed as the content of a private message's SFrame; nil when a recipient is not on the list of the epoch in use or its key is of no use.
+  package mutating func privateContent(_ text: [UInt8], to recipients: [ParticipantNumber]) -> [UInt8]? {
+    guard let epoch = current.flatMap({ epochs[$0] }), (1...Self.maximumRecipients).contains(recipients.count),
+      Set(recipients).count == recipients.count
+    else { return nil }
+    let contentKey = SymmetricKey(size: .bits256)
+    guard let nonce = try? AES.GCM.Nonce(data: [UInt8](repeating: 0, count: 12)),
+      let box = try? AES.GCM.seal(text, using: contentKey, nonce: nonce)
+    else { return nil }
+    let ciphertext = Array(box.ciphertext + box.tag)
+    let additionalData = Self.additionalData(recipients, ciphertext)
+    var content: [UInt8] = [UInt8(recipients.count)]
+    for recipient in recipients {
+      guard recipient != participant, let key = privateKey(of: recipient, in: epoch),
+        var sender = try? HPKE.Sender(
+          recipientKey: key, ciphersuite: WrapAlgorithm.suite,
+          info: info(epoch, from: participant, to: recipient), authenticatedBy: join.privateKey),
+        let wrapped = try? sender.seal(contentKey.withUnsafeBytes { Array($0) }, authenticating: additionalData)
+      else { return nil }
+      var number = Transcript("")
+      number.append(recipient)
+      content += number.bytes + sender.encapsulatedKey + wrapped
+    }
+    return content + ciphertext
+  }
+
+  /// The text of a private message of `sender` whose SFrame was of this epoch; nil when it does not name this device, or is not the sender's for just these
+  /// recipients.
+  package mutating func openPrivate(
+    _ content: [UInt8], from sender: ParticipantNumber, epoch number: UInt32
+  ) -> [UInt8]? {
+    guard let epoch = epochs[number], let count = content.first.map(Int.init), (1...Self.maximumRecipients) ~= count,
+      content.count >= 1 + count * (4 + Self.wrapByteCount) + 16
+    else { return nil }
+    var recipients: [ParticipantNumber] = []
+    var own: ArraySlice<UInt8>?
+    for index in 0..<count {
+      let start = 1 + index * (4 + Self.wrapByteCount)
+      let number = content[start..<start + 4].reduce(0) { $0 << 8 | ParticipantNumber($1) }
+      recipients.append(number)
+      if number == participant { own = content[start + 4..<start + 4 + Self.wrapByteCount] }
+    }
+    let ciphertext = Array(content[(1 + count * (4 + Self.wrapByteCount))...])
+    guard let own, Set(recipients).count == count, let key = privateKey(of: sender, in: epoch),
+      var recipient = try? HPKE.Recipient(
+        privateKey: join.privateKey, ciphersuite: WrapAlgorithm.suite,
+        info: info(epoch, from: sender, to: participant),
+        encapsulatedKey: Data(own.prefix(WrapAlgorithm.encapsulatedByteCount)), authenticatedBy: key),
+      let contentKey = try? recipient.open(
+        own.dropFirst(WrapAlgorithm.encapsulatedByteCount),
+        authenticating: Self.additionalData(recipients, ciphertext)),
+      let nonce = try? AES.GCM.Nonce(data: [UInt8](repeating: 0, count: 12)),
+      let box = try? AES.GCM.SealedBox(
+        nonce: nonce, ciphertext: ciphertext.dropLast(16), tag: ciphertext.suffix(16)),
+      let text = try? AES.GCM.open(box, using: SymmetricKey(data: contentKey))
+    else { return nil }
+    return Array(text)
+  }
+
+  /// The generation-0 join key of a listed device that signed it.
+  private mutating func privateKey(
+    of participant: ParticipantNumber, in epoch: Epoch
+  ) -> P256.KeyAgreement.PublicKey? {
+    guard let entry = epoch.list[participant], let key = entry.joinKey, key.alg == WrapAlgorithm.hpke.rawValue,
+      isHeard(entry), isSigned(key, of: entry)
+    else { return nil }
+    return try? P256.KeyAgreement.PublicKey(derRepresentation: key.publicKey.bytes)
+  }
+
+  private func info(_ epoch: Epoch, from: ParticipantNumber, to: ParticipantNumber) -> Data {
+    var info = Transcript("conclave-message-v2")
+    info.appendPrefixed(call.text)
+    info.append(epoch.listHash)
+    info.append(from)
+    info.append(to)
+    return Data(info.bytes)
+  }
+
+  private static func additionalData(_ recipients: [ParticipantNumber], _ ciphertext: [UInt8]) -> [UInt8] {
+    var numbers = Transcript("")
+    for recipient in recipients { numbers.append(recipient) }
+    return numbers.sha256 + SHA256.hash(data: ciphertext)
+  }
+}

@@ -1,0 +1,18 @@
+import MediaModel
+import SFrame
+
+@testable import ConclaveClient
+
+extension FrameCipher {
+  /// Opens a frame in a slot of its own track, or a message of its own sender: as an honest server delivers it.
+  func openWhereItBelongs(_ sealed: [UInt8], metadata: [UInt8] = []) throws(FrameCipherError) -> ([UInt8], Opened) {
+    guard let header = try? sealed.withUnsafeBytes({ try SFrameHeader(parsing: $0) }),
+      let id = FrameKeyID(rawValue: header.keyID)
+    else { throw .notAuthentic }
+    guard id.track > 0 else { return try open(sealed, from: .message(from: id.participant), metadata: metadata) }
+    let track = TrackID(participant: id.participant, index: id.track)
+    let now = Instant(nanoseconds: 0)
+    assign([track.description: track], now: now)
+    return try open(sealed, from: .slot(track.description, now: now), metadata: metadata)
+  }
+}

@@ -1,0 +1,126 @@
+import Contract
+import Crypto
+import MediaModel
+import Simulation
+
+@testable import Calls
+@testable import ConclaveClient
+
+/// A server that shows some devices other lists than the true one, and keeps its lies in a chain of their own, so that each fits the one before.
+final class Forger {
+  /// What it makes of the list that a device is to see.
+  typealias Change = ([ListEntry], Device) -> [ListEntry]
+
+  private unowned let world: World
+  private let call: CallID
+  private let change: Change
+  /// The hash of each list as a device was told it.
+  private var told: [Device: [UInt32: [UInt8]]] = [:]
+  /// Changes the mode of what it announces.
+  var mode: RotationMode?
+  /// Entries that the leader is told to deliver to beside the true ones.
+  var deliver: [ListEntry] = []
+  /// Sees each announcement as it is told.
+  var listener: ((Rotate, Device) -> Void)?
+
+  init(_ world: World, _ call: CallID, _ change: @escaping Change) {
+    self.world = world
+    self.call = call
+    self.change = change
+    world.lie = { [unowned self] message, device in forge(message, for: device) }
+  }
+
+  private func forge(_ message: EventMessage, for device: Device) -> EventMessage? {
+    guard case .rotate(var rotation) = message.body, message.call == call,
+      let honest = world.calls.calls[call]?.epochs.newest.list
+    else { return message }
+    let list = change(honest, device)
+    guard list != honest || told[device] != nil else { return message }
+    rotation.list = list
+    rotation.added = nil
+    rotation.removed = nil
+    rotation.mode = mode ?? rotation.mode
+    let previous = told[device]?[rotation.epoch - 1] ?? rotation.previous.bytes
+    let hash = EpochList.hash(
+      rotation.epoch, of: call, previous: previous, rosterHash: EpochList.rosterHash(list))
+    told[device, default: [:]][rotation.epoch] = hash
+    rotation.previous = Base64Bytes(previous)
+    rotation.listHash = Base64Bytes(hash)
+    if rotation.deliver != nil { rotation.deliver? += deliver }
+    listener?(rotation, device)
+    var message = message
+    message.body = .rotate(rotation)
+    return message
+  }
+}
+
+/// A device that the server slips into lists: nobody invited it, and it has keys of its own.
+final class Ghost {
+  let identity: DeviceIdentity
+  let entry: ListEntry
+  let cipher = FrameCipher()
+  var keys: KeyAgreement
+  var opened: Set<ParticipantNumber> = []
+  private var random = SplitMix(state: 1)
+  private unowned let world: World
+
+  init(_ world: World, call: CallID, user: String = "bob", participant: ParticipantNumber = 999) {
+    self.world = world
+    identity = DeviceIdentity(user: user, device: "ghost")!
+    let join = JoinCredentials(identity, call: call, at: world.timestamp, using: &random)
+    var entry = ListEntry(
+      user: identity.address.user, device: identity.address.device, participant: participant, joinId: join.joinId,
+      joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
+    keys = KeyAgreement(identity: identity, join: join, now: world.instant)
+    keys.participant = participant
+    entry.keys = nil
+    self.entry = entry
+  }
+
+  /// The entry as a leader gets it.
+  var delivered: ListEntry {
+    var entry = entry
+    entry.keys = identity.registration
+    return entry
+  }
+
+  /// A list with it, in order.
+  func haunt(_ list: [ListEntry]) -> [ListEntry] { (list + [entry]).sorted { $0.address < $1.address } }
+
+  func feed(_ input: KeyInput) {
+    for effect in keys.handle(input, now: world.instant, using: &random) {
+      switch effect {
+      case .install(let keys): cipher.install(keys)
+      case .request(.listDevices):
+        feed(.directory(Devices(devices: world.devices.map { Self.entry(of: $0.identity) })))
+      default: break
+      }
+    }
+  }
+
+  static func entry(of identity: DeviceIdentity) -> DeviceEntry {
+    DeviceEntry(
+      user: identity.address.user, device: identity.address.device, name: nil, keys: identity.registration,
+      fingerprint: Base64Bytes(identity.fingerprint), registeredAt: Timestamp(milliseconds: 0))
+  }
+
+  /// Tries all recent frames.
+  func listen() {
+    for frame in world.audit.recent where (try? cipher.openWhereItBelongs(frame.bytes)) != nil {
+      opened.insert(frame.participant)
+    }
+  }
+
+  /// It gets the envelopes that are for it, and the server hides them from its own rules.
+  func intercept() {
+    world.alter = { [unowned self] request, sender in
+      guard case .keys(let id, var handedOut) = request else { return request }
+      for var envelope in handedOut.envelopes where envelope.to == identity.address {
+        envelope.from = sender
+        feed(.envelope(envelope, delivery: 1))
+      }
+      handedOut.envelopes.removeAll { $0.to == identity.address }
+      return .keys(id, handedOut)
+    }
+  }
+}

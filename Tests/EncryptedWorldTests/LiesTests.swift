@@ -1,0 +1,56 @@
+import Foundation
+import Testing
+
+/// The table of lies (`Tests/Vectors/lies.json`): each row is played against our client, and none is left out.
+struct LiesTests {
+  private struct Table: Decodable {
+    struct Row: Decodable {
+      var n: Int
+      var warns: Bool
+    }
+    var rows: [Row]
+  }
+
+  private static let table: Table = {
+    let url = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Vectors/lies.json")
+    return try! JSONDecoder().decode(Table.self, from: Data(contentsOf: url))
+  }()
+
+  /// Rows that are no client's: the server answers them (`CallsTests`).
+  private static let serversRows: Set<Int> = [47]
+
+  @Test func everyRowIsPlayed() {
+    #expect(Set(Self.table.rows.map(\.n)) == Set(Lies.rows.keys).union(Self.serversRows))
+  }
+
+  @Test(arguments: table.rows.map(\.n).filter { !serversRows.contains($0) })
+  func aClientHolds(_ row: Int) throws {
+    let play = try #require(Lies.rows[row], "row \(row) is not played")
+    let warns = try #require(Self.table.rows.first { $0.n == row }).warns
+    for seed: UInt64 in 1...2 {
+      let stage = try play(seed)
+      if warns { #expect(stage.isWarned, "row \(row), seed \(seed): nobody was told") }
+      #expect(stage.world?.audit.failure == nil, "row \(row), seed \(seed)")
+    }
+  }
+}
+
+/// What a row left behind.
+struct Aftermath {
+  var world: World?
+  var isWarned: Bool
+
+  init(_ scene: Scene, warned: [SimDevice]) {
+    world = scene.world
+    isWarned = warned.contains(where: scene.isWarned)
+  }
+
+  init(isWarned: Bool = false) { self.isWarned = isWarned }
+}
+
+/// How each row is played.
+enum Lies {
+  static let rows: [Int: @Sendable (UInt64) throws -> Aftermath] = lists.merging(keys) { first, _ in first }
+    .merging(rules) { first, _ in first }.merging(frames) { first, _ in first }
+}

@@ -1,0 +1,110 @@
+import Contract
+import MediaModel
+import Testing
+
+@testable import Calls
+@testable import ConclaveClient
+
+/// Alice, Bob and Carol in a call on an epoch of their own, and a server that is about to lie.
+final class Scene {
+  let world: World
+  let call: CallID
+  let alice: SimDevice
+  let bob: SimDevice
+  let carol: SimDevice
+  var ghost: Ghost?
+  var forger: Forger?
+
+  init(seed: UInt64 = 1, isSilent: Bool = false, prepare: ([SimDevice]) -> Void = { _ in }) throws {
+    world = World(seed: seed)
+    world.isSilent = isSilent
+    for user in ["alice", "bob", "carol"] { world.add(user) }
+    world.run(1_000)
+    (alice, bob, carol) = (world.devices[0], world.devices[1], world.devices[2])
+    prepare(world.devices)
+    alice.start(["bob", "carol"])
+    world.run(1_000)
+    call = try #require(world.calls.calls.keys.first)
+    bob.accept(call)
+    carol.accept(call)
+    world.run(5_000)
+    try #require(world.hasConverged(call))
+    try #require(world.joined(call).count == 3)
+  }
+
+  var all: [SimDevice] { [alice, bob, carol] }
+
+  /// The announcement that an honest server would make of the next epoch, with another list if one is given.
+  func announcement(
+    _ list: [ListEntry]? = nil, mode: RotationMode = .fresh, epoch: UInt32? = nil, previous: [UInt8]? = nil,
+    leader: ParticipantNumber = 1, for device: SimDevice
+  ) throws -> Rotate {
+    let keys = try #require(device.stay?.keys)
+    let known = try #require(keys.epochs[keys.newest])
+    let list = list ?? known.list.entries
+    let epoch = epoch ?? keys.newest + 1
+    let previous = previous ?? known.listHash
+    let hash = EpochList.hash(epoch, of: call, previous: previous, rosterHash: EpochList.rosterHash(list))
+    return Rotate(
+      epoch: epoch, mode: mode, leader: leader, previous: Base64Bytes(previous), listHash: Base64Bytes(hash), list: list)
+  }
+
+  /// The entries of the list in use, as a device knows them.
+  func entries(of device: SimDevice) throws -> [ListEntry] { try #require(device.stay).keys.listed }
+
+  func tell(_ device: SimDevice, _ input: KeyInput) throws { device.feed(input, to: try #require(device.stay)) }
+
+  /// Announces to one device, and says what it refused.
+  @discardableResult
+  func announce(_ rotation: Rotate, to device: SimDevice) throws -> [KeyRefusal] {
+    let before = device.refusals.count
+    try tell(device, .rotate(rotation))
+    return Array(device.refusals.dropFirst(before))
+  }
+
+  /// The device refuses the announcement with this, and nothing of its state has changed.
+  func expectRefusal(
+    _ rotation: Rotate, by device: SimDevice, _ refusal: KeyRefusal, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let before = try #require(device.stay).keys
+    let refused = try announce(rotation, to: device)
+    let after = try #require(device.stay).keys
+    #expect(refused == [refusal], sourceLocation: sourceLocation)
+    #expect(after.newest == before.newest && after.current == before.current, sourceLocation: sourceLocation)
+    #expect(after.epochs.count == before.epochs.count, sourceLocation: sourceLocation)
+    #expect(after.sendingEpoch == before.sendingEpoch, sourceLocation: sourceLocation)
+  }
+
+  /// History is broken for the device: it sends nothing any more, and comes back once.
+  func expectBrokenHistory(_ device: SimDevice, sourceLocation: SourceLocation = #_sourceLocation) {
+    #expect(device.refusals.contains(.brokenHistory), sourceLocation: sourceLocation)
+    #expect(
+      device.stays.contains { $0.silences.contains(.brokenHistory) && $0.cipher.sendingEpoch == nil },
+      sourceLocation: sourceLocation)
+  }
+
+  /// A ghost on the lists of those whom `shown` lets see it, from the next epoch on. Carol goes, so that a fresh one follows.
+  func haunt(_ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh) {
+    let ghost = Ghost(world, call: call)
+    let forger = Forger(world, call) { list, device in shown(device) ? ghost.haunt(list) : list }
+    forger.mode = mode
+    forger.deliver = [ghost.delivered]
+    forger.listener = { rotation, device in
+      guard shown(device) else { return }
+      var whole = rotation
+      whole.deliver = nil
+      ghost.feed(.rotate(whole))
+    }
+    ghost.intercept()
+    (self.ghost, self.forger) = (ghost, forger)
+    carol.leave()
+  }
+
+  /// Whether the person at the device was told that something is wrong.
+  func isWarned(_ device: SimDevice) -> Bool {
+    let stays = device.stays
+    let isConfirmed = !stays.contains { if case .notConfirmed = $0.confirmation { true } else { false } }
+    return !device.refusals.isEmpty || !device.warnings.isEmpty || !device.aborted.isEmpty || !isConfirmed
+      || stays.contains { !$0.silences.subtracting([.noKey]).isEmpty }
+  }
+}
