@@ -53,12 +53,9 @@ row(1, async () => {
       alice.start(['bob']);
       await world.until(() => bob.rung.length > 0);
       bob.accept();
-      for (let s = 0; s < 8; s += 1) {
-        await bob.say();
-        await alice.say();
-        await world.run(1_000);
-      }
-      warns(bob, 'refused-list');
+      await world.run(3_000);
+      assert.equal(bob.joinError?.code, 'reply.refused');
+      assert.equal(bob.call, undefined);
     });
   }
 });
