@@ -167,11 +167,6 @@ export class Call extends CallRequests {
       throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
     }
     this.facts.take(reply.call);
-    if (!this.facts.own.some(({ participant }) => participant === seat.participant)) {
-      seat.close();
-      this.#connection.request(`calls/${seat.id}/leave`).catch(() => {});
-      throw new RequestError({ code: 'reply.refused', message: 'The server gave this device a number that it does not have in the call. Nothing was sent.' });
-    }
     this.participant = seat.participant;
     this.#joinedOn = this.#connection.connectionNumber;
     this.#seat = seat;

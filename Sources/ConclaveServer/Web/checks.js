@@ -193,13 +193,18 @@ export function tagsIn(value) {
   return new Map(tags);
 }
 
-/** What a join's reply says of this device: the call, and its number in it. */
-export function replyIn(value, { id, isStart }) {
+/**
+ * What a join's reply says of this device: its number in the call, which the state in it names too. `own`: `{user, device, joinId}`.
+ */
+export function replyIn(value, { id, isStart, own }) {
   const { call, participant } = objectIn(value, 'a reply');
   if (objectIn(call, 'a call').id !== callIDIn(id)) throw new Refusal('a reply about another call');
   participantIn(participant);
   // It signs the list of epoch 1 before any reply.
   if (isStart && participant !== 1) throw new Refusal('a start that did not give the number 1');
+  const member = listIn(call.members, MAX_ENTRIES, 'members').find(({ user }) => user === own.user);
+  const seat = member && memberIn(member).participants.find(({ device }) => device === own.device);
+  if (seat?.participant !== participant || seat.joinId !== own.joinId) throw new Refusal('a reply that does not name this join in the call');
   return value;
 }
 

@@ -38,11 +38,12 @@ export class Seat extends EventTarget {
     try {
       if (isStart) seat.#first = await firstEpoch({ identity, directory, join: seat.#join, call: seat.id, callees: body.callees });
       const asked = { ...body, ...seat.#join.wire, ...(isStart ? { id: seat.id } : {}) };
-      seat.reply = replyIn(await seat.#ask(isStart ? 'calls/start' : `calls/${id}/${kind}`, asked), { id: seat.id, isStart });
+      const own = { user: identity.user, device: identity.device, joinId: seat.#join.wire.joinId };
+      seat.reply = replyIn(await seat.#ask(isStart ? 'calls/start' : `calls/${id}/${kind}`, asked), { id: seat.id, isStart, own });
     } catch (error) {
       seat.#worker.terminate();
       if (!(error instanceof Refusal)) throw error;
-      if (isStart) connection.request(`calls/${seat.id}/leave`).catch(() => {});
+      connection.request(`calls/${seat.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'reply.refused', message: `The server’s answer does not fit what was asked (${error.message}). Nothing was sent.` });
     }
     seat.participant = seat.reply.participant;

@@ -304,10 +304,12 @@ row(43, () =>
 /** Bob accepts `ring`, and the server plays the call: does he send in epoch 1? */
 async function answers(world, bob, ring) {
   bob.rung.push(ring);
+  let joinId;
   const member = { user: 'alice', state: 'joined', participants: [{ participant: 1, device: 'd', connected: true, held: false, tracks: [] }] };
   world.server.lie.reply = (to, path, body, reply) => {
     if (to !== bob || !path.includes(ring.call)) return undefined;
-    const own = { user: 'bob', state: 'joined', participants: [{ participant: 2, device: 'd', connected: true, held: false, tracks: [] }] };
+    if (body.joinId) ({ joinId } = body);
+    const own = { user: 'bob', state: 'joined', participants: [{ participant: 2, device: 'd', joinId, connected: true, held: false, tracks: [] }] };
     if (/accept|state/.test(path)) return { call: { id: ring.call, state: 'active', epoch: 1, policy: {}, members: [member, own], initiator: 'alice' }, ...own, participant: 2, ice: {} };
     return path.endsWith('/media') ? { sdp: '', tracks: body.tracks.map(({ mid }) => ({ mid, track: '2.1' })), receive: [], rev: 1 } : {};
   };

@@ -47,15 +47,23 @@ const breaks = (mutate) =>
   }, ['dave']);
 
 row(1, async () => {
-  for (const number of [1, 3, 7]) {
+  const told = (reply, number, isShifted) => {
+    const members = reply.call.members.map((member) => ({ ...member, participants: member.participants.map((seat) => ({ ...seat, participant: member.user === 'bob' ? number : seat.participant, tracks: [] })) }));
+    return { ...reply, participant: number, call: { ...reply.call, members: isShifted ? members : reply.call.members } };
+  };
+  for (const [number, isShifted] of [[1, false], [3, false], [7, true]]) {
     await inWorld(['alice', 'bob'], async (world, alice, bob) => {
-      world.server.lie.reply = (to, path, body, reply) => (to === bob && /accept|rejoin/.test(path) ? { ...reply, participant: number } : undefined);
+      world.server.lie.reply = (to, path, body, reply) => (to === bob && /accept|rejoin/.test(path) ? told(reply, number, isShifted) : undefined);
       alice.start(['bob']);
       await world.until(() => bob.rung.length > 0);
       bob.accept();
-      await world.run(3_000);
-      assert.equal(bob.joinError?.code, 'reply.refused');
-      assert.equal(bob.call, undefined);
+      for (let s = 0; s < 8; s += 1) {
+        await bob.say();
+        await alice.say();
+        await world.run(1_000);
+      }
+      if (isShifted) warns(bob, 'refused-list');
+      else assert.deepEqual([bob.joinError?.code, bob.call], ['reply.refused', undefined], 'the error says so');
     });
   }
 });

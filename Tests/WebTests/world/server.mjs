@@ -343,10 +343,10 @@ class ServerCall {
     const leader = this.#leader(joined, pending.asked) ?? this.#leader(new Set(), pending.asked);
     const { epoch, mode, previous, listHash, list } = this.newest;
     if (!leader) {
-      // All were asked in vain: the next epoch.
+      // All were asked in vain: the next change, or the next connection, goes on.
       this.#pending = undefined;
+      this.#batch = undefined;
       this.#changes = { ...this.#changes, hasLoss: true, isDue: true };
-      this.server.time.after(BATCH_MS, () => this.#advance());
       return;
     }
     pending.asked.add(leader);
@@ -529,6 +529,7 @@ class ServerCall {
   }
 
   welcome(client) {
+    if (this.#changes?.isDue) this.#advance();
     if (this.stayOf(client)) this.server.tell(client, 'call.state', { call: this.id, ...this.state() });
   }
 }
