@@ -118,7 +118,8 @@ struct HonestRunTests {
 
   @Test(arguments: 1...3) func eitherQueueIsThreeSecondsLate(_ seed: UInt64) throws {
     let world = World(seed: seed)
-    let call = try world.call(delay: 3_000...3_050, response: 20, members: 4)
+    let call = try world.call(delay: 10...50, response: 20, members: 4)
+    for device in world.devices { device.delay = 3_000...3_050 }
     world.devices[2].leave()
     world.run(25_000)
     world.devices.last?.join(call)

@@ -249,8 +249,9 @@ final class SimDevice {
       if case .rejoin = request(join.body) { isRejoined = true }
       guard joined.call.id == call else { return refuse(.notUnderstood) }
       keys.pins = pins
-      let effects = keys.enter(joined, now: world.instant)
-      open(joined, keys, effects + first(&keys, joined), isRejoined: isRejoined)
+      var effects = keys.enter(joined, now: world.instant)
+      effects += first(&keys, joined)
+      open(joined, keys, effects, isRejoined: isRejoined)
     }
   }
 

@@ -191,9 +191,8 @@ final class World {
   func setMedia(_ isUp: Bool, of device: SimDevice, in call: CallID) {
     // A new server knows nothing of the paths of the old one.
     guard !isUp || device.stay?.isCut != true else { return }
-    guard let participant = calls.calls[call]?.member(device.address.user)?.participant,
-      participant.device == device.address
-    else { return }
+    let own = calls.calls[call]?.member(device.address.user)?.participants ?? []
+    guard let participant = own.first(where: { $0.device == device.address }) else { return }
     serve(.media(isUp ? .connected(participant.peer) : .disconnected(participant.peer, silence: .zero)))
   }
 
