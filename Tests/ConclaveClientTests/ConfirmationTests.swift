@@ -80,7 +80,7 @@ struct ConfirmationTests {
       world.deliverEnvelopes()
     }
     ask(nil)
-    #expect(world.members["bob"]!.refusals == [.envelopeForOldKey])
+    #expect(world.members["alice"]!.warnings.map(\.problem) == [.oldJoinKey])
     ask(refresh)
     #expect(world.members["bob"]!.agreement.epochs[world.epoch]?.secret != nil)
     #expect(world.members["bob"]!.agreement.join.opener(JoinCredentials.hash(world.members["bob"]!.entry.joinKey!)) == nil)
