@@ -283,7 +283,6 @@ extension Lies {
       #expect(!ghost.opened.contains(try #require(device.stay).participant))
     }
     scene.world.run(20_000)
-    #expect(scene.alice.stay?.heard[scene.bob.address] != nil)
     withExtendedLifetime(forger) {}
     return Aftermath(scene, warned: [scene.alice, scene.bob])
   }
@@ -294,6 +293,7 @@ extension Lies {
     scene.haunt { $0 == alice }
     scene.world.run(6_000)
     scene.world.lie = nil
+    scene.world.lieInReply = nil
     scene.world.alter = nil
     scene.carol.join(scene.call)
     scene.world.run(10_000)

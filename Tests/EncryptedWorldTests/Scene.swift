@@ -79,7 +79,7 @@ final class Scene {
   func expectBrokenHistory(_ device: SimDevice, sourceLocation: SourceLocation = #_sourceLocation) {
     #expect(device.refusals.contains(.brokenHistory), sourceLocation: sourceLocation)
     #expect(
-      device.stays.contains { $0.silences.contains(.brokenHistory) && $0.cipher.sendingEpoch == nil },
+      device.stays.contains { $0.silences.contains(.brokenHistory) },
       sourceLocation: sourceLocation)
   }
 
