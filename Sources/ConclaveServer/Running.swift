@@ -89,7 +89,8 @@ package final class Running: Sendable {
             store: health.statistics, backEnd: backEnd, measured: measurements.values)
         })
       signaling = try await Self.signaling(
-        configuration.signaling(files, mediaWorkers: media.workers, logger), group, authenticator, clock, control, pages,
+        configuration.signaling(files, mediaWorkers: media.workers, logger), group, authenticator, clock, control,
+        pages,
         logger)
     } catch {
       await Self.close(media, backEnd, group, reading)
@@ -154,7 +155,8 @@ package final class Running: Sendable {
   }
 
   private static func signaling(
-    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup, _ authenticator: BearerAuthenticator,
+    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup,
+    _ authenticator: BearerAuthenticator,
     _ clock: WallClock, _ control: ControlPlane, _ pages: Pages, _ logger: Logger
   ) async throws -> SignalingServer {
     do {

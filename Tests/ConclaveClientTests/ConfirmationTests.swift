@@ -83,7 +83,8 @@ struct ConfirmationTests {
     #expect(world.members["alice"]!.warnings.map(\.problem) == [.oldJoinKey])
     ask(refresh)
     #expect(world.members["bob"]!.agreement.epochs[world.epoch]?.secret != nil)
-    #expect(world.members["bob"]!.agreement.join.opener(JoinCredentials.hash(world.members["bob"]!.entry.joinKey!)) == nil)
+    #expect(
+      world.members["bob"]!.agreement.join.opener(JoinCredentials.hash(world.members["bob"]!.entry.joinKey!)) == nil)
     // Not twice within four minutes.
     world.switchAll()
     world.run(.seconds(2))

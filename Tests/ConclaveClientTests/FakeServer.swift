@@ -107,7 +107,7 @@ final class FakeServer: Sendable {
       case .connect where frame.headers["passcode"] == "bad":
         write(Frame(.error, ["message": "Bad CONNECT: authentication failed"]), context)
         context.close(promise: nil)
-      case .connect: 
+      case .connect:
         let headers: Headers = [
           "version": "1.2", "heart-beat": "0,0", "user-name": user,
           "device": frame.headers["device"] ?? "",

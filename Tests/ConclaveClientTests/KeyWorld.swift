@@ -28,7 +28,9 @@ struct KeyWorld {
     var keyRequests: Int { requests.count { if case .requestKey = $0 { true } else { false } } }
     var listRequests: Int { requests.count { if case .listKeys = $0 { true } else { false } } }
     var waits: Int { requests.count { if case .waitForKey = $0 { true } else { false } } }
-    var confirmations: [ConfirmKey] { requests.compactMap { if case .confirmKey(_, let body) = $0 { body } else { nil } } }
+    var confirmations: [ConfirmKey] {
+      requests.compactMap { if case .confirmKey(_, let body) = $0 { body } else { nil } }
+    }
   }
 
   var members: [String: Member] = [:]
@@ -156,7 +158,9 @@ struct KeyWorld {
     KeyList(
       epoch: epoch, mode: mode, previous: Base64Bytes(hashes[epoch - 1]!), listHash: Base64Bytes(hashes[epoch]!),
       list: list,
-      links: since.map { $0 < epoch ? ($0 + 1...epoch).map { EpochLink(epoch: $0, roster: Base64Bytes(rosters[$0]!)) } : [] }
+      links: since.map {
+        $0 < epoch ? ($0 + 1...epoch).map { EpochLink(epoch: $0, roster: Base64Bytes(rosters[$0]!)) } : []
+      }
         ?? [], confirmed: [])
   }
 
@@ -250,7 +254,8 @@ struct KeyWorld {
     let tags = Dictionary(
       members.values.compactMap { member in
         member.confirmations.last { $0.epoch == epoch }.map { (member.entry.participant, $0.tag.bytes) }
-      }) { first, _ in first }
+      }
+    ) { first, _ in first }
     let confirmed = KeysConfirmed(epoch: epoch, buckets: Self.buckets(list, tags))
     for entry in list { feed(.confirmed(confirmed), to: entry.user.text) }
   }

@@ -145,7 +145,9 @@ struct RefusalTests {
     let good = envelope(&world)
     let eve = world.members["eve"]!.agreement.identity
     let epoch = world.members["bob"]!.agreement.epochs[3]!
-    let forged = sealed(SymmetricKey(size: .bits256), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash), by: eve, &world)
+    let forged = sealed(
+      SymmetricKey(size: .bits256), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash), by: eve,
+      &world)
     world.deliver(forged, to: "bob")
     #expect(world.members["bob"]!.refusals == [.envelopeNotAuthentic])
     world.deliver(good, to: "bob")
@@ -173,7 +175,9 @@ struct RefusalTests {
     var world = pair()
     _ = envelope(&world)
     let epoch = world.members["bob"]!.agreement.epochs[3]!
-    let short = sealed(SymmetricKey(size: .bits128), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash), by: world.members["alice"]!.agreement.identity, &world)
+    let short = sealed(
+      SymmetricKey(size: .bits128), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash),
+      by: world.members["alice"]!.agreement.identity, &world)
     world.deliver(short, to: "bob")
     #expect(world.members["bob"]!.refusals == [.envelopeNotReadable])
   }
@@ -183,7 +187,9 @@ struct RefusalTests {
     let good = envelope(&world)
     world.deliver(good, to: "bob")
     let epoch = world.members["bob"]!.agreement.epochs[3]!
-    let second = sealed(SymmetricKey(size: .bits256), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash), by: world.members["alice"]!.agreement.identity, &world)
+    let second = sealed(
+      SymmetricKey(size: .bits256), EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash),
+      by: world.members["alice"]!.agreement.identity, &world)
     world.deliver(second, to: "bob")
     #expect(world.members["bob"]!.agreement.epochs[3]!.secret == epoch.secret)
   }

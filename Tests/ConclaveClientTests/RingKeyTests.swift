@@ -96,7 +96,8 @@ struct RingKeyTests {
     take(effects, bobs)
     take(caller.effects, alices)
     var generator = SystemRandomNumberGenerator()
-    let state = caller.joined(1, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, 2, bob.join.joinId)]).call
+    let state = caller.joined(1, [(caller.alice, 1, caller.agreement.join.joinId), (caller.bob, 2, bob.join.joinId)])
+      .call
     take(caller.agreement.handle(.state(state), now: Self.now, using: &generator), alices)
     #expect(try bobs.openWhereItBelongs(alices.seal([1], track: 1)).1.participant == 1)
     #expect(try alices.openWhereItBelongs(bobs.seal([2], track: 1)).1.participant == 2)

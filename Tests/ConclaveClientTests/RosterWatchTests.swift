@@ -14,7 +14,8 @@ struct RosterWatchTests {
       user: UserID(user)!, device: DeviceID(device)!, participant: number,
       joinId: Base64Bytes([UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 16)),
       joinKey: JoinKey(
-        alg: "x", publicKey: Base64Bytes([UInt8(truncatingIfNeeded: number)]), at: Timestamp(milliseconds: 0), signature: Base64Bytes([])),
+        alg: "x", publicKey: Base64Bytes([UInt8(truncatingIfNeeded: number)]), at: Timestamp(milliseconds: 0),
+        signature: Base64Bytes([])),
       fingerprint: Base64Bytes([UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 32)))
   }
 

@@ -33,7 +33,8 @@ struct GoldenTests {
       "joined": Joined.self, "started": StartedCall.self, "results": InviteResults.self,
       "registered": Registered.self, "devices": Devices.self,
       "state": CallState.self, "calls": CallList.self, "link": Link.self, "media": MediaAnswer.self,
-      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self, "presence": PresenceList.self, "history": HistoryList.self,
+      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self,
+      "presence": PresenceList.self, "history": HistoryList.self,
       "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,
     ]
     let examples = try golden("replies")
@@ -98,7 +99,9 @@ private func sorted(_ body: [UInt8]) throws -> String {
 }
 
 private let requestPaths =
-  ["register", "list", "remove", "vouch", "revoke", "pair"].map { "/app/devices/\($0)" } + ["/app/calls/start", "/app/calls/list"]
+  ["register", "list", "remove", "vouch", "revoke", "pair"].map { "/app/devices/\($0)" } + [
+    "/app/calls/start", "/app/calls/list",
+  ]
   + [
     "accept", "decline", "invite", "cancel", "join", "rejoin", "transfer", "leave", "end", "link", "hold", "state",
     "media", "tracks/{track}", "receive", "message", "stats", "report", "keys", "keys/request", "keys/list",

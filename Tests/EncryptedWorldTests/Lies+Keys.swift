@@ -11,7 +11,8 @@ import struct ConclaveClient.Epoch
 /// Rows about envelopes, join keys, switches and confirmations.
 extension Lies {
   static let keys: [Int: @Sendable (UInt64) throws -> Aftermath] = [
-    25: oldRefresh, 26: withheldRefresh, 27: elsewhere, 28: unsigned, 29: secondSecret, 30: twoSecrets, 31: longLivedKey,
+    25: oldRefresh, 26: withheldRefresh, 27: elsewhere, 28: unsigned, 29: secondSecret, 30: twoSecrets,
+    31: longLivedKey,
     32: withheldEnvelopes, 33: withheldSwitch, 34: falseSwitches, 35: neverRotates, 41: falseSums,
     42: droppedConfirmations, 43: poisoned, 44: replayedRing, 45: foreignRing, 46: otherCall, 67: otherNumber,
     70: strangersOnDelivery,

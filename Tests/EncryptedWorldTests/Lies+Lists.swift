@@ -12,7 +12,8 @@ extension Lies {
   static let lists: [Int: @Sendable (UInt64) throws -> Aftermath] = [
     1: ownNumber, 2: { try change($0, .malformedList) { $0[2].participant = $0[1].participant } },
     3: swappedNumbers, 4: badNumbers, 5: initiatorsNumber, 6: foreignTracks, 7: badEpochs, 8: oldEpoch, 9: otherList,
-    10: repeated, 11: { try history($0) { try $0.announcement(previous: [UInt8](repeating: 1, count: 32), for: $0.bob) } },
+    10: repeated,
+    11: { try history($0) { try $0.announcement(previous: [UInt8](repeating: 1, count: 32), for: $0.bob) } },
     12: newcomersPrevious, 13: skipped, 14: badLinks, 15: splitRatchet, 16: splitAndJoined, 17: missedGhost,
     18: { try ratchet($0) { $0.removeLast() } }, 19: ringRatchet, 20: doubles, 21: longJoin, 22: ownEntry,
     23: othersJoinKey, 24: returning, 68: { try change($0, .malformedList) { $0.swapAt(0, 1) } }, 69: badChanges,
@@ -413,9 +414,9 @@ extension Lies {
 
   private static func badChanges(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
-    for (added, removed) in [([], [77]), ([try scene.entries(of: scene.bob)[0]], []), ([], [1, 1])] as [
-      ([ListEntry], [ParticipantNumber])
-    ] {
+    for (added, removed) in [([], [77]), ([try scene.entries(of: scene.bob)[0]], []), ([], [1, 1])]
+      as [([ListEntry], [ParticipantNumber])]
+    {
       var rotation = try scene.announcement(for: scene.bob)
       rotation.list = nil
       rotation.added = added

@@ -293,7 +293,9 @@ extension Lies {
     later.pins.learn(later.says(later.phone, .vouch, of: later.laptop))
     let kept = Pins(
       later.pins.pinned,
-      statements: [later.says(later.phone, .vouch, of: later.laptop), later.says(later.phone, .revoke, of: later.laptop)])
+      statements: [
+        later.says(later.phone, .vouch, of: later.laptop), later.says(later.phone, .revoke, of: later.laptop),
+      ])
     #expect(kept.level(of: later.laptop.address, later.laptop.fingerprint) == .known)
     #expect(kept.isRevoked(later.laptop.address.user, later.laptop.fingerprint))
     return Aftermath()

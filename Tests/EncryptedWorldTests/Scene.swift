@@ -46,7 +46,8 @@ final class Scene {
     let previous = previous ?? known.listHash
     let hash = EpochList.hash(epoch, of: call, previous: previous, rosterHash: EpochList.rosterHash(list))
     return Rotate(
-      epoch: epoch, mode: mode, leader: leader, previous: Base64Bytes(previous), listHash: Base64Bytes(hash), list: list)
+      epoch: epoch, mode: mode, leader: leader, previous: Base64Bytes(previous), listHash: Base64Bytes(hash), list: list
+    )
   }
 
   /// The entries of the list in use, as a device knows them.

@@ -1,5 +1,7 @@
 """A user with a good token reaches for what is somebody else's: queues, topics, calls, services, devices."""
 
+import uuid
+
 import pytest
 
 from device import NO_CALL, Device, Wire, token
@@ -105,7 +107,7 @@ def test_a_device_of_the_same_name_is_another_users(on, names):
 def test_a_service_sees_calls_and_joins_none(on, server, names):
     alice, bob = on(names[0]), on(names[1])
     call, _ = alice.start(bob.user)
-    assert alice.fails("/app/calls/start", {"as": names[1], "callees": [names[2]], "media": "audio"}) == "auth.forbidden"
+    assert alice.fails("/app/calls/start", {"id": str(uuid.uuid4()), "as": names[1], "callees": [names[2]], "media": "audio"}) == "auth.forbidden"
     service = Device(server, "app", None, keys=False, claims={"scope": "service"})
     assert service.call(call, "state")
     for what in "join", "keys/list":

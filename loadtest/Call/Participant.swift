@@ -174,7 +174,8 @@ final class Participant: Sendable {
         switch update {
         case .keyChanged: moments.withLock { $0.keyed = $0.keyed ?? MonotonicClock.now() }
         case .warning(let refusal): fail("refused in key agreement: \(refusal)")
-        case .keyWarning(let warning) where warning.problem != .mayStillHear: fail("warned of a key: \(warning.problem)")
+        case .keyWarning(let warning) where warning.problem != .mayStillHear:
+          fail("warned of a key: \(warning.problem)")
         case .rejoining where !plan.outages: fail("the server has given it up")
         case .rejoined: await comeBack(to: call, on: loop, certificate)
         case .ended(let reason): fail("the call is over: \(reason)")

@@ -129,9 +129,9 @@ final class ReceivingSlot {
       let opened = try surroundings.cipher.decrypt(
         frame.part(clear..<frame.count), slot: slot.mid, metadata: frame.part(0..<clear), into: plain)
       note(opened, now: now, surroundings)
-    } catch where error.mayPass && mayHold && held.count < Self.holdLimit {
+    } catch  where error.mayPass && mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
-    } catch where error.mayPass && surroundings.isEarly(now) {
+    } catch  where error.mayPass && surroundings.isEarly(now) {
       // Sent under an epoch from before this participant joined, whose key it must not have.
       surroundings.statistics.tally.beforeJoining += 1
     } catch {

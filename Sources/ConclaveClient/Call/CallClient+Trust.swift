@@ -34,7 +34,8 @@ extension CallClient {
     guard let user = UserID(statement.user) else { return }
     for dispute in pins.disputes(of: user) where dispute == statement {
       eventSink.yield(
-        .keyWarning(KeyWarning(.disputed, user: dispute.user, device: dispute.device, fingerprint: dispute.fingerprint)))
+        .keyWarning(KeyWarning(.disputed, user: dispute.user, device: dispute.device, fingerprint: dispute.fingerprint))
+      )
     }
     for call in calls.keys { feed(.trustChanged, to: call) }
   }

@@ -85,7 +85,8 @@ package struct CallSession: Sendable {
       state.epoch = max(state.epoch, change.epoch)
       return .none
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .rotate, .envelope, .keyRequest,
-      .keyWaiting, .confirmed, .devicesChanged, .pairing, .quality, .message, .presence, .pushRing, .pushCancel, .report:
+      .keyWaiting, .confirmed, .devicesChanged, .pairing, .quality, .message, .presence, .pushRing, .pushCancel,
+      .report:
       return .none
     }
   }

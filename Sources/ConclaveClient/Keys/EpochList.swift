@@ -98,7 +98,9 @@ struct EpochList: Sendable {
 
   /// Only a ring's list has entries that have not joined, and these have neither number, joinId nor join key; all others have all three.
   private static func isWellFormed(_ entry: ListEntry, epoch: UInt32) -> Bool {
-    guard entry.fingerprint.bytes.count == 32, entry.fingerprint.bytes.contains(where: { $0 != 0 }) else { return false }
+    guard entry.fingerprint.bytes.count == 32, entry.fingerprint.bytes.contains(where: { $0 != 0 }) else {
+      return false
+    }
     if entry.participant == 0 { return epoch == 1 && entry.joinId == nil && entry.joinKey == nil }
     guard let joinId = entry.joinId?.bytes, let key = entry.joinKey else { return false }
     return joinId.count == 16 && joinId.contains { $0 != 0 } && key.generation == 0 && !key.publicKey.bytes.isEmpty

@@ -96,13 +96,17 @@ struct RosterWatch: Sendable {
 
   /// The devices because of which this one must not send.
   func stopping(_ kind: Kind, now: Instant) -> [ListEntry] {
-    suspects.values.filter { $0.kind == kind && isStopping($0, now: now) }.map(\.entry).sorted { $0.address < $1.address }
+    suspects.values.filter { $0.kind == kind && isStopping($0, now: now) }.map(\.entry).sorted {
+      $0.address < $1.address
+    }
   }
 
   /// Whether the server is to be asked for the state and the list, once for each stretch of suspicion.
   mutating func takeQuestion(now: Instant) -> Bool {
     guard isConnected, awaited == 0 else { return false }
-    let due = suspects.values.contains { !$0.isConfirmed && !isAccepted($0) && count($0, now: now) >= questionTime($0.kind) }
+    let due = suspects.values.contains {
+      !$0.isConfirmed && !isAccepted($0) && count($0, now: now) >= questionTime($0.kind)
+    }
     if due { awaited = 2 }
     return due
   }
@@ -141,7 +145,9 @@ struct RosterWatch: Sendable {
 
   private mutating func examineAll(now: Instant) {
     guard let list else { return }
-    for (number, suspect) in suspects where list[number].map({ $0 != suspect.entry }) ?? true { forget(number, now: now) }
+    for (number, suspect) in suspects where list[number].map({ $0 != suspect.entry }) ?? true {
+      forget(number, now: now)
+    }
     for entry in list.entries { examine(entry, now: now) }
     settle(now: now)
   }

@@ -92,7 +92,8 @@ package struct Pins: Sendable {
   @discardableResult
   mutating func learn(_ statement: TrustStatement) -> Bool {
     guard let user = UserID(statement.user), statement.fingerprint.count == 32,
-      statement.signerFingerprint.count == 32, statement.fingerprint != statement.signerFingerprint
+      statement.signerFingerprint.count == 32,
+      statement.fingerprint != statement.signerFingerprint
         || statement.kind == .revoke
     else { return false }
     var known = statements[user] ?? Statements()
