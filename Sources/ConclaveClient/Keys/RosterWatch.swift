@@ -35,8 +35,18 @@ struct RosterWatch: Sendable {
   private var members: [UserID: MemberState] = [:]
   /// Participants that were in the call at some time, with their user.
   private var seen: [ParticipantNumber: UserID] = [:]
-  /// Strangers that went, how long they had been listed, and when they went.
-  private var past: [Device: (counted: Duration, at: Instant)] = [:]
+  /// What a suspicion that ended was about. A departed device that comes back honestly has a new number.
+  private enum Past: Hashable {
+    case stranger(Device)
+    case departed(ParticipantNumber)
+
+    init(_ entry: ListEntry, _ kind: Kind) {
+      self = kind == .stranger ? .stranger(entry.address) : .departed(entry.participant)
+    }
+  }
+
+  /// How long ended suspicions had lasted, and when they ended: a server must not reset the time by naming a ghost a member now and then.
+  private var past: [Past: (counted: Duration, at: Instant)] = [:]
   /// Replies that a second look waits for.
   private var awaited = 0
   private var stopEnded: Instant?
@@ -155,12 +165,9 @@ struct RosterWatch: Sendable {
   private mutating func examine(_ entry: ListEntry, now: Instant) {
     let number = entry.participant
     guard number > 0, let kind = suspicion(entry) else { return forget(number, now: now) }
-    if suspects[number] == nil {
-      let before = past[entry.address].flatMap { $0.at.duration(to: now) < Self.memory ? $0.counted : nil } ?? .zero
-      suspects[number] = Suspect(entry: entry, kind: kind, counted: before, since: now)
-    } else if suspects[number]?.kind != kind {
-      suspects[number] = Suspect(entry: entry, kind: kind, since: now)
-    }
+    guard suspects[number]?.kind != kind else { return }
+    let before = past[Past(entry, kind)].flatMap { $0.at.duration(to: now) < Self.memory ? $0.counted : nil }
+    suspects[number] = Suspect(entry: entry, kind: kind, counted: before ?? .zero, since: now)
   }
 
   /// Why a listed device is suspect: nobody heard that it joined, or it has gone.
@@ -177,7 +184,7 @@ struct RosterWatch: Sendable {
 
   private mutating func forget(_ number: ParticipantNumber, now: Instant) {
     guard let suspect = suspects.removeValue(forKey: number) else { return }
-    if suspect.kind == .stranger { past[suspect.entry.address] = (count(suspect, now: now), now) }
+    past[Past(suspect.entry, suspect.kind)] = (count(suspect, now: now), now)
     past = past.filter { $0.value.at.duration(to: now) < Self.memory }
   }
 

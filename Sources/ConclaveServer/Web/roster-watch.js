@@ -11,6 +11,8 @@ const OLDEST_EPOCH_MINUTES = 120;
 const SETTLED_MS = 30_000; // after a reconnect, before the age of an epoch says anything
 
 const nameOf = ({ user, device, participant }) => `${user}/${device}/${participant}`;
+// A departed device that comes back honestly has a new number; a stranger is one whatever its number.
+const pastOf = ({ kind, entry }) => (kind === 'stranger' ? `${entry.user}/${entry.device}` : nameOf(entry));
 
 /**
  * The rules of protocol section 5, "What a client decides itself".
@@ -31,6 +33,7 @@ export class RosterWatch {
   #facts = { isConnected: false, isAsking: false, participant: 0, epoch: 0, list: [], members: [], rotateMinutes: 10 };
   #seen = new Set(); // participants that were in the call at some time
   #suspects = new Map(); // name -> {entry, kind, since, isAsked, isStopping}
+  #past = new Map(); // `pastOf` -> {lasted, endedAt}: naming a ghost a member now and then must not reset the time
   #news = [];
   #stopEndedAt = -Infinity;
   #allowed = new Set(); // what the person sends in spite of
@@ -102,15 +105,25 @@ export class RosterWatch {
       if (!kind) return { ...entry, listed: true, member: entry.participant > 0, isStranger: false, hasLeft: false };
       const name = nameOf(entry);
       const known = this.#suspects.get(name);
-      const suspect = known?.kind === kind ? known : { entry, kind, since: now, isAsked: false, isStopping: false, isTold: false };
-      suspects.set(name, suspect);
+      suspects.set(name, known?.kind === kind ? known : this.#suspect(now, { entry, kind }));
       return { ...entry, listed: true, member: false, isStranger: kind === 'stranger', hasLeft: false };
     });
+    for (const [name, suspect] of this.#suspects) {
+      if (suspects.get(name) !== suspect) this.#past.set(pastOf(suspect), { lasted: now - suspect.since, endedAt: now });
+    }
+    for (const [key, { endedAt }] of this.#past) if (now - endedAt >= SECOND_STOP_MS) this.#past.delete(key);
     this.#suspects = suspects;
     for (const name of this.#allowed) if (!suspects.has(name)) this.#allowed.delete(name);
     const others = seats.filter((seat) => !list.some((entry) => nameOf(entry) === nameOf(seat)));
     const unlisted = others.map(({ user, device, participant }) => ({ user, device, participant, listed: false, member: true, isStranger: false, hasLeft: false }));
     this.people = [...listed, ...unlisted];
+  }
+
+  /** A new suspicion; the time of the same one within the last minute counts. */
+  #suspect(now, { entry, kind }) {
+    const past = this.#past.get(pastOf({ entry, kind }));
+    const lasted = past && now - past.endedAt < SECOND_STOP_MS ? past.lasted : 0;
+    return { entry, kind, since: now - lasted, isAsked: false, isStopping: false, isTold: false };
   }
 
   /** `stranger`, `gone`, or undefined for who is in the call. A ring's entry has no participant: its user is a member. */

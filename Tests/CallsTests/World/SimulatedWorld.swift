@@ -190,10 +190,10 @@ final class SimulatedWorld {
       connect(place)
     }
     advance(.seconds(40))
-    // `rotateMinutes` may be over at this very moment.
+    // `rotateMinutes` may be over at this very moment, or the last confirmation be gathered with others.
     for _ in 0..<50
     where calls.calls.values.contains(where: {
-      $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil
+      $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil || $0.epochs.isTelling
     }) {
       advance(.milliseconds(100))
     }
