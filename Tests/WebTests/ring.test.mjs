@@ -8,6 +8,7 @@ const { ringEpoch } = await load('envelopes.js');
 const { JoinKeys } = await load('join-keys.js');
 const { RingMemory } = await load('ring-memory.js');
 const { MemoryStore } = await load('store.js');
+const { byUserThenDevice, rosterHashOf } = await load('transcript.js');
 
 console.warn = () => {}; // refusals are said there
 
@@ -70,6 +71,20 @@ test('after a doubtful ring the first list with this join counts', async (t) => 
   const event = await new Announcer().rotation(2, 'fresh', [alice, bob]);
   await bob.keys.rotate(event);
   assert.equal(bob.keys.record(2)?.epoch, 2);
+});
+
+test('a later list that comes while the ring is still examined is accepted, with the one between', async (t) => {
+  const { alice, bob, carol, made, ring } = await rung(t);
+  const lists = new Announcer();
+  await lists.rotation(1, 'fresh', made.list);
+  await lists.rotation(2, 'fresh', [alice, carol]);
+  const event = await lists.rotation(3, 'fresh', [alice, bob, carol]);
+  const roster = async (people) => toBase64(await rosterHashOf(people.map((person) => person.entry()).sort(byUserThenDevice)));
+  const links = [{ epoch: 2, roster: await roster([alice, carol]) }, { epoch: 3, roster: await roster([alice, bob, carol]) }];
+  bob.answer = (path) => (path === 'keys/list' ? { ...event, links, confirmed: [] } : {});
+  const examined = bob.keys.beginRung(ring, bob.used);
+  await Promise.all([examined, bob.keys.rotate(event)]);
+  assert.deepEqual([bob.keys.record(1)?.epoch, bob.keys.record(3)?.epoch, bob.problems], [1, 3, []]);
 });
 
 test('a ring of another call, or of ten minutes ago, is not used', async (t) => {
