@@ -95,7 +95,7 @@ async function connect(entered) {
   conclave.addEventListener('ready', () => signedIn());
   conclave.addEventListener('warning', ({ detail }) => {
     const { user, device } = detail;
-    warnOfKey(detail, { label: labelFor(user), trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
+    warnOfKey(detail, { label: labelFor(user), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
   });
   conclave.addEventListener('presence', showAvailability);
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());

@@ -86,7 +86,7 @@ function render(rendered) {
 
 function warned(detail) {
   const { user } = detail;
-  warnOfKey(detail, { label: user && labelFor(user), trust: (fingerprint) => trust(detail, fingerprint) });
+  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: (fingerprint) => trust(detail, fingerprint) });
 }
 
 async function trust({ user, device }, fingerprint) {
@@ -122,7 +122,7 @@ function showStop() {
   if (!stop) return;
   const { cause, user, device, needsPerson } = stop;
   byID('call-notice').dataset.cause = cause;
-  setText(byID('call-notice-text'), wordsForStop(cause, user && `${labelFor(user)} (${device})`));
+  setText(byID('call-notice-text'), wordsForStop(cause, user && `${user === call.user ? 'your own device' : labelFor(user)} (${device})`));
   const button = byID('send-anyway');
   setText(button, cause === 'broken-history' ? 'Join again' : 'Send anyway');
   if (button.hidden && needsPerson) rest(button);

@@ -59,22 +59,24 @@ export function clearWarnings(matches = () => true) {
   for (const node of [...byID('warnings').children]) if (matches(node.dataset.key)) node.remove();
 }
 
-// What is told in passing, and what stays until it is dismissed. `label` is the person's name, `device` the device's id.
+// What is told in passing, and what stays until it is dismissed. `label` is the person's name, `device` the device's id; `whose` and `has` speak to the person about their own.
 
 const passing = {
-  'new-device': ({ label, device }) => `${label} has a new device (${device})`,
-  waiting: ({ label, device }) => `${label}’s device ${device} does not trust yours yet, so it cannot hear you`,
+  'new-device': ({ has, device }) => `${has} a new device (${device})`,
+  waiting: ({ whose, device }) => `${whose} device ${device} does not trust yours yet, so it cannot hear you`,
 };
 
 const lasting = {
-  stranger: ({ label, device }) => `${label}’s device ${device} can hear this call, but the server does not show it as a member.`,
-  gone: ({ label, device }) => `${label} (${device}) has left, but may still hear the call.`,
-  unverified: ({ label, device }) => `${label}’s device ${device} is not verified. While it is in the call you are neither heard nor seen: compare the call code with ${label}.`,
-  revoked: ({ label, device }) => `${label} has removed the device ${device} for good. It gets no keys from you.`,
-  fell: ({ label, device }) => `Nobody you have verified vouches for ${label}’s device ${device} any more.`,
-  disagree: ({ label, device, by }) => `${label}’s devices disagree: ${by} says that ${device} must not be trusted, but you have verified ${device}. One of them may be stolen. Ask ${label}.`,
-  'old-join-key': ({ label, device }) => `The server shows an outdated key of ${label}’s device ${device}. It gets no keys from you.`,
-  'wrong-confirmation': ({ label, device }) => `${label}’s device ${device} does not share the key of this call: it may hear others than you do.`,
+  stranger: ({ whose, device }) => `${whose} device ${device} can hear this call, but the server does not show it as a member.`,
+  gone: ({ isOwn, label, device }) => `${isOwn ? 'Your device' : label} (${device}) has left, but may still hear the call.`,
+  unverified: ({ whose, isOwn, label, device }) =>
+    `${whose} device ${device} is not verified. While it is in the call you are neither heard nor seen: ${isOwn ? 'pair it with this device' : `compare the call code with ${label}`}.`,
+  revoked: ({ has, device }) => `${has} removed the device ${device} for good. It gets no keys from you.`,
+  fell: ({ whose, device }) => `${whose} device ${device} is no longer vouched for by a device that you have verified.`,
+  disagree: ({ whose, isOwn, label, device, by }) =>
+    `${whose} devices disagree: ${by} says that ${device} must not be trusted, but you have verified ${device}. One of them may be stolen.${isOwn ? '' : ` Ask ${label}.`}`,
+  'old-join-key': ({ whose, device }) => `${whose} device ${device} gets no keys from you: the server shows an outdated key of it.`,
+  'wrong-confirmation': ({ whose, device }) => `${whose} device ${device} does not share the key of this call: it may hear others than you do.`,
   'taken-number': () => 'The server gave a device a number that is somebody else’s. It is not heard.',
   namesake: ({ label, other }) => `${label} has the same name as ${other}, but is somebody else.`,
   'refused-list': () => 'The server sent a list of devices that does not fit this call. It was refused: you may not be heard.',
@@ -89,19 +91,21 @@ const lasting = {
   'old-epoch': () => 'The key of this call should have been replaced long ago. The server may be holding that back.',
 };
 
-const unverifiable = ({ label, device }) => `${label}’s device ${device} could not be verified. It gets no keys, and is neither heard nor seen.`;
+const unverifiable = ({ whose, device }) => `${whose} device ${device} could not be verified. It gets no keys, and is neither heard nor seen.`;
 
 const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
 
-/** What the person should know about keys. `trust(fingerprint)` takes a changed key; `label` is what the person calls the user. */
-export function warnOfKey(detail, { label, trust }) {
+/** What the person should know about keys. `trust(fingerprint)` accepts a changed key; `label` is what the person calls the user, `isOwn` says that it is their own device. */
+export function warnOfKey(detail, { label, isOwn, trust }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
-  const about = { ...detail, label };
+  const about = { ...detail, label, isOwn, whose: isOwn ? 'Your' : `${label}’s`, has: isOwn ? 'You have' : `${label} has` };
   if (passing[problem]) return notice(passing[problem](about));
   const key = [problem, user, device].filter(Boolean).join('/');
   if (problem !== 'changed-key') return warn(key, (lasting[problem] ?? unverifiable)(about));
-  const words = `The security key of ${label}’s device ${device} has changed. Until you trust it, it neither hears nor sees you. Ask ${label} first whether this is the new key:`;
+  const owner = isOwn ? 'your' : `${label}’s`;
+  const ask = isOwn ? 'Look first whether that device shows this key:' : `Ask ${label} first whether this is the new key:`;
+  const words = `The security key of ${owner} device ${device} has changed. Until you trust it, it neither hears nor sees you. ${ask}`;
   return warn(key, words, { detail: readable(fromBase64(fingerprint)), action: { label: 'Trust the new key', run: () => trust(fingerprint) } });
 }
 
