@@ -120,13 +120,17 @@ def state_of(stage):
     return {**stage.others[0].call(stage.id, "state"), "call": stage.id}
 
 
-@row(36)
-def the_call_stays_in_epoch_1(stage):
-    stage.ring()
-    for tab in (stage.alice, stage.bob):
+def stays_in_epoch_1(stage, tabs):
+    for tab in tabs:
         stage.lie("event", "keys.rotate", lambda body, _: None, to=tab.user)
         stage.lie("event", "keys.switch", lambda body, _: None, to=tab.user).told = 1
         stage.lie("reply", "calls/*/keys/list", lambda body, _: Failure("internal"), to=tab.user).told = 1
+
+
+@row(36)
+def the_call_stays_in_epoch_1(stage):
+    stage.ring()
+    stays_in_epoch_1(stage, (stage.alice, stage.bob))
     stage.answer()
     wait_for(lambda: stage.audit.is_sending(stage.alice.user), 10, "Alice sends under epoch 1")
     for tab in (stage.alice, stage.bob):
@@ -242,21 +246,37 @@ def a_wrong_tag_of_a_member(stage):
     return [stage.bob]
 
 
-@row(44)
-def a_ring_that_is_old(stage):
-    stage.ring()
-
-    def aged(body, _):
-        for entry in body["list"]:
-            if "joinKey" in entry:
-                entry["joinKey"] = {**entry["joinKey"], "at": entry["joinKey"]["at"] - 86_400_000}
-        return body
-
-    stage.bob.sees("#ring")
-    ring = stage.proxy.sees("event", "call.ring", user=stage.bob.user)
-    stage.proxy.tell(stage.bob.user, "call.ring", {**aged(copy.deepcopy(ring), None), "call": str(uuid.uuid4())})
-    stage.bob.sees("#ring")
+@row(44, "another call", "used before", "a day old")
+def a_ring_that_is_old(stage, how):
+    stage.people()
+    if how == "a day old":
+        stage.alice.driver.execute_script("const now = Date.now; Date.now = () => now() - 86_400_000")
+    else:
+        ring_again(stage, how)
+    stays_in_epoch_1(stage, [stage.bob])
+    since = time.time() * 1000
+    if how == "used before":
+        stage.alice.ring(stage.bob.name)
+    else:
+        stage.ring()
+    stage.answer()
+    stage.bob.sees(f".tile[data-user={stage.alice.user}]")
+    wait_for(lambda: stage.audit.is_sending(stage.alice.user), 10, "Alice sends")
+    stage.silent_under(stage.bob, 1, since=since)
     return []
+
+
+def ring_again(stage, how):
+    """Bob answers a ring and leaves. The next ring brings the same list and envelope."""
+    stage.ring(("carol",) if how == "used before" else ())
+    stage.answer()
+    ring = stage.proxy.sees("event", "call.ring", user=stage.bob.user)
+    stage.proxy.sees("event", "keys.switch", user=stage.bob.user)
+    if how == "used before":
+        stage.others[0].come(stage.id)
+    stage.bob.leave()
+    replayed = {name: ring[name] for name in ("list", "envelope")}
+    stage.lie("event", "call.ring", lambda body, _: {**body, **replayed}, to=stage.bob.user)
 
 
 @row(45, "two joins", "other signer")
@@ -312,17 +332,20 @@ def connected_under_another_name(stage, header):
     return []
 
 
-@row(49)
-def devices_cannot_be_listed(stage):
+@row(49, "fails", "hangs")
+def devices_cannot_be_listed(stage, how):
+    stage.people()
+    stage.bob.only_verified()
+    assert stage.bob.driver.execute_script("return document.getElementById('verified-only').checked")
+    stage.lie("reply", "devices/list", lambda body, _: Failure("internal") if how == "fails" else None, to=stage.bob.user)
     stage.ring()
-    stage.lie("reply", "devices/list", lambda body, _: Failure("internal"), to=stage.user("bob"))
-    stage.bob.driver.execute_script("document.querySelector('[data-setting=verified-only], #verified-only')?.click()")
     stage.answer()
-    stage.proxy.sees("event", "keys.switch", user=stage.bob.user)
-    time.sleep(3)
-    assert not stage.audit.opened or not [
-        opened for opened in stage.audit.opened if opened.user == stage.bob.user and opened.key in sealing_keys(stage, stage.alice)
-    ]
+    wait_for(lambda: stage.audit.is_sending(stage.alice.user), 10, "Alice sends")
+    stage.proxy.sees("event", "keys.rotate", user=stage.bob.user)
+    time.sleep(4)
+    assert not stage.audit.frames(stage.bob.user), "Bob sends to a device that he could not look up"
+    opened = {frame.key for frame in stage.audit.opened if frame.user == stage.bob.user}
+    assert not opened & sealing_keys(stage, stage.alice), "Bob hears a device that he could not look up"
     return []
 
 

@@ -47,7 +47,8 @@ def numbers_of_two_others_swapped(stage):
     return [stage.bob]
 
 
-@row(4, 0, -1, 1.5, '"2"', 2**32, 2**53)
+# Tests/WebTests tells more values and more forms of a track.
+@row(4, 1.5, 2**32)
 def a_participant_number_that_is_none(stage, number):
     stage.call()
     number = json.loads(str(number))
@@ -76,7 +77,7 @@ def with_number(body, user, number):
     return body
 
 
-@row(6, "1.257", "2.-255", "02.1", "1.1")
+@row(6, "1.257", "1.1")
 def a_track_that_is_not_ones_own(stage, track):
     stage.ring()
 

@@ -37,7 +37,7 @@ addEventListener('DOMContentLoaded', () => {
 });
 """
 # What is no warning: people come and go.
-NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*))$")
+NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have a new device.*)$")
 
 
 def row(number, *variants):
@@ -132,13 +132,17 @@ class Stage:
         # Sound alone: what is tested is the same, and costs a tenth.
         self.bob.press("Accept with audio")
 
+    def people(self):
+        if not self.tabs:
+            self.alice, self.bob = self.tab("Alice"), self.tab("Bob")
+
     def ring(self, members=()):
-        self.alice, self.bob = self.tab("Alice"), self.tab("Bob")
+        self.people()
         self.others = [self.member(name) for name in members]
         self.alice.fill("People", ",".join([self.bob.name, *[member.user for member in self.others]]))
         self.alice.press("Audio call")
         self.alice.sees("#call")
-        self.id = self.proxy.sees("request", "calls/start", user=self.alice.user)["id"]
+        self.id = self.proxy.seen("request", "calls/start", self.alice.user)[-1][3]["id"]
 
     def both_open(self, since=0):
         users = {opened.user for opened in self.audit.opened if opened.at >= since}
@@ -174,11 +178,11 @@ class Stage:
 
     # What must be so
 
-    def silent_under(self, tab, epoch, seconds=3.0):
+    def silent_under(self, tab, epoch, seconds=3.0, since=0):
         """The tab seals nothing under an epoch."""
         end = time.monotonic() + seconds * PATIENCE
         while time.monotonic() < end:
-            assert epoch % 256 not in self.audit.epochs(tab.user), f"{tab.user} sends under epoch {epoch}"
+            assert epoch % 256 not in self.audit.epochs(tab.user, since), f"{tab.user} sends under epoch {epoch}"
             time.sleep(0.1)
 
     def stops(self, tab, seconds=5.0):
