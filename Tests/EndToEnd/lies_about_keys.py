@@ -88,7 +88,8 @@ def envelopes_are_withheld(stage):
 @row(33)
 def the_switch_is_withheld_after_somebody_left(stage):
     stage.call()
-    stage.come()
+    former = stage.come()
+    wait_for(lambda: former in stage.audit.epochs(stage.bob.user), 10, "Bob sends under the key that Carol has")
     stage.lie("event", "keys.switch", lambda body, _: None, to=stage.bob.user)
     stage.lie("reply", "calls/*/state", lambda body, _: {**body, "epoch": 2}, to=stage.bob.user)
     before = stage.newest

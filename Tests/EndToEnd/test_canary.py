@@ -89,7 +89,7 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
         # The SFU's own view: what leaves SRTP at somebody who has no key.
         capture = Capture(monkeypatch)
         call = guest.event("call.ring", seconds=10)["call"]
-        guest.request(f"/app/calls/{call}/accept", guest.join_id())
+        guest.request(f"/app/calls/{call}/accept", guest.join())
         asyncio.run(listen(guest, call, capture))
         # A member who comes and goes brings ratchets, fresh keys, envelopes and confirmations.
         carol.come(call)
