@@ -17,7 +17,7 @@ struct Sent {
 
 /// What must hold in every world; the first breach is kept.
 final class Audit {
-  struct Failure: Equatable {
+  struct Failure: Error, Equatable {
     var breach: Breach
     var what: String
   }
@@ -34,9 +34,11 @@ final class Audit {
 
   func fail(_ breach: Breach, _ what: String) { failure = failure ?? Failure(breach: breach, what: what) }
 
-  func check() throws { if let failure { throw failure.breach } }
+  func check() throws { if let failure { throw failure } }
 
   func isOver(_ join: Base64Bytes) { gone.insert(join) }
+
+  func hasGone(_ join: Base64Bytes) -> Bool { gone.contains(join) }
 
   func note(_ list: [ListEntry], epoch: UInt32, of call: CallID) {
     let devices = Dictionary(list.map { ($0.address, $0.joinId) }) { first, _ in first }

@@ -28,7 +28,8 @@ struct RandomWorldTests {
   func aClientThatBreaksARuleIsCaught(_ weakness: Weakness) {
     for seed: UInt64 in 1...30 {
       do { try live(seed, weakness: weakness) } catch {
-        #expect(error as? Breach == weakness.breach, "seed \(seed)")
+        let breach = (error as? Audit.Failure)?.breach ?? error as? Breach
+        #expect(breach == weakness.breach, "seed \(seed)")
         return
       }
     }
@@ -59,10 +60,17 @@ struct RandomWorldTests {
       try Breach.unless((receiver.stay?.heard[sender.address] ?? 0) > 15, .isNotHeard)
     }
     try world.audit.check()
-    let areContent = world.devices.allSatisfy {
-      $0.refusals.isEmpty && $0.warnings.allSatisfy { $0.problem == .newDevice }
+    for device in world.devices {
+      // Leaders that do not answer leave a device that went on the list for a while: that it may still hear is true then.
+      let warnings =
+        (device.warnings.filter { $0.problem != .mayStillHear } + device.falseAlarms).map(\.problem).filter {
+          $0 != .newDevice
+        }
+      guard !device.refusals.isEmpty || !warnings.isEmpty else { continue }
+      world.audit.fail(
+        .refusesHonest, "\(device.address.user.text)/\(device.address.device.text): \(device.refusals), \(warnings)")
     }
-    try Breach.unless(areContent, .refusesHonest)
+    try world.audit.check()
   }
 
   /// A call of the first user with all others.

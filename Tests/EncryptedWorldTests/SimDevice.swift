@@ -18,6 +18,10 @@ final class SimDevice {
   private(set) var stays: [Stay] = []
   var rings: [CallID: Ring] = [:]
   private(set) var warnings: [KeyWarning] = []
+  /// It was told that a device had left which was there.
+  private(set) var falseAlarms: [KeyWarning] = []
+  /// When it connected last.
+  private(set) var connectedAt: Int64 = 0
   private(set) var refusals: [KeyRefusal] = []
   private var usedRings = UsedRings()
   /// Requests whose reply was no answer to them.
@@ -70,6 +74,7 @@ final class SimDevice {
     guard session == nil, !world.isDown else { return }
     let session = world.newSession(for: self)
     self.session = session
+    connectedAt = world.now
     sendUp(session) { [unowned self] in
       world.serve(.connect(session, Identity(device: address, name: nil)))
       world.serve(.subscribe(session, .events, .individual))
@@ -311,6 +316,8 @@ final class SimDevice {
   }
 
   func feed(_ input: KeyInput, to stay: Stay) {
+    // A reply to a stay that is over is nobody's.
+    guard !stay.isOver else { return }
     stay.keys.pins = pins
     perform(stay.keys.handle(input, now: world.instant, using: &world.random), of: stay)
   }
@@ -322,6 +329,7 @@ final class SimDevice {
     case .pin(let device, let fingerprint): pins.pin(device, fingerprint)
     case .warn(let warning):
       if world.weakness != .hidesWarnings { warnings.append(warning) }
+      if warning.problem == .mayStillHear, world.isThere(warning, for: self) { falseAlarms.append(warning) }
       if world.weakness == .trustsWhatComes { world.at(0) { [unowned self] in trust(warning) } }
     case .refused(let refusal): refusals.append(refusal)
     default: break

@@ -227,6 +227,14 @@ final class World {
     }
   }
 
+  /// Whether the device that a warning is about has been in the call, in the stay that `viewer` has on its list, for as long as signaling may be late.
+  func isThere(_ warning: KeyWarning, for viewer: SimDevice) -> Bool {
+    let listed = viewer.stay?.keys.listed.first { $0.fingerprint.bytes == warning.fingerprint }
+    guard let listed, let joinId = listed.joinId, let device = device(listed.address) else { return false }
+    return device.isConnected && device.connectedAt + 5_000 < now && device.stay?.joinId == joinId
+      && !audit.hasGone(joinId)
+  }
+
   /// Whether all who have joined send under the newest key, and show the same code.
   func hasConverged(_ call: CallID) -> Bool {
     guard let epochs = calls.calls[call]?.epochs, epochs.current == epochs.newest.number, epochs.pending == nil else {

@@ -61,6 +61,8 @@ extension KeyAgreement {
         missing = MissingKey(
           epoch: number, asked: 0,
           askAgain: now.advanced(by: isAnswerDue ? Self.requestInterval : spread(.milliseconds(500))))
+      } else if missing?.askAgain == nil {
+        missing?.askAgain = now.advanced(by: Self.requestInterval)
       }
       beginConfirming(epoch, now: now)
     }
@@ -79,6 +81,17 @@ extension KeyAgreement {
     guard var wanted = missing else { return }
     guard epochs[wanted.epoch] != nil, epochs[wanted.epoch]?.secret == nil else {
       missing = nil
+      return
+    }
+    // The server forgets an epoch's envelopes when the next is announced, and that one brings a key.
+    guard wanted.epoch == newest else {
+      missing = nil
+      return
+    }
+    let isInUse = wanted.epoch <= current ?? 0
+    // Before the switch a leader may still be looked for: the server keeps one request until the key is there.
+    guard isInUse || wanted.asked == 0 else {
+      missing?.askAgain = nil
       return
     }
     guard wanted.asked < Self.requestLimit else {

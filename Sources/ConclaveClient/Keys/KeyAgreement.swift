@@ -111,7 +111,8 @@ package struct KeyAgreement: Sendable {
   struct MissingKey: Sendable {
     var epoch: UInt32
     var asked: Int
-    var askAgain: Instant
+    /// nil: when the epoch is in use.
+    var askAgain: Instant?
   }
 
   struct WaitingEnvelope: Sendable {

@@ -10,6 +10,8 @@ struct RosterWatch: Sendable {
   static let departedTileTime: Duration = .seconds(3)
   static let departedQuestionTime: Duration = .seconds(10)
   static let departedTime: Duration = .seconds(15)
+  /// After a reconnect the state may take so long: announcements that come before it name devices that this one has missed.
+  static let stateTime: Duration = .seconds(10)
   /// A second stop so soon after the first waits for the person; time as a stranger adds up so long.
   static let memory: Duration = .seconds(60)
 
@@ -23,12 +25,17 @@ struct RosterWatch: Sendable {
     var counted: Duration = .zero
     var since: Instant
     var isConfirmed = false
+    /// It appeared while the call's state was out of date: nothing is said of it until the state has come.
+    var isHidden = false
   }
 
   private(set) var suspects: [ParticipantNumber: Suspect] = [:]
   /// A stop that waits for the person.
   private(set) var isHeld = false
   private(set) var isConnected = true
+  /// Events may have been lost since the last whole state.
+  private var isStale = false
+  private var staleUntil: Instant?
   /// This device's own number, which is never suspect.
   var own: ParticipantNumber = 0
   private var list: EpochList?
@@ -61,6 +68,7 @@ struct RosterWatch: Sendable {
     members = Dictionary(state.map { ($0.user, $0) }) { _, last in last }
     for member in state { note(member) }
     examineAll(now: now)
+    if isConnected { showAll() }
   }
 
   mutating func see(_ member: MemberState, now: Instant) {
@@ -80,6 +88,8 @@ struct RosterWatch: Sendable {
   mutating func signaling(_ isConnected: Bool, now: Instant) {
     self.isConnected = isConnected
     awaited = 0
+    isStale = true
+    staleUntil = isConnected ? now.advanced(by: Self.stateTime) : nil
     for number in suspects.keys where suspects[number]?.isConfirmed == false {
       suspects[number]?.counted = .zero
       suspects[number]?.since = now
@@ -123,13 +133,13 @@ struct RosterWatch: Sendable {
 
   /// What a tile says of a listed device that is not in the call.
   func standing(of participant: ParticipantNumber, now: Instant) -> Kind? {
-    guard let suspect = suspects[participant] else { return nil }
+    guard let suspect = suspects[participant], !suspect.isHidden else { return nil }
     return suspect.kind == .stranger || count(suspect, now: now) >= Self.departedTileTime ? suspect.kind : nil
   }
 
   var nextTimeout: Instant? {
     guard isConnected else { return nil }
-    return suspects.values.compactMap { suspect -> Instant? in
+    let next = suspects.values.compactMap { suspect -> Instant? in
       guard !isAccepted(suspect) else { return nil }
       let counted = suspect.counted
       let marks: [Duration] =
@@ -137,6 +147,7 @@ struct RosterWatch: Sendable {
         ? [Self.strangerTime] : [Self.departedTileTime, Self.departedQuestionTime, Self.departedTime]
       return marks.map { suspect.since.advanced(by: $0 - counted) }.filter { $0 > last }.min()
     }.min()
+    return [next, staleUntil].compactMap { $0 }.min()
   }
 
   /// The time of the last `handleTimeout`: what was due by then is done.
@@ -144,10 +155,17 @@ struct RosterWatch: Sendable {
 
   mutating func handleTimeout(now: Instant) {
     last = max(last, now)
+    if let due = staleUntil, due <= now { showAll() }
     settle(now: now)
   }
 
   // MARK: inside
+
+  private mutating func showAll() {
+    isStale = false
+    staleUntil = nil
+    for number in suspects.keys { suspects[number]?.isHidden = false }
+  }
 
   private mutating func note(_ member: MemberState) {
     for participant in member.participants { seen[participant.participant] = member.user }
@@ -167,7 +185,8 @@ struct RosterWatch: Sendable {
     guard number > 0, let kind = suspicion(entry) else { return forget(number, now: now) }
     guard suspects[number]?.kind != kind else { return }
     let before = past[Past(entry, kind)].flatMap { $0.at.duration(to: now) < Self.memory ? $0.counted : nil }
-    suspects[number] = Suspect(entry: entry, kind: kind, counted: before ?? .zero, since: now)
+    let isHidden = isStale && suspects[number]?.isHidden ?? true
+    suspects[number] = Suspect(entry: entry, kind: kind, counted: before ?? .zero, since: now, isHidden: isHidden)
   }
 
   /// Why a listed device is suspect: nobody heard that it joined, or it has gone.
@@ -178,8 +197,14 @@ struct RosterWatch: Sendable {
       $0.participant == entry.participant && $0.device == entry.device && $0.joinId == entry.joinId
     }
     if isThere { return member.state == .disconnected ? .departed : nil }
-    return seen[entry.participant] == entry.user || member.state == .left || member.state == .disconnected
-      ? .departed : .stranger
+    if seen[entry.participant] == entry.user || member.state == .left || member.state == .disconnected {
+      return .departed
+    }
+    // The same device has come back since, in a stay of its own.
+    let isReplaced = member.participants.contains {
+      $0.device == entry.device && $0.participant > entry.participant
+    }
+    return isReplaced ? .departed : .stranger
   }
 
   private mutating func forget(_ number: ParticipantNumber, now: Instant) {
