@@ -109,6 +109,8 @@ class ToldLists:
 
     def forget(self):
         self.changes, self.ghosts = {}, []
+        # How many lists were told that are not the server's.
+        self.lies = 0
 
     def lie_to(self, user, change):
         self.changes[user] = change
@@ -174,7 +176,9 @@ class ToldLists:
     def _told(self, link, chain, epoch):
         change = self.changes.get(link.user)
         entries = copy.deepcopy(chain.real)
-        return change(entries, epoch) if change else entries
+        told = change(entries, epoch) if change else entries
+        self.lies += told != chain.real
+        return told
 
     def _rotate(self, link, chain, body):
         if "list" in body:

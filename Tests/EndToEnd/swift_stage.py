@@ -1,0 +1,182 @@
+"""Two ConclaveClients (the load test's), members without media, and a guest who taps what is sealed, in front of a server that lies."""
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+from aiortc import RTCPeerConnection, RTCRtpReceiver, RTCSessionDescription
+from audit import Audit, Sealed, sframe_numbers
+from conftest import PATIENCE, wait_for
+from device import token
+from lying_stage import Stage
+
+LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
+# Seconds of measuring for the rows that take longer, or are told at once.
+DURATIONS = {1: 5, 6: 5, 32: 10, 33: 10, 45: 4, 46: 2, 48: 2, 67: 2}
+JOINS = ("calls/start", "/accept", "/join", "/rejoin")
+
+
+class Person:
+    """What the rows know of somebody whose client is the load test's."""
+
+    def __init__(self, user):
+        self.user = self.name = user
+
+
+class TapAudit(Audit):
+    """What a guest without keys sees of each frame behind SRTP: its KID, its counter and what is sealed. A KID stands for one key of the call."""
+
+    def __init__(self, user_of):
+        super().__init__()
+        self.user_of, self.hashes = user_of, set()
+
+    def take(self, frame):
+        seen = hashlib.sha256(frame).digest()
+        kid, counter = sframe_numbers(frame)
+        with self.lock:
+            # The same bytes once more are a retransmission, not another seal.
+            if seen not in self.hashes:
+                self.hashes.add(seen)
+                self.sealed.append(Sealed(self.user_of(kid >> 16), kid, counter, kid, counter, time.time() * 1000))
+
+
+class Tap:
+    """A guest on no key list, to whom the server forwards all the same. `loop` runs in another thread."""
+
+    def __init__(self, device, loop, audit):
+        self.device, self.loop, self.audit, self.peer = device, loop, audit, None
+
+    def listen(self, call, streams=2):
+        self.device.call(call, "accept", {})
+        asyncio.run_coroutine_threadsafe(self._offer(streams), self.loop).result(10)
+        offer = {"sdp": self.peer.localDescription.sdp, "tracks": []}
+        answer = self.device.call(call, "media", offer)
+        done = self.peer.setRemoteDescription(RTCSessionDescription(answer["sdp"], "answer"))
+        asyncio.run_coroutine_threadsafe(done, self.loop).result(10)
+
+    async def _offer(self, streams):
+        self.peer = RTCPeerConnection()
+
+        async def take(packet, **_):
+            if packet.payload:
+                self.audit.take(packet.payload)
+
+        for _ in range(streams):
+            transceiver = self.peer.addTransceiver("audio", "recvonly")
+            opus = [codec for codec in RTCRtpReceiver.getCapabilities("audio").codecs if codec.mimeType.lower() == "audio/opus"]
+            transceiver.setCodecPreferences(opus)
+            # In place of the decoder, which could not open it.
+            transceiver.receiver._handle_rtp_packet = take
+        await self.peer.setLocalDescription(await self.peer.createOffer())
+
+    def close(self):
+        if self.peer:
+            asyncio.run_coroutine_threadsafe(self.peer.close(), self.loop).result(10)
+
+
+class TapLoop:
+    """The thread of all the taps."""
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+
+
+class SwiftStage(Stage):
+    """As `Stage`, with the load test in place of the browsers: it measures for so many seconds and then says what opened and who warned."""
+
+    def __init__(self, server, proxy, number, folder, loop, row=0):
+        super().__init__(server, proxy, number)
+        self.row = row
+        self.audit = TapAudit(self.user_of)
+        self.folder, self.loop = folder, loop
+        self.duration = DURATIONS.get(row, 7)
+        self.alice, self.bob = Person(self.user("alice")), Person(self.user("bob"))
+        self.process = self.tap = None
+        self.others = []
+        # (user, epoch) under which somebody was to seal nothing; who was to be heard after the lie.
+        self.silences, self.heard = set(), set()
+
+    def user_of(self, participant):
+        for kind, user, path, body in self.proxy.seen("reply"):
+            if path.endswith(JOINS) and body["participant"] == participant:
+                return user
+        return None
+
+    # The call
+
+    def ring(self, members=()):
+        self.others = [self.member(name) for name in members]
+
+    def answer(self):
+        self.run()
+        self.proxy.sees("reply", "calls/start", user=self.alice.user)
+        self.id = self.proxy.sees("request", "calls/start", user=self.alice.user)["id"]
+        self.tap.listen(self.id)
+        wait_for(lambda: self.audit.frames(self.alice.user), 10, "the tap hears Alice")
+
+    def run(self):
+        """Starts the clients. Alice calls Bob, who answers at once, the members and the tap."""
+        self.tap = Tap(self.member("tap"), self.loop, self.audit)
+        tokens = [token(self.server, person.user, device="loadtest") for person in (self.alice, self.bob)]
+        (self.folder / "tokens").write_text("\n".join(tokens))
+        command = [LOADTEST, "--url", f"stomp://127.0.0.1:{self.proxy.stomp_port}", "--tokens", str(self.folder / "tokens")]
+        command += ["--participants", "2", "--audio-only", "--duration", str(self.duration * PATIENCE), "--join-timeout", str(4 * PATIENCE)]
+        for guest in [self.tap.device, *self.others]:
+            command += ["--guest", guest.user]
+        self.output = (self.folder / "loadtest.log").open("wb")
+        self.process = subprocess.Popen([*command, "--json", str(self.folder / "report.json")], stdout=self.output, stderr=subprocess.STDOUT)
+
+    def both_open(self, since=0):
+        return all(2 in self.audit.epochs(person.user, since) for person in (self.alice, self.bob))
+
+    def report(self):
+        """The load test's own, once it has ended; empty when it did not come to measure."""
+        self.status = self.process.wait(60 * PATIENCE)
+        self.text = (self.folder / "loadtest.log").read_text()
+        report = self.folder / "report.json"
+        return json.loads(report.read_text()) if report.exists() else {"failures": [], "frames": 0, "joined": 0}
+
+    def close(self):
+        if self.process:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+            self.output.close()
+        if self.tap:
+            self.tap.close()
+        super().close()
+
+    # What must be so
+
+    def silent_under(self, tab, epoch, seconds=3.0):
+        self.silences.add((tab.user, epoch))
+        super().silent_under(tab, epoch, seconds)
+
+    def goes_on(self, *tabs, seconds=10):
+        since = time.time() * 1000
+        for tab in tabs:
+            wait_for(lambda: len(self.audit.frames(tab.user, since)) > 25, seconds, f"{tab.user} goes on sending")
+            self.heard.add(tab.user)
+
+    def openable(self, slack=25):
+        """How many frames the two can have opened of each other at most, if what was to be silent had no key either. A key's counter begins at 0, so that
+        it says how many were sealed before the tap heard any."""
+        count = 0
+        for listener, sender in ((self.alice.user, self.bob.user), (self.bob.user, self.alice.user)):
+            closed = {epoch & 255 for user, epoch in self.silences if user == listener}
+            last = {}
+            for frame in self.audit.frames(sender):
+                last[frame.kid] = max(last.get(frame.kid, 0), frame.counter)
+            count += sum(counter + 1 for kid, counter in last.items() if kid & 255 not in closed)
+        return count + slack
