@@ -187,6 +187,7 @@ class Link:
         # An event without a time would be refused for that alone.
         body = {"at": int(time.time() * 1000), **body}
         self._down("events", self._message("events", {"event": name, "seq": numbers.next(), "ack": mark, "message-id": mark}, body))
+        self.proxy.note("told", self, name, mark)
         return mark
 
     def _message(self, queue, headers, body):

@@ -189,6 +189,9 @@ def outcome(name, server, loop, folder, artifacts):
 def examine(stage, number, warned, report):
     assert stage.optional or all(lie.told for lie in stage.proxy.lies), "a lie was not told: the row tests nothing"
     assert stage.proxy.lists.lies or not stage.proxy.lists.changes, "a list was told as it is: the row tests nothing"
+    answered = {path for kind in ("ACK", "NACK") for _, _, path, _ in stage.proxy.seen(kind)}
+    unheard = [(name, user) for _, user, name, mark in stage.proxy.seen("told") if mark not in answered]
+    assert not unheard, f"the client did not say that it got {unheard}: the row may test nothing"
     stage.audit.check()
     failures = report["failures"]
     assert report["frames"] <= stage.openable(), f"{report['frames']} frames opened, of {stage.openable()} that may: {failures}"
