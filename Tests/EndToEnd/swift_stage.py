@@ -159,9 +159,9 @@ class SwiftStage(Stage):
 
     # What must be so
 
-    def silent_under(self, tab, epoch, seconds=3.0):
+    def silent_under(self, tab, epoch, *seconds, **more):
         self.silences.add((tab.user, epoch))
-        super().silent_under(tab, epoch, seconds)
+        super().silent_under(tab, epoch, *seconds, **more)
 
     def goes_on(self, *tabs, seconds=10):
         since = time.time() * 1000
