@@ -83,7 +83,7 @@ extension Epochs {
 
   private mutating func ask(_ leader: Device, now: Timestamp, out: inout Outputs) {
     guard case .asking(let asking) = phase, let entry = newest.entry(of: leader) else { return }
-    let deliver = asking.needing.filter { $0 != leader && seats[$0] != nil }.compactMap(entryForLeader)
+    let deliver = asking.needing.filter { $0 != leader && seat($0, isOn: newest) }.compactMap(entryForLeader)
     announce(to: [entry], leader: leader, deliver: deliver, out: &out)
     out.set(.leader, at: now + Self.leaderTime)
   }

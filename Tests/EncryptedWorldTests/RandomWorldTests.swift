@@ -66,9 +66,9 @@ struct RandomWorldTests {
         (device.warnings.filter { $0.problem != .mayStillHear } + device.falseAlarms).map(\.problem).filter {
           $0 != .newDevice
         }
-      guard !device.refusals.isEmpty || !warnings.isEmpty else { continue }
-      world.audit.fail(
-        .refusesHonest, "\(device.address.user.text)/\(device.address.device.text): \(device.refusals), \(warnings)")
+      guard !device.falseRefusals.isEmpty || !warnings.isEmpty else { continue }
+      let who = "\(device.address.user.text)/\(device.address.device.text)"
+      world.audit.fail(.refusesHonest, "\(who): \(device.falseRefusals), \(warnings)")
     }
     try world.audit.check()
   }

@@ -23,6 +23,8 @@ final class SimDevice {
   /// When it connected last.
   private(set) var connectedAt: Int64 = 0
   private(set) var refusals: [KeyRefusal] = []
+  /// Refusals without those of a list that this device is not on because it has gone.
+  private(set) var falseRefusals: [KeyRefusal] = []
   private var usedRings = UsedRings()
   /// Requests whose reply was no answer to them.
   private(set) var aborted: [SignalingError] = []
@@ -331,7 +333,9 @@ final class SimDevice {
       if world.weakness != .hidesWarnings { warnings.append(warning) }
       if warning.problem == .mayStillHear, world.isThere(warning, for: self) { falseAlarms.append(warning) }
       if world.weakness == .trustsWhatComes { world.at(0) { [unowned self] in trust(warning) } }
-    case .refused(let refusal): refusals.append(refusal)
+    case .refused(let refusal):
+      refusals.append(refusal)
+      if refusal != .notOnList || world.isListed(self) { falseRefusals.append(refusal) }
     default: break
     }
   }

@@ -235,6 +235,11 @@ final class World {
       && !audit.hasGone(joinId)
   }
 
+  /// Whether the device's stay is on the newest list. A device that was cut off for long is taken off it, and hears so when it comes back.
+  func isListed(_ device: SimDevice) -> Bool {
+    calls.calls.values.contains { $0.epochs.newest.entry(of: device.address)?.joinId == device.stay?.joinId }
+  }
+
   /// Whether all who have joined send under the newest key, and show the same code.
   func hasConverged(_ call: CallID) -> Bool {
     guard let epochs = calls.calls[call]?.epochs, epochs.current == epochs.newest.number, epochs.pending == nil else {

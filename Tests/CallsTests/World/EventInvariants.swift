@@ -187,8 +187,9 @@ struct EventInvariants {
 
   // MARK: restarts
 
-  mutating func restart(now: Timestamp) {
-    for device in models.keys { models[device]?.restart(now: now) }
+  /// - Parameter devices: all of the world, also those that no event was for: what is kept for them from now on expires as for the others.
+  mutating func restart(_ devices: [Device], now: Timestamp) {
+    for device in devices { models[device, default: DeviceModel()].restart(now: now) }
     greeted = []
   }
 }

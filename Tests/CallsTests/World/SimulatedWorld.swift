@@ -236,7 +236,7 @@ final class SimulatedWorld {
       configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
       restoring: stored, now: now)
     rest.checkRestored(calls, from: before)
-    events.restart(now: now)
+    events.restart(devices.map(\.device), now: now)
     keys.restart()
     // Watches went with their connections.
     watchers = WatcherInvariants(verdict)
