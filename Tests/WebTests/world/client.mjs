@@ -16,6 +16,7 @@ const { MemoryStore } = await load('store.js');
 class Worker extends EventTarget {
   static all = [];
   posted = [];
+  shown = []; // {at, slots}: what the slots show since when
 
   constructor() {
     super();
@@ -28,6 +29,7 @@ class Worker extends EventTarget {
   postMessage(message) {
     if (this.isTerminated) return;
     this.posted.push(message);
+    if (message.type === 'slots') this.shown.push({ at: performance.now(), slots: message.slots });
     if (message.type === 'self') this.owner = toBase64(message.fingerprint);
     this.frames.take(message);
   }
@@ -255,7 +257,7 @@ export class Client {
   #hear(end, said) {
     const participant = Math.floor(end.kid / 65536);
     const from = this.call?.roster.find((person) => person.participant === participant);
-    this.heard.push({ said, from: from ? `${from.user}/${from.device}` : undefined, at: performance.now() });
+    this.heard.push({ slot: end.name, said, from: from ? `${from.user}/${from.device}` : undefined, at: performance.now() });
   }
 
   hasHeard(said) {

@@ -81,6 +81,6 @@ try {
     for (const name of Object.keys(total)) total[name] += counted[name];
   }
 } catch (error) {
-  failure = error.stack;
+  failure = `${error.message}\n${error.stack}`; // V8 writes the stack before the seed is added to the message
 }
 parentPort.postMessage({ total, failure });

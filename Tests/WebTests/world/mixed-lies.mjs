@@ -3,7 +3,7 @@
 import { load } from '../web.mjs';
 import { announcement, entryOf, forge, ghostEntry, slotOf } from './lying.mjs';
 
-const { fromBase64, toBase64 } = await load('bytes.js');
+const { fromBase64, toBase64, utf8 } = await load('bytes.js');
 
 const NUMBERS = [0, -1, 1.5, '2', 2 ** 32, 2 ** 32 + 2, 2 ** 53, null];
 const NOISE_MS = 400;
@@ -196,6 +196,8 @@ export class MixedLies {
     if (new Set([member, victim, hearer]).size < 3 || !member.secrets.some((known) => known.epoch === epoch)) return;
     if (![member, victim, hearer].every((client) => entryOf(this.call, client) && client.call) || !this.call.stayOf(hearer)?.receive) return;
     const mid = slotOf(this.call, hearer, member);
-    if (mid) hearer.receive(mid, await forge(member, victim, { call: this.call, epoch, counter: BigInt(Math.floor(this.random() * 2 ** 40)) }));
+    if (!mid) return;
+    const plain = utf8(this.world.forges(entryOf(this.call, victim).participant));
+    hearer.receive(mid, await forge(member, victim, { call: this.call, epoch, counter: BigInt(Math.floor(this.random() * 2 ** 40)), plain }));
   }
 }

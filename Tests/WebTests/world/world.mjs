@@ -11,11 +11,13 @@ const { deriveKey, open, parseHeader } = await load('sframe.js');
 const { baseKeyOf } = await load('transcript.js');
 
 const none = new Uint8Array(0);
+const FORMER_MS = 1_000; // a frame counts for the track that its slot shows, or showed this long ago (protocol section 5.9)
 
 export class World {
   clients = [];
   #spoken = []; // {speaker, said, sealed, scope, own, list}
   #tried = new Set();
+  #forged = new Map(); // text: the participant whose frame it claims to be
 
   constructor(seed = 1) {
     this.time = new VirtualTime(seed).install();
@@ -80,6 +82,13 @@ export class World {
     this.#spoken.push({ speaker, said, sealed, own, scope: { call: own.call, epoch, listHash: scope.listHash }, list });
   }
 
+  /** A member makes a frame that claims to be `participant`'s: the text for it. */
+  forges(participant) {
+    const said = `forged ${this.#forged.size}`;
+    this.#forged.set(said, participant);
+    return said;
+  }
+
   /** Everybody says something; brings who heard whom, as `speaker>hearer`. */
   async round(clients = this.inCall) {
     const said = [];
@@ -105,7 +114,11 @@ export class World {
     const spokenBy = new Map(this.#spoken.map((spoken) => [spoken.said, spoken]));
     assert.deepEqual(this.time.audit.repeated, [], 'a (key, nonce) came twice');
     for (const hearer of this.clients) {
-      for (const { said, from } of hearer.heard) {
+      for (const { slot, said, from, at } of hearer.heard) {
+        if (this.#forged.has(said)) {
+          assert.ok(hasShown(hearer, slot, this.#forged.get(said), at), `${hearer.name} heard ${said} in ${slot}, which did not show the one it claims to be from`);
+          continue;
+        }
         const spoken = spokenBy.get(said);
         assert.ok(spoken, `${hearer.name} heard what nobody said: ${said}`);
         assert.ok(spoken.list.includes(hearer.fingerprint), `${hearer.name} heard ${said}, which was not for it`);
@@ -139,6 +152,15 @@ export class World {
     this.time.remove();
   }
 }
+
+/** Whether the slot showed the participant at `at`, or up to a second before: then a frame in it counts as the participant's, whoever made it. */
+const hasShown = (hearer, name, participant, at) =>
+  hearer.workers.some(({ shown }) =>
+    shown.some(({ at: begin, slots }, i) => {
+      const isShown = slots.some((slot) => slot.name === name && slot.participant === participant);
+      return isShown && begin <= at && at - (shown[i + 1]?.at ?? Infinity) <= FORMER_MS;
+    }),
+  );
 
 /** Runs `action(world)` with clients of these users, checks what must hold, and ends the world. */
 export async function inWorld(users, action, seed = 1) {
