@@ -104,7 +104,7 @@ package struct JSONError: Error, Equatable {
     }
   }
 
-  /// What the parser did not take; never its own words, which repeat the input.
+  /// The fault in the text. The parser's own words are never used, because they repeat the input.
   init(refusal: json_error_t) {
     let place = "at byte \(refusal.position)"
     switch withUnsafePointer(to: refusal, json_error_code) {

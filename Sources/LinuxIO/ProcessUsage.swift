@@ -1,6 +1,6 @@
 import Glibc
 
-/// What a process has used of the machine; for measurements.
+/// The CPU time and memory that a process has used, for measurements.
 package struct ProcessUsage: Sendable {
   /// CPU time of all its threads since its start, user and system, in nanoseconds.
   package var cpuNanoseconds: UInt64

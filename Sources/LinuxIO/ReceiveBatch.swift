@@ -39,7 +39,7 @@ package final class ReceiveBatch {
     memory.deallocate()
   }
 
-  /// What the last receive brought, in order of arrival, coalesced messages split again.
+  /// The datagrams of the last receive, in order of arrival, coalesced messages split again.
   package var datagrams: UnsafeBufferPointer<ReceivedDatagram> { UnsafeBufferPointer(start: entries, count: count) }
 
   func receive(from descriptor: Int32, counters: inout UDPCounters) {
@@ -63,7 +63,7 @@ package final class ReceiveBatch {
     var base = memory + index * bufferSize
     var left = Int(received.length)
     if received.truncated {
-      // The kernel cut the message: of a coalesced one, all but the last datagram are whole, but such a message can't exceed the buffer.
+      // The kernel cut the message. All but the last datagram of a coalesced one would be whole, but such a message can't exceed the buffer.
       counters.truncated &+= 1
       return
     }

@@ -2,7 +2,7 @@ import Glibc
 
 /// A system call that failed where that is not the peer's doing: at start, almost always.
 package struct SystemError: Error, Equatable, CustomStringConvertible {
-  /// What was attempted, in words: "make an event descriptor".
+  /// The attempted operation in words: "make an event descriptor".
   package var operation: String
   /// errno.
   package var code: Int32

@@ -14,7 +14,7 @@ package final class TCPConnection {
 
   deinit { close(descriptor) }
 
-  /// What has come: the number of bytes, 0 when there is nothing yet; nil when the connection is over.
+  /// Reads what has arrived and returns the number of bytes: 0 when there is nothing yet, nil when the connection is over.
   package func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
     let result = clinux_tcp_receive(descriptor, buffer.baseAddress, buffer.count)
     if result == -EAGAIN { return 0 }

@@ -6,14 +6,14 @@ import MediaModel
 package final class TCPListener {
   package enum Accepted {
     case connection(TCPConnection)
-    /// Nobody waits.
+    /// No connection is pending.
     case none
-    /// The system can give no more, of files or of memory: those who wait go on waiting, and the listener stays readable.
+    /// The system is out of files or memory. Pending connections go on waiting, and the listener stays readable.
     case exhausted
   }
 
   package let descriptor: Int32
-  /// What may wait in the kernel for a connection that is slower than what is sent to it, in bytes.
+  /// The most that may wait in the kernel for a connection that reads more slowly than the server sends, in bytes.
   private static let unsentLimit: Int32 = 128 << 10
 
   /// - Parameter ipv6: take both families, else IPv4 alone.
@@ -30,7 +30,7 @@ package final class TCPListener {
     guard result < 0 else { return .connection(TCPConnection(result, from: SocketAddress(source))) }
     switch -result {
     case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
-    // Nobody, or somebody who was gone before (accept(2) hands over errors of the network).
+    // No connection is pending, or it is gone already (accept(2) passes on errors of the network).
     default: return .none
     }
   }

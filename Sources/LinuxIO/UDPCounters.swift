@@ -1,4 +1,4 @@
-/// What went through one socket since it was opened.
+/// The traffic of one socket since it was opened.
 package struct UDPCounters: Sendable {
   package var received: UInt64 = 0
   package var receivedBytes: UInt64 = 0

@@ -56,7 +56,7 @@ extension UDPSocket {
       }
       isRetry = false
       if failure == .bufferFull {
-        // What is behind it would meet the same: late media is worth less than the time it takes to wait.
+        // The datagrams behind it would meet the same: late media is worth less than the time it takes to wait.
         for index in first..<window.count { counters[.bufferFull] &+= UInt64(window[index].count) }
         break
       }

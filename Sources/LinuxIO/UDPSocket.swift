@@ -3,8 +3,8 @@ import Glibc
 
 /// A non-blocking UDP socket on all addresses of the host.
 ///
-/// It takes both address families where the kernel has IPv6, else IPv4 alone. Not thread-safe: it belongs to the thread that uses it. Nothing is allocated
-/// after `init`. What is lost is counted by reason in `counters`; nothing throws after `init`.
+/// It accepts both address families where the kernel has IPv6, else IPv4 alone. Not thread-safe: it belongs to the thread that uses it. Nothing is allocated
+/// after `init`, and nothing throws. Lost datagrams are counted by reason in `counters`.
 package final class UDPSocket {
   package struct Options: Sendable {
     /// Wanted size of the kernel's buffers in bytes. The default holds 30 ms of a gigabit.

@@ -30,7 +30,7 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case duplicate
   /// Too far behind the newest packet of its stream.
   case late
-  /// Of a muted track, or of a held participant.
+  /// The track is muted, or its participant is held.
   case muted
   /// A payload type that was not negotiated, with the sender or with this receiver.
   case payloadType
@@ -48,6 +48,6 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case notRetransmitted
   /// A check or a flight of DTLS to an address that has not proven that it receives them, beyond the peer's budget.
   case unproven
-  /// Of a frame whose SFrame header names another participant or track than the one that sends it, or of Opus or VP8 without one.
+  /// The SFrame header of the packet's frame names another participant or track than the sender's, or a frame of Opus or VP8 has none.
   case sframeForeign
 }

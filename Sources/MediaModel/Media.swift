@@ -1,6 +1,6 @@
 package enum MediaKind: String, Sendable, Hashable, Codable { case audio, video }
 
-/// What a track shows or lets hear (protocol section 6).
+/// The origin of a track's pictures or sound (protocol section 6).
 package enum TrackSource: String, Sendable, Hashable, Codable {
   case microphone, camera, screen
   case screenAudio = "screen-audio"

@@ -84,7 +84,7 @@ package enum MediaCommand: Sendable {
   /// While held nothing is forwarded to or from the peer: its slots are empty, and its tracks are in nobody's. Its path stays. Ignored
   /// before the peer is configured; later configurations leave it as it is.
   case hold(PeerID, Bool)
-  /// What the peer wants to see; replaces what it wanted before. Ignored and kept as `hold`.
+  /// The peer's wishes; they replace its earlier ones. Ignored and kept as `hold`.
   case receive(PeerID, Wishes)
 
   /// The peer that it is about.
@@ -98,7 +98,7 @@ package enum MediaCommand: Sendable {
   }
 }
 
-/// What a receiver wants to see (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
+/// A receiver's wishes (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
 package struct Wishes: Sendable, Hashable {
   package struct Video: Sendable, Hashable {
     /// In pixels; nil for no limit. Each track has one layer as yet, so nothing follows from it.
@@ -122,7 +122,7 @@ package struct Wishes: Sendable, Hashable {
   }
 }
 
-/// What stands in one slot.
+/// The contents of one slot.
 package struct SlotAssignment: Sendable, Hashable {
   package var mid: String
   package var track: TrackID

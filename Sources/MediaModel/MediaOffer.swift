@@ -1,4 +1,4 @@
-/// What an SDP offer says that the server needs. Made by `SDP`, read by `Calls`; it holds no text of the offer but mids and codec parameters.
+/// The parts of an SDP offer that the server needs. Made by `SDP`, read by `Calls`; it holds no text of the offer but mids and codec parameters.
 package struct MediaOffer: Sendable, Hashable {
   package enum Direction: String, Sendable, Hashable { case sendrecv, sendonly, recvonly, inactive }
 

@@ -64,7 +64,7 @@ enum Schema {
     CREATE TABLE forgotten (user TEXT PRIMARY KEY) WITHOUT ROWID;
     """
 
-  /// By which join a number came; what users set about themselves.
+  /// Adds the join that each participant number came from, and users' settings of their presence.
   private static let second = """
     ALTER TABLE number ADD COLUMN joinId BLOB;
     ALTER TABLE number ADD COLUMN cameBy TEXT;

@@ -10,7 +10,7 @@ extension Store {
     var isWanted = false
   }
 
-  /// To be called each second or so. Returns at once: the disk works beside the calls. What fails is done the next time.
+  /// To be called each second or so. Returns at once: the disk works beside the calls. A failed checkpoint is repeated the next time.
   package func checkpoint() {
     let wanted: Bool? = clearing.withLock { clearing in
       guard !clearing.isUnderWay else { return nil }

@@ -72,7 +72,7 @@ extension Store {
           """, arguments: [now.milliseconds, user.text, other.text])
       func sum(_ index: Int) throws -> Int {
         let (kept, live) = (try kept?.decode(Int?.self, atIndex: index), try live?.decode(Int?.self, atIndex: index))
-        // What a damaged file holds may be any number.
+        // A damaged file may hold any number.
         return ((kept ?? nil) ?? 0).addingReportingOverflow((live ?? nil) ?? 0).partialValue
       }
       return Totals(calls: try sum(0), seconds: try sum(1) / 1_000)

@@ -8,10 +8,10 @@ package import MediaModel
 extension Store {
   /// Ended calls are remembered for so long (protocol section 6, `report`).
   static let endedTime = Duration.seconds(86_400)
-  /// Of very many only the last.
+  /// The most ended calls that are loaded, the newest first.
   fileprivate static let maximumEnded = 4_096
 
-  /// What the last run left; counts this start. Calls that ended too long ago are not among it.
+  /// The state that the last run left; counts this start. Calls that ended too long ago are left out.
   package func load(now: Timestamp) throws(StoreError) -> Stored {
     try transaction { db in
       var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)

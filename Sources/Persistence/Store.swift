@@ -56,9 +56,9 @@ package final class Store: Sendable {
     configuration.prepareDatabase { db in
       // A commit is safe from the server's death at once, from the machine's with the next checkpoint.
       try db.execute(sql: "PRAGMA synchronous = NORMAL")
-      // By `checkpoint` alone: not within somebody's commit.
+      // Only `checkpoint` does it, never a commit on the way.
       try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
-      // What was deleted is gone from the file, too.
+      // Deleted rows are overwritten in the file, too.
       try db.execute(sql: "PRAGMA secure_delete = ON")
     }
     return configuration

@@ -1,4 +1,4 @@
-/// What the first bytes of a payload say, by codec: where a frame begins, and where the bytes are that its sender encrypted end to end
+/// Reads the first bytes of a payload, by codec: where a frame begins, and where the bytes are that its sender encrypted end to end
 /// (protocol section 5, "Clear bytes").
 package enum PayloadCodec: Sendable {
   case opus, vp8, vp9, h264, av1, other

@@ -12,7 +12,7 @@ package struct MissingSequenceNumbers: Sequence, IteratorProtocol {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
   private var pid: UInt16 = 0
-  /// What is left of the pair's numbers: bit 0 is pid itself, bit n is pid + n.
+  /// The pair's numbers that are not read yet: bit 0 is pid itself, bit n is pid + n.
   private var mask: UInt32 = 0
 
   /// `bytes` is a whole number of pairs.

@@ -1,7 +1,7 @@
 import MediaModel
 
 extension MediaOffer.Section {
-  /// What the server takes of the offered formats: opus for audio, `codecs` for video in their order. RTX goes with NACK alone.
+  /// The offered formats that the server accepts: Opus for audio, `codecs` for video in their order. RTX is accepted only with NACK.
   func formats(acceptedOf codecs: [String]) -> [PayloadFormat] {
     let accepted: [PayloadFormat]
     switch kind {

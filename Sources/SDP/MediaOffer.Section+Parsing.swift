@@ -37,7 +37,7 @@ extension MediaOffer.Section {
     of section: SessionDescription.Section, isRejected: Bool
   ) throws(SDPError) -> String {
     guard let mid = section.attributes.first("mid") else {
-      // Who rejects a section may leave out what is in it.
+      // A rejected section may be empty.
       if isRejected { return "" }
       throw SDPError(line: section.line, "it has no a=mid: give each m= line one")
     }

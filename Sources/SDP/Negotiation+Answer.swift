@@ -30,7 +30,7 @@ extension Negotiation.Line {
     if case .reject = role { true } else { false }
   }
 
-  /// Of the formats, each with its RTX.
+  /// The payload types of the formats, each followed by that of its RTX.
   var payloadTypes: [UInt8] { formats.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) } }
 
   /// The extensions that are negotiated in this m-line, by URI.

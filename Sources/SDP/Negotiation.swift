@@ -7,9 +7,9 @@ package import MediaModel
 /// Invariants: an m-line that stays keeps its SSRCs for life; the answer has the offer's m-lines in the offer's order; the server's
 /// ICE credentials change exactly when the peer's do (an ICE restart, RFC 8839 section 4.4.1.1.1).
 package struct Negotiation: Sendable {
-  /// What the answer makes of one m-line.
+  /// The answer to one m-line.
   struct Line: Sendable {
-    /// What the server does with the m-line.
+    /// The server's use of the m-line.
     enum Role: Sendable { case reject, idle, receive, send(SSRCs) }
 
     var offered: MediaOffer.Section
@@ -22,7 +22,7 @@ package struct Negotiation: Sendable {
     var rtx: UInt32
   }
 
-  /// Of every stream that the server sends, in a=ssrc and in RTCP's SDES: their clocks are one.
+  /// The CNAME of every stream that the server sends, in a=ssrc and in RTCP's SDES: their clocks are one.
   package static let cname = "conclave"
 
   private(set) var local: ICECredentials

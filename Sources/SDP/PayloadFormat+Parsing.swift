@@ -4,7 +4,7 @@ extension PayloadFormat {
   /// Formats that carry no medium of their own: repair, silence and key presses.
   private static let auxiliary: Set<String> = ["rtx", "red", "ulpfec", "flexfec-03", "cn", "telephone-event"]
 
-  /// The section's media formats in its order of preference. What can't be understood is not offered, so it is left out.
+  /// The section's media formats in its order of preference. Malformed ones count as not offered and are left out.
   static func parse(_ section: SessionDescription.Section) -> [PayloadFormat] {
     let maps = table(section.attributes.all("rtpmap"))
     let parameters = table(section.attributes.all("fmtp"))
@@ -46,7 +46,7 @@ extension PayloadFormat {
     return table
   }
 
-  /// What an RTX format repairs: "apt=96" (RFC 4588 section 8.6).
+  /// The payload type that an RTX format repairs: "apt=96" (RFC 4588 section 8.6).
   private static func original(of parameters: String) -> UInt8? {
     for parameter in parameters.split(separator: ";") {
       let parameter = parameter.drop { $0 == " " }

@@ -1,4 +1,4 @@
-/// What is wrong with an offer: for the client's developer, so it says what to do. It never holds text of the offer, which is personal data.
+/// A fault of an offer. The text is for the client's developer and says what to do. It never holds text of the offer, which is personal data.
 package struct SDPError: Error, Hashable, Sendable {
   /// From 1.
   package var line: Int

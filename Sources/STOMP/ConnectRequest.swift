@@ -1,4 +1,4 @@
-/// What a CONNECT asks for, its version and heart-beat already understood. It holds secrets and has no description.
+/// The contents of a CONNECT, its version and heart-beat parsed. It holds secrets and has no description.
 package struct ConnectRequest: Sendable {
   /// The version that CONNECTED will name.
   package let version: Version

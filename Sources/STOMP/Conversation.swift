@@ -9,7 +9,7 @@ struct Conversation: Sendable {
   var heartBeat: HeartBeatTimers
   private(set) var subscriptions: [Subscription] = []
   private var lastSubscription: UInt64 = 0
-  /// What `.ask` is about; no frame is handled before the answer.
+  /// The subject of `.ask`; no frame is handled before the answer.
   private var asked: (subscription: Subscription, receipt: String?)?
   private var transactions: [Transaction] = []
   /// The number of the last MESSAGE: its `message-id`, and its `ack` as well, since each subscription gets a MESSAGE of its own.
@@ -30,7 +30,7 @@ struct Conversation: Sendable {
 
   var nextDeadline: UInt64? { [heartBeat.beatDue, heartBeat.peerDead, expiresAt].compactMap { $0 }.min() }
 
-  /// What ends the session at `now`, if anything.
+  /// The violation that ends the session at `now`, if any.
   func violation(now: UInt64) -> Violation? {
     if let expiresAt, now >= expiresAt { return Violation(.tokenExpired, "token expired") }
     if let dead = heartBeat.peerDead, now >= dead { return Violation(.heartBeatMissing, "no heart-beat") }

@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// What a client sends.
+/// Frames that a client sends.
 extension Frame {
   /// `passcode` is the token.
   package static func connect(

@@ -12,6 +12,6 @@ package struct Frame: Equatable, Sendable {
     self.body = body
   }
 
-  /// What a frame costs to keep, in bytes.
+  /// The memory that a frame occupies, in bytes.
   var size: Int { headers.size + body.readableBytes }
 }

@@ -2,7 +2,7 @@ package import NIOCore
 
 /// Writes frames as the receiver's version wants them, for either side.
 package struct FrameEncoder: Sendable {
-  /// What is on the wire when there is nothing to say.
+  /// The byte that keeps an idle connection alive.
   package static let heartBeat = ByteBuffer(bytes: [.lineFeed])
 
   package var version: Version

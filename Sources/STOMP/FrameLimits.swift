@@ -1,4 +1,4 @@
-/// What a peer may send in one frame (protocol section 10), in bytes where not said otherwise. The decoder checks while it reads.
+/// Limits of one frame from a peer (protocol section 10), in bytes unless said otherwise. The decoder checks them while it reads.
 package struct FrameLimits: Sendable, Equatable {
   /// The longest command of the specifications has 11.
   package var command = 32

@@ -23,7 +23,7 @@ package struct HeartBeat: Equatable, Sendable {
 
   package var header: String { "\(sends),\(wants)" }
 
-  /// What holds for the connection, seen from this side.
+  /// The agreed intervals of the connection, seen from this side.
   package func agreed(with peer: HeartBeat) -> HeartBeatTimers {
     func interval(_ sender: Int, _ receiver: Int) -> UInt64? {
       sender == 0 || receiver == 0 ? nil : UInt64(max(sender, receiver)) * 1_000_000

@@ -1,5 +1,5 @@
 extension Session {
-  /// What the caller must do, in this order.
+  /// An instruction to the caller, to be carried out in order.
   package enum Action: Sendable {
     /// Find out who this is, then call `accept` or `fail`.
     case authenticate(ConnectRequest)
@@ -25,7 +25,7 @@ extension Session {
     case violation(Violation.Kind)
   }
 
-  /// What a frame wants to reach, for `Configuration.admit`.
+  /// The destination that a frame wants to reach, for `Configuration.admit`.
   package enum Access: Equatable, Sendable {
     /// `existing` is the number of subscriptions that the connection has to this destination.
     case subscribe(destination: String, existing: Int)
@@ -46,7 +46,7 @@ extension Session {
     package let destination: String
   }
 
-  /// What became of a message for one subscription.
+  /// The outcome of delivering a message to one subscription.
   package enum Delivered: Sendable {
     /// `isSettled` in mode `auto`, where no ACK follows.
     case written(isSettled: Bool)
@@ -57,7 +57,7 @@ extension Session {
   }
 
   package struct Configuration: Sendable {
-    /// What the server can send and wants to get.
+    /// The intervals that the server offers and wants.
     package var heartBeat = HeartBeat(sends: 10_000, wants: 10_000)
     /// Time to CONNECT and be let in, in nanoseconds.
     package var connectTimeout: UInt64 = 10_000_000_000

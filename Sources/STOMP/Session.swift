@@ -50,7 +50,7 @@ package struct Session: Sendable {
     if case .closed = state { true } else { false }
   }
 
-  /// What the client is subscribed to.
+  /// The client's subscriptions.
   package var subscriptions: [Subscription] {
     conversation?.subscriptions ?? []
   }

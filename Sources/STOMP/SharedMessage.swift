@@ -18,7 +18,7 @@ package struct SharedMessage: Sendable {
     self.body = body
   }
 
-  /// What it costs to keep, in bytes.
+  /// The memory that it occupies, in bytes.
   package var size: Int { headers.size + body.readableBytes }
 
   /// The bytes from the first shared header to the NUL.

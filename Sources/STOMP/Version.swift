@@ -1,4 +1,4 @@
-/// A version of STOMP. What differs between them is told here as a table, so that the session's rules read the same for all.
+/// A version of STOMP. The differences between versions are a table here, so that the session's rules read the same for all.
 package enum Version: String, CaseIterable, Comparable, Sendable {
   case v10 = "1.0"
   case v11 = "1.1"

@@ -1,4 +1,4 @@
-/// What the server tells a client that it has let in.
+/// The contents of CONNECTED.
 package struct Welcome: Sendable {
   package var session: String
   package var server: String

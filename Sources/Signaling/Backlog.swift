@@ -2,10 +2,10 @@ import Calls
 import MediaModel
 import Synchronization
 
-/// What waits for clients that read slowly, of all connections together: over the bound the connection for which most waits is cut off, and then the next.
+/// The bytes that wait for slow readers, over all connections. Over the bound the connection with the most is cut off, then the next.
 ///
 /// ## Overview
-/// A connection reports its bytes in steps (`step`), and 0 when it has read nearly all; what is below a step is not counted. Unread replies, events
+/// A connection reports its bytes in steps (`step`), and 0 when it has read nearly all. Bytes below a step are not counted. Unread replies, events
 /// and messages count alike.
 struct Backlog: Sendable {
   struct Limits: Sendable {
@@ -62,7 +62,7 @@ struct Backlog: Sendable {
     users[user] = total > 0 ? total : nil
   }
 
-  /// Whom most waits for, of all or of one user. There are at most `limits.bytes / step` entries, and each cut frees at least their average.
+  /// The connection with the most waiting bytes, among all or one user's. There are at most `limits.bytes / step` entries; a cut frees at least their average.
   private func slowest(of user: UserID?) -> SessionID? {
     entries.max { one, other in
       let (first, second) = (weight(one.value, of: user), weight(other.value, of: user))

@@ -2,15 +2,15 @@ import Calls
 import MediaModel
 import STOMP
 
-/// An app's own messages (protocol section 3): topics go to all subscribed, queues to one of them. In memory only.
+/// An app's own messages (protocol section 3): a topic delivers to every subscriber, a queue to one of them. In memory only.
 ///
 /// ## Overview
-/// `perform` takes what connections want and says what to write where; time is an argument, in nanoseconds of any clock that never runs backwards.
-/// What goes to one subscriber goes in the order in which `perform` was called.
+/// `perform` accepts connections' operations and returns what to write where. Time is an argument, in nanoseconds of any clock that never runs backwards.
+/// Each subscriber gets its messages in the order of the calls to `perform`.
 ///
 /// ## Invariants
-/// - A message of a queue waits, or is with exactly one subscriber, until that one settles it or goes.
-/// - What waits or is with subscribers has at most `limits.bytes`.
+/// - A message of a queue waits, or is with exactly one subscriber, until that one settles it or disconnects.
+/// - Messages that wait or are with subscribers hold at most `limits.bytes`.
 struct Broker: Sendable {
   /// Normalised.
   enum Address: Hashable, Sendable {
@@ -41,9 +41,9 @@ struct Broker: Sendable {
     /// How long a message waits for a subscriber, in nanoseconds.
     var queueTime: UInt64 = 600_000_000_000
     var queues = 10_000
-    /// Of all queues.
+    /// The bound of all queues together.
     var bytes = 64 << 20
-    /// What one subscription is given before it acknowledges.
+    /// The most messages that one subscription holds unacknowledged.
     var unacknowledged = 100
     var unacknowledgedBytes = 1 << 20
     /// How often a message is given out before it counts as poisonous.
@@ -55,7 +55,7 @@ struct Broker: Sendable {
     let message: SharedMessage
     let address: Address
     let subscribers: [Subscriber]
-    /// What to settle it by; 0 for what needs no settling.
+    /// The number that settles it; 0 when it needs no settling.
     let number: UInt64
     let redelivered: Bool
   }
@@ -75,7 +75,7 @@ struct Broker: Sendable {
   private var audiences: [Address: Audience] = [:]
   private var queues: [Address: BrokerQueue] = [:]
   private var lastNumber: UInt64 = 0
-  /// Of all queues, waiting or given out.
+  /// The size of all queues' messages, waiting or given out.
   private(set) var bytes = 0
 
   init(lanes: Int, limits: Limits = Limits()) {
@@ -166,7 +166,7 @@ struct Broker: Sendable {
   }
 }
 
-/// Who is subscribed to a topic, by lane.
+/// The subscribers of a topic, by lane.
 private struct Audience {
   private(set) var lanes: [[Broker.Subscriber]]
   private var positions: [Broker.Subscriber: Int] = [:]

@@ -10,10 +10,10 @@ struct BrokerQueue {
     let expiresAt: UInt64
     /// How often it was given out in vain.
     var attempts = 0
-    /// Who gave it back last, and so does not get it again.
+    /// The subscriber that gave it back last. It does not get the message again.
     var refusedBy: Broker.Subscriber?
 
-    /// What it costs to keep.
+    /// The memory that it occupies, in bytes.
     var size: Int { message.size + 256 }
   }
 
@@ -60,7 +60,7 @@ struct BrokerQueue {
     putBack(entry, &output)
   }
 
-  /// Takes out the next message that can be given to somebody, and gives it to who has the least to do, in turn among equals.
+  /// Removes the next deliverable message and gives it to the subscriber with the fewest unacknowledged messages; round-robin on ties.
   mutating func next(now: UInt64, _ output: inout Broker.Output) -> (Entry, Broker.Subscriber)? {
     expire(now: now, &output)
     guard let first = consumers.first() else { return nil }
@@ -90,7 +90,7 @@ struct BrokerQueue {
     while let first = returned.first ?? waiting.first, first.expiresAt <= now { dropFirst(.queueExpired, &output) }
   }
 
-  /// Throws away the oldest beyond the limits: of what an app says about itself the newest counts.
+  /// Drops the oldest messages beyond the limits, because the newest say most about the present.
   mutating func trim(_ output: inout Broker.Output) {
     while returned.count + waiting.count > limits.queueMessages || waitingBytes > limits.queueBytes {
       dropFirst(.queueFull, &output)

@@ -34,7 +34,7 @@ final class Certificates: Sendable {
     state.withLock { purpose == .stomp ? $0.contexts.stomp : $0.contexts.http }
   }
 
-  /// Reads the files if they have changed. What can't be used is logged once, and the old certificate stays until they change again.
+  /// Reads the files if they have changed. Unusable files are logged once, and the old certificate stays until they change again.
   func reload() {
     let stamps = files.stamps
     guard state.withLock({ $0.stamps != stamps }) else { return }

@@ -4,7 +4,7 @@ import STOMP
 
 /// An app's own messages, to and from the broker.
 extension ConnectionHandler {
-  /// What others get of a SEND.
+  /// Passes a SEND on to the broker, without the headers that subscribers must not see.
   func send(_ frame: Frame, as destination: String, to address: Broker.Address) {
     var headers = Headers()
     for field in frame.headers.fields where !Headers.isKeptBack(field.name) {
@@ -60,8 +60,8 @@ extension ConnectionHandler {
 }
 
 extension Headers {
-  /// What a SEND says to the server, what is secret, and what only the server may say (`destination` and `content-length` are set anew). Of no use to a
-  /// subscriber, or a forgery.
+  /// Headers of a SEND that are for the server, secret, or the server's own to set (`destination` and `content-length` are set anew). Subscribers have no use
+  /// for them, or they would be forgeries.
   fileprivate static func isKeptBack(_ name: String) -> Bool { keptBack.contains(name.lowercased()) }
 
   private static let keptBack: Set<String> = [

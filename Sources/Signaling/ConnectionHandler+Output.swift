@@ -8,7 +8,7 @@ extension ConnectionHandler {
     fileprivate var collected = ByteBuffer()
     /// Bytes that the kernel may not have taken yet: at most so many. A promise for each write would tell exactly, at a tenth of a delivery's cost.
     fileprivate var waitingBytes = 0
-    /// What of it was reported to `SlowReaders`.
+    /// The part that was reported to `SlowReaders`.
     fileprivate(set) var reportedBytes = 0
     fileprivate(set) var needsFlush = false
   }
@@ -25,7 +25,7 @@ extension ConnectionHandler {
     }
   }
 
-  /// Writes the frame that `encode` appends. What is too much for the client has not been written.
+  /// Writes the frame that `encode` appends, unless it is over the client's bound.
   func write(_ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
     let delivered: Session.Delivered
     if isWebSocket {
@@ -42,7 +42,7 @@ extension ConnectionHandler {
 
   func flush() { if output.needsFlush { flush(now: now) } }
 
-  /// For whoever flushes many at one time.
+  /// For callers that flush many at one time.
   func flush(now: UInt64) {
     guard output.needsFlush, let context else { return }
     output.needsFlush = false

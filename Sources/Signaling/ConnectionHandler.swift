@@ -17,18 +17,18 @@ final class ConnectionHandler: ChannelInboundHandler {
   var decoder: FrameDecoder
   var rate: TokenBucket
   var messageRate: TokenBucket
-  /// Whose connection it is, from the login on.
+  /// The user of the connection, from the login on.
   private(set) var user: UserID?
-  /// What it uses together with the user's other connections; nil for services.
+  /// The allowance that the user's connections share; nil for services.
   private(set) var share: UserShare?
   /// Counted in the share.
   var subscriptionCount = 0
   /// Frames since the share was last asked.
   private var framesInBatch = 0
   private(set) var lane: Lane?
-  /// What the broker has to do, collected while frames are read.
+  /// Operations for the broker, collected while frames are read.
   var operations: [Broker.Operation] = []
-  /// What the connection's subscriptions to the broker are for.
+  /// The addresses of the connection's subscriptions to the broker.
   var addresses: [UInt64: Broker.Address] = [:]
   private(set) var context: ChannelHandlerContext?
   /// Told when the client has logged in.

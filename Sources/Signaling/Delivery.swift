@@ -1,7 +1,7 @@
 package import Calls
 package import Contract
 
-/// What the control plane has for a client. For sessions that are gone it is dropped and counted.
+/// A message of the control plane for a client. It is dropped and counted when the session is gone.
 package enum Delivery: Sendable {
   case reply(SessionID, id: String, Calls.Reply)
   case event(SessionID, EventDelivery)

@@ -2,11 +2,11 @@ import Calls
 import MediaModel
 import STOMP
 
-/// What a client may name in SEND and SUBSCRIBE (protocol section 3), read once for all.
+/// A destination of SEND or SUBSCRIBE (protocol section 3), parsed once.
 enum Destination: Equatable {
   /// `/app/…`. Whether there is such a request is answered by a reply, not by an ERROR.
   case request
-  /// What the control plane fills.
+  /// A destination that the control plane fills.
   case channel(Channel)
   /// `/user/queue/{name}`: what services send to the client's user.
   case ownQueue(String)
@@ -65,7 +65,7 @@ enum Destination: Equatable {
     self = .app(address)
   }
 
-  /// `text` is normalised. Of the reserved names no app's topic may begin, whatever separates the rest.
+  /// `text` is normalised. An app's topic must not begin with a reserved name, whatever separates the rest.
   private init?(topic parts: ArraySlice<Substring>, _ text: String) {
     guard let first = parts.first?.prefix(while: { $0 != "." }) else { return nil }
     switch (first, text) {
@@ -96,7 +96,7 @@ enum Destination: Equatable {
 }
 
 extension Channel {
-  /// Where the client finds it.
+  /// The destination as the client names it.
   var destination: String {
     switch self {
     case .replies: Destination.replies

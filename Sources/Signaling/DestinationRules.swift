@@ -1,6 +1,6 @@
 import STOMP
 
-/// Who may use which destination (protocol section 3). What is refused ends the connection with an ERROR, as STOMP asks.
+/// Decides which user may use which destination (protocol section 3). A refusal ends the connection with an ERROR, as STOMP requires.
 struct DestinationRules: Sendable {
   /// An app's own, normalised.
   private let prefixes: [String]

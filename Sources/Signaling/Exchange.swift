@@ -44,7 +44,7 @@ final class Exchange: Sendable {
       var message = delivery.message
       let isLast = index + 1 == deliveries.count
       for subscriber in delivery.subscribers {
-        // Who is gone has taken back its subscriptions, so the broker knows.
+        // A connection that is gone has removed its subscriptions, so the broker knows.
         guard let handler = connections[subscriber.session] else { continue }
         if !isLast, !handler.output.needsFlush { touched.append(handler) }
         let isSettled = handler.deliver(&message, delivery, key: subscriber.key)

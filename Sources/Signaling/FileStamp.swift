@@ -1,6 +1,6 @@
 import Glibc
 
-/// What tells a file from a changed one.
+/// The attributes of a file that change when its contents do.
 package struct FileStamp: Equatable, Sendable {
   private let inode: UInt
   private let size: Int

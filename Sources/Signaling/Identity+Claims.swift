@@ -3,7 +3,7 @@ import MediaModel
 import STOMP
 
 extension Identity {
-  /// Who is on a connection: the token's user, on the device that the token names, else the CONNECT, else one made for this connection.
+  /// The token's user, on the device that the token names, else the CONNECT, else one made for this connection.
   /// nil when `login` is somebody else's or the device's id is bad (protocol section 2).
   init?(_ claims: Claims, asking request: ConnectRequest, madeUp: @autoclosure () -> DeviceID) {
     let device: DeviceID

@@ -2,7 +2,7 @@ package import Logging
 import NIOCore
 import Synchronization
 
-/// Log lines that strangers can cause: of each kind a few at once, then one every ten seconds. The next line tells how many were left out, so nobody fills
+/// Log lines that strangers can cause: a few of each kind at once, then one every ten seconds. The next line says how many were left out, so nobody fills
 /// the disk and nothing happens unseen.
 package final class LimitedLog: Sendable {
   package enum Kind: Hashable, Sendable {

@@ -57,7 +57,7 @@ struct Listening {
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPIDLE)), value: 60)
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPINTVL)), value: 10)
       .childChannelOption(.tcpOption(.init(rawValue: TCP_KEEPCNT)), value: 3)
-      // What a client does not read waits with us, where it is counted, and not in the kernel.
+      // Unread bytes wait in this process, where they are counted, and not in the kernel.
       .childChannelOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: 128 << 10)
       // A connection is writable again when the backlog can forget it.
       .childChannelOption(

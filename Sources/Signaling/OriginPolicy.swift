@@ -1,4 +1,4 @@
-/// Which web pages may open a WebSocket. A page's browser always sends `Origin`; who sends none is no browser and has no user's cookies to abuse.
+/// Which web pages may open a WebSocket. A page's browser always sends `Origin`; a client that sends none is no browser and has no user's cookies to abuse.
 package enum OriginPolicy: Sendable {
   /// Pages of the host that the request names, and of the given origins (`https://app.example`).
   case sameHost(also: [String])

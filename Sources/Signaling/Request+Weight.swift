@@ -1,7 +1,7 @@
 import Contract
 
 extension Request {
-  /// What it costs beside its frame, in units of the simplest request (protocol section 10). What it brings about is charged when it is known.
+  /// Its cost beside its frame, in units of the simplest request (protocol section 10). The work that follows from it is charged when it is known.
   var weight: Int {
     switch self {
     case .start(let body): 2 + body.callees.count / 2 + (body.envelopes?.count ?? 0) / 16

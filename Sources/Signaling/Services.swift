@@ -3,7 +3,7 @@ import MediaModel
 import NIOCore
 import STOMP
 
-/// What all connections of a server share.
+/// Everything that all connections of a server share.
 struct Services: Sendable {
   typealias Admit = @Sendable (Session.Access) -> Session.Admission
 
@@ -23,7 +23,7 @@ struct Services: Sendable {
   let shares: UserShares
   let slowReaders: SlowReaders
   let sessionIDs = SessionNumbers()
-  /// Who may use which destination.
+  /// The rules of which user may use which destination.
   let deviceRules: Admit
   let serviceRules: Admit
 

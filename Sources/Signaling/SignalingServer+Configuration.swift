@@ -25,10 +25,10 @@ extension SignalingServer {
     /// Whether the HTTP port speaks TLS when there is a certificate.
     package var httpUsesTLS = true
 
-    /// What CONNECTED calls the server.
+    /// The server's name in CONNECTED.
     package var serverName = "conclave"
     package var origins = OriginPolicy.sameHost(also: [])
-    /// What the server can send and wants to get, in milliseconds.
+    /// The interval that the server offers and wants, in milliseconds.
     package var heartBeatMilliseconds = 10_000
     package var connectTimeout = Duration.seconds(10)
     /// How long after an ERROR the connection is kept, so that it arrives.
@@ -40,12 +40,12 @@ extension SignalingServer {
     package var choreInterval = Duration.seconds(5)
 
     package var maximumConnections = 20_000
-    /// Of one address (an IPv6 /64), logged in or not. Does not hold for `proxies`.
+    /// The limit for one address (an IPv6 /64), logged in or not. It does not apply to `proxies`.
     package var connectionsFromAddress = 10_000
     package var connectionsFromAddressBeforeLogin = 500
     /// Addresses that many users share: reverse proxies.
     package var proxies = AddressList.loopback
-    /// Of one user, all devices together; services have no bounds per user.
+    /// The limit for one user, all devices together. Services have no limits per user.
     package var connectionsOfUser = 64
     package var subscriptionsOfUser = 512
     package var requestsOfUserPerSecond = 300
@@ -70,7 +70,7 @@ extension SignalingServer {
     package var requestBurst = 100
     /// Prefixes of an app's own destinations: `/topic/…`, `/queue/…`, `/exchange/…`. None by default.
     package var destinations: [String] = []
-    /// An app's own messages of one connection; who sends more is read more slowly.
+    /// An app's own messages of one connection; a connection that sends more is read more slowly.
     package var messagesPerSecond = 2_000
     package var messageBurst = 4_000
 

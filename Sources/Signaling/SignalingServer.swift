@@ -61,7 +61,7 @@ package final class SignalingServer: Sendable {
     }
   }
 
-  /// What is looked after now and then: queues, and the certificate's files.
+  /// Periodic work: expiring queues, and checking the certificate's files.
   private static func chores(
     _ services: Services, certificates: Certificates?, on loop: any EventLoop
   ) -> RepeatedTask {

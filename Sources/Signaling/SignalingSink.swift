@@ -1,6 +1,6 @@
 package import Calls
 
-/// Where the signaling server hands what clients ask for; the control plane is one.
+/// The receiver of clients' requests. The control plane is one.
 package protocol SignalingSink: Sendable {
   /// Takes a command; called on the connections' event loops, in order for each session, and must return at once.
   /// A session's first command is `.connect`, its last `.disconnect`. A `media` request comes as `.request(…, .media(…))`, its SDP not read yet.

@@ -12,7 +12,7 @@ package struct SignalingStatistics: Sendable {
     case backlogFull
   }
 
-  /// What was thrown away.
+  /// Reasons to drop something.
   package enum Drop: String, CaseIterable, Sendable {
     /// A connection that found no room, or that had not logged in and made room for another: as many are open as may be.
     case connectionsFull
@@ -47,7 +47,7 @@ package struct SignalingStatistics: Sendable {
     case queueFull
     /// For a new queue or message when all queues together have enough.
     case queuesFull
-    /// Nobody took it in time.
+    /// No subscriber took it in time.
     case queueExpired
     /// Given out again and again, and never acknowledged.
     case queueRefused

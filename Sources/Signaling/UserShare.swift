@@ -1,7 +1,7 @@
 import MediaModel
 import Synchronization
 
-/// What the connections of one user may use together (protocol section 10), on whatever event loops they are. It outlives them until its buckets are full again.
+/// The allowance that all connections of one user share (protocol section 10), on any event loops. It outlives them until its buckets are full again.
 final class UserShare: Sendable {
   struct Limits: Sendable {
     var connections: Int
@@ -16,7 +16,7 @@ final class UserShare: Sendable {
   static let framesPerSecond = 20_000
   /// Frames that a connection counts by itself before it asks.
   static let frameBatch = 64
-  /// What a login costs, in units of requests.
+  /// The cost of a login, in units of requests.
   static let loginCost = 5
 
   private struct State: Sendable {
@@ -66,7 +66,7 @@ final class UserShare: Sendable {
   /// nil, or the nanoseconds to wait.
   func take(_ cost: Int, now: UInt64) -> UInt64? { state.withLock { $0.requests.take(cost, now: now) } }
 
-  /// What is only known when the work is done.
+  /// Charges a cost that is known only when the work is done.
   func owe(_ cost: Int, now: UInt64) { state.withLock { _ = $0.requests.owe(cost, now: now) } }
 
   /// nil, or for how many nanoseconds the connection is not to be read.

@@ -1,7 +1,7 @@
 import NIOCore
 import NIOWebSocket
 
-/// Cuts a client's frames out of the stream. What RFC 6455 section 5.2 forbids is found in a frame's header, before any of its payload is waited for.
+/// Cuts a client's frames out of the stream. A violation of RFC 6455 section 5.2 is found in the frame's header, before its payload arrives.
 struct WebSocketFrameReader: ByteToMessageDecoder {
   typealias InboundOut = WebSocketFrame
 
@@ -23,9 +23,9 @@ struct WebSocketFrameReader: ByteToMessageDecoder {
     let isFinal: Bool
     let opcode: WebSocketOpcode
     let mask: WebSocketMaskingKey
-    /// Of the payload.
+    /// The length of the payload.
     let length: Int
-    /// Of the header itself.
+    /// The size of the header itself.
     let size: Int
 
     /// nil while it is not whole.

@@ -36,7 +36,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
       guard message != nil else { return fail(context, .protocolError) }
       append(frame, context)
     case .ping:
-      // Of pings that outrun the reading of their answers only some need one (RFC 6455 section 5.5.3).
+      // When pings arrive faster than their answers are read, only some need an answer (RFC 6455 section 5.5.3).
       guard !hasSentClose, context.channel.isWritable else { return }
       let pong = WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)
       context.writeAndFlush(Self.wrapOutboundOut(pong), promise: nil)

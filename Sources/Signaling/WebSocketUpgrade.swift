@@ -54,7 +54,7 @@ enum WebSocketUpgrade {
     for head: HTTPRequestHead, on channel: any Channel
   ) -> EventLoopFuture<HTTPHeaders> {
     let offered = head.headers[canonicalForm: "sec-websocket-protocol"]
-    // The highest version offered; no header when none is, or only strange ones are. What is spoken is settled by CONNECT.
+    // The highest version offered; no header when none is, or only strange ones are. CONNECT settles the version.
     let chosen = ["v12.stomp", "v11.stomp", "v10.stomp"].first { offered.contains(Substring($0)) }
     let headers = HTTPHeaders(chosen.map { [("sec-websocket-protocol", $0)] } ?? [])
     // Used for Sec-WebSocket-Accept alone.

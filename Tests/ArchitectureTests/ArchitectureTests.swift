@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What each target may import of ours, from bottom to top: an arrow that is not here, or that points up, fails.
+/// The imports that each target may have among ours, from bottom to top: an arrow that is not here, or that points up, fails.
 private let arrows: [(target: String, imports: Set<String>)] = [
   ("MediaModel", []),
   ("Contract", ["MediaModel"]),

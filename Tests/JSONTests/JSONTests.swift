@@ -145,7 +145,7 @@ private indirect enum Value: Codable, Equatable {
   }
 }
 
-/// What is written is read as it was; what is mutated is read as some value, which is then written and read again, or refused.
+/// A written text is read as the same value. A mutated text is refused, or read as some value, which is then written and read again.
 @Test(arguments: 1...4 as ClosedRange<UInt64>) func hostileTextsAreReadOrRefused(seed: UInt64) throws {
   var generator = SeededGenerator(seed: seed)
   let pieces = [

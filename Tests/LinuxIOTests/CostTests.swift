@@ -4,7 +4,7 @@ import LinuxIO
 import MediaModel
 import Testing
 
-/// What the packet path costs. CPU time of this thread alone, and a ratio of two measurements in one test: machines are noisy.
+/// The cost of the packet path: CPU time of this thread alone, and a ratio of two measurements in one test, because machines are noisy.
 @Suite(.serialized) struct CostTests {
   @Test(.enabled(if: allocations_are_counted()))
   func sendingAndReceivingAllocateNothing() throws {

@@ -65,7 +65,7 @@ struct HistoryTests {
     let call = CallID(unchecked: "1")
     try store.write(facts("1", [(alice, 100, 110), (bob, 90, 110)], ended: nil))
     try store.write([.history(.came(call, alice, at: second(50))), .history(.went(call, alice, at: second(57)))])
-    // Of one that goes on while the clock is set back nothing is known but that it was.
+    // When the clock is set back during a call, only the call itself is known, not its length.
     try store.write([.history(.came(call, bob, at: second(120))), .history(.went(call, bob, at: second(60)))])
     #expect(try list(alice).map(\.seconds) == [17])
     #expect(try list(bob).map(\.seconds) == [20])

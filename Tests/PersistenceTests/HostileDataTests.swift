@@ -8,7 +8,7 @@ import Testing
 
 @testable import Persistence
 
-/// What clients choose goes through SQLite unharmed, and a file that somebody damaged is refused, not believed and no trap.
+/// Clients' values go through SQLite unharmed. A file that somebody damaged is refused: it is not believed, and nothing traps.
 @Suite(.timeLimit(.minutes(1))) struct HostileDataTests {
   /// Ids may hold what SQL and paths give a meaning; names may be any text but U+0000, which JSON refuses.
   private static let ids = [

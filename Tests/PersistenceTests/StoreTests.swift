@@ -167,7 +167,7 @@ struct StoreTests {
     }
   }
 
-  /// What was asked of the checkpointer is done.
+  /// Waits until the checkpointer has done its work.
   private func settled(_ store: Store) async {
     try? await store.checkpointer.writeWithoutTransaction { _ in }
   }

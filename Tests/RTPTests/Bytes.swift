@@ -10,7 +10,7 @@ private func nibble(_ digit: UInt8) -> UInt8 {
   digit <= UInt8(ascii: "9") ? digit - UInt8(ascii: "0") : (digit | 0x20) - UInt8(ascii: "a") + 10
 }
 
-/// What `write` puts into a zeroed buffer of `capacity` bytes, as long as it returns.
+/// The bytes that `write` puts into a zeroed buffer of `capacity` bytes; their number is the one that it returns.
 func written(capacity: Int = 1_500, _ write: (UnsafeMutableRawBufferPointer) -> Int) -> [UInt8] {
   var buffer = [UInt8](repeating: 0, count: capacity)
   let length = buffer.withUnsafeMutableBytes(write)

@@ -1,7 +1,7 @@
 import RTP
 import Testing
 
-/// What browsers really send, counted. The expected numbers were made by another parser (aiortc 1.16) from the same bytes.
+/// Recorded packets of real browsers, counted. The expected numbers were made by another parser (aiortc 1.16) from the same bytes.
 struct CaptureTests {
   struct Counts: Equatable, Sendable {
     var rtp = 0

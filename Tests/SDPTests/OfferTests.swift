@@ -2,7 +2,7 @@ import MediaModel
 import SDP
 import Testing
 
-/// What is read out of real offers.
+/// Parsing of real offers.
 struct OfferTests {
   @Test func chromiumWithEverything() throws {
     let offer = try Vectors.offer("chrome156-full")

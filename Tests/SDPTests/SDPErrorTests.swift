@@ -5,7 +5,7 @@ import Testing
 struct SDPErrorTests {
   struct Fault: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// What is replaced in `Vectors.small`.
+    /// The text that is replaced in `Vectors.small`.
     var old: String
     var new: String
     var line: Int

@@ -188,7 +188,7 @@ import Testing
     #expect(server.acknowledged.map(\.token) == [20, 21] && !server.acknowledged.contains(where: \.accepted))
   }
 
-  /// Messages 1 to 5 wait for ACKs, in turn of two subscriptions.
+  /// Messages 1 to 5 wait for ACKs, alternating between two subscriptions.
   private func twoSubscriptions() -> TestServer {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:a\ndestination:/a\nack:client\n\n\0SUBSCRIBE\nid:b\ndestination:/b\nack:client\n\n\0")

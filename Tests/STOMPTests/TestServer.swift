@@ -12,7 +12,7 @@ struct TestServer {
   var sent: [Frame] = []
   var acknowledged: [(token: UInt64, accepted: Bool)] = []
   var subscribed: [String] = []
-  /// What the application has been asked about.
+  /// The destinations that the application has been asked about.
   var asked: [String] = []
   var heartBeats = 0
   var closed: Session.End?

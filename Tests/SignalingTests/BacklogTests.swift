@@ -4,7 +4,7 @@ import Testing
 
 @testable import Signaling
 
-/// What waits for slow readers, without connections.
+/// The backlog of slow readers, without connections.
 struct BacklogTests {
   private func user(_ text: String) throws -> UserID { try #require(UserID(text)) }
 

@@ -20,7 +20,7 @@ import Testing
     SharedMessage(destination: "/x", headers: [:], body: ByteBuffer(string: text))
   }
 
-  /// Who gets what, as `session:text`, a redelivery with `!`.
+  /// The deliveries as `session:text`, a redelivery with `!`.
   private func words(_ output: Broker.Output) -> [String] {
     output.lanes.joined().flatMap { delivery in
       delivery.subscribers.map {
@@ -76,7 +76,7 @@ import Testing
     perform(.subscribe(subscriber(1), Self.queue))
     #expect(perform(.send(message("a"), Self.queue)) == ["1:a"])
     #expect(perform(.settle(subscriber(1), Self.queue, number: 1, accepted: false)) == [])
-    // What stands behind it does not wait.
+    // The message behind it does not wait.
     #expect(perform(.send(message("b"), Self.queue)) == ["1:b"])
     #expect(perform(.subscribe(subscriber(2), Self.queue)) == ["2:a!"])
   }
@@ -221,7 +221,7 @@ import Testing
         note(broker.perform([.send(message("x"), Self.queue)], now: 0))
       }
     }
-    // What waits comes out to somebody who acknowledges all.
+    // Waiting messages go to a subscriber that acknowledges all.
     for who in subscribed {
       given = given.filter { $0.value != who }
       subscribed.remove(who)

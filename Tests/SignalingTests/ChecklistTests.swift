@@ -5,7 +5,7 @@ import Testing
 
 @testable import Signaling
 
-/// What notes/stomp.md section 2 asks for and only real connections show; the rest of the list stands by its numbers in the other suites.
+/// The requirements of STOMP that only real connections show. The other suites cover the rest.
 @Suite(.timeLimit(.minutes(2))) struct ChecklistTests {
   private static let session = [
     "CONNECT\r\naccept-version:1.2\r\nhost:h\r\npasscode:a\r\n\r\n\0\n",

@@ -114,7 +114,7 @@ import Testing
       #expect(try await subscribe(other, 2) == .receipt)
       #expect(try await subscribe(other, 3) == .error)
       #expect(server.statistics.drops == [.userSubscriptionsFull: 1])
-      // What the connection had is free again.
+      // The connection's share is free again.
       for id in 3...4 { #expect(try await subscribe(one, id) == .receipt) }
     }
   }

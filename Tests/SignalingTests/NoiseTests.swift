@@ -2,7 +2,7 @@ import NIOCore
 import Signaling
 import Testing
 
-/// Whatever comes to the ports, the server goes on.
+/// The server goes on, whatever arrives at its ports.
 @Suite(.timeLimit(.minutes(1))) struct NoiseTests {
   @Test(arguments: [1, 2, 3] as [UInt64])
   func noiseEndsItsOwnConnectionOnly(seed: UInt64) async throws {

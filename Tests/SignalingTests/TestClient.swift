@@ -90,7 +90,7 @@ final class TestClient {
     return raw.readBytes(length: count)
   }
 
-  /// Whatever comes until the server closes.
+  /// All bytes until the server closes.
   func rest() async -> String { String(buffer: await bytes { _ in false }) }
 
   /// Sends nothing more and reads to the end.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Signaling
 
-/// What one user's connections may use together.
+/// The allowance that one user's connections share.
 struct UserShareTests {
   private static let second: UInt64 = 1_000_000_000
   private let alice = UserID(unchecked: "alice")

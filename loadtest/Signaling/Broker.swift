@@ -26,7 +26,7 @@ struct Broker {
   }
 }
 
-/// Where a broker is, without TLS, and how to sign in if not by token.
+/// The address of a broker, without TLS, and its login if it has no tokens.
 struct BrokerAddress: Hashable {
   struct Credentials: Hashable { var login, passcode: String }
 

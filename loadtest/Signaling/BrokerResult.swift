@@ -1,6 +1,6 @@
 import MediaModel
 
-/// What the runs measured at one broker.
+/// The measurements of all runs at one broker.
 struct BrokerResult {
   /// Median, least and most of the runs.
   struct Spread: Encodable {
@@ -23,7 +23,7 @@ struct BrokerResult {
   /// In the order of the command line.
   private(set) var fanOuts: [FanOut: [FanOutMeasurement]] = [:]
   private var connectSeconds: [Double] = []
-  /// Of the first run alone: what a process once had it may keep, so only new memory can be measured.
+  /// Measured in the first run alone: a process may keep memory that it once had, so only new memory can be measured.
   private(set) var bytesAConnection: Double?
 
   init(_ address: BrokerAddress) { self.address = address }

@@ -5,7 +5,7 @@ import MediaModel
 struct CrowdMeasurement {
   /// Until the last was CONNECTED.
   let connectTime: Duration
-  /// What a connection with one subscription adds to the broker's memory; nil when its process is not known.
+  /// The memory that a connection with one subscription adds to the broker; nil when its process is not known.
   let bytesAConnection: Double?
   let serverName: String?
 

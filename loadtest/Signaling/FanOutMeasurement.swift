@@ -4,9 +4,9 @@ import MediaModel
 /// One publisher, its subscribers, and what came of some seconds of it.
 struct FanOutMeasurement {
   private(set) var deliveriesPerSecond = 0.0
-  /// Of the broker's process; nil when it is not known.
+  /// The CPU time of the broker's process; nil when it is not known.
   private(set) var cpuMicrosPerDelivery: Double?
-  /// Of this process, 1 is a whole core: near 1, it is this test that was measured.
+  /// The share of a core that this process used. Near 1 the load test itself was the limit.
   private(set) var ownShare = 0.0
   private(set) var latency = LatencyHistogram()
   /// Messages that some subscriber did not get.

@@ -1,13 +1,13 @@
 import ArgumentParser
 
-/// What to measure, from the command line.
+/// The measurements to make, from the command line.
 struct SignalingPlan {
   var fanOuts: [FanOut]
   /// Connections that come in at once.
   var connections: Int
   var destination: String
   var runs: Int
-  /// Of each fan-out.
+  /// The duration of each fan-out.
   var duration: Duration
   var joinTimeout: Duration
 }

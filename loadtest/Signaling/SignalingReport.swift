@@ -1,7 +1,7 @@
 import Foundation
 import JSON
 
-/// What came of a load test of signaling.
+/// The result of a load test of signaling.
 struct SignalingReport: Report {
   let plan: SignalingPlan
   let results: [BrokerResult]

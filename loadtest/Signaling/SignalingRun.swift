@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Puts each load on each broker in turn, run by run, so that what disturbs the machine disturbs all alike.
+/// Puts each load on each broker in turn, run by run, so that disturbances of the machine affect all alike.
 struct SignalingRun {
   private let plan: SignalingPlan
   private let brokers: [Broker]

@@ -4,13 +4,13 @@ import MediaModel
 
 /// Connections to one broker, driven by the thread that calls. The first may publish, all may be subscribed.
 final class Swarm {
-  /// In words for whoever runs the test.
+  /// In words for the person who runs the test.
   struct Failure: Error, CustomStringConvertible { var description: String }
 
   /// The `server` header of CONNECTED.
   private(set) var serverName: String?
   private(set) var deliveries = 0
-  /// Of the messages that were due from `measuringSince` on.
+  /// The latency of messages that were due from `measuringSince` on.
   private(set) var latency = LatencyHistogram()
   var measuringSince = Instant(nanoseconds: .max)
 
