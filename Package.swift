@@ -111,7 +111,7 @@ let package = Package(
     .testTarget(
       name: "TransportTests", dependencies: ["MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(name: "ForwardingTests", dependencies: ["Forwarding", "Transport", "RTP", "CAllocations"]),
-    // What the simulated worlds share: seeded random numbers, and a disk.
+    // Shared by the simulated worlds: seeded random numbers, and a disk.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
     .testTarget(name: "CallsTests", dependencies: ["Calls", "Contract", "MediaModel", "Simulation"]),
     .testTarget(
