@@ -20,7 +20,7 @@ function leader() {
     envelope: async ({ user, device }) => (trusted.has(user) ? { to: { user, device } } : undefined),
   };
   const request = async (path, { envelopes }) => void sent.push(envelopes.map(({ to }) => to.user));
-  const handout = new Handout({ request, examine: async () => {}, warn: () => {} });
+  const handout = new Handout({ request, examine: async () => {}, warn: () => {}, accept: () => {} });
   handout.begin(record);
   return { handout, record, trusted, sent };
 }
@@ -28,7 +28,7 @@ function leader() {
 test('whom a leader leaves out gets the key when it is trusted, without asking for it', async () => {
   const { handout, record, trusted, sent } = leader();
   trusted.add('carol');
-  await handout.give(record, record.secret, [bob, carol]);
+  await handout.lead(record, [bob, carol]);
   await handout.answerAgain(record);
   assert.deepEqual(sent, [['carol']]);
   trusted.add('bob');
@@ -49,7 +49,7 @@ test('a device that asks in vain, however often, does not use up its answers', a
 
 test('with a newer epoch those that were left out are forgotten', async () => {
   const { handout, record, trusted, sent } = leader();
-  await handout.give(record, record.secret, [bob]);
+  await handout.lead(record, [bob]);
   handout.begin({ ...record, epoch: 3 });
   trusted.add('bob');
   await handout.answerAgain(record);

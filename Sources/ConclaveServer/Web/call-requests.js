@@ -23,6 +23,11 @@ export class CallRequests extends EventTarget {
     return this.facts.startedAt;
   }
 
+  /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
+  get quality() {
+    return this.facts.quality;
+  }
+
   get isInitiator() {
     return this.facts.isInitiator;
   }

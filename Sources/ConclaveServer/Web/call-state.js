@@ -16,6 +16,7 @@ export class CallState {
   epoch = 0;
   policy = {};
   members = new Members([]);
+  quality;
   #user;
   #device;
 

@@ -1,24 +1,20 @@
-// One call on this device: joining and coming back, what the server says, what people do. Facts are in `call-state.js`, what is sent is
-// in `sending.js`; a `seat` has the keys and the path of one join.
+// One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
+// `call-events.js` hears the server; a `seat` has the keys and the path of one join.
 
+import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Recovery } from './recovery.js';
 import { Seat } from './seat.js';
 import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
 import { tilesOf } from './tiles.js';
 
-const REJOIN_RETRY_MS = 1_000;
-const REJOINS = 5; // refused in a row, before the call is given up; a server that is away does not count
-
 const EARLY_WARNINGS = 16;
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
-const CLOSED = ['refused', 'replaced', 'removed', 'closed'];
-const AWAY = ['connection-lost', 'timeout', 'server.busy', 'rate.limited', 'internal'];
-
 /**
  * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
  * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, text}` or `{participant, reaction}`,
@@ -31,8 +27,6 @@ export class Call extends CallRequests {
   participant = 0;
   hasEnded = false;
   code = '';
-  /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
-  quality;
   /** Whether the camera is to be on, when it can be. */
   wantsCamera = false;
   isHeld = false; // by this user's wish
@@ -40,12 +34,11 @@ export class Call extends CallRequests {
   #seat;
   #sending;
   #wasConnected = false;
-  #joinedOn = 0;
-  #joining;
   #early = [];
   #asked; // the join that the server was asked for, until it has answered
   #watch;
-  #hasRejoinedForKeys = false;
+  #recovery;
+  #events;
 
   constructor({ id, connection }) {
     const { user, device } = connection.identity ?? {};
@@ -66,6 +59,24 @@ export class Call extends CallRequests {
       },
       warn: (detail) => this.#warn(detail),
     });
+    const over = (detail) => this.#over(detail);
+    this.#recovery = new Recovery({
+      call: this,
+      connection,
+      leave: () => this.#leaveSeat(),
+      join: () => this.#joinAnew(),
+      over,
+      changed: () => this.#changed(),
+    });
+    this.#events = new CallEvents({
+      call: this,
+      seat: () => this.#seat,
+      recovery: this.#recovery,
+      notice: (detail) => this.#notice(detail),
+      over,
+      negotiate: () => this.#negotiate(),
+      message: (body) => this.#opened(body),
+    });
   }
 
   get user() {
@@ -83,7 +94,7 @@ export class Call extends CallRequests {
   /** `connecting`, `connected`, `reconnecting` or `held`: the path of the media. */
   get path() {
     if (this.isHeld) return 'held';
-    if (this.#transport?.connection === 'connected' && !this.#joining) return 'connected';
+    if (this.#transport?.connection === 'connected' && !this.#recovery.isJoining) return 'connected';
     return this.#wasConnected ? 'reconnecting' : 'connecting';
   }
 
@@ -104,7 +115,7 @@ export class Call extends CallRequests {
 
   /** Why nothing is sent, `{cause, user, device, needsPerson}`: see `stopOf`. */
   get stop() {
-    return stopOf(this.#watch.stopped, this.#keys, Boolean(this.#joining));
+    return stopOf(this.#watch.stopped, this.#keys, this.#recovery.isJoining);
   }
 
   /** Whether the others have said that they share this key: `{state, missing, confirmed}`, see `confirmationOf`. */
@@ -168,7 +179,8 @@ export class Call extends CallRequests {
     }
     this.facts.take(reply.call);
     this.participant = seat.participant;
-    this.#joinedOn = this.#connection.connectionNumber;
+    this.#recovery.joined();
+    this.#seat?.close(); // of a try whose media could not be sent
     this.#seat = seat;
     this.#listen(seat);
     await seat.begin(this.facts, ring);
@@ -192,33 +204,26 @@ export class Call extends CallRequests {
     on('keys', () => this.#keysChanged(seat));
     on('warning', (detail) => this.#warn(detail));
     on('refused-track', () => this.#warn({ problem: 'refused-track' }));
-    on('broken', () => this.#rejoinForKeys());
+    on('broken', () => this.#recovery.rejoinForKeys());
     on('unlisted', () => this.#unlisted());
-  }
-
-  /** Once a call by itself: a server that breaks the history again and again has to convince the person. */
-  #rejoinForKeys() {
-    if (this.#hasRejoinedForKeys) return this.#changed();
-    this.#hasRejoinedForKeys = true;
-    return void this.rejoin();
   }
 
   /** A list without this join: where the call's state lacks it too, coming back makes another. */
   async #unlisted() {
     await this.#watch.during(this.#refresh());
-    if (this.hasEnded || this.#joining) return;
-    if (!this.facts.participant(this.participant)) this.#rejoinForKeys();
+    if (this.hasEnded || this.#recovery.isJoining) return;
+    if (!this.facts.participant(this.participant)) this.#recovery.rejoinForKeys();
     else this.#warn({ problem: 'removed-from-list' });
   }
 
   #watched() {
     const { epoch, rotateMinutes } = { epoch: this.#keys?.epoch ?? 0, rotateMinutes: this.facts.rotateMinutes };
-    const isConnected = this.#connection.status === 'ready' && !this.#joining && this.participant > 0;
+    const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
     return { isConnected, participant: this.participant, epoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
   }
 
   async #askForList() {
-    this.#take(await this.request('state'));
+    this.#events.takeState(await this.request('state'));
     await this.#keys?.resync();
   }
 
@@ -250,32 +255,18 @@ export class Call extends CallRequests {
 
   /** Comes back as a new participant, with what this device sent before. */
   rejoin() {
-    this.#joining ??= this.#rejoin().finally(() => {
-      this.#joining = undefined;
-      this.#changed();
-    });
-    this.#changed();
-    return this.#joining;
+    return this.#recovery.rejoin();
   }
 
-  async #rejoin() {
+  #leaveSeat() {
     this.#seat?.close();
     this.#sending.forgetScreen();
-    for (let refused = 0; refused < REJOINS && !this.hasEnded; ) {
-      try {
-        await this.join('rejoin');
-        if (this.isHeld) await this.request('hold', { held: true });
-        await this.#sending.sendAll();
-        return this.#insist();
-      } catch (error) {
-        if (['call.not-found', 'call.ended', 'auth.forbidden'].includes(error.code)) break;
-        if (error.code === 'call.answered-elsewhere') return this.#over({ reason: 'elsewhere' });
-        if (CLOSED.includes(this.#connection.status)) break;
-        if (!AWAY.includes(error.code)) refused += 1;
-        await new Promise((resolve) => setTimeout(resolve, REJOIN_RETRY_MS));
-      }
-    }
-    return this.#over({ reason: 'lost' });
+  }
+
+  async #joinAnew() {
+    await this.join('rejoin');
+    if (this.isHeld) await this.request('hold', { held: true });
+    await this.#sending.sendAll();
   }
 
   // What people do
@@ -345,37 +336,13 @@ export class Call extends CallRequests {
 
   /** An event of this call. Resolves with false for an envelope that did not open, with `{later}` for one that waits for the person. */
   async handle(name, body) {
-    const handler = this.#handlers[name];
-    if (!handler || this.hasEnded) return true;
+    if (this.hasEnded || !this.#events.isKnown(name)) return true;
     // What is said of keys is judged by what the join's reply says.
     if (name.startsWith('keys.')) await this.#asked;
-    const isTaken = await handler.call(this, body);
+    const isTaken = await this.#events.handle(name, body);
     this.#changed();
     return isTaken ?? true;
   }
-
-  #handlers = {
-    'call.state': (body) => this.#take(body),
-    'call.member': (body) => this.#memberChanged(body),
-    'call.ended': ({ reason, by }) => this.#over({ reason, by }),
-    'track.added': (body) => this.#setTrack(body),
-    'track.updated': (body) => this.#setTrack(body),
-    'track.removed': (body) => this.#removeTrack(body),
-    'keys.rotate': (body) => this.#keys?.rotate(body),
-    'keys.envelope': (body) => this.#keys?.envelope(body),
-    'keys.switch': (body) => this.#keys?.switchTo(body),
-    'keys.request': (body) => void this.#keys?.requested(body),
-    'keys.confirmed': (body) => this.#keys?.confirmed(body),
-    'keys.waiting': (body) => this.#keys?.waiting(body),
-    'media.slots': (body) => this.#transport?.showSlots(body),
-    'media.need': (body) => {
-      if (this.#transport?.want(body)) this.#negotiate();
-    },
-    quality: ({ level }) => {
-      this.quality = level;
-    },
-    message: (body) => void this.#opened(body),
-  };
 
   async #opened(body) {
     const message = await this.#seat?.messages?.open(body);
@@ -384,9 +351,9 @@ export class Call extends CallRequests {
 
   /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */
   async connectionReady({ hasMissed = false } = {}) {
-    if (this.hasEnded || this.#joining || !this.participant) return;
+    if (this.hasEnded || this.#recovery.isJoining || !this.participant) return;
     await this.#watch.during(this.#refresh());
-    if (this.hasEnded || this.#joining) return;
+    if (this.hasEnded || this.#recovery.isJoining) return;
     await this.#watch.during(this.#resync());
     // What the slots show may have been in a lost event too: the answer to an offer says it.
     this.#transport?.resume({ isStale: hasMissed });
@@ -400,62 +367,10 @@ export class Call extends CallRequests {
 
   async #refresh() {
     try {
-      this.#take(await this.request('state'));
+      this.#events.takeState(await this.request('state'));
     } catch (error) {
       if (GONE.includes(error.code)) this.#over({ reason: 'lost' });
     }
-  }
-
-  #take(state) {
-    this.facts.take(state);
-    if (state.state === 'ended') return void this.#over({ reason: 'lost' });
-    this.#keys?.seated(this.facts.seats);
-    this.#keys?.inUse(state.epoch).catch(() => {});
-    this.#rejoinWhenGone();
-  }
-
-  /** Protocol 4, rule 16: absent or not connected after the connection was lost means joining anew. */
-  #rejoinWhenGone() {
-    if (!this.participant || this.#joining || this.#joinedOn === this.#connection.connectionNumber) return;
-    this.#joinedOn = this.#connection.connectionNumber;
-    if (this.facts.elsewhere) this.#over({ reason: 'elsewhere' });
-    else if (!this.facts.participant(this.participant)?.connected) this.rejoin();
-    else this.#insist();
-  }
-
-  #memberChanged(body) {
-    const news = this.facts.memberChanged(body);
-    this.#keys?.seated(this.facts.seats);
-    if (news) return this.#notice(news);
-    return this.#ownMemberChanged(body);
-  }
-
-  /** This user's other device has taken the call, or this one was removed; a loss is another matter, and means coming back. */
-  #ownMemberChanged({ cause }) {
-    if (!this.participant || this.#joining) return undefined;
-    if (this.facts.participant(this.participant)) return this.#insist();
-    if (cause === 'disconnected' || cause === 'failed') return void this.rejoin();
-    return this.#over({ reason: this.facts.elsewhere ? 'elsewhere' : 'removed' });
-  }
-
-  /** A call that comes back on hold makes the server hold the one that is talked in; the user did not ask for that. */
-  #insist() {
-    const isHeldThere = this.facts.participant(this.participant)?.held;
-    if (isHeldThere && !this.isHeld && !this.hasEnded) this.request('hold', { held: false }).catch(() => {});
-  }
-
-  #setTrack(track) {
-    const { isNew, news } = this.facts.trackSet(track);
-    if (news) this.#notice(news);
-    // Not waiting for `media.need` brings a new track onto the screen a second earlier.
-    if (isNew && this.#transport?.wantFor(this.facts.tracksOfOthers)) this.#negotiate();
-  }
-
-  #removeTrack({ track, participant, cause }) {
-    this.facts.trackRemoved({ track, participant });
-    if (participant !== this.participant || track !== this.#transport?.trackID('screen')) return;
-    if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
-    this.stopScreen();
   }
 
   async #keysChanged(seat) {

@@ -1,7 +1,7 @@
 // Members confirm to each other that they have the same secret for the same list (protocol section 5, "Confirmation"). It informs people and delays nothing.
 
 import { equal, toBase64 } from './bytes.js';
-import { MAX_ENTRIES, Refusal, tagsIn } from './checks.js';
+import { MAX_ENTRIES, Refusal, bucketsIn, epochIn, tagsIn } from './checks.js';
 import { TAG_BYTES, tagOf } from './transcript.js';
 
 const BUCKET = 64;
@@ -90,7 +90,16 @@ export class Confirmations {
     this.#clear();
   }
 
-  /** `keys.confirmed`, or the same of `keys/list`: `buckets` as `bucketsIn` brings them. */
+  /** `keys.confirmed`. */
+  told({ epoch, buckets }) {
+    try {
+      this.received(epochIn(epoch), bucketsIn(buckets));
+    } catch {
+      this.#warn('false-confirmation');
+    }
+  }
+
+  /** The same of `keys/list`: `buckets` as `bucketsIn` brings them. */
   received(epoch, buckets) {
     if (epoch === this.#epoch?.epoch) this.#take(buckets);
     else if (epoch > (this.#epoch?.epoch ?? 0)) {

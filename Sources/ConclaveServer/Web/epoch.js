@@ -6,6 +6,7 @@ import { makeEnvelope } from './envelopes.js';
 import { sameDevice } from './identity.js';
 import { isJoinKeySigned } from './join-keys.js';
 import { nameOf } from './roster.js';
+import { SECRET_BYTES, confirmationKeyOf, ratchet } from './transcript.js';
 
 const HEARD = [undefined, 'unverified']; // a device that is not verified is heard, and gets no keys
 
@@ -33,6 +34,18 @@ export class Epoch {
 
   get others() {
     return this.list.filter((entry) => !sameDevice(entry, this.#identity));
+  }
+
+  async setSecret(secret) {
+    if (this.secret || secret.length !== SECRET_BYTES) throw new Refusal('a secret that is not wanted');
+    this.confirmationKey = await confirmationKeyOf(secret, { call: this.#call, epoch: this.epoch, listHash: this.listHash });
+    this.secret = secret;
+  }
+
+  /** The secret that follows from the epoch `before`; undefined where a fresh one is to come, or lists between the two were missed. */
+  async ratcheted(before) {
+    if (this.mode !== 'ratchet' || this.secret || !this.isWhole || !before?.secret) return undefined;
+    return ratchet(before.secret, { call: this.#call, epoch: this.epoch, listHash: this.listHash });
   }
 
   /** Each device of the list, with `problem`, `isVerified` and the other facts of the directory. */

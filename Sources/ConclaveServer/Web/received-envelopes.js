@@ -5,7 +5,7 @@ import { openEnvelope } from './envelopes.js';
 import { sameDevice } from './identity.js';
 
 /**
- * `accept(record, secret)` is called for the secret of one that is good, `refused(error)` for a kept one that is not; `warn(problem, epoch)` tells people;
+ * `accept(record, secret)` is called for the secret of one that is good; `warnings` is the call's `KeyWarnings`, `newest()` the number of the newest epoch;
  * `request(path, body)` sends to `/app/calls/{id}/…`.
  */
 export class ReceivedEnvelopes {
@@ -14,19 +14,19 @@ export class ReceivedEnvelopes {
   #join;
   #request;
   #accept;
-  #refused;
-  #warn;
+  #newest;
+  #warnings;
   #kept; // {envelope, record, settle}: the newest of a device that is not trusted
   #waited = new Set();
 
-  constructor({ call, identity, join, request, accept, refused, warn }) {
+  constructor({ call, identity, join, request, accept, newest, warnings }) {
     this.#call = call;
     this.#identity = identity;
     this.#join = join;
     this.#request = request;
     this.#accept = accept;
-    this.#refused = refused;
-    this.#warn = warn;
+    this.#newest = newest;
+    this.#warnings = warnings;
   }
 
   /**
@@ -38,7 +38,7 @@ export class ReceivedEnvelopes {
     if (!signer || sameDevice(signer, this.#identity)) throw new Refusal('an envelope from a device that is not on the list');
     const held = this.#join.holder(envelope.key);
     if (this.#join.isPast(envelope.key) || (record.epoch > 1 && held?.generation < record.leastGeneration)) {
-      this.#warn('withheld-join-key', record.epoch);
+      this.#warnings.warn('withheld-join-key', { epoch: record.epoch });
       throw new Refusal('an envelope that is sealed to an older key');
     }
     if (!held) throw new Refusal('an envelope that is sealed to another key');
@@ -51,12 +51,19 @@ export class ReceivedEnvelopes {
     return true;
   }
 
+  /** One that did not open. Brings false: the server is told so. */
+  refuse(error) {
+    this.#warnings.refuse(error);
+    if (error instanceof Refusal) this.#warnings.warn('refused-envelope', { epoch: this.#newest() });
+    return false;
+  }
+
   /** More is known of the devices on the list of `record`: the kept envelope may open now. */
   async retry(record) {
     const { envelope, record: its, settle } = this.#kept ?? {};
     if (its !== record || record.secret || !record.keysOf(record.roster.find(envelope.from))) return;
     this.#kept = undefined;
-    settle(await this.take(envelope, record).catch((error) => this.#refused(error)));
+    settle(await this.take(envelope, record).catch((error) => this.refuse(error)));
   }
 
   /** A newer epoch was announced: the kept envelope is of no use any more. */

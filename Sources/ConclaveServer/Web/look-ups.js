@@ -1,0 +1,34 @@
+// Looking up the devices of a list in the directory: aside, so that a server that keeps an answer back holds up nothing else.
+
+/** `judged(record)` follows each look-up that `begin` has started. */
+export class LookUps {
+  #directory;
+  #warnings;
+  #judged;
+  #begun = new WeakMap(); // record -> promise
+
+  constructor({ directory, warnings, judged }) {
+    this.#directory = directory;
+    this.#warnings = warnings;
+    this.#judged = judged;
+  }
+
+  begin(record, entries) {
+    if (entries.length > 0) this.#begun.set(record, this.examine(record, entries).then(() => this.#judged(record)));
+  }
+
+  /** Until the look-up of a record's devices is over. */
+  async finished(record) {
+    await this.#begun.get(record)?.catch(() => {});
+  }
+
+  /** Each problem is told once for a key. */
+  async examine(record, entries = record.others) {
+    if (entries.length === 0) return;
+    try {
+      for (const { entry, problem } of await record.examine(this.#directory, entries)) this.#warnings.warn(problem, { epoch: record.epoch, ...entry });
+    } catch (error) {
+      this.#warnings.refuse(error);
+    }
+  }
+}

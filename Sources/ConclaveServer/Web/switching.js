@@ -1,0 +1,105 @@
+// Which key this device sends under, and when it sends nothing (protocol section 5, "Epochs"). The worker, which seals, is told here.
+
+const OWN_SWITCH_MS = 10_000; // the server's `keys.switch` is waited for so long
+const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // and so long where the key in use is also somebody's who has gone
+
+/**
+ * `post(message)` tells the worker. `silence()` says why the keys let nothing be sent, if so. `began(record)` follows when this device sends under the
+ * key of `record`, `switched(record)` when its epoch is in use.
+ */
+export class Switching {
+  #epochs;
+  #post;
+  #silence;
+  #began;
+  #switched;
+  #sending = 0;
+  #isSilent = false;
+  #isStopped = false;
+  #isClosed = false;
+  #ownSwitches = new Map(); // epoch -> timer
+  #overlaps = new Set();
+
+  constructor({ epochs, post, silence, began, switched }) {
+    this.#epochs = epochs;
+    this.#post = post;
+    this.#silence = silence;
+    this.#began = began;
+    this.#switched = switched;
+  }
+
+  get canSend() {
+    return this.#sending > 0 && this.#sending === this.#epochs.current && !this.#mustBeSilent;
+  }
+
+  /** Sends under `record` from now on, or as soon as its secret is here; never goes back. */
+  switchTo(record) {
+    if (this.#isClosed || !record || record.epoch <= this.#epochs.current) return;
+    for (const [epoch, timer] of this.#ownSwitches) {
+      if (epoch > record.epoch) continue;
+      clearTimeout(timer);
+      this.#ownSwitches.delete(epoch);
+    }
+    this.#epochs.use(record, (ms, action) => this.#after(ms, action));
+    if (record.secret) this.#send(record);
+    this.review();
+    this.#switched(record);
+  }
+
+  /** The secret of `record` is here. */
+  keyed(record) {
+    if (record.epoch === this.#epochs.current) this.#send(record);
+    else if (record.epoch > this.#epochs.current) this.#switchLater(record);
+  }
+
+  /** Nothing is sent while the list of keys and the call differ (`roster-watch.js`). */
+  setStopped(isStopped) {
+    this.#isStopped = isStopped;
+    this.review();
+  }
+
+  /** What `silence()` says may have changed. */
+  review() {
+    if (this.#isClosed || this.#mustBeSilent === this.#isSilent) return;
+    this.#isSilent = !this.#isSilent;
+    this.#post({ type: 'silence', isSilent: this.#isSilent });
+  }
+
+  close() {
+    this.#isClosed = true;
+    for (const timer of [...this.#overlaps, ...this.#ownSwitches.values()]) clearTimeout(timer);
+  }
+
+  /**
+   * Without the key in use nothing is sent: under the one before somebody may listen who has gone. With `verifiedOnly` nothing is sent while somebody is on
+   * the list who is not verified, or not looked up: another may give them the key.
+   */
+  get #mustBeSilent() {
+    return this.#isStopped || this.#silence() !== undefined;
+  }
+
+  #send(record) {
+    if (this.#sending >= record.epoch) return;
+    this.#sending = record.epoch;
+    this.#isSilent = this.#mustBeSilent;
+    // In one message: no frame may leave between the two.
+    this.#post({ type: 'switch', epoch: record.epoch, isSilent: this.#isSilent });
+    this.#began(record);
+  }
+
+  /** The server's word is waited for, but not for ever: somebody may have gone who still has the key in use. */
+  #switchLater(record) {
+    const inUse = this.#epochs.inUse;
+    const isLoss = record.mode === 'fresh' && inUse?.roster.losesSomebody(record.roster);
+    const timer = setTimeout(() => this.switchTo(record), isLoss ? OWN_SWITCH_AFTER_LOSS_MS : OWN_SWITCH_MS);
+    this.#ownSwitches.set(record.epoch, timer);
+  }
+
+  #after(ms, action) {
+    const timer = setTimeout(() => {
+      this.#overlaps.delete(timer);
+      action();
+    }, ms);
+    this.#overlaps.add(timer);
+  }
+}
