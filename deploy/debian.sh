@@ -1,4 +1,4 @@
-# What Debian supplies, by purpose. Sourced by the scripts beside it.
+# Debian packages by purpose. Sourced by the scripts beside it.
 
 build_packages="libssl-dev libsrtp2-dev libnice-dev libjansson-dev libsqlite3-dev pkg-config openssl"
 test_packages="chromium chromium-driver nodejs python3-venv python3-gi python3-gst-1.0 gir1.2-gst-plugins-bad-1.0
@@ -8,7 +8,7 @@ test_packages="chromium chromium-driver nodejs python3-venv python3-gi python3-g
 # One configuration for the server, the load test and all tests, so that each is built once.
 swift_flags="-c release -Xswiftc -enable-testing"
 
-# install PACKAGE...: installs those that are missing, as root.
+# install PACKAGE...: installs the missing packages, as root.
 install() {
   local missing=()
   for package in "$@"; do
@@ -16,7 +16,7 @@ install() {
   done
   [ ${#missing[@]} -eq 0 ] && return
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    echo "Packages of Debian 12 are missing. Run this as root there, or install them: apt-get install ${missing[*]}" >&2
+    echo "Debian 12 packages are missing. Run this script as root on Debian 12, or install them: apt-get install ${missing[*]}" >&2
     return 1
   fi
   echo "Installing ${missing[*]}" >&2
