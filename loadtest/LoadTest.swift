@@ -1,14 +1,14 @@
 import ArgumentParser
 import Foundation
 
-/// Loads a running server and says what arrived, how late, and what it cost.
+/// Loads a running server and reports what arrived, how late, and at what cost.
 @main
 struct LoadTest: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "loadtest",
     abstract: "Load against a Conclave server: real calls, or messages between many STOMP connections.",
     discussion: """
-      Exit status 0 means that everyone came in and nothing was lost; 1 that not; 64 that an option is wrong.
+      The exit status is 0 if all participants joined and nothing was lost, 1 if not, and 64 if an option is wrong.
       """)
 
   enum Scenario: String, ExpressibleByArgument, CaseIterable {
@@ -18,7 +18,7 @@ struct LoadTest: AsyncParsableCommand {
     case signaling
   }
 
-  @Option(help: "What to measure.")
+  @Option(help: "The kind of load.")
   var scenario = Scenario.call
 
   @OptionGroup var server: ServerOptions
@@ -44,7 +44,7 @@ struct LoadTest: AsyncParsableCommand {
   }
 }
 
-/// What came of a load test.
+/// The result of a load test.
 protocol Report {
   /// For people.
   var text: String { get }

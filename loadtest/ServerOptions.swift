@@ -14,7 +14,7 @@ struct ServerOptions: ParsableArguments {
   @Option(help: "Writes the result as JSON to this file.", completion: .file())
   var json: String?
 
-  @Option(help: "The server's process, for its CPU and memory (on the same machine).")
+  @Option(help: "The server's process id, to measure its CPU time and memory (on the same machine).")
   var serverPid: Int32?
 
   @Option(
@@ -25,10 +25,10 @@ struct ServerOptions: ParsableArguments {
   @Option(help: "A file with the server's secret, instead of --state.", completion: .file())
   var secret: String?
 
-  @Option(help: "A file with a token a line, one for each participant, instead of a secret.", completion: .file())
+  @Option(help: "A file with one token per line, one for each participant, instead of a secret.", completion: .file())
   var tokens: String?
 
-  @Option(help: "Seconds that joining may take.")
+  @Option(help: "The longest time that joining may take, in seconds.")
   var joinTimeout = 30.0
 
   mutating func validate() throws {
@@ -36,7 +36,7 @@ struct ServerOptions: ParsableArguments {
       throw ValidationError("--duration and --join-timeout must be positive")
     }
     guard [state, secret, tokens].compactMap({ $0 }).count <= 1 else {
-      throw ValidationError("only one of --state, --secret and --tokens says where tokens come from")
+      throw ValidationError("use only one of --state, --secret and --tokens: each names a source of tokens")
     }
   }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import ConclaveClient
 
-/// How many calls of whom, and what they send.
+/// The number of calls and participants, and their media.
 struct CallOptions: ParsableArguments {
   @Option(help: "Number of calls.")
   var calls = 1
@@ -15,19 +15,19 @@ struct CallOptions: ParsableArguments {
   @Option(help: "Bitrate of each camera in kbit/s, at 30 frames a second.")
   var videoKbps = 600
 
-  @Option(help: "How many participants of each call send; the rest only watch. Default: all.")
+  @Option(help: "Number of participants of each call that send; the others only watch. Default: all.")
   var publishers: Int?
 
   @Option(
     name: .customLong("guest"),
     help:
-      "A user whose client is of another make: the first participant rings it too, and the frames that it sends are counted, not opened."
+      "A user with another client: the first participant rings it too. The frames that it sends are counted, not decrypted."
   )
   var guests: [String] = []
 
   @Flag(
     help:
-      "The server is killed and started again meanwhile: what counts is that all come back by themselves. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again; SIGINT ends the measuring."
+      "Expect the server to be killed and restarted during the test, and check that all participants come back by themselves. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again. SIGINT ends the measurement."
   )
   var outages = false
 

@@ -4,9 +4,9 @@ import ConclaveClient
 struct CallPlan: Sendable {
   var address: ServerAddress
   var calls: Int
-  /// Of each call.
+  /// The participants of each call.
   var participants: Int
-  /// Of each call: the first so many send.
+  /// The number of participants in each call that send, counted from the first.
   var publishers: Int
   var duration: Duration
   var joinTimeout: Duration

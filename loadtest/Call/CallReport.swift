@@ -3,7 +3,7 @@ import JSON
 import MediaModel
 import Synchronization
 
-/// What came of a load test with calls.
+/// The result of a load test with calls.
 struct CallReport: Report {
   private let plan: CallPlan
   private let joinTimes: LatencyHistogram
@@ -123,7 +123,7 @@ struct CallReport: Report {
     struct Outages: Encodable {
       var gapMs: Times
       var gaps, away: Int
-      /// Of each participant, in order.
+      /// The stays of each participant, in order.
       var stays: [[Stay]]
       init(_ outages: CallReport.Outages) {
         gapMs = Times(outages.gaps)
@@ -157,7 +157,7 @@ extension CallReport {
     var gapCount = 0
     /// Participants that were not back at the end.
     var away = 0
-    /// What each participant opened in each of its stays.
+    /// The frames that each participant opened in each of its stays.
     var stays: [[StayCount]] = []
 
     init(_ participants: [Participant]) {

@@ -42,7 +42,7 @@ final class MediaLoop: Sendable {
     wakeUp.signal()
   }
 
-  /// What the thread's peers saw, at most a quarter of a second old.
+  /// The counts of the thread's peers, at most a quarter of a second old.
   var tally: Tally { published.withLock { $0 } }
 
   func traffic() async -> [PeerTraffic] {

@@ -4,7 +4,7 @@ import MediaModel
 import RTP
 import Transport
 
-/// What a media thread needs to know of a participant.
+/// The parts of a participant that a media thread needs.
 struct PeerSetup: Sendable {
   /// Over all calls, from 0.
   var index: Int
@@ -86,7 +86,7 @@ final class MediaPeer {
     .init(cipher: setup.cipher, progress: setup.progress, statistics: statistics, hasGuests: setup.hasGuests)
   }
 
-  /// What this peer has sent and received while the test measured.
+  /// The packets that this peer has sent and received while the test measured.
   var traffic: PeerTraffic {
     var received: [TrackKey: Traffic] = [:]
     for slot in slots.values {
@@ -100,7 +100,7 @@ final class MediaPeer {
     )
   }
 
-  /// What this peer opened of all that it got.
+  /// The frames that this peer received, and those of them that it opened.
   var count: StayCount {
     slots.values.reduce(into: StayCount()) { sum, slot in
       sum.opened += slot.stay.opened

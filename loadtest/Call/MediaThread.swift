@@ -1,7 +1,7 @@
 import LinuxIO
 import MediaModel
 
-/// What runs on a media thread: waits for sockets and times, and lets each peer do its part.
+/// The loop of a media thread: waits for sockets and timers, and runs each peer.
 final class MediaThread {
   private let wakeUp: EventFD
   private let epoll: Epoll

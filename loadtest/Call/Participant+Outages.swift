@@ -5,7 +5,7 @@ import Synchronization
 
 /// A server that dies under the call.
 extension Participant {
-  /// What a line of standard output tells.
+  /// A line of standard output.
   private struct Line: Encodable {
     var step: String
     /// In the order of the load test, from 0.

@@ -25,7 +25,7 @@ final class Participant: Sendable {
     var number: UInt32?
     var tracks: Set<TrackKey> = []
     var failure: String?
-    /// Of the stay that lasts, the last of all.
+    /// The progress of the present stay, the last of all.
     var progress: PeerProgress
     var stays: [PeerProgress]
     /// The server was lost, and there is no new media connection yet.

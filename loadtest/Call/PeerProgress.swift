@@ -1,7 +1,7 @@
 import MediaModel
 import Synchronization
 
-/// What the media thread lets the rest of the program know of a peer while it runs.
+/// The state of a peer that its media thread publishes to the rest of the program.
 final class PeerProgress: Sendable {
   struct State: Sendable {
     /// ICE and DTLS are up.
@@ -29,7 +29,7 @@ final class PeerProgress: Sendable {
   func heard(_ track: TrackKey) { guarded.withLock { _ = $0.heard.insert(track) } }
 }
 
-/// What came of the others' frames while a participant had one and the same connection.
+/// The counts of the others' frames during one connection of a participant.
 struct StayCount: Sendable, Hashable {
   var opened: UInt64 = 0
   var refused: UInt64 = 0

@@ -51,7 +51,7 @@ final class ReceivingSlot {
 
   deinit { plain.deallocate() }
 
-  /// What a slot reports to: the call's keys and the thread's numbers.
+  /// The objects that a slot uses: the call's keys and the thread's counts.
   struct Surroundings {
     var cipher: FrameCipher
     var progress: PeerProgress

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// What the server's answer says of its side: as much of the SDP as a participant needs.
+/// The server's side in its answer: the part of the SDP that a participant needs.
 struct RemoteMedia: Sendable {
   /// A stream that the server sends.
   struct Slot: Sendable {

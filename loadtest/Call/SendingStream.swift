@@ -14,7 +14,7 @@ final class SendingStream {
   /// Packets and payload bytes since the start, for sender reports.
   private(set) var packetCount: UInt32 = 0
   private(set) var octetCount: UInt32 = 0
-  /// What the measured frames amount to.
+  /// The total of the measured frames.
   private(set) var traffic = Traffic()
   /// The server wants a key frame, or the key has changed.
   var wantsKeyFrame = true

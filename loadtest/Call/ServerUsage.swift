@@ -1,15 +1,15 @@
 import LinuxIO
 
-/// What the server's process uses while the test measures.
+/// The CPU time and memory that the server's process uses while the test measures.
 struct ServerUsage {
   struct Result: Sendable {
     /// CPU for each RTP packet that the server sent to a participant.
     var cpuMicrosPerPacket: Double
     var packetsPerSecond: Double
     var rssBytes: UInt64
-    /// What the participants added to the memory.
+    /// The memory that the participants added.
     var addedBytes: UInt64
-    /// Of one core.
+    /// The share of one core.
     var cpuShare: Double
   }
 

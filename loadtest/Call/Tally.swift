@@ -1,4 +1,4 @@
-/// What the peers of one thread saw.
+/// The counts of the peers of one thread.
 struct Tally: Sendable {
   /// RTP packets of the server's streams, retransmissions included.
   var packetsReceived: UInt64 = 0

@@ -1,6 +1,6 @@
 import RTP
 
-/// What a frame of the load test says within its encryption, before it is filled up to its size.
+/// The plaintext of a frame of the load test, before it is padded to its size.
 struct TestFrame {
   /// Whether it counts: it was sent while the test measured.
   var isMeasured: Bool

@@ -1,28 +1,28 @@
 import ArgumentParser
 import MediaModel
 
-/// Which loads to put on which servers, and how often.
+/// The loads, the servers to put them on, and the number of runs.
 struct SignalingOptions: ParsableArguments {
   @Option(
     name: .customLong("fan-out"),
     help:
-      "SUBSCRIBERS@RATE, may be repeated: one publisher sends so many messages a second to so many subscribers; the rate `max` means as fast as they arrive. Default: 100@max, 100@50, 1000@5."
+      "SUBSCRIBERS@RATE, may be repeated: one publisher sends RATE messages a second to SUBSCRIBERS subscribers. The rate `max` means as fast as they arrive. Default: 100@max, 100@50, 1000@5."
   )
   var fanOuts: [FanOut] = []
 
-  @Option(help: "Connections that come in at once and then stay idle; 0 for none.")
+  @Option(help: "Connections that are opened at once and then stay idle; 0 for none.")
   var connections = 5_000
 
   @Option(help: "The topic. Conclave's configuration must name its prefix in `destinations`.")
   var destination = "/topic/load"
 
-  @Option(help: "How often each load is repeated; the report gives medians.")
+  @Option(help: "Runs of each load; the report gives medians.")
   var runs = 5
 
-  @Option(help: "A second server to compare with, run by run: stomp://LOGIN:PASSCODE@HOST:PORT.")
+  @Option(help: "A second server to compare with, alternating run by run: stomp://LOGIN:PASSCODE@HOST:PORT.")
   var against: String?
 
-  @Option(help: "The process of that server.")
+  @Option(help: "The process id of the second server.")
   var againstPid: Int32?
 
   func check(_ server: ServerOptions) throws {
