@@ -97,6 +97,9 @@ class Watch:
             pages = {page["id"]: page["webSocketDebuggerUrl"] for page in json.load(reply)}
         self.socket = websocket.create_connection(pages[tab.driver.current_window_handle], timeout=30, suppress_origin=True)
         self.numbers, self.lock = itertools.count(1), threading.Lock()
+        # Sessions of the tab's SFrame workers, the newest last; what is to run in each before its own first line.
+        self.workers, self.worker_script = [], ""
+        self.results, self.changed = {}, threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
         self._send("Page.enable")
         self._send("Runtime.enable")
@@ -107,10 +110,20 @@ class Watch:
     def close(self):
         self.socket.close()
 
+    def in_worker(self, expression):
+        """The value of an expression, or of its promise, in the newest SFrame worker."""
+        number = self._send("Runtime.evaluate", self.workers[-1], expression=expression, awaitPromise=True, returnByValue=True)
+        with self.changed:
+            assert self.changed.wait_for(lambda: number in self.results, 10), f"the worker of {self.tab.user} does not answer"
+            result = self.results.pop(number)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
     def _send(self, method, session=None, **parameters):
         message = {"id": next(self.numbers), "method": method, "params": parameters}
         with self.lock:
             self.socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
+        return message["id"]
 
     def _read(self):
         while True:
@@ -126,7 +139,15 @@ class Watch:
                 self._send("Runtime.enable", session)
                 self._send("Runtime.addBinding", session, name="conclaveNote")
                 self._send("Runtime.evaluate", session, expression=PROBE)
+                if parameters["targetInfo"]["url"].endswith("/sframe-worker.js"):
+                    if self.worker_script:
+                        self._send("Runtime.evaluate", session, expression=self.worker_script)
+                    self.workers.append(session)
                 self._send("Runtime.runIfWaitingForDebugger", session)
+            if "result" in message.get("result", {}):
+                with self.changed:
+                    self.results[message["id"]] = message["result"]
+                    self.changed.notify_all()
             if message.get("method") == "Runtime.bindingCalled" and parameters["name"] == "conclaveNote":
                 self.audit.note(self.tab.user, json.loads(parameters["payload"]))
 

@@ -55,11 +55,11 @@ def row(number, *variants):
 class Member(Device):
     """Somebody without a browser, with real keys: comes and goes, so that the keys change."""
 
-    def __init__(self, server, proxy, user):
-        self.ghost = Ghost(user, "phone")
+    def __init__(self, server, proxy, user, device="phone"):
+        self.ghost = Ghost(user, device)
         # The proxy knows the devices that register through it.
         through = collections.namedtuple("Through", "stomp_port state")(proxy.stomp_port, server.state)
-        super().__init__(through, user, "phone")
+        super().__init__(through, user, device)
 
     def make_keys(self):
         self.wrap, self.sign = self.ghost.wrap.spki, self.ghost.sign.spki
@@ -78,6 +78,10 @@ class Member(Device):
     def go(self, call):
         self.call(call, "leave")
         self.ghost.begin_stay()
+
+    def learn(self, call, epoch):
+        """Opens the envelope with an epoch's secret."""
+        self.ghost.open(call, self.event("keys.envelope", 10, lambda body: (body["call"], body["epoch"]) == (call, epoch)))
 
 
 class Stage:
@@ -109,12 +113,27 @@ class Stage:
         tab.sees(view)
         return tab
 
-    def member(self, name):
-        member = Member(self.server, self.proxy, self.user(name))
+    def member(self, name, device="phone"):
+        member = Member(self.server, self.proxy, self.user(name), device)
         self.members.append(member)
         return member
 
+    def watch(self, tab):
+        return WATCHES[POOL.index(tab)]
+
+    def in_page(self, tab, module, body, *values):
+        """Runs JavaScript in a page, with the exports of one of its modules as `exports` and what is given as `values`: somebody may run any client."""
+        script = f"""
+            const [name, values, done] = arguments;
+            const url = performance.getEntriesByType('resource').map((entry) => entry.name).find((each) => each.endsWith(`/${{name}}`));
+            import(url).then(async (exports) => {{ {body} }}).then(() => done(), (error) => done(String(error)));
+        """
+        failure = tab.driver.execute_async_script(script, module, values)
+        assert failure is None, failure
+
     def close(self):
+        for watch in WATCHES:
+            watch.worker_script = ""
         for member in self.members:
             member.close()
         for tab in self.tabs:

@@ -164,12 +164,20 @@ def sframe_key(base_key, kid):
     return expand("sha512", extract("sha512", b"", base_key), b"SFrame 1.0 Secret key " + u64(kid) + b"\0\5", 32)
 
 
-def sframe_seal(base_key, kid, ctr, metadata, text):
-    key = sframe_key(base_key, kid)
+def sframe_nonce(base_key, kid, ctr):
     salt = expand("sha512", extract("sha512", b"", base_key), b"SFrame 1.0 Secret salt " + u64(kid) + b"\0\5", 12)
-    nonce = bytes(a ^ b for a, b in zip(salt, ctr.to_bytes(12, "big")))
+    return bytes(a ^ b for a, b in zip(salt, ctr.to_bytes(12, "big")))
+
+
+def sframe_seal(base_key, kid, ctr, metadata, text):
     header = sframe_header(kid, ctr)
-    return header + AESGCM(key).encrypt(nonce, text, header + metadata)
+    return header + AESGCM(sframe_key(base_key, kid)).encrypt(sframe_nonce(base_key, kid, ctr), text, header + metadata)
+
+
+def sframe_open(base_key, kid, ctr, metadata, sealed):
+    header = sframe_header(kid, ctr)
+    assert sealed.startswith(header)
+    return AESGCM(sframe_key(base_key, kid)).decrypt(sframe_nonce(base_key, kid, ctr), sealed[len(header) :], header + metadata)
 
 
 def kid_of(participant, n, epoch):
