@@ -9,6 +9,7 @@ extension Configuration {
     package var userRequestsPerSecond = 300
     package var userRequestBurst = 1_000
     package var userOutbound = 16 << 20
+    package var userInbound = 16 << 20
     package var totalOutbound = 256 << 20
     package var headers = 64
     package var headerLine = 8 << 10
@@ -28,7 +29,8 @@ extension Configuration {
       (.connections, \.connections), (.addressConnections, \.addressConnections),
       (.addressConnectionsBeforeLogin, \.addressConnectionsBeforeLogin), (.userConnections, \.userConnections),
       (.userSubscriptions, \.userSubscriptions), (.userRequestsPerSecond, \.userRequestsPerSecond),
-      (.userRequestBurst, \.userRequestBurst), (.userOutbound, \.userOutbound), (.totalOutbound, \.totalOutbound),
+      (.userRequestBurst, \.userRequestBurst), (.userOutbound, \.userOutbound), (.userInbound, \.userInbound),
+      (.totalOutbound, \.totalOutbound),
       (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
       (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
       (.transactions, \.transactions), (.framesInTransaction, \.framesInTransaction),
@@ -47,7 +49,8 @@ extension Configuration {
 extension Configuration.Limits: Decodable {
   fileprivate enum CodingKeys: String, CodingKey, CaseIterable {
     case connections, addressConnections, addressConnectionsBeforeLogin, userConnections, userSubscriptions,
-      userRequestsPerSecond, userRequestBurst, userOutbound, totalOutbound, headers, headerLine, body, keysBody,
+      userRequestsPerSecond, userRequestBurst, userOutbound, userInbound, totalOutbound, headers, headerLine, body,
+      keysBody,
       connectSeconds, subscriptions, transactions,
       framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing
   }

@@ -221,6 +221,7 @@ extension Configuration {
     signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
     signaling.requestBurstOfUser = limits.userRequestBurst
     signaling.outboundBytesOfUser = limits.userOutbound
+    signaling.inboundBytesOfUser = limits.userInbound
     signaling.outboundBytesOfAll = limits.totalOutbound
     signaling.destinations = destinations
     signaling.headers = limits.headers

@@ -26,6 +26,9 @@ struct Conversation: Sendable {
     self.expiresAt = expiresAt
   }
 
+  /// What open transactions hold.
+  var transactionBytes: Int { transactions.reduce(0) { $0 + $1.size } }
+
   // MARK: Time
 
   var nextDeadline: UInt64? { [heartBeat.beatDue, heartBeat.peerDead, expiresAt].compactMap { $0 }.min() }
@@ -173,7 +176,7 @@ struct Conversation: Sendable {
     guard transactions[index].frames.count < configuration.framesInTransaction else {
       throw Violation(.limit, "too many frames in a transaction")
     }
-    guard transactions.reduce(frame.size, { $0 + $1.size }) <= configuration.transactionBytes else {
+    guard transactionBytes + frame.size <= configuration.transactionBytes else {
       throw Violation(.limit, "open transactions are too large")
     }
     transactions[index].append(frame)

@@ -55,6 +55,9 @@ package struct Session: Sendable {
     conversation?.subscriptions ?? []
   }
 
+  /// What open transactions hold, in bytes.
+  package var transactionBytes: Int { conversation?.transactionBytes ?? 0 }
+
   // MARK: From the network
 
   /// A whole frame came.

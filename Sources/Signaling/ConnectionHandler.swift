@@ -23,6 +23,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   private(set) var share: UserShare?
   /// Counted in the share.
   var subscriptionCount = 0
+  /// What the share was told that `decoder` and open transactions hold.
+  private var heldBytes = 0
   /// Frames since the share was last asked.
   private var framesInBatch = 0
   private(set) var lane: Lane?
@@ -130,10 +132,24 @@ final class ConnectionHandler: ChannelInboundHandler {
       }
       perform(session.handle(error))
     }
+    reportHeld()
     flushOperations()
     flush()
     updateReading()
     armTimer()
+  }
+
+  /// Tells the share what this connection holds of its client's frames, when that has changed by a step.
+  private func reportHeld() {
+    guard let share, phase != .ended else { return }
+    let bytes = decoder.bufferedBytes + session.transactionBytes
+    guard abs(bytes - heldBytes) >= Backlog.step || bytes == 0 && heldBytes > 0 else { return }
+    let more = bytes - heldBytes
+    heldBytes = bytes
+    guard !share.hold(more) else { return }
+    services.counters.drop(.userInboundFull)
+    perform(
+      session.fail(Violation(.limit, "this user sends too many unfinished frames and transactions: finish some first")))
   }
 
   /// Frames of any kind cost something, also those that no other rate counts.
@@ -253,7 +269,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     phase = .ended
     for key in addresses.keys { unsubscribe(key) }
     flushOperations()
-    share?.disconnect(subscriptions: subscriptionCount)
+    share?.disconnect(subscriptions: subscriptionCount, inboundBytes: heldBytes)
     share = nil
     services.connections.remove(id)
     timer?.task.cancel()

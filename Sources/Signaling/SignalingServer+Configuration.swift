@@ -51,6 +51,8 @@ extension SignalingServer {
     package var requestsOfUserPerSecond = 300
     package var requestBurstOfUser = 1_000
     package var outboundBytesOfUser = 16 << 20
+    /// Bytes of frames that are not complete or wait for the COMMIT of their transaction.
+    package var inboundBytesOfUser = 16 << 20
     /// Bytes that may wait for all clients together.
     package var outboundBytesOfAll = 256 << 20
     /// How long nothing is accepted when the system has no file for another connection.
@@ -85,7 +87,7 @@ extension SignalingServer {
     var userShare: UserShare.Limits {
       UserShare.Limits(
         connections: connectionsOfUser, subscriptions: subscriptionsOfUser, requestsPerSecond: requestsOfUserPerSecond,
-        requestBurst: requestBurstOfUser)
+        requestBurst: requestBurstOfUser, inboundBytes: inboundBytesOfUser)
     }
 
     var backlog: Backlog.Limits {

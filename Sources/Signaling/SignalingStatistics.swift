@@ -22,6 +22,8 @@ package struct SignalingStatistics: Sendable {
     case userConnectionsFull
     /// A login of a user who has used up the share for requests.
     case userLoginsFull
+    /// A connection of a user who sends too many bytes in unfinished frames and transactions.
+    case userInboundFull
     /// A SUBSCRIBE of a user with too many subscriptions.
     case userSubscriptionsFull
     /// Accepting paused: the system had no file or memory for another connection.

@@ -8,6 +8,7 @@ final class UserShare: Sendable {
     var subscriptions: Int
     var requestsPerSecond: Int
     var requestBurst: Int
+    var inboundBytes: Int
   }
 
   /// Answered with `rate.limited` and read on at once; further ones pause the connection.
@@ -22,6 +23,7 @@ final class UserShare: Sendable {
   private struct State: Sendable {
     var connections = 0
     var subscriptions = 0
+    var inboundBytes = 0
     var requests: TokenBucket
     var refusals = TokenBucket(perSecond: refusalsPerSecond, burst: refusalsPerSecond)
     var frames = TokenBucket(perSecond: framesPerSecond, burst: framesPerSecond)
@@ -46,8 +48,9 @@ final class UserShare: Sendable {
     }
   }
 
-  func disconnect(subscriptions: Int) {
+  func disconnect(subscriptions: Int, inboundBytes: Int) {
     state.withLock { state in
+      state.inboundBytes -= inboundBytes
       state.connections -= 1
       state.subscriptions -= subscriptions
     }
@@ -62,6 +65,14 @@ final class UserShare: Sendable {
   }
 
   func unsubscribe() { state.withLock { $0.subscriptions -= 1 } }
+
+  /// A connection holds so many bytes more, or fewer, of frames that are not complete or not committed; false when the user may not hold more.
+  func hold(_ bytes: Int) -> Bool {
+    state.withLock { state in
+      state.inboundBytes += bytes
+      return bytes <= 0 || state.inboundBytes <= limits.inboundBytes
+    }
+  }
 
   /// nil, or the nanoseconds to wait.
   func take(_ cost: Int, now: UInt64) -> UInt64? { state.withLock { $0.requests.take(cost, now: now) } }

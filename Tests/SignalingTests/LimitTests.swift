@@ -64,11 +64,11 @@ import Testing
 
   @Test func requestsOfAllDevicesOfAUserCountTogether() async throws {
     try await withServer({ ($0.requestsOfUserPerSecond, $0.requestBurstOfUser) = (1, 20) }) { server, sink in
+      let start = ContinuousClock.now
       let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
       let other = try await TestClient.connected(to: server.stompPort, token: "alice@d2")
       let bob = try await TestClient.connected(to: server.stompPort, token: "bob")
       for client in [one, other, bob] { try await client.subscribe("replies") }
-      let start = ContinuousClock.now
       for client in [one, other] {
         for _ in 0..<30 { try await client.send("SEND\ndestination:/app/calls/c/leave\nrequest-id:1\n\n{}\0") }
       }
@@ -116,6 +116,39 @@ import Testing
       #expect(server.statistics.drops == [.userSubscriptionsFull: 1])
       // The connection's share is free again.
       for id in 3...4 { #expect(try await subscribe(one, id) == .receipt) }
+    }
+  }
+
+  @Test func unfinishedFramesAndTransactionsOfAllDevicesOfAUserCountTogether() async throws {
+    try await withServer({
+      $0.destinations = ["/topic/"]
+      $0.inboundBytesOfUser = 1 << 20
+    }) { server, _ in
+      let body = String(repeating: "x", count: 200_000)
+      let begun = "SEND\ndestination:/topic/t\ncontent-length:250000\n\n" + body
+      let staged = "BEGIN\ntransaction:t\n\n\0SEND\ndestination:/topic/t\ntransaction:t\nreceipt:r\n\n\(body)\0"
+      var clients: [TestClient] = []
+      for device in 1...5 {
+        let client = try await TestClient.connected(to: server.stompPort, token: "alice@d\(device)")
+        try await client.send(device.isMultiple(of: 2) ? staged : begun)
+        if device.isMultiple(of: 2) { #expect(try await client.frame()?.command == .receipt) }
+        clients.append(client)
+      }
+      let bob = try await TestClient.connected(to: server.stompPort, token: "bob")
+      try await bob.send(staged)
+      #expect(try await bob.frame()?.command == .receipt, "another user has a share of its own")
+      let last = try await TestClient.connected(to: server.stompPort, token: "alice@d6")
+      try await last.send(staged)
+      #expect(try await last.frame()?.command == .error)
+      #expect(server.statistics.drops[.userInboundFull] == 1)
+      // What is finished, given up or gone counts no more.
+      try await clients[1].send("ABORT\ntransaction:t\nreceipt:a\n\n\0")
+      #expect(try await clients[1].frame()?.command == .receipt)
+      try await clients[0].close()
+      await server.until { $0.sessions == 5 }
+      let next = try await TestClient.connected(to: server.stompPort, token: "alice@d7")
+      try await next.send(staged)
+      #expect(try await next.frame()?.command == .receipt)
     }
   }
 

@@ -11,7 +11,8 @@ struct UserShareTests {
 
   private func shares(connections: Int = 3) -> UserShares {
     UserShares(
-      limits: UserShare.Limits(connections: connections, subscriptions: 2, requestsPerSecond: 10, requestBurst: 100))
+      limits: UserShare.Limits(
+        connections: connections, subscriptions: 2, requestsPerSecond: 10, requestBurst: 100, inboundBytes: 1 << 20))
   }
 
   private func refusal(_ result: Result<UserShare, UserShareFull>) -> SignalingStatistics.Drop? {
@@ -24,7 +25,7 @@ struct UserShareTests {
     for _ in 0..<2 { _ = try shares.connect(alice, now: 0).get() }
     #expect(refusal(shares.connect(alice, now: 0)) == .userConnectionsFull)
     #expect(refusal(shares.connect(bob, now: 0)) == nil)
-    first.disconnect(subscriptions: 0)
+    first.disconnect(subscriptions: 0, inboundBytes: 0)
     #expect(refusal(shares.connect(alice, now: 0)) == nil)
   }
 
@@ -32,7 +33,7 @@ struct UserShareTests {
     let shares = shares()
     let share = try shares.connect(alice, now: 0).get()
     #expect(share.take(95, now: 0) == nil && share.take(1, now: 0) != nil)
-    share.disconnect(subscriptions: 0)
+    share.disconnect(subscriptions: 0, inboundBytes: 0)
     shares.prune(now: 0)
     #expect(refusal(shares.connect(alice, now: 0)) == .userLoginsFull)
     shares.prune(now: 11 * Self.second)
@@ -47,7 +48,7 @@ struct UserShareTests {
     #expect(share.subscribe() && share.subscribe() && !share.subscribe())
     share.unsubscribe()
     #expect(share.subscribe() && !share.subscribe())
-    share.disconnect(subscriptions: 2)
+    share.disconnect(subscriptions: 2, inboundBytes: 0)
     #expect(share.subscribe())
   }
 
