@@ -26,7 +26,7 @@ struct Conversation: Sendable {
     self.expiresAt = expiresAt
   }
 
-  /// What open transactions hold.
+  /// The size of all open transactions in bytes.
   var transactionBytes: Int { transactions.reduce(0) { $0 + $1.size } }
 
   // MARK: Time

@@ -55,7 +55,7 @@ package struct Session: Sendable {
     conversation?.subscriptions ?? []
   }
 
-  /// What open transactions hold, in bytes.
+  /// The size of all open transactions in bytes.
   package var transactionBytes: Int { conversation?.transactionBytes ?? 0 }
 
   // MARK: From the network

@@ -23,7 +23,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private(set) var share: UserShare?
   /// Counted in the share.
   var subscriptionCount = 0
-  /// What the share was told that `decoder` and open transactions hold.
+  /// Bytes in `decoder` and open transactions, as last reported to the share.
   private var heldBytes = 0
   /// Frames since the share was last asked.
   private var framesInBatch = 0

@@ -141,7 +141,7 @@ import Testing
       try await last.send(staged)
       #expect(try await last.frame()?.command == .error)
       #expect(server.statistics.drops[.userInboundFull] == 1)
-      // What is finished, given up or gone counts no more.
+      // Frames that are finished, given up or gone no longer count.
       try await clients[1].send("ABORT\ntransaction:t\nreceipt:a\n\n\0")
       #expect(try await clients[1].frame()?.command == .receipt)
       try await clients[0].close()
