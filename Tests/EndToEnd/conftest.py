@@ -1,9 +1,11 @@
 """A real server for each test session, on free ports, as an operator would run it."""
 
 import hashlib
+import itertools
 import json
 import os
 import pathlib
+import random
 import socket
 import ssl
 import subprocess
@@ -23,19 +25,19 @@ UNVERIFIED = ssl.create_default_context()
 UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
 
 
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("0.0.0.0", 0))
-        return s.getsockname()[1]
+# Below the ports that Linux gives to outgoing connections (ip_local_port_range), which could take a port before its server does.
+PORTS = itertools.count(random.randrange(20_000, 30_000))
 
 
-def free_media_port():
-    """Free of UDP and of TCP."""
-    while True:
-        port = free_port(socket.SOCK_DGRAM)
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+def free_port():
+    """A port that is free for TCP and UDP. A process gets each one only once."""
+    for number in PORTS:
+        port = 20_000 + number % 12_000
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                s.bind(("0.0.0.0", port))
+                tcp.bind(("0.0.0.0", port))
+                udp.bind(("0.0.0.0", port))
                 return port
             except OSError:
                 continue
@@ -60,7 +62,7 @@ class Server:
         self.folder, self.command = folder, list(command)
         self.stomp_port, self.stomp_tls_port, self.http_port = free_port(), free_port(), free_port()
         self.has_tls = "tls" in more
-        self.media_port = free_media_port()
+        self.media_port = free_port()
         self.config = folder / "config.json"
         self.config.write_text(
             json.dumps(

@@ -13,7 +13,7 @@ def run(tmp_path, *arguments, config=None):
     """Exit status and what stands on standard error."""
     file = tmp_path / "config.json"
     listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port(), "stompTLS": free_port()}
-    media = {"port": free_port(socket.SOCK_DGRAM), "workers": 1}
+    media = {"port": free_port(), "workers": 1}
     file.write_text(json.dumps({"state": str(tmp_path / "state"), "listen": listen, "media": media, **(config or {})}))
     command = [BINARY, *arguments, "--config", str(file)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=30)

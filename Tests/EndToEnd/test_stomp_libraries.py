@@ -4,6 +4,7 @@ import pathlib
 import queue
 import subprocess
 import sys
+import threading
 
 import pytest
 import stomp
@@ -17,8 +18,9 @@ class Peer(stomp.ConnectionListener):
     """A stomp.py connection, with what came in queues."""
 
     def __init__(self, server, user, version):
-        self.version = version
+        self.version, self.refused = version, False
         self.messages, self.receipts, self.errors = queue.Queue(), queue.Queue(), queue.Queue()
+        self.closed = threading.Event()
         self.connection = CONNECTIONS[version]([("127.0.0.1", server.stomp_port)])
         self.connection.set_listener("", self)
         self.connection.connect(user, server.token(user, "library"), wait=True)
@@ -30,7 +32,11 @@ class Peer(stomp.ConnectionListener):
         self.receipts.put(frame.headers["receipt-id"])
 
     def on_error(self, frame):
+        self.refused = True
         self.errors.put(frame)
+
+    def on_disconnected(self):
+        self.closed.set()
 
     def subscribe(self, destination, ack="auto"):
         self.connection.subscribe(destination, id="1", ack=ack, headers={"receipt": "subscribed"})
@@ -52,7 +58,10 @@ class Peer(stomp.ConnectionListener):
             do(frame.headers["message-id"], transaction=transaction)
 
     def close(self):
-        if self.connection.is_connected():
+        if self.refused:
+            # The server closes the connection after an ERROR frame; a DISCONNECT may cross that and have no receipt.
+            assert self.closed.wait(timeout=5)
+        elif self.connection.is_connected():
             self.connection.disconnect(receipt="bye")
             assert self.receipts.get(timeout=5) == "bye"
 

@@ -12,7 +12,6 @@ from aiortc.mediastreams import AudioStreamTrack
 from client import Client
 from conftest import Server, free_port, wait_for
 
-import socket
 
 SECRET = "a secret that coturn shares with the server"
 
@@ -22,7 +21,7 @@ def turn(tmp_path, artifacts):
     """coturn on a free port of 127.0.0.1, with `use-auth-secret`."""
     if shutil.which("turnserver") is None:
         pytest.fail("turnserver is missing: install coturn")
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_port()
     config = tmp_path / "turnserver.conf"
     config.write_text(
         f"listening-ip=127.0.0.1\nrelay-ip=127.0.0.1\nlistening-port={port}\nuse-auth-secret\n"
