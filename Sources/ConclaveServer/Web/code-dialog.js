@@ -19,6 +19,7 @@ const levels = { verified: 'verified ✓', vouched: 'vouched for by a verified d
 let conclave;
 let call;
 let shown; // what the person is looking at: {code, key, devices}
+let seen; // the key of the call when it was last looked at
 let changedAt = 0;
 
 export function openCode(opened, connection) {
@@ -31,13 +32,16 @@ export function openCode(opened, connection) {
 /** The call has changed. What is being compared stays as it is until the person asks for the new code. */
 export function showCode(changed) {
   if (changed !== call) return;
-  if (!shown.code || keyOf(call) === shown.key) renew();
-  else {
-    byID('code-changed').hidden = false;
+  const key = keyOf(call);
+  if (!shown.code || key === shown.key) return renew();
+  byID('code-changed').hidden = false;
+  // A call changes several times a second in other ways: only another key makes the buttons rest anew.
+  if (key !== seen) {
     changedAt = performance.now();
     for (const button of byID('person-list').querySelectorAll('button')) rest(button);
   }
-  showConfirmation();
+  seen = key;
+  return showConfirmation();
 }
 
 const keyOf = ({ code, devices }) =>
@@ -49,6 +53,7 @@ function renew() {
   const key = keyOf(call);
   if (shown?.key !== key) changedAt = performance.now();
   shown = { code, key, devices };
+  seen = key;
   byID('code-changed').hidden = true;
   const groups = code.match(/.{5}/g) ?? ['The code appears once you are connected.'];
   if (byID('call-code').dataset.code !== code) {

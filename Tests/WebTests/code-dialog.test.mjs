@@ -1,0 +1,78 @@
+// The call code as it is compared: what is shown stays, and its buttons rest after a change.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { page } from './fake-page.mjs';
+import { fakeTimers, load } from './web.mjs';
+
+const byID = page();
+const { openCode, showCode } = await load('code-dialog.js');
+
+const listed = (user, participant) => ({ user, device: 'phone', participant, fingerprint: Buffer.alloc(32, participant).toString('base64') });
+const confirmation = { state: 'confirming', missing: [] };
+
+/** Time that `pass(ms)` alone moves, for the clock and for timers. */
+function fakeTime(t) {
+  const tick = fakeTimers(t);
+  let now = performance.now() + 60_000;
+  t.mock.method(performance, 'now', () => now);
+  return (ms) => {
+    now += ms;
+    tick(ms);
+  };
+}
+
+function openedCode() {
+  const call = { user: 'alice', device: 'phone', code: '1'.repeat(40), devices: [listed('alice', 1), listed('bob', 2)], confirmation };
+  const verified = [];
+  openCode(call, { verify: async (devices) => (verified.push(devices), devices) });
+  return { call, verified };
+}
+
+const buttons = () => byID('person-list').querySelectorAll('button');
+const areResting = () => buttons().map(({ disabled }) => Boolean(disabled));
+
+test('after the call has changed the buttons rest for two seconds, whatever else changes meanwhile', (t) => {
+  const pass = fakeTime(t);
+  const { call } = openedCode();
+  pass(2_000);
+  assert.deepEqual(areResting(), [false]);
+  Object.assign(call, { code: '2'.repeat(40), devices: [...call.devices, listed('carol', 3)] });
+  for (let ms = 0; ms < 1_800; ms += 300) {
+    showCode(call);
+    assert.deepEqual(areResting(), [true], `${ms} ms after the change`);
+    pass(300);
+  }
+  for (let ms = 1_800; ms < 4_000; ms += 300) {
+    showCode(call);
+    pass(300);
+  }
+  assert.deepEqual(areResting(), [false]);
+  assert.equal(byID('code-changed').hidden, false, 'what is compared is still the code before');
+});
+
+test('another change while the buttons rest makes them rest anew', (t) => {
+  const pass = fakeTime(t);
+  const { call } = openedCode();
+  pass(2_000);
+  for (const digit of ['3', '4']) {
+    call.code = digit.repeat(40);
+    showCode(call);
+    pass(1_500);
+  }
+  assert.deepEqual(areResting(), [true]);
+  pass(500);
+  assert.deepEqual(areResting(), [false]);
+});
+
+test('a press verifies the devices that are shown, not those that have come since', async (t) => {
+  const pass = fakeTime(t);
+  const { call, verified } = openedCode();
+  pass(2_000);
+  const shown = listed('bob', 2).fingerprint;
+  call.devices = [listed('alice', 1), { ...listed('bob', 9), participant: 2 }];
+  showCode(call);
+  pass(2_000);
+  await buttons()[0].click();
+  assert.deepEqual(verified, [[{ user: 'bob', device: 'phone', fingerprint: shown }]]);
+});
