@@ -44,6 +44,25 @@ test('answering a ring is heard at once, under the same list on both sides', asy
   assert.equal(await alice.keys.code(), await bob.keys.code());
 });
 
+test('a device that nothing can be sealed to is left out of the ring, and the others are rung with a key', async (t) => {
+  const world = [];
+  const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
+  t.after(() => [alice, bob, carol].forEach((person) => person.close()));
+  const { identity, join } = alice;
+  const entries = [bob, carol].map((person) => ({ ...person.entry(), participant: 0, joinId: undefined, joinKey: undefined, person }));
+  const directory = {
+    devicesOf: async () =>
+      entries.map(({ person, ...entry }) => ({
+        entry,
+        // Carol's wrap key is none, though its algorithm is a known one.
+        keys: person === carol ? carol.identity.keys.map((key) => (key.use === 'wrap' ? { ...key, publicKey: toBase64(new Uint8Array(91)) } : key)) : person.identity.keys,
+      })),
+  };
+  const made = await ringEpoch({ identity, directory, join, call: CALL, callees: ['bob', 'carol'] });
+  assert.deepEqual(made.envelopes.map(({ to }) => to.user), ['bob']);
+  assert.deepEqual(made.list.map(({ user }) => user), ['alice', 'bob']);
+});
+
 test('a ring that is not the caller’s for this call, or not of now, is not used; the call goes on with epoch 2', async (t) => {
   const { ring, alice, carol } = await rung(t);
   const { envelope, list } = ring;

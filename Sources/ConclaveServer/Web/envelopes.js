@@ -61,10 +61,14 @@ export async function ringEpoch({ identity, directory, join, call, callees }) {
   const secret = random(SECRET_BYTES);
   const trusted = (await directory.devicesOf(callees)).filter(({ keys, problem, entry }) => keys && !problem && !sameDevice(entry, identity));
   const asked = (trusted.length <= MAXIMUM_RUNG ? trusted : []).map(({ entry, keys }) => ({ entry, target: keys.find(({ use }) => use === 'wrap') }));
-  const rung = asked.filter(({ target }) => canWrap(target.alg));
+  return ringOf(asked.filter(({ target }) => canWrap(target.alg)), { identity, join, call, secret });
+}
+
+/** A device that nothing could be sealed to would be on the list of nobody else: the list is made again without it, and all others keep their key. */
+async function ringOf(rung, { identity, join, call, secret }) {
   const list = [ownEntry(identity, join, 1), ...rung.map(({ entry }) => entry)].sort(byUserThenDevice);
   const listHash = await listHashOf({ call, epoch: 1, previous: NO_LIST, roster: (await Roster.of(list)).hash });
   const made = await Promise.all(rung.map((each) => makeEnvelope({ identity, call, epoch: 1, listHash, secret, ...each })));
-  // A device that nothing could be sealed to would be on the list of nobody else.
-  return { secret, list, envelopes: made.every(Boolean) ? made : [] };
+  if (made.every(Boolean)) return { secret, list, envelopes: made };
+  return ringOf(rung.filter((_, index) => made[index]), { identity, join, call, secret });
 }
