@@ -93,6 +93,7 @@ export class Person {
     this.posted.push(message);
     if (message.type === 'self') this.frames.identify(message);
     if (message.type === 'epoch') this.frames.install(message);
+    if (message.type === 'senders') this.frames.admit(message);
     if (message.type === 'switch') this.frames.switchTo(message.epoch);
     if ('isSilent' in message) this.frames.isSilent = message.isSilent;
   }

@@ -3,8 +3,10 @@ import { test } from 'node:test';
 import { Announcer, Person, aside, directoryFor } from './person.mjs';
 import { load } from './web.mjs';
 
+const { Directory } = await load('directory.js');
 const { MemoryStore } = await load('store.js');
 const { FrameKeys } = await load('frames.js');
+const { makeStatement } = await load('vouching.js');
 
 console.warn = () => {};
 
@@ -103,6 +105,32 @@ test('switched on in a call, “verified only” silences at once, and off again
   alice.directory.verifiedOnly = false;
   await alice.keys.reconsider();
   assert.deepEqual(silences(alice), [false, true, false]);
+});
+
+test('nothing that a device sent opens after it is revoked, not under the epoch before either', async (t) => {
+  const [world, revokes] = [[], []];
+  const fetchDevices = async () => ({ devices: world.map((other) => other.asDevice()), revokes });
+  const directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices });
+  const [alice, bob] = [await Person.make('alice', 1, world, { directory }), await Person.make('bob', 2, world)];
+  t.after(() => [alice, bob].forEach((person) => person.close()));
+  const lists = new Announcer();
+  await lists.rotation(1, 'fresh', [alice]);
+  await alice.keys.begin();
+  const frames = [];
+  for (const epoch of [2, 3]) {
+    const event = await lists.rotation(epoch, 'fresh', [alice, bob]);
+    await Promise.all([bob.keys.rotate(event), alice.keys.rotate({ ...event, deliver: [bob.withKeys()] })]);
+    await aside();
+    await bob.keys.envelope(alice.sent()[0]);
+    for (const person of [alice, bob]) await person.keys.switchTo({ epoch });
+    frames.push(await bob.frames.seal(1, new Uint8Array(20), 0), await bob.frames.seal(1, new Uint8Array(20), 0));
+  }
+  assert.deepEqual([await alice.hears(frames[0]), await alice.hears(frames[2])], [true, true]);
+  const { user, device, fingerprint } = bob.entry();
+  revokes.push({ ...(await makeStatement('revoke', bob.identity, { device, fingerprint }, Date.now())), user, by: device, byFingerprint: fingerprint });
+  await directory.devicesOf(['bob']);
+  await alice.keys.reconsider();
+  assert.deepEqual([await alice.hears(frames[1]), await alice.hears(frames[3])], [false, false]);
 });
 
 test('while silent nothing is sealed, whatever key there is', async () => {

@@ -50,6 +50,7 @@ export class FrameWorker {
       this.#keys.install(message);
       for (const receiver of this.#receivers.values()) receiver.retryWaiting();
     },
+    senders: (message) => this.#keys.admit(message),
     switch: ({ epoch, isSilent }) => {
       this.#keys.isSilent = isSilent;
       this.#keys.switchTo(epoch);

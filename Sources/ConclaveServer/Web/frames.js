@@ -141,6 +141,11 @@ export class FrameKeys {
     this.#epochs.get(epoch)?.admit(senders, this.participant);
   }
 
+  /** Who is heard in an epoch that is here: what another one has sent opens no more. */
+  admit({ epoch, senders }) {
+    this.#epochs.get(epoch)?.admit(senders, this.participant);
+  }
+
   get sendingEpoch() {
     return this.#sealer.sending;
   }

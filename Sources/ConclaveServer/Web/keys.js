@@ -330,6 +330,8 @@ export class KeyAgreement extends EventTarget {
     if (!this.#epochs.has(record.epoch)) return;
     this.#switching.review();
     if (record.secret) await this.#install(record);
+    // Its secret is gone, and the worker still opens what was sent under it: not of a device that was revoked meanwhile.
+    else if (record.epoch < this.#epochs.current) this.#post({ type: 'senders', epoch: record.epoch, senders: record.senders(this.#seats, this.participant) });
     await this.#received.retry(record);
     const isNewest = record.epoch === this.#lists.newest.epoch;
     if (record.secret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#warnings.refuse(error));
