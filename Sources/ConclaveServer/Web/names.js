@@ -6,6 +6,7 @@ const KNOWN = 1_000; // people from calls before this one
 
 const names = new Map();
 let known = new Map();
+let byLook; // what a name looks like -> the users with such a name; made when it is needed, after names have changed
 let own;
 let keep = () => {};
 
@@ -13,6 +14,7 @@ let keep = () => {};
 export function beginNames(user, saved, save) {
   own = user;
   known = new Map(Array.isArray(saved) ? saved : []);
+  byLook = undefined;
   keep = save;
 }
 
@@ -20,12 +22,18 @@ export const nameFor = (user) => names.get(user) || user;
 
 /** A name that the server tells; it goes before one that was typed. */
 export function learnNames(members) {
-  for (const member of members) if (member.name) names.set(member.user, nameOf(member));
+  for (const member of members) if (member.name) setName(member.user, nameOf(member));
 }
 
 /** A name that was typed for `user`, until the server tells another. */
 export function suggestName(user, name) {
-  if (!names.has(user)) names.set(user, name);
+  if (!names.has(user)) setName(user, name);
+}
+
+function setName(user, name) {
+  if (names.get(user) === name) return;
+  names.set(user, name);
+  byLook = undefined;
 }
 
 /** What two names have in common that a person would take for the same one. */
@@ -33,9 +41,18 @@ const looks = (name) => name.normalize('NFKC').toLowerCase().replace(/[\s\p{P}\p
 
 /** Somebody else, known from now or before, who has the name of `user`. */
 export function namesakeOf(user) {
-  const name = looks(nameFor(user));
-  const others = [...known, ...names].filter(([other]) => other !== user);
-  return others.find(([, theirs]) => looks(theirs) === name)?.[0];
+  byLook ??= usersByLook();
+  return byLook.get(looks(nameFor(user)))?.find((other) => other !== user);
+}
+
+function usersByLook() {
+  const users = new Map();
+  for (const [user, name] of [...known, ...names]) {
+    const look = looks(name);
+    if (users.has(look)) users.get(look).push(user);
+    else users.set(look, [user]);
+  }
+  return users;
 }
 
 /** Whether nobody here has been in a call with `user` before. */
@@ -57,5 +74,6 @@ export function rememberNames(users) {
     known.set(user, nameFor(user));
   }
   known = new Map([...known].slice(-KNOWN));
+  byLook = undefined;
   keep([...known]);
 }

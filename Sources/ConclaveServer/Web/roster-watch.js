@@ -98,10 +98,12 @@ export class RosterWatch {
   #compare(now) {
     const { list, members, participant: own } = this.#facts;
     const seats = members.flatMap(({ user, participants }) => participants.map((seat) => ({ ...seat, user })));
-    for (const seat of seats) this.#seen.add(nameOf(seat));
+    const seated = new Set(seats.map(nameOf));
+    for (const name of seated) this.#seen.add(name);
+    const byUser = new Map(members.map((member) => [member.user, member]));
     const suspects = new Map();
     const listed = list.map((entry) => {
-      const kind = entry.participant === own ? undefined : this.#kindOf(entry, members, seats);
+      const kind = entry.participant === own ? undefined : this.#kindOf(entry, byUser.get(entry.user), seated);
       if (!kind) return { ...entry, listed: true, member: entry.participant > 0, isStranger: false, hasLeft: false };
       const name = nameOf(entry);
       const known = this.#suspects.get(name);
@@ -114,7 +116,8 @@ export class RosterWatch {
     for (const [key, { endedAt }] of this.#past) if (now - endedAt >= SECOND_STOP_MS) this.#past.delete(key);
     this.#suspects = suspects;
     for (const name of this.#allowed) if (!suspects.has(name)) this.#allowed.delete(name);
-    const others = seats.filter((seat) => !list.some((entry) => nameOf(entry) === nameOf(seat)));
+    const names = new Set(list.map(nameOf));
+    const others = seats.filter((seat) => !names.has(nameOf(seat)));
     const unlisted = others.map(({ user, device, participant }) => ({ user, device, participant, listed: false, member: true, isStranger: false, hasLeft: false }));
     this.people = [...listed, ...unlisted];
   }
@@ -126,11 +129,10 @@ export class RosterWatch {
     return { entry, kind, since: now - lasted, isAsked: false, isStopping: false, isTold: false };
   }
 
-  /** `stranger`, `gone`, or undefined for who is in the call. A ring's entry has no participant: its user is a member. */
-  #kindOf(entry, members, seats) {
-    const member = members.find(({ user }) => user === entry.user);
-    if (entry.participant === 0) return member || seats.length === 0 ? undefined : 'stranger';
-    if (seats.some((seat) => nameOf(seat) === nameOf(entry))) return undefined;
+  /** `stranger`, `gone`, or undefined for a device that is in the call. A ring's entry has no participant: its user is a `member`. `seated` are the names of participants. */
+  #kindOf(entry, member, seated) {
+    if (entry.participant === 0) return member || seated.size === 0 ? undefined : 'stranger';
+    if (seated.has(nameOf(entry))) return undefined;
     const isSaidGone = member && member.state !== 'joined';
     return isSaidGone || this.#seen.has(nameOf(entry)) ? 'gone' : 'stranger';
   }

@@ -1,0 +1,80 @@
+// The work of drawing a call grows with its members, not with their square.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { confirmationOf, rosterOf } = await load('call-trust.js');
+const { Members } = await load('members.js');
+const { beginNames, labelFor, learnNames } = await load('names.js');
+const { RosterWatch } = await load('roster-watch.js');
+const { tilesOf } = await load('tiles.js');
+
+/** `value`, which counts in `work` how often it, or anything in it, is read. */
+function counted(value, work) {
+  if (typeof value !== 'object' || value === null) return value;
+  return new Proxy(value, {
+    get(target, name) {
+      work.reads += 1;
+      const found = Reflect.get(target, name);
+      return typeof found === 'function' ? found.bind(target) : counted(found, work);
+    },
+  });
+}
+
+/** A call of `count` as the page sees it, of which nobody has confirmed the key; and the work that was done on it. */
+function callOf(count) {
+  const work = { reads: 0, lists: 0 };
+  const people = Array.from({ length: count }, (_, index) => ({ user: `user-${index}`, device: 'phone', participant: index + 1 }));
+  const list = people.map((entry) => counted({ ...entry, fingerprint: `f-${entry.user}` }, work));
+  const members = people.map(({ user, device, participant }) => {
+    const tracks = [{ track: `${participant}.1`, source: 'camera' }];
+    return counted({ user, name: `Name ${user}`, state: 'joined', participants: [{ participant, device, connected: true, tracks }] }, work);
+  });
+  const watch = new RosterWatch();
+  const missing = people.map(({ participant }) => participant);
+  const asList = (made) => {
+    work.lists += 1;
+    return made;
+  };
+  return {
+    work,
+    participant: 1,
+    members: new Members(members),
+    local: () => ({ isOn: true }),
+    look: () => watch.update(0, { isConnected: true, participant: 1, epoch: 2, list, members, rotateMinutes: 10 }),
+    get devices() {
+      return asList(list.map((entry) => ({ ...entry })));
+    },
+    get roster() {
+      return rosterOf(watch.people, this.devices);
+    },
+    get confirmation() {
+      return confirmationOf({ state: 'not-confirmed', missing, wrong: [] }, this.devices);
+    },
+  };
+}
+
+/** What one drawing of a call of `count` costs. */
+function drawing(t, count) {
+  const call = callOf(count);
+  const normalize = t.mock.method(String.prototype, 'normalize');
+  call.look();
+  const tiles = tilesOf(call, () => undefined);
+  beginNames('user-0', [], () => {});
+  learnNames(call.members.values());
+  for (const { member } of tiles) labelFor(member.user);
+  const names = normalize.mock.callCount();
+  normalize.mock.restore();
+  assert.equal(tiles.length, count);
+  assert.equal(tiles.filter(({ doubt }) => doubt === 'not-confirmed').length, count - 1);
+  return { ...call.work, names };
+}
+
+test('ten times the members are ten times the work, and not one list more', (t) => {
+  const [small, large] = [drawing(t, 30), drawing(t, 300)];
+  assert.ok(small.reads > 30 && small.names > 30, 'work is counted');
+  assert.equal(large.lists, small.lists);
+  assert.ok(large.reads <= 11 * small.reads, `${large.reads} reads for 300 members, ${small.reads} for 30`);
+  assert.ok(large.names <= 11 * small.names, `${large.names} names compared for 300 members, ${small.names} for 30`);
+});
