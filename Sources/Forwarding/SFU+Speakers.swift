@@ -2,10 +2,11 @@ import MediaModel
 import RTP
 
 extension SFU {
-  /// Reads the audio level of a microphone's packet (RFC 6464). The level, not the V bit, for browsers set that always.
+  /// Reads the audio level of a microphone's packet (RFC 6464). The level, not the V bit, for browsers set that always. An element of
+  /// another length than one byte is no level: an empty one may lie at the packet's end.
   func hear(_ packet: borrowing Packet, of peer: Peer, now: Instant) {
     let id = peer.configuration.extensions.audioLevel
-    guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes) else { return }
+    guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes), element.length == 1 else { return }
     peer.loudness.heard(level: packet.bytes[element.offset] & 0x7f, now: now)
     if now >= peer.call.nextSpeakers { updateSpeakers(of: peer.call, now: now) }
   }

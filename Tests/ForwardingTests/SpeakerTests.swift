@@ -1,4 +1,5 @@
 import MediaModel
+import RTP
 import Testing
 
 @testable import Forwarding
@@ -56,5 +57,35 @@ struct SpeakerTests {
     for i in 1...2 { call.mute(call.peers[i], 0, true) }
     call.run(milliseconds: 4000)
     #expect(call.speakers.last == [])
+  }
+
+  /// The two-byte form (RFC 8285 section 4.3) has empty elements. Behind one lies the payload, or the end of the packet.
+  @Test(arguments: [0, 40]) func aLevelElementWithoutALevelIsIgnored(payload: Int) throws {
+    let call = SimulatedCall()
+    let a = call.join([.microphone])
+    call.join([])
+    try call.connect()
+    let track = a.tracks[0]
+    track.isSending = false
+    call.run(milliseconds: 100)
+    let before = call.sfu.counters.forwarded
+    for _ in 0..<50 {
+      track.sequenceNumber &+= 1
+      track.timestamp &+= 960
+      var packet = [UInt8](repeating: 0, count: 12)
+      packet.withUnsafeMutableBytes {
+        RTPHeader.write(
+          marker: false, payloadType: 120, sequenceNumber: track.sequenceNumber, timestamp: track.timestamp,
+          ssrc: track.ssrc, into: $0)
+      }
+      packet[0] |= 0x10
+      packet += [0x10, 0x00, 0, 1, 0, 0, a.configuration.extensions.audioLevel, 0]
+      // As a level: 0, the loudest.
+      packet += [UInt8](repeating: 0, count: payload)
+      call.receive(try #require(a.protect(packet)), from: a.address)
+      call.run(milliseconds: 20)
+    }
+    #expect(call.sfu.counters.forwarded == before + 50)
+    #expect(call.speakers.isEmpty)
   }
 }
