@@ -106,8 +106,9 @@ package struct Pages: Sendable {
   private static let securityHeaders = [
     (
       "content-security-policy",
-      "default-src 'self'; connect-src 'self'; media-src 'self' blob: mediastream:; img-src 'self' data:; "
-        + "frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
+      "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        + "media-src 'self' blob: mediastream:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
+        + "require-trusted-types-for 'script'; trusted-types conclave"
     ),
     ("permissions-policy", "camera=(self), microphone=(self), display-capture=(self)"),
     ("cross-origin-opener-policy", "same-origin"),

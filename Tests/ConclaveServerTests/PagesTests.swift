@@ -1,3 +1,4 @@
+import Foundation
 import MediaModel
 import NIOCore
 import Signaling
@@ -69,7 +70,14 @@ func nobodyElseGetsADemoToken(host: String?, address: String) async throws {
   let pages = try await pages(demo: false)
   let page = try await pages.respond(to: request("GET", "/", from: "192.0.2.1"))
   #expect(page.status == 200)
-  #expect(page.headers.contains { $0.name == "content-security-policy" && $0.value.hasPrefix("default-src 'self'") })
+  let policies = page.headers.filter { $0.name == "content-security-policy" }.map(\.value)
+  #expect(policies.count == 1)
+  let directives = policies.flatMap { $0.components(separatedBy: "; ") }
+  #expect(directives.contains("default-src 'none'"))
+  #expect(directives.contains("connect-src 'self'"))
+  #expect(directives.contains("require-trusted-types-for 'script'"))
+  #expect(directives.contains("trusted-types conclave"))
+  #expect(!String(buffer: page.body).contains("http-equiv"))
   for path in ["/../Configuration.swift", "/etc/passwd", "/index.html/..", "//index.html"] {
     #expect(try await pages.respond(to: request("GET", path)).status == 404)
   }

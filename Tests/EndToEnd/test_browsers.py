@@ -26,6 +26,19 @@ def everybody_decodes(*tabs, seconds=5):
         tab.decodes(*[f"{other.user}/camera" for other in others], voices=len(others), seconds=seconds)
 
 
+def only_the_page_runs(tab):
+    """The header's policy is the only one, and markup and workers made of text are refused."""
+    assert tab.driver.execute_script("return document.querySelectorAll('meta[http-equiv]').length") == 0
+    attempts = {
+        "markup": "document.createElement('p').innerHTML = '<b>'",
+        "worker": "new Worker(location.origin + '/sframe-worker.js')",
+        "policy": "trustedTypes.createPolicy('other', {})",
+    }
+    for name, attempt in attempts.items():
+        caught = tab.driver.execute_script(f"try {{ {attempt}; return 'done'; }} catch (error) {{ return error.name; }}")
+        assert caught == "TypeError", (name, caught)
+
+
 def test_three_people_call_share_leave_return_and_end(person, artifacts):
     alice, bob, carol = tabs = in_a_call(person, "Alice", "Bob", "Carol")
     everybody_decodes(*tabs)
@@ -33,6 +46,7 @@ def test_three_people_call_share_leave_return_and_end(person, artifacts):
     same = lambda: len(seen := codes()) == 1 and len(seen.pop()) == 40
     wait_for(same, 5, "the same call code on all screens")
     alice.screenshot(artifacts / "call.png")
+    only_the_page_runs(alice)
 
     carol.press("Share screen")
     for tab in (alice, bob):

@@ -227,12 +227,23 @@ def test_a_device_that_the_server_hides_has_a_tile_a_warning_and_stops_the_sendi
     everybody_decodes(alice, bob, seconds=10)
 
 
-def test_signing_out_forgets_keys_people_and_names_when_asked_to(person):
-    alice, bob = in_a_call(person, "Alice", "Bob")
+def test_signing_out_forgets_keys_people_and_names_when_asked_to(person, url):
+    bob, alice = in_a_call(person, "Bob", "Alice")
     everybody_decodes(alice, bob)
     bob.leave()
     alice.sees("#lobby")
     device = alice.device
+    # A second device of hers, in the same browser.
+    first = alice.driver.current_window_handle
+    alice.driver.switch_to.new_window("tab")
+    alice.driver.get(url)
+    alice.fill("Your name", "Alice")
+    alice.press("Sign in")
+    alice.sees("#lobby")
+    second = alice.device
+    assert second != device
+    alice.driver.close()
+    alice.driver.switch_to.window(first)
     count = """
       const done = arguments[0];
       const request = indexedDB.open('conclave');
@@ -248,17 +259,17 @@ def test_signing_out_forgets_keys_people_and_names_when_asked_to(person):
       };
     """
     kept = alice.driver.execute_async_script(count)
-    assert kept[0]["identities"] == 1 and kept[0]["pins"] >= 1
+    assert kept[0]["identities"] == 2 and kept[0]["pins"] >= 1 and kept[0]["rings"] == 1
     alice.press("Sign out")
     alice.press("Sign out and forget")
     alice.sees("#welcome")
     kept = alice.driver.execute_async_script(count)
-    assert {kept[0][name] for name in ("identities", "pins", "statements")} == {0}
+    assert set(kept[0].values()) == {0}, kept[0]
     assert (kept[1], kept[2]) == ([], [])
     alice.fill("Your name", "Alice")
     alice.press("Sign in")
     alice.sees("#lobby")
-    assert alice.device != device
+    assert alice.device not in (device, second)
     alice.devices()
     assert alice.shown("#own-device-list li") == 1
 

@@ -175,7 +175,6 @@ byID('fresh-token-dialog').addEventListener('close', () => {
 async function signedIn() {
   session.saveSignIn(signIn);
   beginNames(conclave.user, session.savedNames(conclave.user), (names) => session.saveNames(conclave.user, names));
-  navigator.storage?.persist?.().catch(() => {}); // an evicted store would be a silent first use of everybody's keys
   if (signIn.name) learnNames([{ user: conclave.user, name: signIn.name }]);
   setText(byID('account-name'), nameFor(conclave.user));
   const isNew = signedInAs !== conclave.user;
@@ -197,15 +196,24 @@ byID('sign-out-keep').addEventListener('click', () => {
   location.reload();
 });
 byID('sign-out-forget').addEventListener('click', busy(byID('sign-out-forget'), async () => {
-  const { user, device, fingerprint } = conclave.ownDevices.self;
+  const { user } = conclave;
   isLeaving = true;
-  // Without its keys this device can do nothing any more; that the server is away must not keep them here.
-  await conclave.ownDevices.remove({ device, fingerprint }).catch(() => {});
+  // Without their keys the devices can do nothing any more; that the server is away must not keep them here.
+  await removeDevices(session.devicesOf(user)).catch(() => {});
   conclave.close();
   await conclave.forget({ all: true });
   session.forgetAll(user);
   location.reload();
 }));
+
+/** Removes this device, and the others that this browser has for the user. */
+async function removeDevices(here) {
+  const own = await conclave.ownDevices.list();
+  // This one last: its signature counts no more once it is removed.
+  for (const each of own.filter(({ device, isThis }) => !isThis && here.includes(device))) await conclave.ownDevices.remove(each);
+  await conclave.ownDevices.remove(conclave.ownDevices.self);
+}
+
 byID('use-here').addEventListener('click', () => location.reload());
 window.addEventListener('online', () => conclave?.hurry());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());

@@ -194,7 +194,7 @@ export class Conclave extends EventTarget {
   async forget({ all = false } = {}) {
     const { user, device } = this.identity;
     if (!all) return this.#store.delete('identities', `${user}/${device}`);
-    await this.#store.deleteAll('identities', `${user}/`);
+    for (const store of ['identities', 'rings']) await this.#store.deleteAll(store, `${user}/`);
     for (const store of ['pins', 'statements']) await this.#store.deleteAll(store, `${user}>`);
     return undefined;
   }

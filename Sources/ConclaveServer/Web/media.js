@@ -21,9 +21,23 @@ const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video'
 export const isSupported = () =>
   typeof RTCPeerConnection === 'function' && typeof RTCRtpScriptTransform === 'function' && Boolean(crypto.subtle);
 
+const WORKER = new URL('./sframe-worker.js', import.meta.url).href;
+let policy;
+
+/** The worker's URL. A page that requires trusted types allows the policy `conclave`, which passes nothing else. */
+function workerURL() {
+  policy ??= globalThis.trustedTypes?.createPolicy('conclave', {
+    createScriptURL(url) {
+      if (url !== WORKER) throw new TypeError(`${url} is not the library’s worker`);
+      return url;
+    },
+  });
+  return policy ? policy.createScriptURL(WORKER) : WORKER;
+}
+
 /** The worker that seals and opens frames, once it listens. */
 export function startWorker() {
-  const worker = new Worker(new URL('./sframe-worker.js', import.meta.url), { type: 'module' });
+  const worker = new Worker(workerURL(), { type: 'module' });
   return new Promise((resolve, reject) => {
     worker.addEventListener('message', () => resolve(worker), { once: true });
     worker.addEventListener('error', () => reject(new Error('The encryption worker did not start.')), { once: true });

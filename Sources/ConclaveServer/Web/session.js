@@ -33,6 +33,9 @@ function claim(device, ms) {
   });
 }
 
+/** The devices that this browser has for `user`. */
+export const devicesOf = (user) => read(browser, `devices/${user}`) ?? [];
+
 /**
  * This tab's device: the one before the reload, else one that this browser had for `user` and no tab uses, else a new one. So a device
  * and its pins outlive the browser, and two tabs are still two devices.
@@ -40,7 +43,7 @@ function claim(device, ms) {
 export async function claimDevice(user) {
   const before = read(tab, 'device');
   if (before?.user === user && (await claim(before.device, RELOAD_MS))) return before.device;
-  const known = navigator.locks ? (read(browser, `devices/${user}`) ?? []) : [];
+  const known = navigator.locks ? devicesOf(user) : [];
   for (const device of known) {
     if (!(await claim(device, 0))) continue;
     write(tab, 'device', { user, device });
@@ -114,12 +117,14 @@ export const saveNames = (user, names) => write(browser, `names/${user}`, names)
 export function forgetDevice(user) {
   const device = read(tab, 'device')?.device;
   tab.removeItem('device');
-  write(browser, `devices/${user}`, (read(browser, `devices/${user}`) ?? []).filter((other) => other !== device));
+  const others = devicesOf(user).filter((other) => other !== device);
+  if (others.length > 0) write(browser, `devices/${user}`, others);
+  else browser.removeItem(`devices/${user}`);
 }
 
 /** Everything that this browser remembers of `user`, and of the last sign-in. */
 export function forgetAll(user) {
-  for (const device of read(browser, `devices/${user}`) ?? []) forgetCall(device);
+  for (const device of devicesOf(user)) forgetCall(device);
   for (const key of [`devices/${user}`, `names/${user}`, 'name', 'setting/verified-only']) browser.removeItem(key);
   tab.clear();
 }

@@ -100,7 +100,10 @@ export async function openStore() {
       const { result } = request;
       for (const name of STORES) if (!result.objectStoreNames.contains(name)) result.createObjectStore(name);
     };
-    return new DatabaseStore(await settled(request));
+    const database = new DatabaseStore(await settled(request));
+    // An evicted store would be a silent first use of everybody's keys. The browser may refuse.
+    globalThis.navigator?.storage?.persist?.().catch(() => {});
+    return database;
   } catch {
     return new MemoryStore();
   }
