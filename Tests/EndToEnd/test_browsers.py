@@ -31,7 +31,7 @@ def only_the_page_runs(tab):
     assert tab.driver.execute_script("return document.querySelectorAll('meta[http-equiv]').length") == 0
     attempts = {
         "markup": "document.createElement('p').innerHTML = '<b>'",
-        "worker": "new Worker(location.origin + '/sframe-worker.js')",
+        "worker": "new Worker(location.origin + '/conclave/sframe-worker.js')",
         "policy": "trustedTypes.createPolicy('other', {})",
     }
     for name, attempt in attempts.items():

@@ -1,4 +1,4 @@
-// What the library does with the browser's own safeguards: trusted types for its worker, and storage that is not evicted.
+// The library and the browser's own safeguards: trusted types for its worker, and storage that is not evicted.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { page } from './fake-page.mjs';
-import { fakeTimers, load } from './web.mjs';
+import { fakeTimers, loadPage } from './web.mjs';
 
 const byID = page();
-const { openCode, showCode } = await load('code-dialog.js');
+const { openCode, showCode } = await loadPage('code-dialog.js');
 
 const listed = (user, participant) => ({ user, device: 'phone', participant, fingerprint: Buffer.alloc(32, participant).toString('base64') });
 const confirmation = { state: 'confirming', missing: [] };

@@ -1,4 +1,4 @@
-// What a browser brings and Node does not: a PeerConnection, a worker, microphones; and a server for one device that answers as the
+// Parts of a browser that Node does not have: a PeerConnection, a worker, microphones; and a server for one device that answers as the
 // protocol says.
 
 import { load } from './web.mjs';

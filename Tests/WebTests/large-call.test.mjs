@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { load } from './web.mjs';
+import { load, loadPage } from './web.mjs';
 
 const { confirmationOf, rosterOf } = await load('call-trust.js');
 const { Members } = await load('members.js');
-const { beginNames, labelFor, learnNames } = await load('names.js');
+const { beginNames, labelFor, learnNames } = await loadPage('names.js');
 const { RosterWatch } = await load('roster-watch.js');
 const { tilesOf } = await load('tiles.js');
 

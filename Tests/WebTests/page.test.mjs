@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fakeTimers, load } from './web.mjs';
+import { fakeTimers, load, loadPage } from './web.mjs';
 
-const { userIDOf } = await load('people.js');
-const { nameOf, rest } = await load('dom.js');
-const { beginNames, labelFor, learnNames, namesakeOf, rememberNames } = await load('names.js');
+const { userIDOf } = await loadPage('people.js');
+const { nameOf, rest } = await loadPage('dom.js');
+const { beginNames, labelFor, learnNames, namesakeOf, rememberNames } = await loadPage('names.js');
 const { Members } = await load('members.js');
 const { ownerOf, tilesOf } = await load('tiles.js');
 
 globalThis.ResizeObserver = class {};
-const { layout } = await load('stage.js');
+const { layout } = await loadPage('stage.js');
 
 test('a typed name stands for one user id, the same for everybody who types it', () => {
   assert.equal(userIDOf(' Carol Núñez ', true), 'carol-nunez');

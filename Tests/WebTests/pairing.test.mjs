@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { load, vectors as vectorsIn } from './web.mjs';
+import { load, loadPage, vectors as vectorsIn } from './web.mjs';
 
 const { fromBase64, sha256, toBase64, utf8 } = await load('bytes.js');
 const { Pairing, commitmentOf, deviceText, fingerprintIn, pairingCode } = await load('pairing.js');
 
-const { qrOf } = await load('qr.js');
+const { qrOf } = await loadPage('qr.js');
 
 const vectors = JSON.parse(readFileSync(new URL('../Vectors/keys.json', import.meta.url), 'utf8')).pairing;
 const random = (count) => new Uint8Array(randomBytes(count));

@@ -65,7 +65,7 @@ for (const lie of ['the reply', 'the list']) {
     await alice.keys.rotate({ ...forAlice, deliver: [{ ...toAlice[1], keys: bob.identity.keys }] });
     await bob.keys.rotate(forBob);
     assert.deepEqual([alice.keys.record(2), alice.problems], [undefined, ['refused-list']]);
-    // Whatever epoch they come to use, the own key is made of the own number, fingerprint and joinId.
+    // In any epoch the own key is made of the own number, fingerprint and joinId.
     assert.equal(parseHeader(await alice.frames.seal(1, frame, 0)).kid, BigInt(kidOf(1, 1, 1)));
     assert.throws(() => alice.frames.identify({ call: CALL, participant: 2, fingerprint: alice.identity.fingerprint, joinId: alice.join.joinId }));
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fakeTimers, load } from './web.mjs';
+import { fakeTimers, load, loadPage } from './web.mjs';
 
 const { FrameKeys } = await load('frames.js');
 const { Inbox } = await load('inbox.js');
@@ -8,7 +8,7 @@ const { decodeMessage, encodeMessage } = await load('messages.js');
 const { Presence } = await load('presence.js');
 const { QualityMeter } = await load('quality.js');
 const { Rings } = await load('rings.js');
-const { duration, outcomeOf, totalsOf, when } = await load('history-words.js');
+const { duration, outcomeOf, totalsOf, when } = await loadPage('history-words.js');
 const { StompConnection } = await load('stomp.js');
 
 console.warn = () => {};

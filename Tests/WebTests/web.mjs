@@ -19,7 +19,11 @@ cpSync(new URL('../../Sources/ConclaveServer/Web/', import.meta.url), folder, { 
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
 process.on('exit', () => rmSync(folder, { recursive: true }));
 
-export const load = (name) => import(pathToFileURL(join(folder, name)));
+/** A module of the library. */
+export const load = (name) => import(pathToFileURL(join(folder, 'conclave', name)));
+
+/** A module of the page. */
+export const loadPage = (name) => import(pathToFileURL(join(folder, 'page', name)));
 
 /** Until the test `t` is over, time-outs run by `tick(ms)` alone, and intervals not at all. */
 export function fakeTimers(t) {

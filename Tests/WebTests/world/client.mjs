@@ -142,7 +142,7 @@ export class Client {
     return client;
   }
 
-  // What `Call` needs of `Conclave`
+  // The part of `Conclave` that `Call` needs
 
   hurry() {}
 

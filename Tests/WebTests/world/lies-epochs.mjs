@@ -150,7 +150,7 @@ row(36, () =>
   }));
 
 row(37, () => {
-  // By the rules alone: a world of this would say no more.
+  // The rules alone are tested: a world of this would say no more.
   const watch = new RosterWatch();
   const alice = { user: 'alice', device: 'd', participant: 1, fingerprint: 'a' };
   const zed = { user: 'zed', device: 'd', participant: 9, fingerprint: 'z' };

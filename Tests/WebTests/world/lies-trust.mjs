@@ -1,14 +1,14 @@
 // The table of lies, rows about people and their devices.
 
 import assert from 'node:assert/strict';
-import { load } from '../web.mjs';
+import { load, loadPage } from '../web.mjs';
 import { comes, inCall, isSilent, requestsOf } from './lying.mjs';
 
 const { toBase64 } = await load('bytes.js');
 const { Conclave } = await load('conclave.js');
 const { Directory } = await load('directory.js');
 const { Identity } = await load('identity.js');
-const { learnNames, beginNames, labelFor, namesakeOf } = await load('names.js');
+const { learnNames, beginNames, labelFor, namesakeOf } = await loadPage('names.js');
 const { Pairing } = await load('pairing.js');
 const { MemoryStore } = await load('store.js');
 const { encodeFrame } = await load('stomp.js');

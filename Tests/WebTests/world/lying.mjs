@@ -1,4 +1,4 @@
-// What the rows of the table of lies have in common: calls of three, lists made by hand, frames and envelopes made by members.
+// Shared by the rows of the table of lies: calls of three, lists made by hand, frames and envelopes made by members.
 
 import assert from 'node:assert/strict';
 import { load } from '../web.mjs';

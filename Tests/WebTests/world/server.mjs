@@ -107,7 +107,7 @@ class ServerCall {
   #requests = new Map();
   #rotateTimer;
   #waited = new Set();
-  #givers = new Set(); // who may hand out the newest key: the leader that answered first, and who was asked since
+  #givers = new Set(); // who may hand out the newest key: the leader that answered first, and those that were asked since
   #revs = new Map();
   #turn = Promise.resolve();
   rotateMs = ROTATE_MS;

@@ -1,0 +1,24 @@
+// The track that a slot shows, by the server's word, and the frames that count for it (protocol section 5, "Attribution").
+
+const FORMER_MS = 1_000; // frames of the track before, which the network still brings
+const FORMER_REACH = 64; // and how far they may move a replay window: a member could forge one with a high counter
+
+export class Attribution {
+  #track;
+  #former;
+
+  /** The slot shows `track`, `{participant, n}`, or nothing, from `now` (ms) on. */
+  show(track, now) {
+    if (isSame(track, this.#track)) return;
+    if (this.#track) this.#former = { ...this.#track, until: now + FORMER_MS };
+    this.#track = track;
+  }
+
+  /** How far a frame of this sender may move its window; undefined for one that does not count. */
+  reach(sender, now) {
+    if (isSame(sender, this.#track)) return Infinity;
+    return isSame(sender, this.#former) && now < this.#former.until ? FORMER_REACH : undefined;
+  }
+}
+
+const isSame = (a, b) => a?.participant === b?.participant && a?.n === b?.n;

@@ -1,0 +1,99 @@
+// The server's events of one call, handed to the part of the call that it concerns.
+
+/**
+ * `seat()` brings the join whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
+ * `message(body)` opens a message.
+ */
+export class CallEvents {
+  #call;
+  #seat;
+  #recovery;
+  #notice;
+  #over;
+  #negotiate;
+  #message;
+
+  constructor({ call, seat, recovery, notice, over, negotiate, message }) {
+    this.#call = call;
+    this.#seat = seat;
+    this.#recovery = recovery;
+    this.#notice = notice;
+    this.#over = over;
+    this.#negotiate = negotiate;
+    this.#message = message;
+  }
+
+  isKnown(name) {
+    return Object.hasOwn(this.#handlers, name);
+  }
+
+  /** Brings what a handler of keys brings: false for an envelope that did not open, `{later}` for one that waits for the person. */
+  handle(name, body) {
+    return this.#handlers[name](body);
+  }
+
+  /** `call.state`, or the reply of `state`. */
+  takeState(state) {
+    this.#facts.take(state);
+    if (state.state === 'ended') return void this.#over({ reason: 'lost' });
+    this.#keys?.seated(this.#facts.seats);
+    this.#keys?.inUse(state.epoch).catch(() => {});
+    this.#recovery.stateTold();
+  }
+
+  get #facts() {
+    return this.#call.facts;
+  }
+
+  get #keys() {
+    return this.#seat()?.keys;
+  }
+
+  get #transport() {
+    return this.#seat()?.transport;
+  }
+
+  #handlers = {
+    'call.state': (body) => this.takeState(body),
+    'call.member': (body) => this.#memberChanged(body),
+    'call.ended': ({ reason, by }) => this.#over({ reason, by }),
+    'track.added': (body) => this.#setTrack(body),
+    'track.updated': (body) => this.#setTrack(body),
+    'track.removed': (body) => this.#removeTrack(body),
+    'keys.rotate': (body) => this.#keys?.rotate(body),
+    'keys.envelope': (body) => this.#keys?.envelope(body),
+    'keys.switch': (body) => this.#keys?.switchTo(body),
+    'keys.request': (body) => void this.#keys?.requested(body),
+    'keys.confirmed': (body) => this.#keys?.confirmed(body),
+    'keys.waiting': (body) => this.#keys?.waiting(body),
+    'media.slots': (body) => this.#transport?.showSlots(body),
+    'media.need': (body) => {
+      if (this.#transport?.want(body)) this.#negotiate();
+    },
+    quality: ({ level }) => {
+      this.#facts.quality = level;
+    },
+    message: (body) => void this.#message(body),
+  };
+
+  #memberChanged(body) {
+    const news = this.#facts.memberChanged(body);
+    this.#keys?.seated(this.#facts.seats);
+    if (news) return this.#notice(news);
+    return this.#recovery.ownMemberTold(body);
+  }
+
+  #setTrack(track) {
+    const { isNew, news } = this.#facts.trackSet(track);
+    if (news) this.#notice(news);
+    // Not waiting for `media.need` brings a new track onto the screen a second earlier.
+    if (isNew && this.#transport?.wantFor(this.#facts.tracksOfOthers)) this.#negotiate();
+  }
+
+  #removeTrack({ track, participant, cause }) {
+    this.#facts.trackRemoved({ track, participant });
+    if (participant !== this.#call.participant || track !== this.#transport?.trackID('screen')) return;
+    if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
+    this.#call.stopScreen();
+  }
+}

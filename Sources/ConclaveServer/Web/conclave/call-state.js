@@ -1,0 +1,112 @@
+// The state of a call as the server tells it: its phase, its people, their tracks. No sockets, no media: facts, and the news in them.
+
+import { Refusal, isCallID, isWhole, listIn, memberIn, participantIn, trackIn } from './checks.js';
+import { Members } from './members.js';
+
+const MAX_MEMBERS = 4_096;
+const ROTATE_MINUTES = 10;
+const MOST_ROTATE_MINUTES = 1_440;
+
+export class CallState {
+  id;
+  state = 'joining';
+  media = 'video';
+  initiator;
+  startedAt;
+  epoch = 0;
+  policy = {};
+  members = new Members([]);
+  quality;
+  #user;
+  #device;
+
+  constructor({ id, user, device }) {
+    this.id = id;
+    this.#user = user;
+    this.#device = device;
+  }
+
+  get isInitiator() {
+    return this.initiator === this.#user;
+  }
+
+  get mayInvite() {
+    return this.policy?.invite !== 'initiator' || this.isInitiator;
+  }
+
+  get others() {
+    return [...this.members.values()].filter(({ user }) => user !== this.#user);
+  }
+
+  /** How this user stands in it: `ringing`, `joined`, … */
+  get phase() {
+    return this.members.get(this.#user)?.state;
+  }
+
+  /** The participants of this user. */
+  get own() {
+    return this.members.get(this.#user)?.participants ?? [];
+  }
+
+  /** The device of this user that is in the call, when it is not this one. */
+  get elsewhere() {
+    return this.own.some(({ device }) => device === this.#device) ? undefined : this.own[0]?.device;
+  }
+
+  /** Whether this user was in the call, so that coming back is a `rejoin`. */
+  get wasIn() {
+    return ['joined', 'left', 'disconnected'].includes(this.phase);
+  }
+
+  /** `user/device` of everybody who is in the call, with `{participant, joinId}`. */
+  get seats() {
+    const seats = new Map();
+    for (const { user, participants } of this.members.values()) {
+      for (const { device, participant, joinId } of participants) seats.set(`${user}/${device}`, { participant, joinId });
+    }
+    return seats;
+  }
+
+  /** After how many minutes the server is to bring another key at the latest. */
+  get rotateMinutes() {
+    const minutes = this.policy?.rotateMinutes;
+    return isWhole(minutes, 1, MOST_ROTATE_MINUTES) ? minutes : ROTATE_MINUTES;
+  }
+
+  get tracksOfOthers() {
+    return this.members.tracksOfOthers(this.#user);
+  }
+
+  participant(number) {
+    return this.members.find(number).found;
+  }
+
+  /** The whole state. Throws `Refusal`, and changes nothing, for one with numbers or ids that can't be. */
+  take({ id, state, media, initiator, startedAt, epoch, policy, members }) {
+    if (!isCallID(id) || (this.id && id !== this.id)) throw new Refusal('a state of another call');
+    if (!isWhole(epoch, 0, 0xffff_ffff)) throw new Refusal('a state with an epoch of another form');
+    const checked = listIn(members, MAX_MEMBERS, 'members').map(memberIn);
+    Object.assign(this, { id, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
+    this.members = new Members(checked);
+  }
+
+  /** `call.member`: brings the notice that it is worth, if any. */
+  memberChanged({ cause, at, call, ...body }) {
+    const member = memberIn(body);
+    this.members.set(member.user, member);
+    if (cause === 'accepted' || cause === 'joined') this.state = 'active';
+    return member.user === this.#user ? undefined : { kind: 'member', cause, member };
+  }
+
+  /** `track.added` and `track.updated`: whether the track is new, and the notice for another's screen. */
+  trackSet(track) {
+    if (trackIn(track.track).participant !== participantIn(track.participant)) throw new Refusal('a track of another participant');
+    const { member, isNew } = this.members.setTrack(track);
+    const isNews = isNew && track.source === 'screen' && member.user !== this.#user;
+    return { isNew, news: isNews ? { kind: 'screen', member } : undefined };
+  }
+
+  trackRemoved(track) {
+    this.members.removeTrack(track);
+  }
+}

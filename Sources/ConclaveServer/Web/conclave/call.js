@@ -1,0 +1,417 @@
+// One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
+// `call-events.js` hears the server; a `seat` has the keys and the path of one join.
+
+import { CallEvents } from './call-events.js';
+import { CallRequests } from './call-requests.js';
+import { CallState } from './call-state.js';
+import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
+import { CallWatch } from './call-watch.js';
+import { Recovery } from './recovery.js';
+import { Seat } from './seat.js';
+import { Sending } from './sending.js';
+import { RequestError } from './stomp.js';
+import { ownerOf, tilesOf } from './tiles.js';
+
+const EARLY_WARNINGS = 16;
+
+const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
+/**
+ * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
+ * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, text}` or `{participant, reaction}`,
+ * and `isPrivate`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
+ *
+ * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
+ * `directory`, `connectionNumber`.
+ */
+export class Call extends CallRequests {
+  participant = 0;
+  hasEnded = false;
+  code = '';
+  /** Whether the camera is to be on, when it can be. */
+  wantsCamera = false;
+  isHeld = false; // by this user's wish
+  #connection;
+  #seat;
+  #sending;
+  #wasConnected = false;
+  #early = [];
+  #asked; // the join that the server was asked for, until it has answered
+  #watch;
+  #recovery;
+  #events;
+
+  constructor({ id, connection }) {
+    const { user, device } = connection.identity ?? {};
+    super(new CallState({ id, user, device }), connection);
+    this.#connection = connection;
+    this.#sending = new Sending({
+      tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
+      negotiate: () => this.#negotiate(),
+      changed: () => this.#changed(),
+      notice: (detail) => this.#notice(detail),
+    });
+    this.#watch = new CallWatch({
+      facts: () => this.#watched(),
+      ask: () => this.#askForList(),
+      stop: (isStopped) => {
+        this.#keys?.setStopped(isStopped);
+        this.#changed();
+      },
+      warn: (detail) => this.#warn(detail),
+    });
+    const over = (detail) => this.#over(detail);
+    this.#recovery = new Recovery({
+      call: this,
+      connection,
+      leave: () => this.#leaveSeat(),
+      join: () => this.#joinAnew(),
+      over,
+      changed: () => this.#changed(),
+    });
+    this.#events = new CallEvents({
+      call: this,
+      seat: () => this.#seat,
+      recovery: this.#recovery,
+      notice: (detail) => this.#notice(detail),
+      over,
+      negotiate: () => this.#negotiate(),
+      message: (body) => this.#opened(body),
+    });
+  }
+
+  get user() {
+    return this.#connection.identity.user;
+  }
+
+  get device() {
+    return this.#connection.identity.device;
+  }
+
+  get state() {
+    return this.hasEnded ? 'ended' : this.facts.state;
+  }
+
+  /** `connecting`, `connected`, `reconnecting` or `held`: the path of the media. */
+  get path() {
+    if (this.isHeld) return 'held';
+    if (this.#transport?.connection === 'connected' && !this.#recovery.isJoining) return 'connected';
+    return this.#wasConnected ? 'reconnecting' : 'connecting';
+  }
+
+  /** Microphone, camera, screen: `{isOn, track}` of what this device sends. */
+  local(source) {
+    return this.#sending.state(source);
+  }
+
+  /** Everybody who can decrypt, by the list of the epoch in use: `{user, device, fingerprint, problem?, isVerified}`. */
+  get devices() {
+    return this.#keys?.devices ?? [];
+  }
+
+  /** Everybody who can decrypt or is in the call: see `rosterOf`. */
+  get roster() {
+    return rosterOf(this.#watch.people, this.devices);
+  }
+
+  /** Why nothing is sent, `{cause, user, device, needsPerson}`: see `stopOf`. */
+  get stop() {
+    return stopOf(this.#watch.stopped, this.#keys, this.#recovery.isJoining);
+  }
+
+  /** Whether the others have said that they share this key: `{state, missing, confirmed}`, see `confirmationOf`. */
+  get confirmation() {
+    return confirmationOf(this.#keys?.confirmations.state, this.devices);
+  }
+
+  /** Whether the key in use should have been replaced long ago. */
+  get isKeyOld() {
+    return this.#watch.isOld;
+  }
+
+  /** The number of the key in use. */
+  get epoch() {
+    return this.#keys?.epoch ?? 0;
+  }
+
+  get hasUnverified() {
+    return Boolean(this.#keys?.hasUnverified);
+  }
+
+  get audioTracks() {
+    return this.isHeld ? [] : (this.#transport?.audioTracks ?? []);
+  }
+
+  get speaking() {
+    const speaking = this.#transport?.speaking ?? new Set();
+    if (speaking.has(0) && this.local('microphone').isOn) speaking.add(this.participant);
+    return speaking;
+  }
+
+  /** What there is to show: see `tiles.js`. */
+  tiles() {
+    return tilesOf(this, (participant, n) => this.#transport?.videoOf(participant, n));
+  }
+
+  /** The member whose participant has this number; undefined when it is gone. */
+  ownerOf(participant) {
+    return ownerOf(this, participant);
+  }
+
+  get #transport() {
+    return this.#seat?.transport;
+  }
+
+  get #keys() {
+    return this.#seat?.keys;
+  }
+
+  // Joining
+
+  /**
+   * Joins by `kind`: `start`, `accept`, `join`, `rejoin` or `transfer`. `body` goes with it; `ring` is the ring that is accepted. Resolves
+   * with the reply once the call is known.
+   */
+  async join(kind, body = {}, ring = {}) {
+    const asked = Seat.join({ kind, id: this.id, body, connection: this.#connection });
+    this.#asked = asked.catch(() => {});
+    const seat = await asked;
+    const { reply } = seat;
+    if (this.hasEnded) {
+      // Left before the answer came.
+      seat.close();
+      this.#connection.request(`calls/${seat.id}/leave`).catch(() => {});
+      throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
+    }
+    this.facts.take(reply.call);
+    this.participant = seat.participant;
+    this.#recovery.joined();
+    this.#seat?.close(); // of a try whose media could not be sent
+    this.#seat = seat;
+    this.#listen(seat);
+    await seat.begin(this.facts, ring);
+    this.#keys.setStopped(Boolean(this.#watch.stopped));
+    this.#sending.transport = seat.transport;
+    this.#changed();
+    return reply;
+  }
+
+  #listen(seat) {
+    const on = (name, action) => seat.addEventListener(name, (event) => seat === this.#seat && !this.hasEnded && action(event.detail));
+    on('change', () => this.#changed());
+    on('connection', () => {
+      this.#wasConnected ||= seat.transport.connection === 'connected';
+      this.#changed();
+    });
+    on('speaking', () => this.dispatchEvent(new Event('speaking')));
+    on('failures', (detail) => this.#keys?.canSend && this.dispatchEvent(new CustomEvent('failures', { detail })));
+    // Without the server there is no joining: `connectionReady` sees to it.
+    on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
+    on('keys', () => this.#keysChanged(seat));
+    on('warning', (detail) => this.#warn(detail));
+    on('refused-track', () => this.#warn({ problem: 'refused-track' }));
+    on('broken', () => this.#recovery.rejoinForKeys());
+    on('unlisted', () => this.#unlisted());
+  }
+
+  /** A list without this join: where the call's state lacks it too, coming back makes another. */
+  async #unlisted() {
+    await this.#watch.during(this.#refresh());
+    if (this.hasEnded || this.#recovery.isJoining) return;
+    if (!this.facts.participant(this.participant)) this.#recovery.rejoinForKeys();
+    else this.#warn({ problem: 'removed-from-list' });
+  }
+
+  #watched() {
+    const { epoch, rotateMinutes } = { epoch: this.#keys?.epoch ?? 0, rotateMinutes: this.facts.rotateMinutes };
+    const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
+    return { isConnected, participant: this.participant, epoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+  }
+
+  async #askForList() {
+    this.#events.takeState(await this.request('state'));
+    await this.#keys?.resync();
+  }
+
+  /** The person sends in spite of what stopped it. */
+  sendAnyway() {
+    this.#watch.sendAnyway();
+  }
+
+  /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
+  async capture({ camera = true } = {}) {
+    this.wantsCamera = camera;
+    await this.#sending.capture({ camera });
+  }
+
+  /** Sends what was captured, and receives. */
+  async begin() {
+    if (!this.hasEnded) await this.#sending.sendAll();
+  }
+
+  /** A failed offer is made again when the connection is back. */
+  async #negotiate() {
+    try {
+      await this.#transport?.negotiate();
+    } catch (error) {
+      if (GONE.includes(error.code)) this.rejoin();
+      else if (error.code !== 'connection-lost') this.#notice({ kind: 'media-failed', error: error.code ?? error.name });
+    }
+  }
+
+  /** Comes back as a new participant, with what this device sent before. */
+  rejoin() {
+    return this.#recovery.rejoin();
+  }
+
+  #leaveSeat() {
+    this.#seat?.close();
+    this.#sending.forgetScreen();
+  }
+
+  async #joinAnew() {
+    await this.join('rejoin');
+    if (this.isHeld) await this.request('hold', { held: true });
+    await this.#sending.sendAll();
+  }
+
+  // People's actions
+
+  setMicrophone(isOn) {
+    return this.#sending.setMicrophone(isOn);
+  }
+
+  setCamera(isOn) {
+    this.wantsCamera = isOn;
+    return this.#sending.setCamera(isOn);
+  }
+
+  /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
+  shareScreen(options) {
+    return this.#sending.shareScreen(options);
+  }
+
+  stopScreen() {
+    return this.#sending.stopScreen();
+  }
+
+  /** Holds the call: nothing is sent or played, and its microphone and camera are free. Or resumes it. */
+  async hold(isHeld) {
+    if (this.isHeld === isHeld || this.hasEnded) return;
+    this.isHeld = isHeld;
+    this.#changed();
+    // Silence first: what the server is told may take a while.
+    if (isHeld) await this.#sending.suspend();
+    try {
+      await this.request('hold', { held: isHeld });
+    } finally {
+      if (!isHeld) await this.#sending.resume();
+    }
+  }
+
+  /** Sends `{text}` or `{reaction}` to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
+  async send(message, { to } = {}) {
+    const body = await this.#seat?.messages?.seal(message, to);
+    if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
+    await this.request('message', to ? { to, body } : { body });
+    const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
+    this.dispatchEvent(new CustomEvent('message', { detail }));
+  }
+
+  async leave() {
+    const told = this.id && this.request('leave').catch(() => {}); // before what the page asks when the call is over
+    this.#over({ reason: 'left', by: this.user });
+    await told;
+  }
+
+  async endForAll() {
+    await this.request('end');
+    this.#over({ reason: 'ended-by-initiator', by: this.user });
+  }
+
+  /** The join did not succeed: the microphone and the camera are closed again. */
+  giveUp() {
+    this.#over({ reason: 'failed' });
+  }
+
+  reconsiderKeys() {
+    return this.#keys?.reconsider();
+  }
+
+  // The server's events
+
+  /** An event of this call. Resolves with false for an envelope that did not open, with `{later}` for one that waits for the person. */
+  async handle(name, body) {
+    if (this.hasEnded || !this.#events.isKnown(name)) return true;
+    // Events about keys are judged by the join's reply.
+    if (name.startsWith('keys.')) await this.#asked;
+    const isTaken = await this.#events.handle(name, body);
+    this.#changed();
+    return isTaken ?? true;
+  }
+
+  async #opened(body) {
+    const message = await this.#seat?.messages?.open(body);
+    if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
+  }
+
+  /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */
+  async connectionReady({ hasMissed = false } = {}) {
+    if (this.hasEnded || this.#recovery.isJoining || !this.participant) return;
+    await this.#watch.during(this.#refresh());
+    if (this.hasEnded || this.#recovery.isJoining) return;
+    await this.#watch.during(this.#resync());
+    // An event about the slots may be among the lost ones: the answer to an offer has the same.
+    this.#transport?.resume({ isStale: hasMissed });
+    this.#sending.tellAll();
+  }
+
+  async #resync() {
+    await this.#keys?.resync().catch(() => {});
+    await this.#keys?.inUse(this.facts.epoch);
+  }
+
+  async #refresh() {
+    try {
+      this.#events.takeState(await this.request('state'));
+    } catch (error) {
+      if (GONE.includes(error.code)) this.#over({ reason: 'lost' });
+    }
+  }
+
+  async #keysChanged(seat) {
+    const code = await seat.keys.code();
+    if (seat !== this.#seat) return;
+    this.code = code;
+    this.#changed();
+  }
+
+  /** What was warned of while the call was joined, before anybody could listen. From now on warnings are events alone. */
+  takeEarlyWarnings() {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    return early;
+  }
+
+  #over(detail) {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.#seat?.close();
+    this.#sending.close();
+    this.#watch.close();
+    this.dispatchEvent(new CustomEvent('ended', { detail }));
+  }
+
+  #warn(detail) {
+    if (this.#early?.length < EARLY_WARNINGS) this.#early.push(detail);
+    this.dispatchEvent(new CustomEvent('warning', { detail }));
+  }
+
+  #notice(detail) {
+    this.dispatchEvent(new CustomEvent('notice', { detail }));
+  }
+
+  #changed() {
+    if (!this.hasEnded) this.#watch?.look();
+    this.dispatchEvent(new Event('change'));
+  }
+}

@@ -1,0 +1,295 @@
+// One device of one user: its connection to a Conclave server, rings and calls.
+
+import { toBase64 } from './bytes.js';
+import { Calls } from './calls.js';
+import { Directory } from './directory.js';
+import { Identity, sameDevice } from './identity.js';
+import { Inbox } from './inbox.js';
+import { OwnDevices } from './own-devices.js';
+import { Presence } from './presence.js';
+import { RingMemory } from './ring-memory.js';
+import { Rings } from './rings.js';
+import { openStore } from './store.js';
+import { StompConnection } from './stomp.js';
+
+const LAST_CALLS = 5; // how far back a call is looked for that runs on another device
+
+/**
+ * Events: `connection` (see `status`); `ring` with the ring `{call, from, media, members, waiting, …}`; `ring-over` with `{ring, reason, by}`;
+ * `ready`, after each connect; `calls` when one comes, goes or is held; `call-over` with the id of any call that is over for all; `presence`; `warning` about a device that is not in a call here,
+ * with `{problem, user, device}`. A call's own events are on the call, those of pairing on `ownDevices`, which `identity` tells of when it is another.
+ */
+export class Conclave extends EventTarget {
+  /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
+  status = 'closed';
+  reason = '';
+  identity;
+  directory;
+  /** The calls whose ring envelope was used. */
+  rings;
+  /** This user's devices: see `own-devices.js`. */
+  ownDevices;
+  connectionNumber = 0;
+  presence;
+  #calls;
+  #rings;
+  #stomp;
+  #device;
+  #expected; // the user that was asked for
+  #name;
+  #inbox;
+  #store;
+  #opening;
+  #verifiedOnly = false;
+
+  /** `credentials(wasRefused)` resolves with `{token, user}`: the user that it is for, whom the server must name too. An error with `isFinal` ends the connecting. */
+  constructor({ url, device, name, credentials }) {
+    super();
+    this.#device = device;
+    this.#name = name;
+    this.presence = new Presence((path, body) => this.request(path, body));
+    this.presence.addEventListener('change', () => this.#tell('presence'));
+    this.#calls = new Calls(this);
+    this.#calls.addEventListener('change', () => this.#tell('calls'));
+    this.#rings = new Rings({ rang: (ring) => this.#tell('ring', ring), ended: (end) => this.#tell('ring-over', end) });
+    this.#inbox = new Inbox({
+      handle: (event) => this.#handle(event),
+      missed: async () => this.status === 'ready' && (await this.#calls.connectionReady({ hasMissed: true })),
+    });
+    this.#stomp = new StompConnection({
+      url,
+      credentials: async (wasRefused) => {
+        const { token, user } = await credentials(wasRefused);
+        this.#expected = user;
+        return { token, device: this.#device };
+      },
+      onEvent: (event) => this.#inbox.take(event),
+      isUrgent: () => Boolean(this.call) || this.held.length > 0,
+    });
+    this.#stomp.prepare = () => this.#prepare();
+    this.#stomp.addEventListener('open', ({ detail }) => this.#opened(detail));
+    this.#stomp.addEventListener('ready', () => this.#ready());
+    this.#stomp.addEventListener('closed', ({ detail }) => this.#closed(detail));
+  }
+
+  get user() {
+    return this.identity?.user;
+  }
+
+  connect() {
+    this.#setStatus('connecting');
+    this.#stomp.connect();
+  }
+
+  close() {
+    this.#stomp.close();
+  }
+
+  hurry() {
+    this.#stomp.hurry();
+  }
+
+  request(path, body) {
+    return this.#stomp.request(`/app/${path}`, body);
+  }
+
+  // Calls
+
+  /** The call that is talked in, if any. */
+  get call() {
+    return this.#calls.current;
+  }
+
+  /** Calls of this device that are on hold. */
+  get held() {
+    return this.#calls.held;
+  }
+
+  /** Calls that run on another device of this user: their facts. */
+  get elsewhere() {
+    return [...this.#calls.elsewhere.values()];
+  }
+
+  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. */
+  start(callees, { camera = true } = {}) {
+    return this.#calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
+  }
+
+  /** Answers a ring. A call that runs here is held. */
+  accept(ring, { camera = true } = {}) {
+    this.#rings.end(ring.call);
+    return this.#calls.join('accept', { id: ring.call, ring, camera });
+  }
+
+  async decline(ring) {
+    this.#rings.end(ring.call);
+    await this.request(`calls/${ring.call}/decline`);
+  }
+
+  /** The calls that can be joined or rejoined now: their facts. Those on another device are in `elsewhere` then. */
+  async joinable() {
+    const [{ calls }, answered] = await Promise.all([this.request('calls/list'), this.#lastAnswered()]);
+    return this.#calls.sort(calls, answered);
+  }
+
+  /** The server's list has no calls that are joined on another device; the history has them, running or over. */
+  async #lastAnswered() {
+    const calls = await this.history({ limit: LAST_CALLS }).catch(() => []);
+    return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
+  }
+
+  /** Comes into a running call: `rejoin` for who was in it, else `join`. */
+  enter(facts, { camera = true } = {}) {
+    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera });
+  }
+
+  /** The call moves here from the user's other device. */
+  transfer(facts, { camera = true } = {}) {
+    return this.#calls.join('transfer', { id: facts.id, camera });
+  }
+
+  /** Joins with a link that `call.makeLink` made. */
+  joinByLink(id, link, { camera = true } = {}) {
+    return this.#calls.join('join', { id, body: { link }, camera });
+  }
+
+  /** Talks in a held call again; the one before is held. */
+  resume(call) {
+    return this.#calls.resume(call);
+  }
+
+  // Devices, keys, history
+
+  /** With it, devices that this user has not verified get no keys, and nothing is sent while one of them is in the call. */
+  get verifiedOnly() {
+    return this.#verifiedOnly;
+  }
+
+  set verifiedOnly(isOn) {
+    this.#verifiedOnly = isOn;
+    if (this.directory) this.directory.verifiedOnly = isOn;
+    this.#calls.reconsiderKeys();
+  }
+
+  /** The person takes a device's changed key, the one with this fingerprint, in all calls. Answers whether that is the key it still has. */
+  trust(user, device, fingerprint) {
+    return this.directory.trust(user, device, fingerprint);
+  }
+
+  /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. Brings those that are now. */
+  verify(devices) {
+    return this.directory.verify(devices);
+  }
+
+  /** Forgets this device's keys, and with `all` everything that this browser knows of its user's people. */
+  async forget({ all = false } = {}) {
+    const { user, device } = this.identity;
+    if (!all) return this.#store.delete('identities', `${user}/${device}`);
+    for (const store of ['identities', 'rings']) await this.#store.deleteAll(store, `${user}/`);
+    for (const store of ['pins', 'statements']) await this.#store.deleteAll(store, `${user}>`);
+    return undefined;
+  }
+
+  /** Newest first: `{id, direction, outcome, media, members, startedAt, seconds, rejoinable}`. */
+  async history({ before, limit = 50 } = {}) {
+    const { calls } = await this.request('history/list', { before, limit });
+    return calls;
+  }
+
+  /** Deletes calls, or all, from this user's own history. */
+  async deleteHistory(calls) {
+    await this.request('history/delete', calls ? { calls } : { all: true });
+  }
+
+  /** `{calls, seconds}` spent with somebody. */
+  totals(user) {
+    return this.request('history/totals', { with: user });
+  }
+
+  // The connection
+
+  /** Keys and pins are kept by user and device: the server does not choose whose they are. */
+  #opened(headers) {
+    this.connectionNumber += 1;
+    if (headers['user-name'] !== this.#expected || headers.device !== this.#device) {
+      this.#stomp.refuse('The server says that this is another user or device than was asked for. The connection was closed.');
+      return;
+    }
+    this.#opening = this.#openIdentity(this.#expected, this.#device);
+  }
+
+  async #openIdentity(user, device) {
+    if (this.identity?.user === user && this.identity.device === device) return;
+    this.#store ??= await openStore();
+    this.identity = await Identity.open(this.#store, user, device);
+    this.directory = new Directory({
+      store: this.#store,
+      owner: user,
+      own: { device, fingerprint: toBase64(this.identity.fingerprint), keys: this.identity.keys },
+      fetchDevices: (users) => this.request('devices/list', { users }),
+    });
+    this.directory.verifiedOnly = this.#verifiedOnly;
+    this.rings = new RingMemory(this.#store, this.identity);
+    this.directory.addEventListener('change', () => this.#calls.reconsiderKeys());
+    this.directory.addEventListener('warning', ({ detail }) => this.#tell('warning', detail));
+    const request = (path, body) => this.request(`devices/${path}`, body);
+    this.ownDevices = new OwnDevices({ identity: this.identity, directory: this.directory, request });
+    this.#tell('identity');
+  }
+
+  /** The device's keys are known to the server before anything else is asked of it. */
+  async #prepare() {
+    await this.#opening;
+    const body = { name: this.#name, keys: this.identity.keys };
+    await this.#stomp.requestFirst('/app/devices/register', body);
+  }
+
+  #ready() {
+    this.#setStatus('ready');
+    this.directory.connected();
+    this.#tell('ready');
+    this.#calls.connectionReady();
+    this.presence.connectionReady(this.user);
+  }
+
+  #closed({ reason, message }) {
+    // Nothing of a call stays with a connection that another has replaced.
+    if (['replaced', 'removed'].includes(reason)) this.#calls.endAll();
+    const statuses = { lost: this.identity ? 'reconnecting' : 'connecting' };
+    this.#setStatus(statuses[reason] ?? reason, message);
+  }
+
+  #setStatus(status, reason = '') {
+    this.status = status;
+    this.reason = reason;
+    this.#tell('connection');
+  }
+
+  #tell(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+
+  // Events, one after the other
+
+  async #handle({ name, body }) {
+    await this.#opening;
+    this.#rings.handle(name, body);
+    if (name === 'presence') this.presence.take(body);
+    if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself
+    if (name === 'call.ended') this.#tell('call-over', body.call);
+    if (name === 'keys.devices-changed') await this.#devicesChanged(body);
+    if (!body.call || name === 'call.ring') return true;
+    return this.#calls.handle(name, body);
+  }
+
+  /** Somebody's devices or keys changed: people are warned at once, not when the device joins. */
+  async #devicesChanged({ user }) {
+    for (const { entry, problem, isNew } of await this.directory.devicesOf([user])) {
+      if (sameDevice(entry, this.identity)) continue;
+      const { device, fingerprint } = entry;
+      if (isNew) this.#tell('warning', { problem: 'new-device', user, device, fingerprint });
+      if (problem === 'changed-key') this.#tell('warning', { problem, user, device, fingerprint });
+    }
+    this.#calls.reconsiderKeys();
+  }
+}

@@ -1,0 +1,246 @@
+// The devices of others, and this user's own ones: their keys, pinned on first use, and how far each is trusted (`vouching.js`).
+
+import { toBase64 } from './bytes.js';
+import { fingerprintOf, sameDevice } from './identity.js';
+import { judge } from './vouching.js';
+
+const REFRESHED = 100; // users whose statements are asked for again aside; of more the server says by itself what changes
+const OFFERS_PER_DEVICE = 4;
+const SENT_TO = ['verified', 'vouched']; // with `verifiedOnly`
+
+/**
+ * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for, or is signed by a device that is trusted.
+ * With `verifiedOnly` a device that is neither verified nor vouched for is a problem too: it is heard, and gets no keys. A look-up that fails trusts nobody.
+ *
+ * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by}`, where devices `disagree`,
+ * one is `revoked`, or a voucher `fell`.
+ */
+export class Directory extends EventTarget {
+  verifiedOnly = false;
+  #store;
+  #owner;
+  #own;
+  #fetchDevices;
+  #offered = new Map();
+  #told = new Map();
+  #stale = new Set();
+  #asking = new Set();
+  #judged = new Map();
+  #revision = 0;
+  #warned = new Set();
+
+  /** `own` is this device, `{device, fingerprint, keys}`: what it says of the user's others counts as if it were verified. */
+  constructor({ store, owner, own, fetchDevices }) {
+    super();
+    this.#store = store;
+    this.#owner = owner;
+    this.#own = own;
+    this.#fetchDevices = fetchDevices;
+  }
+
+  /**
+   * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
+   * seen for the first time of a user of whom another one is known; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   */
+  async examine(entries) {
+    const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
+    const met = await this.#met(entries); // before any of these is pinned: all devices of a stranger are new, and no news
+    await this.#ask(entries.filter((entry, index) => this.#mustAsk(entry, found[index])).map(({ user }) => user));
+    const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user) })));
+    const judged = new Map();
+    for (const user of new Set(entries.map((entry) => entry.user))) judged.set(user, await this.#judge(user));
+    this.#refresh([...judged.keys()]);
+    return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
+  }
+
+  /** All devices of `users`, examined, as entries of a list that they have not joined yet; `about` is `{name, registeredAt}`, the server's words. */
+  async devicesOf(users) {
+    const devices = await this.#fetch(users);
+    const asked = devices.filter(({ user }) => users.includes(user));
+    const examined = await this.examine(asked.map(({ user, device, fingerprint, keys }) => ({ user, device, fingerprint, keys })));
+    return examined.map(({ entry: { user, device, fingerprint }, ...rest }, index) => ({
+      ...rest,
+      entry: { user, device, participant: 0, fingerprint },
+      about: { name: asked[index].name, registeredAt: asked[index].registeredAt },
+    }));
+  }
+
+  /** The person has looked at a changed key, `fingerprint`, and takes it and no other. Answers whether that was possible. */
+  async trust(user, device, fingerprint) {
+    const offered = this.#offered.get(`${user}/${device}`)?.get(fingerprint);
+    if (!offered) return false;
+    await this.#pin({ user, device }, offered);
+    this.dispatchEvent(new Event('change'));
+    return true;
+  }
+
+  /** The person has verified these devices, `{user, device, fingerprint}`, as they were shown. A key that has changed since is not. Brings those that are now. */
+  async verify(entries) {
+    const verified = [];
+    for (const entry of entries) {
+      const pin = await this.#store.get('pins', this.#name(entry));
+      if (pin?.fingerprint !== entry.fingerprint) continue;
+      await this.#pin(entry, { ...pin, isVerified: true });
+      verified.push(entry);
+    }
+    if (verified.length > 0) this.dispatchEvent(new Event('change'));
+    return verified;
+  }
+
+  /** The connection is new: what was said of statements may be old. */
+  connected() {
+    for (const user of this.#told.keys()) this.#stale.add(user);
+  }
+
+  #name({ user, device }) {
+    return `${this.#owner}>${user}/${device}`;
+  }
+
+  async #pin(entry, pin) {
+    await this.#store.put('pins', this.#name(entry), pin);
+    this.#forget(entry.user);
+  }
+
+  #forget(user) {
+    this.#judged.delete(user);
+    this.#revision += 1;
+  }
+
+  async #pinned(entry) {
+    const pin = await this.#store.get('pins', this.#name(entry));
+    return { pin, keys: pin?.fingerprint === entry.fingerprint ? pin.keys : undefined };
+  }
+
+  #mustAsk(entry, { pin, keys }) {
+    if (!keys && !entry.keys) return true;
+    return this.verifiedOnly && !this.#told.has(entry.user) && !(keys && pin.isVerified);
+  }
+
+  async #ask(users) {
+    if (users.length > 0) await this.#fetch(users).catch(() => undefined); // nobody is trusted for it
+  }
+
+  /** Asks for the devices of `users` with their statements, which are kept as told. */
+  async #fetch(users) {
+    const asked = [...new Set(users)];
+    const { devices, revokes } = await this.#fetchDevices(asked);
+    const all = objectsIn(devices);
+    for (const user of asked) {
+      const own = all.filter((device) => device.user === user);
+      const vouches = own.flatMap((device) => objectsIn(device.vouches));
+      this.#told.set(user, { listed: own, vouches, revokes: objectsIn(revokes).filter((revoke) => revoke.user === user) });
+      this.#stale.delete(user);
+      this.#forget(user);
+    }
+    return all;
+  }
+
+  /** Asks aside for statements that were not told on this connection. */
+  async #refresh(users) {
+    const wanted = users.filter((user) => !this.#asking.has(user) && (!this.#told.has(user) || this.#stale.has(user)));
+    if (wanted.length === 0 || wanted.length > REFRESHED) return;
+    const levels = async () => JSON.stringify(await Promise.all(wanted.map(async (user) => [...(await this.#judge(user)).levels])));
+    for (const user of wanted) this.#asking.add(user);
+    try {
+      const before = await levels();
+      await this.#fetch(wanted);
+      if ((await levels()) !== before) this.dispatchEvent(new Event('change'));
+    } catch {
+      // The statements from before stand; the next look asks again.
+    } finally {
+      for (const user of wanted) this.#asking.delete(user);
+    }
+  }
+
+  /** The users among those of `entries` of whom a device is pinned. */
+  async #met(entries) {
+    const met = new Set([this.#owner]);
+    for (const user of new Set(entries.map((entry) => entry.user))) {
+      if (await this.#store.has('pins', this.#name({ user, device: '' }))) met.add(user);
+    }
+    return met;
+  }
+
+  /** The keys of an entry, pinned if they are the first. */
+  async #look(entry, { pin, keys: known, isMet }) {
+    const keys = known ?? (await matching(entry, this.#told.get(entry.user)?.listed ?? []));
+    if (!keys) return { entry, problem: 'unknown-keys' };
+    const offered = { fingerprint: entry.fingerprint, keys, since: Date.now() };
+    if (pin && pin.fingerprint !== entry.fingerprint) {
+      this.#offer(entry, offered);
+      return { entry, problem: 'changed-key' };
+    }
+    if (!pin) await this.#pin(entry, offered);
+    return { entry, keys, isFresh: !pin, isNew: !pin && isMet, isVerified: Boolean(pin?.isVerified) };
+  }
+
+  #offer({ user, device }, offered) {
+    const name = `${user}/${device}`;
+    const offers = this.#offered.get(name) ?? new Map();
+    offers.delete(offered.fingerprint);
+    offers.set(offered.fingerprint, offered);
+    if (offers.size > OFFERS_PER_DEVICE) offers.delete(offers.keys().next().value);
+    this.#offered.set(name, offers);
+  }
+
+  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked }) {
+    if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false };
+    if (!keys) return { entry, problem, level: 'new', isVerified: false };
+    const isVouched = levels.get(entry.fingerprint) === 'vouched';
+    const level = isVerified ? 'verified' : isVouched ? 'vouched' : isFresh ? 'new' : 'known';
+    const unverified = this.verifiedOnly && !SENT_TO.includes(level) ? 'unverified' : undefined;
+    return { entry, keys, problem: unverified, isNew, level, isVerified };
+  }
+
+  /** What the statements that are known of a user's devices make of them. */
+  async #judge(user) {
+    const known = this.#judged.get(user);
+    if (known) return known;
+    const name = `${this.#owner}>${user}`;
+    const remembered = (await this.#store.get('statements', name)) ?? {};
+    const told = this.#told.get(user) ?? NOTHING_TOLD;
+    const revision = this.#revision;
+    const judgement = await judge({ user, pins: await this.#pinsOf(user), ...told, remembered, now: Date.now() });
+    judgement.revoked = new Set(judgement.remembered.revoked);
+    if (told === NOTHING_TOLD || revision !== this.#revision) return judgement;
+    await this.#store.put('statements', name, judgement.remembered);
+    this.#judged.set(user, judgement);
+    const news = [...judgement.revoked].filter((fingerprint) => !remembered.revoked?.includes(fingerprint));
+    this.#warn('revoked', user, told.listed.filter(({ fingerprint }) => news.includes(fingerprint)));
+    this.#warn('fell', user, judgement.fallen);
+    this.#warn('disagree', user, judgement.disagreements);
+    return judgement;
+  }
+
+  async #pinsOf(user) {
+    const prefix = this.#name({ user, device: '' });
+    const pins = (await this.#store.entries('pins', prefix)).map(([name, pin]) => ({ ...pin, device: name.slice(prefix.length) }));
+    if (user !== this.#owner || !this.#own) return pins;
+    return [...pins.filter(({ device }) => device !== this.#own.device), { ...this.#own, isVerified: true }];
+  }
+
+  #warn(problem, user, devices) {
+    for (const { device, fingerprint, by } of devices) {
+      const name = `${problem}/${user}/${fingerprint}/${by}`;
+      if (this.#warned.has(name)) continue;
+      this.#warned.add(name);
+      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint, by } }));
+    }
+  }
+}
+
+const NOTHING_TOLD = { listed: [], vouches: [], revokes: [] };
+
+const objectsIn = (list) => (Array.isArray(list) ? list.filter((item) => item && typeof item === 'object') : []);
+
+async function matching(entry, listed) {
+  for (const { user, device, keys } of [entry, ...listed]) {
+    if (!keys || !sameDevice({ user, device }, entry)) continue;
+    try {
+      if (toBase64(await fingerprintOf(user, device, keys)) === entry.fingerprint) return keys;
+    } catch {
+      // No keys of a device.
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,83 @@
+// The worker's side of the messages between page and worker. `post(message)` answers it.
+
+import { FrameReceiver, FrameSender } from './frame-ends.js';
+import { FrameKeys } from './frames.js';
+
+const OVERLAP_MS = 10_000; // protocol 5, epoch rule 5: how long the epoch before opens frames
+
+export class FrameWorker {
+  #post;
+  #keys = new FrameKeys();
+  #tracks = new Map();
+  #slots = new Map();
+  #senders = new Map();
+  #receivers = new Map();
+
+  constructor(post) {
+    this.#post = post;
+  }
+
+  /** A track's or slot's transformer, with `{operation, name, isVideo}` as its options. Brings what transforms its frames. */
+  attach(transformer) {
+    const { operation, name, isVideo } = transformer.options;
+    const keys = this.#keys;
+    if (operation === 'seal') {
+      const sender = new FrameSender({ keys, transformer, isVideo });
+      this.#senders.set(name, sender);
+      if (this.#tracks.has(name)) sender.begin(this.#tracks.get(name));
+      return sender;
+    }
+    const opened = (slot, kid) => this.#post({ type: 'opened', name: slot, kid });
+    const receiver = new FrameReceiver({ keys, name, transformer, isVideo, opened });
+    this.#receivers.set(name, receiver);
+    receiver.show(this.#slots.get(name));
+    return receiver;
+  }
+
+  take(message) {
+    this.#handlers[message.type]?.(message);
+  }
+
+  /** How many frames of each slot were opened, failed, or were another's. */
+  report() {
+    const slots = [...this.#receivers.values()].map(({ name, kid, opened, failed, foreign }) => ({ name, kid, opened, failed, foreign }));
+    if (slots.length > 0) this.#post({ type: 'report', slots });
+  }
+
+  #handlers = {
+    self: (own) => this.#keys.identify(own),
+    epoch: (message) => {
+      this.#keys.install(message);
+      for (const receiver of this.#receivers.values()) receiver.retryWaiting();
+    },
+    senders: (message) => this.#keys.admit(message),
+    switch: ({ epoch, isSilent }) => {
+      this.#keys.isSilent = isSilent;
+      this.#keys.switchTo(epoch);
+      for (const sender of this.#senders.values()) sender.requestKeyFrame();
+      setTimeout(() => this.#keys.forgetBefore(epoch), OVERLAP_MS);
+    },
+    track: ({ name, n }) => {
+      this.#tracks.set(name, n);
+      this.#senders.get(name)?.begin(n);
+    },
+    // The whole map: `{name, participant, n}` of each slot that shows something.
+    slots: ({ slots }) => {
+      this.#slots = new Map(slots.map(({ name, participant, n }) => [name, { participant, n }]));
+      for (const [name, receiver] of this.#receivers) receiver.show(this.#slots.get(name));
+    },
+    'key-frame': ({ name }) => this.#senders.get(name)?.requestKeyFrame(),
+    silence: ({ isSilent }) => {
+      this.#keys.isSilent = isSilent;
+      if (!isSilent) for (const sender of this.#senders.values()) sender.requestKeyFrame();
+    },
+    'seal-message': ({ id, data, kind, epoch }) => this.#answer(id, this.#keys.sealMessage(data, { kind, epoch })),
+    'open-message': ({ id, data, from }) => this.#answer(id, this.#keys.openMessage(data, from)),
+  };
+
+  /** The page gets `result`, or nothing where there is no key or the message is not what it should be. */
+  #answer(id, result) {
+    const post = (value) => this.#post({ type: 'answer', id, result: value });
+    result.then(post, () => post(undefined));
+  }
+}

@@ -1,0 +1,73 @@
+// Presence: the users that were asked about, and their states (protocol section 7).
+
+const WATCHED = 100; // the people called last; more nobody looks at
+
+/** Events: `change`. */
+export class Presence extends EventTarget {
+  #states = new Map();
+  #watched = [];
+  #user;
+  #own = 'available';
+  #request;
+
+  /** `request(path, body)` is `Conclave.request`. */
+  constructor(request) {
+    super();
+    this.#request = request;
+  }
+
+  /** `available`, `ringing`, `in-call`, `unavailable` or `offline`; undefined where the server does not say. */
+  of(user) {
+    return this.#states.get(user);
+  }
+
+  /** What this user has set: `available` or `unavailable`. */
+  get own() {
+    return this.#own;
+  }
+
+  /** From now on it is known how `users` are. Those whom this user may not watch are not. */
+  async watch(users) {
+    const wanted = [...new Set(users)].slice(0, WATCHED);
+    if (wanted.join() === this.#watched.join()) return;
+    this.#watched = wanted;
+    await this.#ask();
+  }
+
+  async set(state) {
+    await this.#request('presence/set', { state });
+    this.#own = state;
+    this.#changed();
+  }
+
+  /** On a new connection nothing is watched, and a user's own wish is said again. What was set before a reload, or elsewhere, is learned. */
+  async connectionReady(user) {
+    this.#user = user;
+    if (this.#own !== 'available') await this.set(this.#own).catch(() => {});
+    await this.#ask().catch(() => {});
+  }
+
+  /** The event `presence`. */
+  take({ user, state }) {
+    this.#states.set(user, state);
+    this.#learnOwn();
+    this.#changed();
+  }
+
+  async #ask() {
+    const { users } = await this.#request('presence/watch', { users: [this.#user, ...this.#watched].filter(Boolean) });
+    this.#states = new Map((users ?? []).map(({ user, state }) => [user, state]));
+    this.#learnOwn();
+    this.#changed();
+  }
+
+  /** `ringing` and `in-call` hide what was set. */
+  #learnOwn() {
+    const state = this.of(this.#user);
+    if (state === 'available' || state === 'unavailable') this.#own = state;
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event('change'));
+  }
+}

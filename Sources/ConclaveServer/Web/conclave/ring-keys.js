@@ -1,0 +1,34 @@
+// A ring brings keys, so that an answer is heard at once: epoch 1's list and an envelope (protocol section 5, "Ring envelopes"). A doubtful one is not used.
+
+import { Refusal, callIDIn, entryIn, envelopeIn, listIn, MAX_ENTRIES } from './checks.js';
+import { isSealedTo, openEnvelope, wrapKeyHash } from './envelopes.js';
+import { sameDevice } from './identity.js';
+import { isJoinKeySigned } from './join-keys.js';
+
+const CLOCKS_MS = 10 * 60_000; // how far the caller's clock and this one may differ
+
+/** A ring that may be an honest one: clocks differ, or it came again. */
+export class StaleRing extends Refusal {}
+
+/**
+ * `{accepted, secret}` of a ring: epoch 1 in `history`, and its secret. Throws for a ring that is not the caller's for this call, not of now, or was used
+ * before; `used` is a `RingMemory`.
+ */
+export async function ringKeys({ from, list, envelope: body }, { history, call, identity, directory, used }) {
+  callIDIn(call);
+  const entries = listIn(list, MAX_ENTRIES, 'a ring’s list').map((entry) => entryIn(entry, { mayRing: true }));
+  const envelope = envelopeIn(body);
+  const accepted = await history.beginRung(entries);
+  // The caller is the one that has joined; a callee on the list has no key to hand out.
+  const [caller, ...others] = entries.filter(({ participant }) => participant > 0);
+  if (!caller || others.length > 0 || caller.participant !== 1) throw new Refusal('a ring’s list on which not the caller alone has joined');
+  if (envelope.epoch !== 1 || caller.user !== from || !sameDevice(caller, envelope.from)) throw new Refusal('a ring envelope that is not the caller’s');
+  if (!isSealedTo(envelope, await wrapKeyHash(identity))) throw new Refusal('a ring envelope that is sealed to another key');
+  const [{ keys, problem }] = await directory.examine([caller]);
+  if (!keys || (problem && problem !== 'unverified')) throw new Refusal('a ring envelope of a device that is not trusted');
+  if (!(await isJoinKeySigned(caller, caller.joinKey, call, keys))) throw new Refusal('a ring of another call');
+  if (Math.abs(Date.now() - caller.joinKey.at) > CLOCKS_MS) throw new StaleRing('a ring of another time');
+  if (!(await used.add(call))) throw new StaleRing('a ring that was used before');
+  const secret = await openEnvelope(envelope, { identity, call, listHash: accepted.listHash, pair: identity.wrap, keys });
+  return { accepted, secret };
+}

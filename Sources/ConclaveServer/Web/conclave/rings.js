@@ -1,0 +1,49 @@
+// The rings of this device: each one until it is answered, over, or its time is up.
+
+import { isCallID, isID } from './checks.js';
+
+const over = {
+  'call.answered-elsewhere': 'answered-elsewhere',
+  'call.declined-elsewhere': 'declined-elsewhere',
+  'call.cancelled': 'cancelled',
+  'call.missed': 'missed',
+  'call.ended': 'ended',
+};
+const GRACE_MS = 2_000; // the server says first that a ring is over
+
+/** `rang(ring)` and `ended({ring, reason, by})` tell of each. */
+export class Rings {
+  #rings = new Map();
+  #rang;
+  #ended;
+
+  constructor({ rang, ended }) {
+    this.#rang = rang;
+    this.#ended = ended;
+  }
+
+  /** Takes note of an event that is about a ring. One that is of no call, or from nobody, does not ring. */
+  handle(name, body) {
+    if (name === 'call.ring') {
+      if (isCallID(body.call) && isID(body.from) && Array.isArray(body.members)) this.#add(body);
+    }
+    else if (name in over) this.end(body.call, over[name], body);
+  }
+
+  end(call, reason = 'answered', { by } = {}) {
+    const entry = this.#rings.get(call);
+    if (!entry) return;
+    clearTimeout(entry.timer);
+    this.#rings.delete(call);
+    this.#ended({ ring: entry.ring, reason, by });
+  }
+
+  /** A ring that comes again (the connection was gone) replaces itself. */
+  #add(body) {
+    const known = this.#rings.get(body.call);
+    clearTimeout(known?.timer);
+    const timer = setTimeout(() => this.end(body.call, 'missed', body), Math.max(0, body.expiresAt - body.at) + GRACE_MS);
+    this.#rings.set(body.call, { ring: { ...body }, timer });
+    if (!known) this.#rang(this.#rings.get(body.call).ring);
+  }
+}

@@ -1,0 +1,36 @@
+// The participants and joinIds with which the devices of a ring's list have joined: under epoch 1 the server's word alone (protocol section 5, "Sender keys").
+
+/** By `user/device`. A number or joinId that another device has, or this one, counts for nobody else. */
+export class Seats extends Map {
+  #own;
+  #taken = new Map(); // number or joinId -> `user/device`
+
+  /** `own`: `{user, device, participant, joinId}`. */
+  constructor(own) {
+    super();
+    this.#own = own;
+  }
+
+  /** Notes `seats`, a map of the same kind; brings the participants that were refused. */
+  add(seats) {
+    const refused = [];
+    for (const [name, { participant, joinId }] of seats) {
+      if (!joinId || name === `${this.#own.user}/${this.#own.device}`) continue;
+      const isTaken = (fact) => (this.#taken.get(fact) ?? name) !== name;
+      if (participant === this.#own.participant || joinId === this.#own.joinId || isTaken(participant) || isTaken(joinId)) {
+        refused.push(participant);
+        continue;
+      }
+      this.#taken.set(participant, name).set(joinId, name);
+      this.set(name, { participant, joinId });
+    }
+    return refused;
+  }
+
+  /** The numbers of a list are taken. */
+  takeFrom(list) {
+    for (const { user, device, participant, joinId } of list) {
+      if (participant > 0) this.#taken.set(participant, `${user}/${device}`).set(joinId, `${user}/${device}`);
+    }
+  }
+}

@@ -1,0 +1,159 @@
+// The tracks that this device sends into a call: microphone, camera, screen; muted, off, or silent while the call is on hold.
+
+import { LocalMedia } from './local.js';
+
+/**
+ * `transport` (a `Media`) is set when there is one. `tellMuted(track, muted)` tells the server; `negotiate()` brings a change of tracks
+ * about; `changed()` and `notice(detail)` are for people.
+ */
+export class Sending {
+  transport;
+  #local = new LocalMedia();
+  #held; // the sources to open again after a hold
+  #isClosed = false;
+  #tellMuted;
+  #negotiate;
+  #changed;
+  #notice;
+
+  constructor({ tellMuted, negotiate, changed, notice }) {
+    this.#tellMuted = tellMuted;
+    this.#negotiate = negotiate;
+    this.#changed = changed;
+    this.#notice = notice;
+  }
+
+  /** `{isOn, track}` of a source. */
+  state(source) {
+    return this.#local.state(source);
+  }
+
+  /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
+  async capture({ camera }) {
+    await Promise.all([this.#open('microphone'), camera && this.#open('camera')]);
+  }
+
+  /** All that is open goes to the transport, which is new. */
+  async sendAll() {
+    for (const [source, { track }] of this.#local.all) await this.transport.send(source, track ?? null);
+    await this.#negotiate();
+    for (const [source, { isOn }] of this.#local.all) if (!isOn) this.#mute(source, true);
+  }
+
+  /** After the connection was gone: the server may have missed what is muted. */
+  tellAll() {
+    for (const [source, { isOn }] of this.#local.all) this.#mute(source, !isOn);
+  }
+
+  async setMicrophone(isOn) {
+    if (this.#held) return this.#keepForLater('microphone', isOn);
+    const { track } = this.state('microphone');
+    if (!track) return isOn ? this.#add('microphone') : undefined;
+    this.#local.mute('microphone', !isOn);
+    this.#changed();
+    return this.#mute('microphone', !isOn);
+  }
+
+  /** Off means that the camera's light goes out too. */
+  async setCamera(isOn) {
+    if (this.#held) return this.#keepForLater('camera', isOn);
+    if (isOn) return this.#add('camera');
+    this.#local.turnOff('camera');
+    this.#changed();
+    await this.transport?.pause('camera');
+    return this.#mute('camera', true);
+  }
+
+  /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
+  async shareScreen({ replace = false } = {}) {
+    await this.#local.openScreen(() => this.stopScreen());
+    if (this.#isClosed) {
+      this.#local.closeAll();
+      return;
+    }
+    for (const source of ['screen', 'screen-audio']) {
+      const { track } = this.state(source);
+      if (track) await this.transport.send(source, track);
+    }
+    if (replace) this.transport.replaceOthers('screen');
+    this.#changed();
+    try {
+      await this.transport.negotiate();
+    } catch (error) {
+      await this.stopScreen();
+      throw error;
+    }
+  }
+
+  async stopScreen() {
+    if (!this.state('screen').isOn) return;
+    this.#local.closeScreen();
+    this.#changed();
+    await this.transport?.remove('screen');
+    await this.transport?.remove('screen-audio');
+    await this.#negotiate();
+  }
+
+  /** The new transport knows nothing of a screen that the old one sent. */
+  forgetScreen() {
+    this.#local.closeScreen();
+  }
+
+  /** On hold nothing is open: the microphone and the camera are free for another call. */
+  async suspend() {
+    if (this.#held) return;
+    this.#held = new Set(['microphone', 'camera'].filter((source) => this.state(source).isOn));
+    const stopped = this.stopScreen();
+    for (const source of this.#held) {
+      this.#local.turnOff(source);
+      this.transport?.pause(source);
+    }
+    this.#changed();
+    await stopped;
+  }
+
+  async resume() {
+    const held = this.#held ?? new Set();
+    this.#held = undefined;
+    await Promise.all([...held].map((source) => this.#add(source)));
+  }
+
+  close() {
+    this.#isClosed = true;
+    this.#local.closeAll();
+  }
+
+  #keepForLater(source, isOn) {
+    if (isOn) this.#held.add(source);
+    else this.#held.delete(source);
+  }
+
+  async #open(source) {
+    try {
+      await this.#local.open(source);
+    } catch (error) {
+      this.#notice({ kind: 'no-device', source, error: error.name });
+    }
+    if (this.#isClosed) this.#local.closeAll(); // while the browser asked for permission
+    else if (this.#held && this.state(source).isOn) {
+      this.#held.add(source);
+      this.#local.turnOff(source);
+    }
+    this.#changed();
+  }
+
+  async #add(source) {
+    await this.#open(source);
+    const { track } = this.state(source);
+    if (!track || !this.transport) return;
+    const isNew = !this.transport.trackID(source);
+    await this.transport.send(source, track);
+    if (isNew) await this.#negotiate();
+    else await this.#mute(source, false);
+  }
+
+  async #mute(source, isMuted) {
+    const track = this.transport?.trackID(source);
+    if (track) await this.#tellMuted(track, isMuted);
+  }
+}

@@ -1,0 +1,49 @@
+// Shared by all dialogs: their close buttons, and rows of people or devices.
+
+import { readable } from '../conclave/index.js';
+import { avatar, busy, element } from './dom.js';
+import { notice, wordsForError } from './notices.js';
+
+for (const button of document.querySelectorAll('[data-close]')) {
+  button.addEventListener('click', () => button.closest('dialog').close());
+}
+
+/** A row with the avatar of `name`, if there is one, a line and one below it. */
+export function row(name, line, below) {
+  const text = element('div', { className: 'row-text' });
+  text.append(element('span', { textContent: line }));
+  if (below) text.append(element('span', { className: 'row-sub', textContent: below }));
+  return element('li', {}, name ? avatar(name) : '', text);
+}
+
+/** A row of a device: with its key's fingerprint, base64, for people to compare. */
+export function deviceRow(name, line, below, fingerprint) {
+  const made = row(name, line, below);
+  const digits = element('span', { className: 'row-sub fingerprint', textContent: readable(fingerprint), translate: false });
+  made.querySelector('.row-text').append(digits);
+  return made;
+}
+
+/** A button of a row; `about` tells a screen reader which row's. What goes wrong is a notice. */
+export function rowButton(label, about, action, className = 'secondary') {
+  const button = element('button', { type: 'button', className, textContent: label, ariaLabel: `${label}: ${about}` });
+  button.addEventListener('click', busy(button, () => action().catch((error) => notice(wordsForError(error)))));
+  return button;
+}
+
+const shown = new WeakMap();
+
+/**
+ * As `replaceChildren`, where something differs: a button must not go while it is pressed. The keyboard keeps its place, or goes to
+ * `fallback` when its row is gone.
+ */
+export function replaceRows(list, rows, fallback) {
+  const look = rows.map(({ outerHTML }) => outerHTML).join('');
+  if (shown.get(list) === look) return;
+  shown.set(list, look);
+  const focused = list.contains(document.activeElement) ? document.activeElement.ariaLabel : undefined;
+  list.replaceChildren(...rows);
+  if (!focused) return;
+  const again = [...list.querySelectorAll('button')].find(({ ariaLabel }) => ariaLabel === focused);
+  (again ?? fallback).focus();
+}

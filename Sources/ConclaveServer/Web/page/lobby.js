@@ -1,0 +1,178 @@
+// The lobby: the field for people to call, the running calls, a link that was opened, the recent calls; and the rings that come.
+
+import { busy, byID, setText } from './dom.js';
+import { HistoryView } from './history-view.js';
+import { learnNames, nameFor } from './names.js';
+import { notice, tellResults, wordsForError } from './notices.js';
+import { PeopleField, chosenIDs } from './people.js';
+import { RingDialog } from './ringing.js';
+import { showBeside, showRunning } from './running-view.js';
+import * as session from './session.js';
+
+/** `#join=<call>/<link>`, as `people-dialog.js` writes it. */
+export function linkIn(hash) {
+  const [, id, link] = /^#join=([\w-]+)\/([\w.~-]+)$/.exec(hash) ?? [];
+  return id && { id, link };
+}
+
+/** `entered(camera)` is called when a call is joined, `rings` when the ringing changes. */
+export class Lobby {
+  #conclave;
+  #isDemo;
+  #entered;
+  #open = [];
+  #callees = new PeopleField(byID('people'));
+  #history = new HistoryView({
+    callBack: (users, camera) => this.#start(users, camera),
+    enter: (id) => this.#rejoin(id),
+  });
+  #actions = {
+    resume: (call) => this.#conclave.resume(call),
+    leave: (call) => call.leave(),
+    transfer: (facts) => this.#enter(() => this.#conclave.transfer(facts)),
+    join: (facts) => this.#enter(() => this.#conclave.enter(facts)),
+  };
+
+  constructor({ conclave, isDemo, entered, ringsChanged }) {
+    this.#conclave = conclave;
+    this.#isDemo = isDemo;
+    this.#entered = entered;
+    this.rings = new RingDialog({
+      accept: (ring, camera) => this.#enter(() => conclave.accept(ring, { camera })),
+      decline: (ring) => this.#decline(ring),
+      isInCall: () => Boolean(conclave.call),
+    });
+    conclave.addEventListener('ring', ({ detail }) => {
+      learnNames(detail.members);
+      this.rings.add(detail);
+      ringsChanged();
+    });
+    conclave.addEventListener('ring-over', ({ detail }) => {
+      this.rings.remove(detail.ring);
+      tellRingOver(detail);
+      ringsChanged();
+      if (detail.reason !== 'answered') this.#refreshShown();
+    });
+    conclave.addEventListener('calls', () => this.#showRunning());
+    conclave.addEventListener('call-over', ({ detail }) => {
+      this.#open = this.#open.filter(({ id }) => id !== detail);
+      this.#showRunning();
+      this.#refreshShown();
+    });
+    conclave.addEventListener('presence', () => this.#history.show());
+    this.#listen();
+  }
+
+  get fieldOptions() {
+    return { isDemo: this.#isDemo, own: this.#conclave.user };
+  }
+
+  focus() {
+    this.showLink();
+    if (byID('invited').hidden) this.#callees.focus();
+    else byID('invited-title').focus();
+  }
+
+  /** Asks the server what there is to join and to remember. */
+  async refresh() {
+    this.showLink();
+    this.#open = await this.#conclave.joinable().catch(() => []);
+    this.#showRunning();
+    await this.#history.load(this.#conclave);
+  }
+
+  /** A call came, went or is over: where that can be seen now. */
+  #refreshShown() {
+    if (!byID('lobby').hidden && this.#conclave.status === 'ready') this.refresh();
+  }
+
+  /** After a reload or a restart of the browser: back into the call that this device was in. */
+  async comeBack() {
+    const { device } = this.#conclave.identity;
+    const saved = session.savedCall(device);
+    if (!saved || this.#conclave.call) return;
+    const facts = this.#open.find(({ id }) => id === saved.id);
+    if (facts) await this.#enter(() => this.#conclave.enter(facts, { camera: saved.camera }));
+    else session.forgetCall(device);
+  }
+
+  showLink() {
+    byID('invited').hidden = !linkIn(location.hash) || Boolean(this.#conclave.call);
+  }
+
+  async #joinByLink(camera) {
+    const { id, link } = linkIn(location.hash);
+    history.replaceState(null, '', location.pathname);
+    this.showLink();
+    await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));
+  }
+
+  async #decline(ring) {
+    await this.#conclave.decline(ring).catch((error) => notice(wordsForError(error)));
+    this.#refreshShown();
+  }
+
+  async #start(users, camera) {
+    const call = await this.#conclave.start(users, { camera });
+    if (!call.hasEnded) this.#entered(call);
+    tellResults(call.results, nameFor);
+  }
+
+  async #rejoin(id) {
+    await this.refresh();
+    const facts = this.#open.find((open) => open.id === id);
+    if (facts) await this.#enter(() => this.#conclave.enter(facts));
+    else notice('The call is over.');
+  }
+
+  async #enter(join) {
+    try {
+      const call = await join();
+      if (!call.hasEnded) this.#entered(call);
+    } catch (error) {
+      notice(wordsForError(error));
+      if (!this.#conclave.call) this.refresh();
+    }
+  }
+
+  #showRunning() {
+    const { held, elsewhere, call } = this.#conclave;
+    const isOpen = ({ id }) => id !== call?.id && !held.some((other) => other.id === id);
+    showRunning({ held, elsewhere, open: this.#open.filter(isOpen) }, this.#actions);
+    showBeside({ held, elsewhere }, this.#actions);
+  }
+
+  #listen() {
+    const submit = async (camera) => {
+      const ids = chosenIDs(this.#callees, byID('call-error'), this.fieldOptions);
+      if (!ids) return;
+      try {
+        await this.#start(ids, camera);
+        this.#callees.clear();
+      } catch (error) {
+        setText(byID('call-error'), wordsForError(error));
+      }
+    };
+    const startVideo = busy(byID('call-video'), () => submit(true));
+    byID('call-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      startVideo();
+    });
+    byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => submit(false)));
+    byID('invited-video').addEventListener('click', busy(byID('invited-video'), () => this.#joinByLink(true)));
+    byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.#joinByLink(false)));
+    window.addEventListener('hashchange', () => this.showLink());
+  }
+}
+
+function tellRingOver({ ring, reason, by }) {
+  const from = nameFor(ring.from);
+  const words = {
+    'answered-elsewhere': 'Answered on another device',
+    'declined-elsewhere': 'Declined on another device',
+    cancelled: `${by ? nameFor(by) : from} stopped ringing`,
+    missed: `Missed call from ${from}`,
+    ended: `${from}’s call is over`,
+  };
+  if (words[reason]) notice(words[reason]);
+}

@@ -1,0 +1,158 @@
+// The sign-in of this tab: demo mode or a token, which device this tab is, and what a reload or a restart must remember.
+
+const tab = sessionStorage;
+const browser = localStorage;
+const DEVICES_KEPT = 8;
+const RELOAD_MS = 1_500; // until the page before has let go of its device
+const COME_BACK_MS = 120_000; // a call left longer ago is offered, not entered
+
+export class SignInError extends Error {
+  constructor(message, isFinal = true) {
+    super(message);
+    this.isFinal = isFinal;
+  }
+}
+
+const read = (storage, key) => JSON.parse(storage.getItem(key) ?? 'null');
+const write = (storage, key, value) => storage.setItem(key, JSON.stringify(value));
+
+// The device
+
+/** Holds a device for this tab until it closes; `ms` is how long to wait for another to let go. */
+function claim(device, ms) {
+  if (!navigator.locks) return true;
+  const options = ms > 0 ? { signal: AbortSignal.timeout(ms) } : { ifAvailable: true };
+  return new Promise((resolve) => {
+    const held = (lock) => {
+      resolve(Boolean(lock));
+      return lock ? new Promise(() => {}) : undefined;
+    };
+    navigator.locks.request(`conclave/${device}`, options, held).catch(() => resolve(false));
+  });
+}
+
+/** The devices that this browser has for `user`. */
+export const devicesOf = (user) => read(browser, `devices/${user}`) ?? [];
+
+/**
+ * This tab's device: the one before the reload, else one that this browser had for `user` and no tab uses, else a new one. So a device
+ * and its pins outlive the browser, and two tabs are still two devices.
+ */
+export async function claimDevice(user) {
+  const before = read(tab, 'device');
+  if (before?.user === user && (await claim(before.device, RELOAD_MS))) return before.device;
+  const known = navigator.locks ? devicesOf(user) : [];
+  for (const device of known) {
+    if (!(await claim(device, 0))) continue;
+    write(tab, 'device', { user, device });
+    return device;
+  }
+  const device = `web-${crypto.randomUUID().replace('-', '').slice(0, 10)}`;
+  await claim(device, 0);
+  write(tab, 'device', { user, device });
+  write(browser, `devices/${user}`, [device, ...known].slice(0, DEVICES_KEPT));
+  return device;
+}
+
+function claimsOf(token) {
+  try {
+    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')));
+  } catch {
+    return {};
+  }
+}
+
+/** The user that a token is for, as far as the page can read it: the server must name the same. */
+export const userOf = ({ user, token }) => user || (claimsOf(token ?? '').sub ?? '');
+
+/** The device that a token is for, if it names one. */
+export const deviceOf = ({ token }) => claimsOf(token ?? '').device;
+
+/** This device was removed: the page is loaded anew and says so once. */
+export const saveRemoval = () => write(tab, 'removed', true);
+
+export function takeRemoval() {
+  const wasRemoved = read(tab, 'removed');
+  tab.removeItem('removed');
+  return wasRemoved;
+}
+
+// Signing in
+
+export const savedSignIn = () => read(tab, 'sign-in');
+
+export function saveSignIn(signIn) {
+  write(tab, 'sign-in', signIn);
+  if (signIn.name) write(browser, 'name', signIn.name);
+}
+
+export const savedName = () => read(browser, 'name') ?? '';
+export const forgetSignIn = () => tab.removeItem('sign-in');
+
+// The call that a reload or a restart comes back to
+
+/** Said again while the call runs, so that it is known how long ago that was. */
+export const saveCall = (device, call) => write(browser, `call/${device}`, { ...call, at: Date.now() });
+export const forgetCall = (device) => browser.removeItem(`call/${device}`);
+
+/** `{id, camera}` of the call that this device was in a moment ago. */
+export function savedCall(device) {
+  const saved = read(browser, `call/${device}`);
+  return saved && Date.now() - saved.at < COME_BACK_MS ? saved : undefined;
+}
+
+// The user's settings
+
+export const savedSetting = (name) => read(browser, `setting/${name}`);
+export const saveSetting = (name, value) => write(browser, `setting/${name}`, value);
+
+// People from earlier calls, for recognizing a name that somebody else uses
+
+export const savedNames = (user) => read(browser, `names/${user}`) ?? [];
+export const saveNames = (user, names) => write(browser, `names/${user}`, names);
+
+/** Another device for this tab: the one that it was has no keys any more. */
+export function forgetDevice(user) {
+  const device = read(tab, 'device')?.device;
+  tab.removeItem('device');
+  const others = devicesOf(user).filter((other) => other !== device);
+  if (others.length > 0) write(browser, `devices/${user}`, others);
+  else browser.removeItem(`devices/${user}`);
+}
+
+/** Everything that this browser remembers of `user`, and of the last sign-in. */
+export function forgetAll(user) {
+  for (const device of devicesOf(user)) forgetCall(device);
+  for (const key of [`devices/${user}`, `names/${user}`, 'name', 'setting/verified-only']) browser.removeItem(key);
+  tab.clear();
+}
+
+// Demo mode
+
+export async function isDemo() {
+  try {
+    return (await fetch('demo')).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** A fresh token for demo mode. An error that is not final may pass: the server is away. */
+export async function demoToken(signIn, device) {
+  let response;
+  try {
+    response = await fetch('demo/token', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ user: signIn.user, device, name: signIn.name }),
+    });
+  } catch {
+    throw new SignInError('The server cannot be reached.', false);
+  }
+  if (response.status >= 500) throw new SignInError('The server cannot be reached.', false);
+  if (!response.ok) {
+    throw new SignInError('The demo signs in only people at this machine. Ask for a token, or open the page there.');
+  }
+  const { token } = await response.json();
+  return { token };
+}
