@@ -29,6 +29,7 @@ let package = Package(
     .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
     .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     // Pure cores: no socket, no clock, no Foundation, no logger.
     .target(name: "MediaModel"),
@@ -65,7 +66,7 @@ let package = Package(
       name: "ConclaveServer",
       dependencies: [
         "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding", "LinuxIO",
-        "JSON", "Transport",
+        "JSON", "Transport", "CZlib",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -149,7 +150,7 @@ let package = Package(
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "ConclaveServer", "MediaModel", "Contract", "Calls", "Signaling", "Persistence",
+        "ConclaveServer", "MediaModel", "Contract", "Calls", "Signaling", "Persistence", "CZlib",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),

@@ -6,7 +6,7 @@ package import Signaling
 
 /// What the HTTP port answers: the web client, health, metrics, and in demo mode a token for just a name.
 package struct Pages: Sendable {
-  private let files: [String: HTTPResponse]
+  private let webClient: WebClient
   /// nil without demo mode.
   private let demo: TokenAuthority?
   private let clock: WallClock
@@ -23,7 +23,7 @@ package struct Pages: Sendable {
     demo: TokenAuthority?, clock: WallClock, unready: @escaping @Sendable () -> String?,
     metrics: @escaping @Sendable () async -> String
   ) throws(ConfigurationError) {
-    files = try Self.webClient()
+    webClient = try WebClient()
     self.demo = demo
     self.clock = clock
     self.unready = unready
@@ -47,8 +47,7 @@ package struct Pages: Sendable {
         HTTPResponse(text: "ready\n")
       }
     case ("GET", "/metrics"): HTTPResponse(text: await metrics())
-    case ("GET", let path):
-      files[path == "/" ? "/index.html" : path] ?? HTTPResponse(status: 404, text: "There is no such page.\n")
+    case ("GET", _): webClient.response(to: request) ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
     }
   }
@@ -80,39 +79,6 @@ package struct Pages: Sendable {
       return HTTPResponse(status: 500, text: "The token could not be made.\n")
     }
   }
-
-  /// The web client's files, read once at the start.
-  private static func webClient() throws(ConfigurationError) -> [String: HTTPResponse] {
-    guard let folder = Bundle.module.resourceURL?.appendingPathComponent("Web").path,
-      let names = try? FileManager.default.subpathsOfDirectory(atPath: folder)
-    else { throw ConfigurationError("the web client's files are missing beside the program; install both together") }
-    var files: [String: HTTPResponse] = [:]
-    for name in names {
-      guard let type = contentTypes[(name as NSString).pathExtension],
-        let data = FileManager.default.contents(atPath: folder + "/" + name)
-      else { continue }
-      files["/" + name] = HTTPResponse(
-        headers: securityHeaders + [("content-type", type), ("cache-control", "no-cache")],
-        body: ByteBuffer(bytes: data))
-    }
-    return files
-  }
-
-  private static let contentTypes = [
-    "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml", "png": "image/png", "webmanifest": "application/manifest+json",
-  ]
-
-  private static let securityHeaders = [
-    (
-      "content-security-policy",
-      "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        + "media-src 'self' blob: mediastream:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
-        + "require-trusted-types-for 'script'; trusted-types conclave"
-    ),
-    ("permissions-policy", "camera=(self), microphone=(self), display-capture=(self)"),
-    ("cross-origin-opener-policy", "same-origin"),
-  ]
 }
 
 extension HTTPRequest {

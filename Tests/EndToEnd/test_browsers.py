@@ -39,6 +39,15 @@ def only_the_page_runs(tab):
         assert caught == "TypeError", (name, caught)
 
 
+def nothing_is_loaded_twice(tab):
+    """A reload transfers no file again: an answer without a body counts 300 bytes (Resource Timing, `transferSize`)."""
+    script = "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((e) => [e.name, e.transferSize])"
+    files = [entry for entry in tab.driver.execute_script(script) if "/demo" not in entry[0]]
+    assert len(files) > 70
+    again = [entry for entry in files if entry[1] > 300]
+    assert not again, again
+
+
 def test_three_people_call_share_leave_return_and_end(person, artifacts):
     alice, bob, carol = tabs = in_a_call(person, "Alice", "Bob", "Carol")
     everybody_decodes(*tabs)
@@ -109,6 +118,8 @@ def test_a_reload_comes_back_into_the_call(person):
     everybody_decodes(*tabs)
     bob.driver.refresh()
     bob.sees("#call")
+    nothing_is_loaded_twice(bob)
+    only_the_page_runs(bob)  # with the headers of a 304
     everybody_decodes(*tabs, seconds=8)
     assert alice.shown(".tile[data-user=bob]") == 1
 
