@@ -27,6 +27,8 @@ export class Call extends CallRequests {
   participant = 0;
   hasEnded = false;
   code = '';
+  /** Of a call that this device starts: what became of each ring, by user. */
+  results;
   /** Whether the camera is to be on, when it can be. */
   wantsCamera = false;
   isHeld = false; // by this user's wish
@@ -309,7 +311,7 @@ export class Call extends CallRequests {
   }
 
   /** Sends `{text}` or `{reaction}` to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
-  async send(message, { to } = {}) {
+  async send(message, { to = undefined } = {}) {
     const body = await this.#seat?.messages?.seal(message, to);
     if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });

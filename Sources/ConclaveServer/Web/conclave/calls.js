@@ -29,7 +29,7 @@ export class Calls extends EventTarget {
   }
 
   /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and goes on if the join fails. */
-  async join(kind, { id = '', body, ring, camera = true, isNew = false }) {
+  async join(kind, { id = '', body = {}, ring = {}, camera = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
     const call = new Call({ id, connection: this.#connection });

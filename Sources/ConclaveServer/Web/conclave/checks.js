@@ -111,6 +111,7 @@ const keysIn = (value) =>
 export function entryIn(value, { mayRing = false } = {}) {
   const { user, device, participant, fingerprint, joinId, joinKey, keys, refresh } = objectIn(value, 'an entry');
   hashIn(fingerprint, 'a fingerprint');
+  /** @type {any} */
   const entry = { user: idIn(user), device: idIn(device), participant, fingerprint };
   if (mayRing && participant === 0) {
     if (joinId !== undefined || joinKey !== undefined) throw new Refusal('a ring entry that has joined');
@@ -189,8 +190,9 @@ export function bucketsIn(value) {
 
 /** The tags of one bucket, by participant. */
 export function tagsIn(value) {
-  const tags = listIn(objectIn(value, 'tags').tags, 64, 'tags').map(({ participant, tag }) => [participantIn(participant), bytesIn(tag, 16, 16, 'a tag')]);
-  return new Map(tags);
+  const tags = new Map();
+  for (const { participant, tag } of listIn(objectIn(value, 'tags').tags, 64, 'tags')) tags.set(participantIn(participant), bytesIn(tag, 16, 16, 'a tag'));
+  return tags;
 }
 
 /**

@@ -191,7 +191,7 @@ export class Conclave extends EventTarget {
   }
 
   /** Newest first: `{id, direction, outcome, media, members, startedAt, seconds, rejoinable}`. */
-  async history({ before, limit = 50 } = {}) {
+  async history({ before = undefined, limit = 50 } = {}) {
     const { calls } = await this.request('history/list', { before, limit });
     return calls;
   }

@@ -157,10 +157,15 @@ export class Confirmations {
     return record.list.slice(index * BUCKET, (index + 1) * BUCKET);
   }
 
+  /**
+   * @param {any} record
+   * @param {{ index: number, bits: bigint, tag: Uint8Array }} bucket
+   */
   async #check(record, { index, bits, tag }) {
     const entries = this.#entriesOf(record, index);
     const known = this.#buckets.get(index) ?? 0n;
-    const listed = entries.reduce((all, _, at) => all | bitOf(at), 0n);
+    let listed = 0n;
+    for (const at of entries.keys()) listed |= bitOf(at);
     if (entries.length === 0 || (bits & ~listed) !== 0n) throw new Refusal('a confirmation of somebody who is not on the list');
     if ((known & ~bits) !== 0n) throw new Refusal('a confirmation that is taken back');
     const set = entries.filter((_, at) => (bits & bitOf(at)) !== 0n);

@@ -11,6 +11,14 @@ import { SECRET_BYTES, confirmationKeyOf, ratchet } from './transcript.js';
 const HEARD = [undefined, 'unverified']; // a device that is not verified is heard, and gets no keys
 
 export class Epoch {
+  /** Of the list that was accepted: see `ListHistory`. */
+  epoch;
+  mode;
+  roster;
+  listHash;
+  isWhole;
+  /** This device's entry. */
+  own;
   /** The 32 bytes, until the next epoch is switched to. */
   secret;
   /** Makes this epoch's confirmations; stays when the secret is gone. */

@@ -183,7 +183,7 @@ export class FrameKeys {
    * kind ‖ SFrame of a message; undefined when there is no key yet. With `epoch`, whose list a private message is bound to, only under that
    * one.
    */
-  async sealMessage(data, { kind = 0, epoch } = {}) {
+  async sealMessage(data, { kind = 0, epoch = undefined } = {}) {
     if (this.isSilent || (epoch !== undefined && epoch !== this.sendingEpoch)) return undefined;
     const sframe = await this.#sealer.seal(0, MESSAGE_KINDS.get(kind), data);
     return sframe && concat(Uint8Array.of(kind), sframe);

@@ -40,6 +40,11 @@ export async function isSignedBy(keys, sigAlg, signature, data) {
 
 /** This device. Its private keys never leave WebCrypto. */
 export class Identity {
+  user;
+  device;
+  wrap;
+  keys;
+  fingerprint;
   #sign;
 
   static async open(store, user, device) {

@@ -19,6 +19,9 @@ export class JoinKeys {
   #made = 0;
   #madeAt = -Infinity;
   #published = 0;
+  joinId;
+  /** The part of a join's request that has the join key. */
+  wire;
 
   static async make(identity, call, at = Date.now()) {
     const join = new JoinKeys();

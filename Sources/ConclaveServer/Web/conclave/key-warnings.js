@@ -11,6 +11,10 @@ export class KeyWarnings {
     this.#tell = tell;
   }
 
+  /**
+   * @param {string} problem
+   * @param {{ epoch?: number, user?: string, device?: string, fingerprint?: string, participant?: number }} about
+   */
   warn(problem, { epoch, user, device, fingerprint, participant } = {}) {
     const name = user ? `${problem}/${user}/${device}/${fingerprint}` : `${problem}/${epoch ?? participant}`;
     if (this.#told.has(name)) return;

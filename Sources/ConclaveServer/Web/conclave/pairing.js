@@ -51,6 +51,7 @@ function read(body) {
     };
     const wanted = { commit: ['commit'], open: ['fingerprint', 'nonce'], reveal: ['fingerprint', 'nonce'], done: [], cancel: [] }[step];
     fields.session = session;
+    /** @type {any} */
     const message = { step, session: bytes('session', SESSION_BYTES) };
     for (const name of wanted) message[name] = bytes(name, HASH_BYTES);
     return message;

@@ -30,7 +30,7 @@ export class Rings {
     else if (name in over) this.end(body.call, over[name], body);
   }
 
-  end(call, reason = 'answered', { by } = {}) {
+  end(call, reason = 'answered', { by = undefined } = {}) {
     const entry = this.#rings.get(call);
     if (!entry) return;
     clearTimeout(entry.timer);

@@ -11,6 +11,10 @@ export class NotListed extends Refusal {}
 const isRung = ({ participant }) => participant === 0;
 
 export class Roster {
+  entries;
+  byName;
+  hash;
+
   /** `entries` are in order and were looked at one by one (`entryIn`). Throws `Refusal` for a list that names anything twice. */
   static async of(entries) {
     const roster = new Roster();

@@ -15,6 +15,9 @@ const LOST_ANSWERS = 3;
 
 /** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`. */
 export class Seat extends EventTarget {
+  id;
+  kind;
+  reply;
   participant;
   keys;
   transport;

@@ -53,7 +53,12 @@ export function parseHeader(bytes) {
   return { kid, counter, length: offset };
 }
 
-/** The key and salt of one KID (RFC 9605 section 4.4.2). `usages`: a key that seals opens nothing. */
+/**
+ * The key and salt of one KID (RFC 9605 section 4.4.2). `usages`: a key that seals opens nothing.
+ * @param {BufferSource} baseKey
+ * @param {number | bigint} kid
+ * @param {{ suite?: number, usages?: KeyUsage[] }} options
+ */
 export async function deriveKey(baseKey, kid, { suite = SUITE, usages = ['encrypt', 'decrypt'] } = {}) {
   const { hash, keyBytes } = suites[suite];
   const source = await crypto.subtle.importKey('raw', baseKey, 'HKDF', false, ['deriveBits']);

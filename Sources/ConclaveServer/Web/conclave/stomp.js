@@ -69,6 +69,8 @@ export class StompConnection extends EventTarget {
   #credentials;
   #onEvent;
   #isUrgent;
+  /** Runs first on each connection. */
+  prepare;
   #now;
   #socket;
   #attempt = 0;

@@ -6,6 +6,7 @@ const numberOf = (track) => Number(track.split('.')[1]);
 /** `find(participant, n)` brings the video that opened as that track, if any. */
 export function tilesOf(call, find) {
   const known = knownOf(call);
+  /** @type {Record<string, any>[]} */
   const tiles = [];
   for (const member of call.members.values()) {
     if (member.state === 'ringing') tiles.push({ key: `ring/${member.user}`, source: 'ringing', member });

@@ -48,6 +48,7 @@ const sameRevoke = (a, b) => a.fingerprint === b.fingerprint && a.byFingerprint 
  * Brings `levels`, by fingerprint: `verified` (in person), `vouched` (by a device that is verified, listed and not revoked), `known` or
  * `revoked`; `disagreements`, the pins, with `by`, that a device revokes which is only vouched while they are verified; `fallen`, the pins that were vouched before
  * and are not any more; and what to remember: a revocation counts for good, even when the server hides it later.
+ * @param {Record<string, any>} facts
  */
 export async function judge({ user, pins, listed = [], vouches = [], revokes = [], remembered = {}, now }) {
   const pinOf = (device, fingerprint) => pins.find((pin) => pin.device === device && pin.fingerprint === fingerprint);

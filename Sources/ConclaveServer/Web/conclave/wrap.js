@@ -57,7 +57,7 @@ const importPoint = (point) => crypto.subtle.importKey('raw', point, curve, true
  * enc ‖ ct for the owner of `spki`. With `sender`, a key pair, in auth mode: the recipient knows that its owner has sealed it, and can prove that to nobody.
  * `ephemeral` and `aead` are given by tests alone.
  */
-export async function hpkeSeal(spki, plaintext, { info = INFO, aad = none, sender, ephemeral, aead } = {}) {
+export async function hpkeSeal(spki, plaintext, { info = INFO, aad = none, sender = undefined, ephemeral = undefined, aead = undefined } = {}) {
   const recipient = await importSPKI(spki);
   const pair = ephemeral ?? (await crypto.subtle.generateKey(curve, false, ['deriveBits']));
   const enc = await rawPoint(pair.publicKey);
@@ -69,7 +69,7 @@ export async function hpkeSeal(spki, plaintext, { info = INFO, aad = none, sende
 }
 
 /** Opens what `hpkeSeal` made for `pair`, with `sender`, an SPKI, by its owner; throws when it was made for or by another, or was changed. */
-export async function hpkeOpen(pair, message, { info = INFO, aad = none, sender, aead } = {}) {
+export async function hpkeOpen(pair, message, { info = INFO, aad = none, sender = undefined, aead = undefined } = {}) {
   const enc = message.slice(0, POINT_BYTES);
   const from = sender && (await importSPKI(sender));
   const shared = await agree(pair.privateKey, await importPoint(enc));

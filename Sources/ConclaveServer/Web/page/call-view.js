@@ -44,7 +44,7 @@ export function hideCall() {
   call = undefined;
   clearInterval(timer);
   tone.stop();
-  for (const dialog of document.querySelectorAll('dialog[open]:not(#ring)')) dialog.close();
+  for (const { id } of document.querySelectorAll('dialog[open]:not(#ring)')) byID(id).close();
   clearWarnings();
   stage.clear();
 }

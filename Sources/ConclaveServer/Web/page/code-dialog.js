@@ -61,7 +61,7 @@ function renew() {
     byID('call-code').replaceChildren(...groups.map((group) => element('span', { textContent: group })));
   }
   const people = grouped(devices);
-  const othersFirst = [...people].sort(([a], [b]) => (a === call.user) - (b === call.user));
+  const othersFirst = [...people].sort(([a], [b]) => Number(a === call.user) - Number(b === call.user));
   replaceRows(byID('person-list'), othersFirst.map(([user, theirs]) => personOf(user, theirs)), byID('code-title'));
   if (performance.now() - changedAt < REST_MS) for (const button of byID('person-list').querySelectorAll('button')) rest(button);
   showConfirmation();

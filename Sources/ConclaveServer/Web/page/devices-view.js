@@ -69,7 +69,8 @@ byID('remove-confirm').addEventListener('click', async () => {
   }
 });
 
-byID('verified-only').addEventListener('change', ({ target }) => {
-  conclave.verifiedOnly = target.checked;
-  saveSetting('verified-only', target.checked);
+byID('verified-only').addEventListener('change', () => {
+  const { checked } = byID('verified-only');
+  conclave.verifiedOnly = checked;
+  saveSetting('verified-only', checked);
 });

@@ -4,9 +4,16 @@ import { qrOf } from './qr.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
+/** @type {(id: string) => any} Elements of the page's own markup, of which each has its kind. */
 export const byID = (id) => document.getElementById(id);
 
-/** An element with properties, attributes (by `attributes`) and children. */
+/**
+ * An element with properties, attributes (by `attributes`) and children.
+ * @param {string} name
+ * @param {{ attributes?: Record<string, string>, [property: string]: any }} options
+ * @param {...any} children
+ * @returns {any}
+ */
 export function element(name, { attributes = {}, ...properties } = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);

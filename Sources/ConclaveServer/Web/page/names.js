@@ -8,6 +8,7 @@ const names = new Map();
 let known = new Map();
 let byLook; // what a name looks like -> the users with such a name; made when it is needed, after names have changed
 let own;
+/** @type {(names: [string, string][]) => void} */
 let keep = () => {};
 
 /** `user` is signed in; `saved` are the names of the people in earlier calls, as `save` was given them. */

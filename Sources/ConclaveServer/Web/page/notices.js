@@ -29,6 +29,9 @@ export function notice(text) {
 /**
  * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
  * a press that was meant for that. `detail` is shown as it is, for people to compare.
+ * @param {string} key
+ * @param {string} text
+ * @param {{ action?: { label: string, run: () => void }, detail?: string }} options
  */
 export function warn(key, text, { action, detail } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
@@ -53,8 +56,8 @@ export function warn(key, text, { action, detail } = {}) {
   byID('warnings').append(node);
 }
 
-/** Of all warnings of which `matches(key)` is true. */
-export function clearWarnings(matches = () => true) {
+/** Takes the warnings away of which `matches(key)` is true. */
+export function clearWarnings(matches = (_) => true) {
   for (const node of [...byID('warnings').children]) if (matches(node.dataset.key)) node.remove();
 }
 

@@ -21,7 +21,9 @@ const write = (storage, key, value) => storage.setItem(key, JSON.stringify(value
 /** Holds a device for this tab until it closes; `ms` is how long to wait for another to let go. */
 function claim(device, ms) {
   if (!navigator.locks) return true;
-  const options = ms > 0 ? { signal: AbortSignal.timeout(ms) } : { ifAvailable: true };
+  const patience = new AbortController();
+  if (ms > 0) setTimeout(() => patience.abort(), ms);
+  const options = ms > 0 ? { signal: patience.signal } : { ifAvailable: true };
   return new Promise((resolve) => {
     const held = (lock) => {
       resolve(Boolean(lock));

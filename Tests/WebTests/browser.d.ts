@@ -1,0 +1,24 @@
+// Parts of the browser that TypeScript 4.8, Debian 12's, does not know yet.
+
+declare class RTCRtpScriptTransform {
+  constructor(worker: Worker, options: { operation: string; name: string; isVideo: boolean });
+}
+
+interface RTCRtpSender {
+  transform: RTCRtpScriptTransform;
+}
+
+interface RTCRtpReceiver {
+  transform: RTCRtpScriptTransform;
+}
+
+interface Navigator {
+  userAgentData?: { brands: { brand: string }[]; platform: string };
+}
+
+// Events of the library carry a `detail` of their own kind.
+interface EventTarget {
+  addEventListener(name: string, listener: (event: CustomEvent) => unknown, options?: boolean | AddEventListenerOptions): void;
+}
+
+declare function addEventListener(name: 'rtctransform', listener: (event: { transformer: any }) => void): void;
