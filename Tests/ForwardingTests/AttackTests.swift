@@ -181,6 +181,7 @@ struct AttackTests {
     #expect(call.sfu.counters.forwarded - before == UInt64(plain.count))
     #expect(call.sfu.counters.drops(.duplicate) == 2)
     call.run(milliseconds: 50)
+    #expect(b.streams.values.contains { !$0.packets.isEmpty })
     #expect(b.streams.values.allSatisfy { $0.duplicates == 0 })
   }
 
@@ -201,7 +202,9 @@ struct AttackTests {
     call.run(milliseconds: 1000)
     #expect(c.serials(of: a.tracks[0]).count > 50)
     #expect(c.serials(of: b.tracks[0]).count > 50)
-    for stream in c.streams.values { #expect(Set(stream.serials.map { $0 >> 40 }).count <= 1) }
+    let used = c.streams.values.filter { !$0.serials.isEmpty }
+    #expect(used.count == 2)
+    for stream in used { #expect(Set(stream.serials.map { $0 >> 40 }).count == 1) }
   }
 
   @Test func aPeerCannotSendAsAnother() throws {
@@ -233,7 +236,7 @@ struct AttackTests {
         if let packet = a.protect(packet) { call.receive(packet, from: a.address) }
       }
     }
-    #expect(call.sfu.peers[0].streams.count <= 4)
+    #expect((1...4).contains(call.sfu.peers[0].streams.count))
   }
 
   @Test func aNackFloodHasABudget() throws {

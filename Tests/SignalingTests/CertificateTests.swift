@@ -39,7 +39,20 @@ import Testing
   }
 
   private func until(_ port: Int, shows certificate: [UInt8]) async throws {
-    while try await shown(port) != certificate { try await Task.sleep(for: .milliseconds(20)) }
+    try await until { try await shown(port) == certificate }
+  }
+
+  /// So many pairs of files could not be used.
+  private func until(_ log: LogLines, hasRefused count: Int) async throws {
+    try await until { log.refusals >= count }
+  }
+
+  private func until(_ isReached: () async throws -> Bool) async throws {
+    let end = ContinuousClock.now + .seconds(30)
+    while try await !isReached() {
+      try #require(ContinuousClock.now < end)
+      try await Task.sleep(for: .milliseconds(5))
+    }
   }
 
   private func der(_ name: String) throws -> [UInt8] {
@@ -50,20 +63,24 @@ import Testing
   @Test func newConnectionsGetTheNewCertificateAndOldOnesLiveOn() async throws {
     try install("test")
     defer { try? FileManager.default.removeItem(at: folder) }
-    try await withServer({
-      $0.tls = files
-      $0.choreInterval = .milliseconds(20)
-    }) { server, _ in
+    let log = LogLines()
+    try await withServer(
+      {
+        $0.tls = files
+        $0.choreInterval = .milliseconds(20)
+      }, log: log
+    ) { server, _ in
       let port = try #require(server.stompTLSPort)
       let old = try await TestClient.connected(to: port, token: "a", tls: true)
       let oldSocket = try await TestWebSocket.connected(server, token: "b", tls: true)
       #expect(try await shown(port) == der("test"))
       // Neither a broken file nor a key that does not fit is taken.
       try Data("nonsense".utf8).write(to: folder.appending(path: "certificate.pem"), options: .atomic)
-      try await Task.sleep(for: .milliseconds(100))
+      try await until(log, hasRefused: 1)
       #expect(try await shown(port) == der("test"))
+      let refused = log.refusals
       try install("other", key: "test")
-      try await Task.sleep(for: .milliseconds(100))
+      try await until(log, hasRefused: refused + 1)
       #expect(try await shown(port) == der("test"))
       try install("other")
       try await until(port, shows: der("other"))
@@ -103,4 +120,8 @@ import Testing
     for _ in 0..<3 { certificates.reload() }
     #expect(log.levels == [.error, .notice])
   }
+}
+
+extension LogLines {
+  fileprivate var refusals: Int { levels.count { $0 == .error } }
 }

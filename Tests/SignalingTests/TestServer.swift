@@ -64,7 +64,7 @@ struct StubAuthenticator: Authenticator {
 /// Runs `body` against a server on loopback ports of the system's choice.
 func withServer(
   _ configure: (inout SignalingServer.Configuration) -> Void = { _ in },
-  authenticator: StubAuthenticator = StubAuthenticator(),
+  authenticator: StubAuthenticator = StubAuthenticator(), log: any LogHandler = SwiftLogNoOpLogHandler(),
   pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse = { HTTPResponse(text: $0.path) },
   _ body: (SignalingServer, StubSink) async throws -> Void
 ) async throws {
@@ -75,7 +75,7 @@ func withServer(
   let sink = StubSink()
   let server = try await SignalingServer.start(
     configuration, group: MultiThreadedEventLoopGroup.singleton, authenticator: authenticator, sink: sink,
-    logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }),
+    logger: Logger(label: "test", factory: { _ in log }),
     clock: { Timestamp(milliseconds: 1_000_000) }, pages: pages)
   do {
     try await body(server, sink)
