@@ -1,6 +1,6 @@
 import CJansson
 
-/// JSON as the protocol wants it, by jansson: duplicate keys refused, depth limited, 64-bit integers exact, unknown members ignored.
+/// JSON as the protocol wants it. It is read by jansson: duplicate keys refused, depth limited, 64-bit integers exact, unknown members ignored.
 package enum JSON {
   /// Arrays and objects within each other, at most.
   package static let maximumDepth = 64
@@ -8,14 +8,7 @@ package enum JSON {
   /// - Returns: compact UTF-8 text of `value` without a NUL byte.
   /// - Throws: `JSONError` when `value` cannot be written, for example a number that is not finite.
   package static func encode(_ value: some Encodable) throws(JSONError) -> [UInt8] {
-    do {
-      let root = ValueEncoder(codingPath: [])
-      defer { root.release() }
-      try value.encode(to: root)
-      return try root.text()
-    } catch {
-      throw JSONError(error)
-    }
+    try encode(value, to: TextBuffer())
   }
 
   /// - Throws: `JSONError` with the member that is missing or of the wrong type, never with the input's text.

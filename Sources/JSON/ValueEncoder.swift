@@ -1,82 +1,140 @@
-import CJansson
-
-/// Builds one jansson value. A class, for a type may ask for its container more than once and means the same object each time.
+/// Writes one value at the end of a text. A class, for a type may ask for its container more than once and means the same object each time.
+///
+/// Values are written in the order in which they are encoded, without a tree in between. Therefore a nested container ends with the next write to what
+/// it is in; no type of this project writes to two at one time.
 final class ValueEncoder: Encoder {
-  let codingPath: [any CodingKey]
+  private enum Form {
+    /// Nothing is written yet.
+    case none
+    case object, array
+    /// The value is whole.
+    case ended
+  }
+
+  let text: TextBuffer
+  private let parent: ValueEncoder?
+  private let key: (any CodingKey)?
+  private var form = Form.none
+  /// Elements or members written.
+  private(set) var count = 0
+  /// A nested container that is not ended.
+  private var nested: ValueEncoder?
   var userInfo: [CodingUserInfoKey: Any] { [:] }
-  /// Owned here until `take()`.
-  private var value: UnsafeMutablePointer<json_t>?
 
-  init(codingPath: [any CodingKey]) { self.codingPath = codingPath }
-
-  func release() {
-    if let value { json_decref(value) }
-    value = nil
+  init(_ text: TextBuffer, parent: ValueEncoder? = nil, key: (any CodingKey)? = nil) {
+    self.text = text
+    self.parent = parent
+    self.key = key
   }
 
-  /// Hands the value and its ownership to the caller; a type that encoded nothing is null.
-  func take() -> UnsafeMutablePointer<json_t> {
-    defer { value = nil }
-    return value ?? json_null()
-  }
-
-  func set(_ new: UnsafeMutablePointer<json_t>?) throws {
-    release()
-    guard let new else {
-      throw EncodingError.invalidValue(
-        0, .init(codingPath: codingPath, debugDescription: "is not a finite number or valid text"))
+  /// Made when somebody asks: for messages of errors.
+  var codingPath: [any CodingKey] {
+    var path: [any CodingKey] = []
+    var encoder: ValueEncoder? = self
+    while let current = encoder {
+      if let key = current.key { path.append(key) }
+      encoder = current.parent
     }
-    value = new
+    return path.reversed()
   }
 
-  func text() throws -> [UInt8] {
-    let flags = Int(JSON_COMPACT) | Int(JSON_ENCODE_ANY)
-    var capacity = 1024
-    while true {
-      var size = 0
-      let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
-        size = json_dumpb(value, buffer.baseAddress, capacity, flags)
-        count = min(size, capacity)
-      }
-      guard size > 0 else { throw JSONError(reason: "cannot be written as JSON") }
-      if size <= capacity { return bytes }
-      capacity = size
+  /// Ends the value; a type that encoded nothing is null.
+  func end() {
+    endNested()
+    switch form {
+    case .none: text.append("null")
+    case .object: text.append(UInt8(ascii: "}"))
+    case .array: text.append(UInt8(ascii: "]"))
+    case .ended: break
     }
+    form = .ended
+  }
+
+  /// Writes the whole value.
+  func whole(_ write: (TextBuffer) -> Void) throws {
+    guard case .none = form else { throw unfit("is written twice") }
+    write(text)
+    form = .ended
+  }
+
+  func unfit(_ reason: String) -> EncodingError {
+    .invalidValue(0, .init(codingPath: codingPath, debugDescription: reason))
   }
 
   func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    if value == nil { value = json_object() }
-    return KeyedEncodingContainer(ObjectEncoding(encoder: self, object: value))
+    open(.object, "{")
+    return KeyedEncodingContainer(ObjectEncoding(encoder: self))
   }
 
   func unkeyedContainer() -> any UnkeyedEncodingContainer {
-    if value == nil { value = json_array() }
-    return ArrayEncoding(encoder: self, array: value)
+    open(.array, "[")
+    return ArrayEncoding(encoder: self)
   }
 
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
+
+  private func open(_ form: Form, _ bracket: StaticString) {
+    guard case .none = self.form else { return }
+    self.form = form
+    text.append(bracket)
+  }
+
+  private func endNested() {
+    guard let last = nested else { return }
+    nested = nil
+    last.end()
+  }
+
+  /// Begins a member of the object.
+  fileprivate func begin(_ key: some CodingKey) throws {
+    endNested()
+    guard case .object = form else { throw unfit("is no open object") }
+    if count > 0 { text.append(UInt8(ascii: ",")) }
+    count += 1
+    text.append(quoted: key.stringValue)
+    text.append(UInt8(ascii: ":"))
+  }
+
+  /// Begins an element of the array.
+  fileprivate func begin() throws {
+    endNested()
+    guard case .array = form else { throw unfit("is no open array") }
+    if count > 0 { text.append(UInt8(ascii: ",")) }
+    count += 1
+  }
+
+  /// Writes a member or element that was begun.
+  fileprivate func write<Value: Encodable>(_ value: Value, _ key: any CodingKey) throws {
+    if let fragments = text.fragments, fragments.type == ObjectIdentifier(Value.self) {
+      return try fragments.write(value, to: text)
+    }
+    let child = ValueEncoder(text, parent: self, key: key)
+    try value.encode(to: child)
+    child.end()
+  }
+
+  /// A member or element that was begun, as a container. One that could not begin throws at its first write.
+  fileprivate func nest(_ key: any CodingKey, isBegun: Bool) -> ValueEncoder {
+    let child = ValueEncoder(text, parent: self, key: key)
+    if isBegun { nested = child } else { child.form = .ended }
+    return child
+  }
 }
 
 extension ValueEncoder: SingleValueEncodingContainer {
-  func encodeNil() throws { try set(json_null()) }
-  func encode(_ flag: Bool) throws { try set(flag ? json_true() : json_false()) }
-  func encode(_ number: Double) throws { try set(json_real(number)) }
-  func encode(_ number: Float) throws { try set(json_real(Double(number))) }
+  func encodeNil() throws { try whole { $0.append("null") } }
+  func encode(_ flag: Bool) throws { try whole { $0.append(flag ? "true" : "false") } }
+  func encode(_ string: String) throws { try whole { $0.append(quoted: string) } }
+  func encode(_ number: Float) throws { try encode(Double(number)) }
 
-  func encode(_ text: String) throws {
-    var text = text
-    try set(
-      text.withUTF8 { bytes in
-        bytes.withMemoryRebound(to: CChar.self) { json_stringn_nocheck($0.baseAddress, $0.count) }
-      })
+  func encode(_ number: Double) throws {
+    guard number.isFinite else { throw unfit("is not a finite number or valid text") }
+    try whole { $0.append(plain: number.description) }
   }
 
   func encode<Value: Encodable & FixedWidthInteger>(_ number: Value) throws {
-    guard let integer = json_int_t(exactly: number) else {
-      throw EncodingError.invalidValue(
-        number, .init(codingPath: codingPath, debugDescription: "is too large for a JSON integer of 64 bits"))
-    }
-    try set(json_integer(integer))
+    guard let integer = Int64(exactly: number) else { throw unfit("is too large for a JSON integer of 64 bits") }
+    try whole { $0.append(integer) }
   }
 
   func encode<Value: Encodable>(_ value: Value) throws { try value.encode(to: self) }
@@ -84,31 +142,34 @@ extension ValueEncoder: SingleValueEncodingContainer {
 
 private struct ObjectEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let encoder: ValueEncoder
-  let object: UnsafeMutablePointer<json_t>?
   var codingPath: [any CodingKey] { encoder.codingPath }
 
-  private func member(_ key: some CodingKey, _ write: (ValueEncoder) throws -> Void) throws {
-    let child = ValueEncoder(codingPath: codingPath + [key])
-    defer { child.release() }
-    try write(child)
-    json_object_set_new_nocheck(object, key.stringValue, child.take())
+  func encodeNil(forKey key: Key) throws {
+    try encoder.begin(key)
+    encoder.text.append("null")
   }
 
-  func encodeNil(forKey key: Key) throws { try member(key) { try $0.encodeNil() } }
-  func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try member(key) { try value.encode(to: $0) } }
+  func encode(_ value: String, forKey key: Key) throws {
+    try encoder.begin(key)
+    encoder.text.append(quoted: value)
+  }
+
+  func encode(_ value: Bool, forKey key: Key) throws {
+    try encoder.begin(key)
+    encoder.text.append(value ? "true" : "false")
+  }
+
+  func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
+    try encoder.begin(key)
+    try encoder.write(value, key)
+  }
 
   func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type, forKey key: Key) -> KeyedEncodingContainer<Nested>
-  {
-    let nested = json_object()
-    json_object_set_new_nocheck(object, key.stringValue, nested)
-    return KeyedEncodingContainer(ObjectEncoding<Nested>(encoder: encoder, object: nested))
-  }
+  { nest(key).container(keyedBy: type) }
 
-  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-    let nested = json_array()
-    json_object_set_new_nocheck(object, key.stringValue, nested)
-    return ArrayEncoding(encoder: encoder, array: nested)
-  }
+  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer { nest(key).unkeyedContainer() }
+
+  private func nest(_ key: Key) -> ValueEncoder { encoder.nest(key, isBegun: (try? encoder.begin(key)) != nil) }
 
   /// No type here inherits: the members go into this very object.
   func superEncoder() -> any Encoder { encoder }
@@ -117,35 +178,26 @@ private struct ObjectEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
 private struct ArrayEncoding: UnkeyedEncodingContainer {
   let encoder: ValueEncoder
-  let array: UnsafeMutablePointer<json_t>?
   var codingPath: [any CodingKey] { encoder.codingPath }
-  var count: Int { json_array_size(array) }
+  var count: Int { encoder.count }
 
-  init(encoder: ValueEncoder, array: UnsafeMutablePointer<json_t>?) {
-    self.encoder = encoder
-    self.array = array
+  func encodeNil() throws {
+    try encoder.begin()
+    encoder.text.append("null")
   }
 
-  func encodeNil() throws { json_array_append_new(array, json_null()) }
-
   func encode<Value: Encodable>(_ value: Value) throws {
-    let child = ValueEncoder(codingPath: codingPath + [IndexKey(count)])
-    defer { child.release() }
-    try value.encode(to: child)
-    json_array_append_new(array, child.take())
+    try encoder.begin()
+    try encoder.write(value, IndexKey(count - 1))
   }
 
   func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedEncodingContainer<Nested> {
-    let nested = json_object()
-    json_array_append_new(array, nested)
-    return KeyedEncodingContainer(ObjectEncoding<Nested>(encoder: encoder, object: nested))
+    nest().container(keyedBy: type)
   }
 
-  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
-    let nested = json_array()
-    json_array_append_new(array, nested)
-    return ArrayEncoding(encoder: encoder, array: nested)
-  }
+  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { nest().unkeyedContainer() }
+
+  private func nest() -> ValueEncoder { encoder.nest(IndexKey(count), isBegun: (try? encoder.begin()) != nil) }
 
   func superEncoder() -> any Encoder { encoder }
 }

@@ -74,6 +74,94 @@ func whatIsNotReadSaysWhy(text: String, words: String) {
   #expect(error?.field == "nested.x")
 }
 
+@Test func stringsAndNumbersAreWrittenAsRFC8259Says() throws {
+  struct Numbers: Encodable {
+    var numbers: [Double] = [0.1, -0.0, 1e300, .leastNonzeroMagnitude]
+    var integers: [Int64] = [.min, -1, 0, 10, .max]
+    var nothing: [Int?] = [nil]
+    var text = "\u{0}\u{8}\t\n\u{c}\r\u{1f}\"\\/\u{7f}é😀"
+    var empty = ["": Empty()]
+  }
+  struct Empty: Encodable {}
+  #expect(
+    String(decoding: try JSON.encode(Numbers()), as: UTF8.self)
+      == #"{"numbers":[0.1,-0.0,1e+300,5e-324],"integers":[-9223372036854775808,-1,0,10,9223372036854775807],"#
+      + ##""nothing":[null],"text":"\u0000\b\t\n\f\r\u001F\"\\/"## + "\u{7f}é😀\",\"empty\":{\"\":{}}}")
+}
+
+@Test func anIntegerOver64BitsNamesItsMember() {
+  struct Large: Encodable { var list = [1, UInt64.max] }
+  let error = #expect(throws: JSONError.self) { try JSON.encode(Large()) }
+  #expect(error?.field == "list.1")
+}
+
+/// A second container of the same value, and nested ones, as handwritten types may use them.
+@Test func containersGoOnWhereTheyEndedAndNestedOnesEndWithTheNextWrite() throws {
+  struct Handmade: Encodable {
+    enum Key: String, CodingKey { case a, b, c, d, e }
+    func encode(to encoder: any Encoder) throws {
+      var first = encoder.container(keyedBy: Key.self)
+      try first.encode(1, forKey: .a)
+      var nested = first.nestedContainer(keyedBy: Key.self, forKey: .b)
+      try nested.encode(2, forKey: .a)
+      var list = nested.nestedUnkeyedContainer(forKey: .b)
+      try list.encode("x")
+      _ = list.nestedContainer(keyedBy: Key.self)
+      var second = encoder.container(keyedBy: Key.self)
+      try second.encode(3, forKey: .c)
+      #expect(throws: EncodingError.self) { try nested.encode(4, forKey: .d) }
+      #expect(throws: EncodingError.self) { try list.encode(5) }
+      try first.encodeNil(forKey: .e)
+    }
+  }
+  #expect(
+    String(decoding: try JSON.encode([Handmade()]), as: UTF8.self)
+      == #"[{"a":1,"b":{"a":2,"b":["x",{}]},"c":3,"e":null}]"#)
+}
+
+private struct Member: Codable, Equatable {
+  var name: String
+  var number: Int
+}
+
+private struct Room: Codable, Equatable {
+  var title = "r"
+  var members: [Member]
+}
+
+@Test func onlyMembersThatChangedAreEncodedAgain() throws {
+  var room = Room(members: (0..<1000).map { Member(name: "member \($0)", number: $0) })
+  let fragments = Fragments<Member>()
+  func expectEncodings(_ count: Int) throws {
+    let before = fragments.encodings
+    #expect(try JSON.encode(room, reusing: fragments) == JSON.encode(room))
+    #expect(fragments.encodings - before == count)
+  }
+  try expectEncodings(1000)
+  try expectEncodings(0)
+  room.members[17].number = -1
+  room.members.append(Member(name: "new", number: 7))
+  try expectEncodings(2)
+  room.members.removeLast(300)
+  try expectEncodings(0)
+  room.members.remove(at: 698)
+  try expectEncodings(2)
+  #expect(try JSON.encode(["room": JSON.Text(try JSON.encode(room))]) == JSON.encode(["room": room]))
+}
+
+/// Ten times the members take about ten times as long. The best of several measurements, with room for what else the machine does.
+@Test func encodingIsLinear() throws {
+  func time(_ count: Int) throws -> Duration {
+    let room = Room(members: (0..<count).map { Member(name: "member \($0)", number: $0) })
+    return try (0..<10).map { _ in
+      try ContinuousClock().measure { for _ in 0..<10 { _ = try JSON.encode(room) } }
+    }.min()!
+  }
+  let (small, large) = (try time(100), try time(1000))
+  print("JSON: 100 members \(small / 10), 1,000 members \(large / 10)")
+  #expect(large < small * 30)
+}
+
 @Test func mutatedInputNeverTraps() throws {
   let valid = Array(#"{"name":"a","size":-12,"flag":false,"list":[1,2,3],"nested":{"x":1e3}}"#.utf8)
   var generator = SeededGenerator(seed: 7)
