@@ -16,6 +16,22 @@ extension Metrics {
       text += "# HELP \(name) \(help)\n# TYPE \(name) gauge\n\(name) \(value)\n"
     }
 
+    /// - Parameter counts: for each bound the values up to it that are over the one before; one more counts the rest.
+    mutating func histogram(
+      _ name: String, _ help: String, bounds: [String],
+      _ series: [(labels: String, counts: [UInt64], sum: Double)]
+    ) {
+      text += "# HELP \(name) \(help)\n# TYPE \(name) histogram\n"
+      for (labels, counts, sum) in series {
+        var count: UInt64 = 0
+        for (bound, more) in zip(bounds + ["+Inf"], counts) {
+          count &+= more
+          text += "\(name)_bucket{\(labels),le=\"\(bound)\"} \(count)\n"
+        }
+        text += "\(name)_sum{\(labels)} \(sum)\n\(name)_count{\(labels)} \(count)\n"
+      }
+    }
+
     mutating func histogram(_ name: String, _ help: String, _ histogram: Measurements.Histogram) {
       text += "# HELP \(name) \(help)\n# TYPE \(name) histogram\n"
       var count: UInt64 = 0

@@ -52,6 +52,10 @@ extension Metrics.Page {
         "sframe_unread", "First packets of frames whose SFrame header could not be read.",
         { $0.forwarding.sframeUnread }
       ),
+      (
+        "visits", "Peers, tracks, slots and deadlines looked at for slots, speakers and timers.",
+        { $0.forwarding.visits }
+      ),
       ("kernel_dropped_packets", "Datagrams that came faster than they were read.", { UInt64($0.receiveDrops) }),
     ]
     for (name, help, value) in sums {
@@ -67,12 +71,25 @@ extension Metrics.Page {
       SendFailure.allCases.map { failure in
         ("reason=\"\(failure)\"", workers.reduce(0) { $0 &+ $1.socket[failure] })
       })
+    add(workers.map(\.passes))
     add(workers.map(\.tcp))
     gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
     gauge(
       "conclave_media_connected_peers", "Those to which media flows.",
       workers.reduce(0) { $0 + $1.forwarding.connected }
     )
+  }
+
+  private mutating func add(_ workers: [PassDurations]) {
+    let bounds = PassDurations.bounds
+    histogram(
+      "conclave_media_pass_seconds", "Stretches of a worker's time in which it forwarded no packet, by purpose.",
+      bounds: bounds.indices.map { "\(Double(bounds[$0]) / 1e6)" },
+      Pass.allCases.map { pass in
+        let counts = (0...bounds.count).map { place in workers.reduce(0) { $0 &+ $1[pass].counts[place] } }
+        let sum = workers.reduce(0) { $0 + Double($1[pass].nanoseconds) } / 1e9
+        return ("pass=\"\(pass)\"", counts, sum)
+      })
   }
 
   private mutating func add(_ tcp: [TCPCounters]) {

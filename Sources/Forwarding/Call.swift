@@ -1,7 +1,7 @@
 import MediaModel
 
 /// The peers of one call on this worker.
-final class Call {
+final class Call: Scheduled {
   /// Distinct formats of one call's tracks; a track of one more is supported by no slot.
   static let maximumFormats = 64
 
@@ -9,14 +9,43 @@ final class Call {
   var peers: ContiguousArray<Peer> = []
   var speakers = Speakers()
   var nextSpeakers = Instant(nanoseconds: 0)
+  /// A microphone was heard and the interval is over.
+  var areSpeakersDue = false
   /// When the slots are to be filled anew: after a change, or when those that are held for a moment may change.
   var allocationDue: Instant?
   /// One of each set of formats that carry each other; its place is the set's key.
   private(set) var formats: [PayloadFormat] = []
   /// Counts allocation passes, to mark what each chose.
   var pass: UInt64 = 0
+  var ranking = Ranking()
+  var isRankingStale = true
+  /// The change of the ranking since slots were last allocated by it.
+  var rankingChange = Ranking.Change.none
+  /// Peers whose slots wait to be filled, and how many at the front have been taken.
+  private var unfilled: ContiguousArray<Peer> = []
+  private var taken = 0
+  var place = -1
 
   init(_ id: CallID) { self.id = id }
+
+  /// Lets the peer's slots be filled in one of the next passes.
+  func enqueue(_ peer: Peer) {
+    guard !peer.isWaitingForSlots else { return }
+    peer.isWaitingForSlots = true
+    unfilled.append(peer)
+  }
+
+  /// The next `count` peers that wait, without those that are gone.
+  func takeUnfilled(_ count: Int) -> ContiguousArray<Peer> {
+    let next = ContiguousArray(unfilled[taken...].prefix(count))
+    taken += next.count
+    for peer in next { peer.isWaitingForSlots = false }
+    if taken == unfilled.count {
+      unfilled.removeAll(keepingCapacity: true)
+      taken = 0
+    }
+    return next.filter { !$0.isGone }
+  }
 
   /// −1 when the call has too many.
   func formatKey(_ format: PayloadFormat?) -> Int {
@@ -27,8 +56,9 @@ final class Call {
     return formats.count - 1
   }
 
-  /// What a timer must see to: stale speakers, held slots.
+  /// When a timer must look at speakers, or at slots that wait or are held.
   var deadline: Instant? {
+    if areSpeakersDue || !unfilled.isEmpty { return Instant(nanoseconds: 0) }
     let speaking = speakers.current.isEmpty ? nil : nextSpeakers
     guard let allocationDue, let speaking else { return speaking ?? allocationDue }
     return min(allocationDue, speaking)

@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// What one SFU did since it was made; a value to copy out at any time.
+/// Counts of one SFU since it was made; a value to copy out at any time.
 package struct Counters: Sendable {
   package var datagramsIn: UInt64 = 0
   package var bytesIn: UInt64 = 0
@@ -18,6 +18,8 @@ package struct Counters: Sendable {
   package var checksSent: UInt64 = 0
   /// First packets of frames whose SFrame header could not be read; they are forwarded.
   package var sframeUnread: UInt64 = 0
+  /// Peers, tracks, slots and deadlines that were looked at beside packets: for slots, speakers and timers.
+  package var visits: UInt64 = 0
   /// Peers now, and those of them to which media can flow.
   package var peers = 0
   package var connected = 0

@@ -4,7 +4,11 @@ import RTP
 /// A receiver's slot: one stream under one SSRC for life, whatever track stands in it.
 final class DownTrack {
   private(set) var slot: SlotDescription
+  /// The receiver; a slot with a source has one.
+  unowned let peer: Peer
   let link: Link
+  /// Its index among the slots of its source.
+  var place = 0
   let stream: UnsafeMutablePointer<DownStream>
   private(set) var source: UpTrack?
   /// When the source took the slot; it is not displaced by a louder one at once.
@@ -17,15 +21,16 @@ final class DownTrack {
   /// the time between two.
   var lastReport: (compact: UInt32, at: Instant)?
   var reportBefore: (compact: UInt32, at: Instant)?
-  /// What `stream` had counted when it was last asked.
+  /// The counts of `stream` when it was last asked.
   var measured: (packets: UInt32, octets: UInt32) = (0, 0)
   /// For each key of the call's formats, whether the slot carries it.
   private var supportedFormats: [Bool] = []
 
-  init(_ slot: SlotDescription, link: Link, extensions: HeaderExtensionIDs, random: inout SplitMix64) {
+  init(_ slot: SlotDescription, of peer: Peer, random: inout SplitMix64) {
     self.slot = slot
-    self.link = link
-    self.extensions = extensions
+    self.peer = peer
+    link = peer.link
+    extensions = peer.configuration.extensions
     stream = .allocate(capacity: 1)
     stream.initialize(to: DownStream(slot, path: link.path, random: &random))
   }
@@ -45,6 +50,7 @@ final class DownTrack {
     slot = new
     self.extensions = extensions
     mapSource()
+    noteAwaiting()
   }
 
   /// Puts `track` in the slot, or nothing.
@@ -56,7 +62,11 @@ final class DownTrack {
     since = now
     stream.pointee.continuity.endSource()
     mapSource()
+    noteAwaiting()
   }
+
+  /// Tells the source when this slot shows nothing until its next key frame.
+  func noteAwaiting() { if isAwaitingKeyFrame { source?.awaitKeyFrame() } }
 
   /// Makes the tables from the source's numbers to the receiver's; again when either side's offer changed them.
   func mapSource() {
@@ -87,10 +97,16 @@ final class DownTrack {
   }
 
   /// The source was muted, or the receiver was away.
-  func pause() { stream.pointee.continuity.pause() }
+  func pause() {
+    stream.pointee.continuity.pause()
+    noteAwaiting()
+  }
 
   /// The source began anew under another SSRC.
-  func sourceRestarted() { stream.pointee.continuity.endSource() }
+  func sourceRestarted() {
+    stream.pointee.continuity.endSource()
+    noteAwaiting()
+  }
 
   /// Whether the slot carries the call's formats of this key.
   func carries(_ key: Int, of formats: [PayloadFormat]) -> Bool {

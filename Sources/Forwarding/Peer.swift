@@ -3,7 +3,7 @@ import RTP
 import Transport
 
 /// One participant's transport with its tracks and slots.
-final class Peer {
+final class Peer: Scheduled {
   enum Presence {
     /// No handshake yet.
     case waiting
@@ -29,7 +29,7 @@ final class Peer {
   /// Where media goes.
   var pair: CandidatePair?
   var nominations: UInt64 = 0
-  /// Of our checks; only while some are outstanding.
+  /// Makes our checks; only while some are outstanding.
   var checker: ConnectivityChecker?
   /// It answered a check of ours once.
   var answersChecks = false
@@ -43,7 +43,22 @@ final class Peer {
   var isSessionOnOneAddress = true
   var inbound: SRTPReceiver?
   var upTracks: [UpTrack] = []
-  var downTracks: [DownTrack] = []
+  private(set) var downTracks: [DownTrack] = []
+  /// Those of `downTracks` for each kind.
+  private(set) var audioSlots: [DownTrack] = []
+  private(set) var videoSlots: [DownTrack] = []
+  /// The bits of the call's format keys that the slots carry, and how many keys there were.
+  private var carried: (audio: UInt64, video: UInt64, keys: Int) = (0, 0, -1)
+  /// Its slots are to be filled anew at the next allocation, whatever else changed.
+  var needsSlots = false
+  /// It is in its call's queue for slots.
+  var isWaitingForSlots = false
+  /// No slot of it carries the format of some track.
+  var lacksFormats = false
+  /// Until when one of its slots is held against a better ranked track.
+  var heldUntil: Instant?
+  /// It was removed.
+  var isGone = false
   var streams: ContiguousArray<Stream> = []
   var loudness = Loudness()
   var isSpeaker = false
@@ -63,8 +78,11 @@ final class Peer {
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
   var need = Need()
   var nextReport: Instant?
+  /// The up-track that the next receiver report begins with; one has room for 16.
+  var reportedFrom = 0
   /// When `SFU.handleTimeout` has something to do for this peer.
-  var deadline: Instant?
+  private(set) var deadline: Instant?
+  var place = -1
 
   init(_ configuration: PeerConfiguration, call: Call, now: Instant) {
     id = configuration.peer
@@ -77,8 +95,31 @@ final class Peer {
 
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
 
+  func setSlots(_ slots: [DownTrack]) {
+    downTracks = slots
+    audioSlots = slots.filter { $0.slot.kind == .audio }
+    videoSlots = slots.filter { $0.slot.kind == .video }
+    carried.keys = -1
+  }
+
+  /// For each key of the call's formats that a slot of this kind carries, its bit.
+  func carriedFormats(_ kind: MediaKind) -> UInt64 {
+    let formats = call.formats
+    if carried.keys != formats.count {
+      func bits(_ slots: [DownTrack]) -> UInt64 {
+        formats.indices.reduce(0) { bits, key in
+          slots.contains { $0.carries(key, of: formats) } ? bits | 1 << UInt64(key) : bits
+        }
+      }
+      carried = (bits(audioSlots), bits(videoSlots), formats.count)
+    }
+    return kind == .audio ? carried.audio : carried.video
+  }
+
   func schedule(_ instant: Instant?) {
     guard let instant else { return }
     deadline = min(deadline ?? instant, instant)
   }
+
+  func clearDeadline() { deadline = nil }
 }

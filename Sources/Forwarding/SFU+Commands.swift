@@ -24,6 +24,8 @@ extension SFU {
   /// Frees all that belongs to the peer. Its streams end for the others.
   func remove(_ id: PeerID, now: Instant, into outbox: Outbox) {
     guard let peer = peersByID.removeValue(forKey: id) else { return }
+    peer.isGone = true
+    peerDeadlines.set(peer, to: nil)
     if let pair = peer.pair { peer.session?.close { peer.link.send($0, to: pair.address, in: outbox) } }
     close(peer)
     for pair in peer.pairs where !pair.isGone { addresses.remove(pair.address) }
@@ -37,8 +39,10 @@ extension SFU {
     for track in peer.upTracks { detach(track, now: now) }
     let call = peer.call
     call.peers.removeAll { $0 === peer }
+    call.isRankingStale = true
     if call.peers.isEmpty {
       calls[call.id] = nil
+      callDeadlines.set(call, to: nil)
     } else {
       noteChange(of: call)
     }
@@ -54,14 +58,19 @@ extension SFU {
   func hold(_ id: PeerID, _ isHeld: Bool, now: Instant) {
     guard let peer = peersByID[id], peer.isHeld != isHeld else { return }
     peer.isHeld = isHeld
+    peer.needsSlots = true
+    peer.call.isRankingStale = true
     for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
     noteChange(of: peer.call)
   }
 
-  /// Waits as a mute does: who wishes something else all the time costs no more than who does it once.
+  /// Waits as a mute does, so that a peer that changes its wishes all the time costs no more than one that does it once.
   func receive(_ id: PeerID, _ wishes: Wishes, now: Instant) {
     guard let peer = peersByID[id], peer.wishes != wishes else { return }
     peer.wishes = wishes
+    peer.needsSlots = true
+    // How many wishes a peer has says how far down the ranking matters.
+    peer.call.isRankingStale = true
     allocateSlotsSoon(in: peer.call, now: now)
   }
 
@@ -88,6 +97,7 @@ extension SFU {
 
   private func describeTracks(of peer: Peer, now: Instant) {
     let descriptions = peer.configuration.tracks
+    peer.call.isRankingStale = true
     for old in peer.upTracks where !descriptions.contains(where: { $0.track == old.track }) { detach(old, now: now) }
     peer.upTracks = descriptions.map { description in
       let key = peer.call.formatKey(description.formats.first)
@@ -97,7 +107,11 @@ extension SFU {
       silence(track, isMuted: description.muted, now: now)
       track.describe(description, configuration)
       track.formatKey = key
-      for down in track.downTracks { down.mapSource() }
+      for down in track.downTracks {
+        down.mapSource()
+        down.noteAwaiting()
+        down.peer.needsSlots = true
+      }
       return track
     }
     peer.announceStreams()
@@ -109,27 +123,37 @@ extension SFU {
     for old in peer.downTracks where !slots.contains(where: { $0.ssrc == old.slot.ssrc }) {
       old.setSource(nil, now: now)
     }
-    peer.downTracks = slots.map { slot in
-      guard let down = peer.downTracks.first(where: { $0.slot.ssrc == slot.ssrc }) else {
-        return DownTrack(slot, link: peer.link, extensions: extensions, random: &random)
-      }
-      down.describe(slot, extensions: extensions)
-      return down
-    }
+    let known = peer.downTracks
+    peer.setSlots(
+      slots.map { slot in
+        guard let down = known.first(where: { $0.slot.ssrc == slot.ssrc }) else {
+          return DownTrack(slot, of: peer, random: &random)
+        }
+        down.describe(slot, extensions: extensions)
+        return down
+      })
   }
 
   private func silence(_ track: UpTrack, isMuted: Bool, now: Instant) {
+    track.peer.call.isRankingStale = true
     guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
     if track.isSilent {
       if track.isMicrophone { track.peer.loudness = Loudness() }
       track.reception.pointee.nacks.reset()
-      for down in track.downTracks { down.pause() }
+      for down in track.downTracks {
+        down.pause()
+        // It may hold its slot against others that are better ranked.
+        down.peer.needsSlots = true
+      }
     } else {
       requestKeyFrame(of: track, now: now, isNewSource: true)
     }
   }
 
   private func detach(_ track: UpTrack, now: Instant) {
-    for down in track.downTracks { down.setSource(nil, now: now) }
+    while let down = track.downTracks.last {
+      down.setSource(nil, now: now)
+      down.peer.needsSlots = true
+    }
   }
 }

@@ -100,6 +100,7 @@ extension SFU {
     peer.nextReport = now.advanced(by: configuration.reportInterval)
     schedule(peer, peer.nextReport)
     for down in peer.downTracks {
+      down.noteAwaiting()
       if let source = down.source { requestKeyFrame(of: source, now: now, isNewSource: true) }
     }
   }

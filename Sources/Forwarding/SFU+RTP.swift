@@ -54,7 +54,8 @@ extension SFU {
     if peer.configuration.isOnKeyList, isForeign(packet, payload.codec, of: track) { return drop(.sframeForeign) }
     if packet.isKeyFrame { reception.pointee.keyFrames.keyFrameArrived() }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
-    track.history?.insert(packet)
+    // A packet that went to no receiver is never asked for.
+    if !track.downStreams.isEmpty { track.history?.insert(packet) }
     forward(packet, of: track, now: now, into: outbox)
   }
 
@@ -68,6 +69,7 @@ extension SFU {
       }
     }
     counts.pointee.forwarded &+= sent
+    if packet.isKeyFrame { track.keyFrameSent() }
   }
 
   /// Notes the holes that a packet opens or closes.

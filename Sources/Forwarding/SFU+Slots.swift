@@ -1,45 +1,72 @@
 import MediaModel
 
 extension SFU {
-  /// Fills the slots of all peers of a call anew and tells those whose map changed.
+  /// Peers whose slots are filled in one pass; the others follow in the next ones, so that packets do not wait for a large call.
+  static let peersPerPass = 64
+
+  /// Finds the peers of a call whose slots may change and fills those of the first of them anew.
   func allocateSlots(in call: Call, now: Instant) {
-    let (audio, video) = rankedTracks(of: call)
+    updateRanking(of: call)
     call.allocationDue = nil
-    for peer in call.peers where fillSlots(of: peer, audio: audio, video: video, now: now) {
+    for peer in call.peers {
+      counts.pointee.visits &+= 1
+      if isAffected(peer, by: call.rankingChange, now: now) {
+        call.enqueue(peer)
+      } else if let until = peer.heldUntil {
+        call.allocationDue = min(call.allocationDue ?? until, until)
+      }
+    }
+    call.rankingChange = .none
+    fillSlots(in: call, now: now)
+  }
+
+  /// Fills the slots of the next peers that wait for it and tells those whose map changed.
+  func fillSlots(in call: Call, now: Instant) {
+    updateRanking(of: call)
+    for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now) {
       events.append(.slots(peer.id, peer.slotMap))
     }
-    schedule(call.deadline)
+    schedule(call)
   }
 
   /// Fills the slots of one peer anew; its map is told otherwise.
   func allocateSlots(of peer: Peer, now: Instant) {
-    let (audio, video) = rankedTracks(of: peer.call)
-    _ = fillSlots(of: peer, audio: audio, video: video, now: now)
-    schedule(peer.call.deadline)
+    updateRanking(of: peer.call)
+    _ = fillSlots(of: peer, now: now)
+    schedule(peer.call)
   }
 
-  /// Lets `allocateSlots` run for the whole call soon, so that who toggles something all the time costs no more than who does it once.
+  /// Lets `allocateSlots` run for the whole call soon, so that a peer that toggles something all the time costs no more than one that does it once.
   func allocateSlotsSoon(in call: Call, now: Instant) {
     let due = now.advanced(by: configuration.allocationDelay)
     call.allocationDue = min(call.allocationDue ?? due, due)
-    schedule(call.deadline)
+    schedule(call)
   }
 
-  private func rankedTracks(of call: Call) -> (audio: [UpTrack], video: [UpTrack]) {
-    let tracks = call.peers.lazy.filter { !$0.isHeld }.flatMap(\.upTracks)
-    return (
-      SlotAllocator.ranked(tracks.filter { $0.kind == .audio }),
-      SlotAllocator.ranked(tracks.filter { $0.kind == .video })
-    )
+  private func updateRanking(of call: Call) {
+    guard call.isRankingStale else { return }
+    let new = Ranking(of: call.peers, visits: &counts.pointee.visits)
+    call.rankingChange = max(call.rankingChange, call.ranking.change(to: new, need: configuration))
+    call.ranking = new
+    call.isRankingStale = false
+  }
+
+  private func isAffected(_ peer: Peer, by change: Ranking.Change, now: Instant) -> Bool {
+    if peer.needsSlots || change == .withinReach || change == .beyondReach && peer.lacksFormats { return true }
+    return peer.heldUntil.map { $0 <= now } ?? false
   }
 
   /// Returns whether the peer's map changed.
-  private func fillSlots(of peer: Peer, audio: [UpTrack], video: [UpTrack], now: Instant) -> Bool {
-    let isHeld = peer.isHeld
-    let audio = isHeld ? [] : audio
-    let video = isHeld ? [] : peer.wishes.applied(to: video)
-    let unsupported = allocate(audio, .audio, to: peer, now: now) + allocate(video, .video, to: peer, now: now)
-    if !isHeld { updateNeed(of: peer, audio: audio, video: video, now: now) }
+  private func fillSlots(of peer: Peer, now: Instant) -> Bool {
+    peer.needsSlots = false
+    peer.lacksFormats = false
+    peer.heldUntil = nil
+    let call = peer.call
+    let unsupported =
+      allocate(&call.ranking.audio, .audio, to: peer, now: now)
+      + allocate(&call.ranking.video, .video, to: peer, now: now)
+    if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
+    if !peer.isHeld { updateNeed(of: peer, now: now) }
     let slots = peer.downTracks.compactMap { down in
       down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
     }
@@ -51,35 +78,39 @@ extension SFU {
   }
 
   /// Returns the tracks that no slot carries.
-  private func allocate(_ ranked: [UpTrack], _ kind: MediaKind, to peer: Peer, now: Instant) -> [TrackID] {
-    let slots = peer.downTracks.filter { $0.slot.kind == kind }
+  private func allocate(
+    _ ranked: inout RankedTracks, _ kind: MediaKind, to peer: Peer, now: Instant
+  ) -> [TrackID] {
+    let slots = kind == .audio ? peer.audioSlots : peer.videoSlots
     guard !slots.isEmpty else { return [] }
     let wishes = kind == .video ? peer.wishes : .none
-    let choice = SlotAllocator.choose(ranked, for: slots, of: peer, wishes, now: now)
-    if let until = choice.heldUntil { peer.call.allocationDue = min(peer.call.allocationDue ?? until, until) }
+    let carried = peer.carriedFormats(kind)
+    let limit = max(0, min(slots.count, wishes.lastN))
+    let candidates =
+      peer.isHeld ? [] : ranked.first(limit + 1, for: peer, carried: carried, wishes, &counts.pointee.visits)
+    let choice = SlotAllocator.choose(candidates, for: slots, of: peer, wishes, limit: limit, now: now)
+    counts.pointee.visits &+= UInt64(slots.count)
+    if let until = choice.heldUntil { peer.heldUntil = min(peer.heldUntil ?? until, until) }
     // First all that leave, so that a track is never in two slots of one peer.
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
       slot.setSource(track, now: now)
       if let track, peer.link.isOpen { requestKeyFrame(of: track, now: now, isNewSource: true) }
     }
-    let call = peer.call
-    let missing = call.formats.indices.contains { key in !slots.contains { $0.carries(key, of: call.formats) } }
-    guard missing || ranked.contains(where: { $0.formatKey < 0 }) else { return [] }
-    return ranked.filter { track in
-      track.peer !== peer && !slots.contains { $0.carries(track.formatKey, of: call.formats) }
-    }.map(\.track).sorted()
+    guard !peer.isHeld, !ranked.areAll(in: carried) else { return [] }
+    peer.lacksFormats = true
+    return ranked.unsupported(peer, carried: carried, wishes, &counts.pointee.visits)
   }
 
-  private func updateNeed(of peer: Peer, audio: [UpTrack], video: [UpTrack], now: Instant) {
+  private func updateNeed(of peer: Peer, now: Instant) {
+    let call = peer.call
     let own = peer.upTracks.count { $0.kind == .audio }
     let videos = min(configuration.videoNeed, max(0, peer.wishes.lastN))
+    let paused = call.ranking.video.paused(peer.wishes, by: peer, &counts.pointee.visits)
     let wanted = Need.Slots(
-      audio: min(configuration.audioNeed, audio.count - own),
-      video: min(videos, video.count - (peer.upTracks.count - own)))
-    let existing = Need.Slots(
-      audio: peer.downTracks.count { $0.slot.kind == .audio },
-      video: peer.downTracks.count { $0.slot.kind == .video })
+      audio: min(configuration.audioNeed, call.ranking.audio.count - own),
+      video: min(videos, call.ranking.video.count - (peer.upTracks.count - own) - paused))
+    let existing = Need.Slots(audio: peer.audioSlots.count, video: peer.videoSlots.count)
     peer.need.update(wanted: wanted, existing: existing, now: now)
     schedule(peer, peer.need.deadline)
   }

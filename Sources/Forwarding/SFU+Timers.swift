@@ -3,25 +3,42 @@ import RTP
 import Transport
 
 extension SFU {
-  /// Does all that is due at `now`: NACKs, key-frame requests, reports, DTLS repetitions, checks, consent, speakers.
-  package func handleTimeout(now: Instant, into outbox: Outbox) {
-    guard let due = nextTimeout, due <= now else { return }
+  /// Does one pass of what is due at `now`: speakers and slots of one call, or NACKs, key-frame requests, reports, DTLS repetitions, checks
+  /// and consent of a bounded number of peers. The rest is due at once: see `nextTimeout`.
+  /// - Returns: what the pass was about; nil when nothing was due.
+  @discardableResult
+  package func handleTimeout(now: Instant, into outbox: Outbox) -> Pass? {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }
-    nextTimeout = nil
-    for peer in peers {
-      if let due = peer.deadline, due <= now { handleTimeout(of: peer, now: now, into: outbox) }
-      schedule(peer.deadline)
+    if let call = callDeadlines.takeDue(now) {
+      handleTimeout(of: call, now: now)
+      return .slots
     }
-    for call in calls.values {
-      if !call.speakers.current.isEmpty, call.nextSpeakers <= now { updateSpeakers(of: call, now: now) }
-      if let due = call.allocationDue, due <= now { allocateSlots(in: call, now: now) }
-      schedule(call.deadline)
+    var pass: Pass?
+    for _ in 0..<Self.peersPerPass {
+      guard let peer = peerDeadlines.takeDue(now) else { break }
+      counts.pointee.visits &+= 1
+      let hasReported = handleTimeout(of: peer, now: now, into: outbox)
+      pass = hasReported || pass == .reports ? .reports : .timers
+      peerDeadlines.set(peer, to: peer.deadline)
+    }
+    return pass
+  }
+
+  private func handleTimeout(of call: Call, now: Instant) {
+    if call.areSpeakersDue || !call.speakers.current.isEmpty && call.nextSpeakers <= now {
+      updateSpeakers(of: call, now: now)
+    } else if let due = call.allocationDue, due <= now {
+      allocateSlots(in: call, now: now)
+    } else {
+      fillSlots(in: call, now: now)
     }
   }
 
-  private func handleTimeout(of peer: Peer, now: Instant, into outbox: Outbox) {
-    peer.deadline = nil
+  /// Returns whether the peer was sent reports.
+  private func handleTimeout(of peer: Peer, now: Instant, into outbox: Outbox) -> Bool {
+    var hasReported = false
+    peer.clearDeadline()
     handleSessionTimeout(of: peer, now: now, into: outbox)
     peer.schedule(peer.session?.nextTimeout)
     sendChecks(of: peer, now: now, into: outbox)
@@ -34,9 +51,11 @@ extension SFU {
         sendReports(to: peer, now: now, into: outbox)
         judgeQuality(of: peer, now: now)
         peer.nextReport = now.advanced(by: configuration.reportInterval)
+        hasReported = true
       }
       peer.schedule(peer.nextReport)
     }
+    return hasReported
   }
 
   /// NACKs and PLIs for what the peer sends.
@@ -50,8 +69,9 @@ extension SFU {
         let retry = min(max(peer.roundTrip, .milliseconds(20)), .milliseconds(300))
         let span = missing.mutableSpan
         let count = reception.pointee.nacks.takeDue(now, retry: retry, into: span)
-        counts.pointee.nacksSent &+= UInt64(count)
-        writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count))
+        if writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count)) {
+          counts.pointee.nacksSent &+= UInt64(count)
+        }
       }
       let isAwaited = track.isAwaited && !track.isSilent
       if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
@@ -74,13 +94,19 @@ extension SFU {
     var writer = RTCPWriter(scratch)
     var blocks = InlineArray<16, ReportBlock>(repeating: ReportBlock.none)
     var count = 0
-    for track in peer.upTracks {
-      guard count < blocks.count, let ssrc = track.ssrc,
-        let block = track.reception.pointee.statistics.report(ssrc: ssrc, now: now)
-      else { continue }
+    let tracks = peer.upTracks
+    var looked = 0
+    while looked < tracks.count, count < blocks.count {
+      let track = tracks[(peer.reportedFrom + looked) % tracks.count]
+      looked += 1
+      guard let ssrc = track.ssrc, let block = track.reception.pointee.statistics.report(ssrc: ssrc, now: now) else {
+        continue
+      }
       blocks[count] = block
       count += 1
     }
+    // The tracks that had no room come first in the next report (RFC 3550 section 6.1: round-robin).
+    if looked > 0 { peer.reportedFrom = (peer.reportedFrom + looked) % tracks.count }
     writer.receiverReport(ssrc: peer.reportSSRC, reports: blocks.span.extracting(0..<count))
     writer.sourceDescription(ssrc: peer.reportSSRC, cname: Self.cname.span)
     for down in peer.downTracks {

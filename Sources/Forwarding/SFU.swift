@@ -14,7 +14,12 @@ package final class SFU {
   package var events: [MediaEvent] = []
 
   /// When `handleTimeout` wants to be called; nil when nothing waits. Ask again after each call.
-  package internal(set) var nextTimeout: Instant?
+  package var nextTimeout: Instant? {
+    guard let peer = peerDeadlines.first, let call = callDeadlines.first else {
+      return peerDeadlines.first ?? callDeadlines.first
+    }
+    return min(peer, call)
+  }
 
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
@@ -26,6 +31,8 @@ package final class SFU {
   var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
   var calls: [CallID: Call] = [:]
+  var peerDeadlines = DeadlineQueue<Peer>()
+  var callDeadlines = DeadlineQueue<Call>()
   /// Calls whose peers or tracks changed by the commands in hand.
   var changedCalls: [Call] = []
   /// Checks of ours and answers to those of others: to addresses that may be nobody's.
@@ -58,6 +65,7 @@ package final class SFU {
   package var counters: Counters {
     var counters = counts.pointee
     counters.peers = peers.count
+    counters.visits &+= peerDeadlines.visits &+ callDeadlines.visits
     return counters
   }
 
@@ -116,13 +124,12 @@ package final class SFU {
   func schedule(_ peer: Peer, _ instant: Instant?) {
     guard let instant else { return }
     peer.schedule(instant)
-    schedule(instant)
+    // Tracks and slots of a removed peer may live a little longer.
+    if !peer.isGone { peerDeadlines.set(peer, to: peer.deadline) }
   }
 
-  func schedule(_ instant: Instant?) {
-    guard let instant else { return }
-    nextTimeout = min(nextTimeout ?? instant, instant)
-  }
+  /// Makes sure that `handleTimeout` is called when the call needs it.
+  func schedule(_ call: Call) { callDeadlines.set(call, to: call.deadline) }
 
   func count(_ outbox: Outbox, since before: Outbox.State) {
     counts.pointee.datagramsOut &+= outbox.state.pointee.datagrams &- before.datagrams

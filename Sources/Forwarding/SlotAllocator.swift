@@ -1,34 +1,28 @@
 import MediaModel
 
-/// Which tracks stand in which of a peer's slots when there are more tracks than slots.
+/// Chooses the tracks for a peer's slots when there are more tracks than slots.
 enum SlotAllocator {
   /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap.
   static let hold = Duration.seconds(2)
 
-  /// Screens and their sound first, then who spoke last; muted tracks behind all others.
-  static func ranked(_ tracks: [UpTrack]) -> [UpTrack] {
-    tracks.sorted { a, b in
-      if a.isMuted != b.isMuted { return b.isMuted }
-      if a.isScreen != b.isScreen { return a.isScreen }
-      if a.peer.spokeAt != b.peer.spokeAt { return a.peer.spokeAt > b.peer.spokeAt }
-      return a.track < b.track
-    }
-  }
-
   /// - Parameters:
-  ///   - ranked: what the peer wants to have, the best first.
+  ///   - candidates: the first `limit` + 1 tracks that the peer may get, the best first; fewer if there are no more.
   ///   - slots: of one kind, as are the tracks.
+  ///   - limit: slots to fill at most.
   /// - Returns: a track or nothing for each slot, and until when a slot is held against a better ranked track.
   static func choose(
-    _ ranked: [UpTrack], for slots: [DownTrack], of peer: Peer, _ wishes: Wishes, now: Instant
+    _ candidates: [UpTrack], for slots: [DownTrack], of peer: Peer, _ wishes: Wishes, limit: Int, now: Instant
   ) -> (tracks: [UpTrack?], heldUntil: Instant?) {
-    var choice = Choice(slots: slots, peer: peer, limit: max(0, min(slots.count, wishes.lastN)))
-    for track in ranked where track.isScreen && !track.isMuted { choice.add(track) }
+    var choice = Choice(slots: slots, peer: peer, limit: limit)
+    for track in candidates {
+      guard track.isScreen, !track.isMuted else { break }
+      choice.add(track)
+    }
     var heldUntil: Instant?
-    if choice.hasRoom, ranked.count(where: { $0.peer !== peer }) > choice.limit {
+    if choice.hasRoom, candidates.count > limit {
       // A slot is held against louder ones, not against a higher priority.
-      let priority = wishes.priority(of: ranked[choice.limit - 1])
-      for track in ranked.prefix(choice.limit) where wishes.priority(of: track) > priority { choice.add(track) }
+      let priority = wishes.priority(of: candidates[limit - 1])
+      for track in candidates.prefix(limit) where wishes.priority(of: track) > priority { choice.add(track) }
       for slot in slots {
         guard let track = slot.source, !track.isSilent, slot.since.duration(to: now) < hold,
           wishes.priority(of: track) >= priority, wishes.videos[track.track]?.isPaused != true
@@ -37,7 +31,7 @@ enum SlotAllocator {
         heldUntil = min(heldUntil ?? .init(nanoseconds: .max), slot.since.advanced(by: hold))
       }
     }
-    for track in ranked {
+    for track in candidates {
       guard choice.hasRoom else { break }
       choice.add(track)
     }
@@ -58,6 +52,7 @@ enum SlotAllocator {
       self.limit = limit
       peer.call.pass += 1
       pass = peer.call.pass
+      chosen.reserveCapacity(limit)
     }
 
     var hasRoom: Bool { chosen.count < limit }
@@ -73,11 +68,14 @@ enum SlotAllocator {
     func assign() -> [UpTrack?] {
       var result = [UpTrack?](repeating: nil, count: slots.count)
       for (i, slot) in slots.enumerated() {
-        if let source = slot.source, source.chosenIn == pass, carries(slot, source) { result[i] = source }
+        guard let source = slot.source, source.chosenIn == pass, carries(slot, source) else { continue }
+        result[i] = source
+        source.placedIn = pass
       }
-      for track in chosen where !result.contains(where: { $0 === track }) {
+      for track in chosen where track.placedIn != pass {
         if let free = slots.indices.first(where: { result[$0] == nil && carries(slots[$0], track) }) {
           result[free] = track
+          track.placedIn = pass
         }
       }
       return result
@@ -87,8 +85,4 @@ enum SlotAllocator {
       slot.carries(track.formatKey, of: peer.call.formats)
     }
   }
-}
-
-extension UpTrack {
-  var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
 }

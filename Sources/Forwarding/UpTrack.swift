@@ -3,7 +3,7 @@ import RTP
 
 /// One participant's track as it comes in, with the slots that it goes out to.
 final class UpTrack {
-  /// What a payload type means on this track.
+  /// The meaning of a payload type on this track.
   struct Payload {
     /// The format's own payload type, also when this is the one of its RTX.
     var primaryType: UInt8
@@ -23,8 +23,9 @@ final class UpTrack {
   let reception: UnsafeMutablePointer<Reception>
   /// nil where no format has RTX.
   private(set) var history: PacketHistory?
-  /// The allocation pass that chose this track last.
+  /// The allocation passes that last chose this track, and gave it a slot.
   var chosenIn: UInt64 = 0
+  var placedIn: UInt64 = 0
   private(set) var downTracks: [DownTrack] = []
   /// Those of `downTracks`: for the packets.
   private(set) var downStreams: ContiguousArray<UnsafeMutablePointer<DownStream>> = []
@@ -100,17 +101,31 @@ final class UpTrack {
   }
 
   func add(_ down: DownTrack) {
+    down.place = downTracks.count
     downTracks.append(down)
     downStreams.append(down.stream)
   }
 
+  /// The last slot takes the place of the one that goes.
   func remove(_ down: DownTrack) {
-    downTracks.removeAll { $0 === down }
-    downStreams.removeAll { $0 == down.stream }
+    let place = down.place
+    downTracks[downTracks.count - 1].place = place
+    downTracks.swapAt(place, downTracks.count - 1)
+    downStreams.swapAt(place, downStreams.count - 1)
+    downTracks.removeLast()
+    downStreams.removeLast()
+    if downTracks.isEmpty { isAwaited = false }
   }
 
-  /// A slot that shows nothing until this track's next key frame.
-  var isAwaited: Bool { downTracks.contains { $0.isAwaitingKeyFrame } }
+  /// A slot may show nothing until this track's next key frame. It stays true until then, also when that slot has gone: at worst one key
+  /// frame too many is asked for.
+  private(set) var isAwaited = false
+
+  /// A slot shows nothing until the next key frame.
+  func awaitKeyFrame() { isAwaited = true }
+
+  /// A key frame went out: few slots, if any, still wait for one.
+  func keyFrameSent() { isAwaited = downTracks.contains { $0.isAwaitingKeyFrame } }
 
   func requestKeyFrame(_ now: Instant, isNewSource: Bool) {
     guard takesPLI, !isSilent else { return }

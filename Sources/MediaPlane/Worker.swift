@@ -107,13 +107,15 @@ final class Worker {
     return first > now ? first.nanoseconds - now.nanoseconds : 0
   }
 
-  /// Each may write to one receiver, and the quarter of the outbox that is left when it is nearly full has room for so many.
-  private static let commandsPerSlice = 256
+  /// Commands of one pass. Each may write to one receiver, for which the quarter of the outbox that is left when it is nearly full has room.
+  private static let commandsPerSlice = 32
 
   private func carryOutCommands(now: Instant) {
     isStopping = queue.take(into: &commands)
     for first in stride(from: 0, to: commands.count, by: Self.commandsPerSlice) {
+      let start = MonotonicClock.now()
       sfu.handle(commands[first..<min(first + Self.commandsPerSlice, commands.count)], now: now, into: outbox)
+      statistics.passes.add(.commands, start.duration(to: MonotonicClock.now()))
       if outbox.isNearlyFull { flush() }
     }
     commands.removeAll(keepingCapacity: true)
@@ -166,7 +168,7 @@ final class Worker {
     return datagrams
   }
 
-  /// What a batch of datagrams is to the rules of naps and flushes, those of all connections are together.
+  /// The datagrams of all connections together count as one batch for the rules of naps and flushes.
   private func arrived(overTCP datagrams: Int, now: Instant) {
     rule.arrived(now: now)
     naps.arrived(datagrams, now: now)
@@ -179,10 +181,13 @@ final class Worker {
     scheduleStatistics(now: now)
   }
 
-  /// What follows each batch: timers, then the outbox by its rule, then events.
+  /// Follows each batch: timers, then the outbox by its rule, then events.
   private func settle(now: Instant) {
     if let timeout = sfu.nextTimeout, timeout <= now {
-      sfu.handleTimeout(now: now, into: outbox)
+      let start = MonotonicClock.now()
+      if let pass = sfu.handleTimeout(now: now, into: outbox) {
+        statistics.passes.add(pass, start.duration(to: MonotonicClock.now()))
+      }
       scheduleStatistics(now: now)
     }
     let held = rule.deadline

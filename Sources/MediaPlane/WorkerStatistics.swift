@@ -1,7 +1,7 @@
 package import Forwarding
 package import LinuxIO
 
-/// What one worker did since its start; at most 100 ms old.
+/// Counts of one worker since its start; at most 100 ms old.
 package struct WorkerStatistics: Sendable {
   package var port: UInt16
   package var forwarding = Counters()
@@ -13,4 +13,5 @@ package struct WorkerStatistics: Sendable {
   package var turns: UInt64 = 0
   package var flushes: UInt64 = 0
   package var heldFlushes: UInt64 = 0
+  package var passes = PassDurations()
 }

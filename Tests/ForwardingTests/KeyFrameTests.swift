@@ -54,4 +54,43 @@ struct KeyFrameTests {
     #expect(requester.takeDue(instant(520), isAwaited: false) == true)
     #expect(requester.deadline == nil)
   }
+
+  @Test func aTrackIsAwaitedUntilItsKeyFrameHasGoneOut() throws {
+    let call = SimulatedCall()
+    let sender = call.join([.camera])
+    let watcher = call.join([], videoSlots: 1)
+    try call.connect()
+    let track = call.sfu.peers[0].upTracks[0]
+    call.run(milliseconds: 500)
+    #expect(!track.isAwaited)
+    sender.tracks[0].isSending = false
+    call.join([], videoSlots: 1)
+    try call.connect()
+    #expect(track.isAwaited)
+    sender.tracks[0].isSending = true
+    call.run(milliseconds: 500)
+    #expect(!track.isAwaited)
+    #expect(sender.tracks[0].keyFrameRequests.count >= 2)
+    call.mute(sender, 0, true)
+    #expect(track.isAwaited)
+    for peer in call.peers.dropFirst() { call.command(.remove(peer.configuration.peer)) }
+    #expect(!track.isAwaited, "by nobody")
+    #expect(watcher.serials(of: sender.tracks[0]).count > 10)
+  }
+
+  @Test func packetsAreKeptOnlyWhileSomebodyReceivesThem() throws {
+    let call = SimulatedCall()
+    let sender = call.join([.camera])
+    try call.connect()
+    call.run(milliseconds: 500)
+    let track = call.sfu.peers[0].upTracks[0]
+    let alone = try #require(track.reception.pointee.unwrapper.highest)
+    #expect(track.history?.packet(alone) == nil)
+    call.join([], videoSlots: 1)
+    call.run(milliseconds: 100)
+    let received = try #require(track.reception.pointee.unwrapper.highest)
+    #expect(received > alone)
+    #expect(track.history?.packet(received) != nil)
+    #expect(sender.isConnected)
+  }
 }

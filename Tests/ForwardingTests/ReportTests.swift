@@ -72,4 +72,16 @@ struct ReportTests {
     call.run(milliseconds: 500)
     #expect(b.serials(of: a.tracks[0]).count > before + 20)
   }
+
+  @Test func tracksThatOneReportHasNoRoomForAreInTheNext() throws {
+    let call = SimulatedCall()
+    let sender = call.join([TrackSource](repeating: .camera, count: 20))
+    call.join([], videoSlots: 20)
+    try call.connect()
+    for track in sender.tracks { track.packetsPerFrame = 1 }
+    call.run(milliseconds: 1000)
+    sender.reports = []
+    call.run(milliseconds: 2100)
+    #expect(Set(sender.reports.map(\.ssrc)) == Set(sender.tracks.map(\.ssrc)))
+  }
 }

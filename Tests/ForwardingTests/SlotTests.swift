@@ -135,4 +135,18 @@ struct SlotTests {
   }
 
   private struct Missing: Error {}
+
+  @Test func aTrackThatEndsWhileItsSlotIsHeldMakesRoomAtOnce() {
+    let crowd = Crowd()
+    crowd.join(1, [], audioSlots: 1, videoSlots: 1)
+    // So many that nobody's slots depend on the last ones.
+    for number in 2...60 as ClosedRange<UInt32> { crowd.join(number, [.camera], audioSlots: 0, videoSlots: 1) }
+    #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2])
+    for number in 3...60 as ClosedRange<UInt32> { crowd.peer(number).spokeAt = crowd.now }
+    crowd.call.isRankingStale = true
+    crowd.sfu.allocateSlots(in: crowd.call, now: crowd.now)
+    #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2], "held")
+    crowd.handle(.removeTrack(PeerID(rawValue: 2), TrackID(participant: 2, index: 1)))
+    #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [3])
+  }
 }

@@ -11,22 +11,22 @@ struct SpeakerTests {
 
   @Test func theLoudestComesFirst() {
     var speakers = Speakers()
-    #expect(speakers.update(entries(80, 100, 20)) == true)
+    #expect(speakers.update(entries(80, 100, 20), most: 8) == true)
     #expect(speakers.current == [2, 1])
   }
 
   @Test func aSmallLeadDoesNotChangeTheOrder() {
     var speakers = Speakers()
-    _ = speakers.update(entries(90, 80))
-    #expect(speakers.update(entries(90, 95)) == false)
-    #expect(speakers.update(entries(90, 97)) == true)
+    _ = speakers.update(entries(90, 80), most: 8)
+    #expect(speakers.update(entries(90, 95), most: 8) == false)
+    #expect(speakers.update(entries(90, 97), most: 8) == true)
     #expect(speakers.current == [2, 1])
   }
 
   @Test func silenceEmptiesTheList() {
     var speakers = Speakers()
-    _ = speakers.update(entries(90))
-    #expect(speakers.update(entries(60)) == true)
+    _ = speakers.update(entries(90), most: 8)
+    #expect(speakers.update(entries(60), most: 8) == true)
     #expect(speakers.current.isEmpty)
   }
 
@@ -87,5 +87,24 @@ struct SpeakerTests {
     }
     #expect(call.sfu.counters.forwarded == before + 50)
     #expect(call.speakers.isEmpty)
+  }
+
+  @Test func thereAreNoMoreSpeakersThanAsked() {
+    var speakers = Speakers()
+    #expect(speakers.update(entries(80, 100, 90, 95), most: 2) == true)
+    #expect(speakers.current == [2, 4])
+    // A newcomer needs a clear lead to take the last place.
+    #expect(speakers.update(entries(80, 100, 100, 95), most: 2) == false)
+    #expect(speakers.update(entries(80, 100, 102, 95), most: 2) == true)
+    #expect(speakers.current == [2, 3])
+  }
+
+  @Test func speakersAreAsManyAsTheMostVoicesThatAnybodyReceives() throws {
+    let call = SimulatedCall()
+    for i in 0..<4 { call.join([.microphone], audioSlots: i == 0 ? 2 : 1) }
+    try call.connect()
+    for peer in call.peers { peer.tracks[0].level = 20 }
+    call.run(milliseconds: 1000)
+    #expect(call.speakers.last?.count == 2)
   }
 }

@@ -1,0 +1,214 @@
+import MediaModel
+
+/// The tracks of a call in the order in which they get slots. It is made once for all peers of the call, after its tracks or speakers have changed.
+struct Ranking {
+  var audio = RankedTracks()
+  var video = RankedTracks()
+
+  init() {}
+
+  /// Held peers' tracks are left out.
+  init(of peers: some Sequence<Peer>, visits: inout UInt64) {
+    for peer in peers {
+      visits &+= 1
+      audio.expect(peer, slots: peer.audioSlots.count)
+      video.expect(peer, slots: peer.videoSlots.count)
+      guard !peer.isHeld else { continue }
+      for track in peer.upTracks where track.kind == .audio { audio.append(track) }
+      for track in peer.upTracks where track.kind == .video { video.append(track) }
+    }
+    audio.sort(&visits)
+    video.sort(&visits)
+  }
+
+  /// The effect of a new ranking on the peers of a call.
+  enum Change: Comparable {
+    case none
+    /// Only where tracks stand that no slot can reach, so that it concerns those alone that cannot receive some codec.
+    case beyondReach
+    case withinReach
+  }
+
+  func change(to new: Ranking, need: SFUConfiguration) -> Change {
+    let isWithin =
+      audio.differsWithinReach(of: new.audio, need: need.audioNeed)
+      || video.differsWithinReach(of: new.video, need: need.videoNeed)
+    return isWithin ? .withinReach : .beyondReach
+  }
+}
+
+/// A track's place among those of its kind: unmuted screens and their sound first, then who spoke last; muted tracks behind all others.
+struct Rank: Comparable {
+  /// 0: an unmuted screen, 1: another unmuted track; 2 and 3: the same, muted.
+  let group: UInt8
+  private let spokeAt: Instant
+  private let track: TrackID
+
+  init(_ track: UpTrack) {
+    group = (track.isMuted ? 2 : 0) | (track.isScreen ? 0 : 1)
+    spokeAt = track.peer.spokeAt
+    self.track = track.track
+  }
+
+  static func < (a: Rank, b: Rank) -> Bool {
+    if a.group != b.group { return a.group < b.group }
+    if a.spokeAt != b.spokeAt { return a.spokeAt > b.spokeAt }
+    return a.track < b.track
+  }
+}
+
+/// The ranked tracks of one kind.
+struct RankedTracks {
+  struct Place {
+    let rank: Rank
+    let formatKey: Int
+    let track: UpTrack
+
+    init(_ track: UpTrack) {
+      rank = Rank(track)
+      formatKey = track.formatKey
+      self.track = track
+    }
+
+    /// Whether the same track has the same claim to slots.
+    func isAlike(_ other: Place) -> Bool {
+      track === other.track && rank.group == other.rank.group && formatKey == other.formatKey
+    }
+  }
+
+  private var places: [Place] = []
+  /// For each key of the call's formats that one of them has, its bit.
+  private var formats: UInt64 = 0
+  /// Some are in a format more than the call can have.
+  private var hasUnkeyed = false
+  /// The most slots, own tracks and wishes that one peer has: no slot depends on a track behind their sum.
+  private var most = (slots: 0, own: 0, wishes: 0)
+  /// For each set of formats that some peer carries, the tracks that it can receive, and those that it cannot. Most peers of a call carry the same.
+  private var parts: [UInt64: (carried: [Place], others: [UpTrack])] = [:]
+  private var byID: [TrackID: Place]?
+
+  var count: Int { places.count }
+  private var reach: Int { most.slots + most.own + most.wishes + 1 }
+
+  mutating func expect(_ peer: Peer, slots: Int) {
+    most = (
+      max(most.slots, slots), max(most.own, peer.upTracks.count), max(most.wishes, peer.wishes.videos.count)
+    )
+  }
+
+  mutating func append(_ track: UpTrack) {
+    places.append(Place(track))
+    if track.formatKey < 0 { hasUnkeyed = true } else { formats |= 1 << UInt64(track.formatKey) }
+  }
+
+  mutating func sort(_ visits: inout UInt64) {
+    var comparisons: UInt64 = 0
+    places.sort {
+      comparisons &+= 1
+      return $0.rank < $1.rank
+    }
+    visits &+= comparisons
+  }
+
+  /// Looks at no more tracks than slots can reach.
+  func differsWithinReach(of new: RankedTracks, need: Int) -> Bool {
+    let reach = new.reach
+    return formats != new.formats || hasUnkeyed != new.hasUnkeyed
+      || min(count, reach + need) != min(new.count, reach + need)
+      || !places.prefix(reach).elementsEqual(new.places.prefix(reach)) { $0.isAlike($1) }
+  }
+
+  /// Whether a peer that carries these formats can receive all tracks.
+  func areAll(in carried: UInt64) -> Bool { formats & ~carried == 0 && !hasUnkeyed }
+
+  /// The tracks of others that a peer with slots for these formats cannot receive.
+  mutating func unsupported(_ peer: Peer, carried: UInt64, _ wishes: Wishes, _ visits: inout UInt64) -> [TrackID] {
+    if areAll(in: carried) { return [] }
+    let others = parts(carried, &visits).others
+    visits &+= UInt64(others.count)
+    return others.filter { $0.peer !== peer && wishes.videos[$0.track]?.isPaused != true }.map(\.track).sorted()
+  }
+
+  /// The first `count` tracks of others that a peer with slots for these formats wants, the best first. Higher priorities come first among
+  /// tracks that are both muted or not, and both screens or not.
+  mutating func first(
+    _ count: Int, for peer: Peer, carried: UInt64, _ wishes: Wishes, _ visits: inout UInt64
+  ) -> [UpTrack] {
+    let usable = areAll(in: carried) ? places : parts(carried, &visits).carried
+    var found: [Place] = []
+    found.reserveCapacity(count)
+    for place in usable {
+      guard found.count < count else { break }
+      visits &+= 1
+      guard place.track.peer !== peer else { continue }
+      if !wishes.videos.isEmpty, let wish = wishes.videos[place.track.track], wish.isPaused || wish.priority != 0 {
+        continue
+      }
+      found.append(place)
+    }
+    let wished = wished(wishes, by: peer, carried: carried, &visits)
+    guard !wished.isEmpty else { return found.map(\.track) }
+    found += wished
+    found.sort { a, b in
+      visits &+= 1
+      if a.rank.group != b.rank.group { return a.rank.group < b.rank.group }
+      let (first, second) = (wishes.priority(of: a.track), wishes.priority(of: b.track))
+      return first != second ? first > second : a.rank < b.rank
+    }
+    return found.prefix(count).map(\.track)
+  }
+
+  /// How many tracks of others the peer has paused.
+  mutating func paused(_ wishes: Wishes, by peer: Peer, _ visits: inout UInt64) -> Int {
+    guard !wishes.videos.isEmpty else { return 0 }
+    let byID = index(&visits)
+    visits &+= UInt64(wishes.videos.count)
+    return wishes.videos.count { id, wish in
+      guard wish.isPaused, let place = byID[id] else { return false }
+      return place.track.peer !== peer
+    }
+  }
+
+  /// The tracks that have a priority of their own.
+  private mutating func wished(_ wishes: Wishes, by peer: Peer, carried: UInt64, _ visits: inout UInt64) -> [Place] {
+    guard !wishes.videos.isEmpty else { return [] }
+    let byID = index(&visits)
+    visits &+= UInt64(wishes.videos.count)
+    return wishes.videos.compactMap { id, wish in
+      guard !wish.isPaused, wish.priority != 0, let place = byID[id], place.track.peer !== peer else { return nil }
+      return Self.isCarried(place.track, by: carried) ? place : nil
+    }
+  }
+
+  private mutating func index(_ visits: inout UInt64) -> [TrackID: Place] {
+    if let byID { return byID }
+    visits &+= UInt64(places.count)
+    let new = Dictionary(places.map { ($0.track.track, $0) }, uniquingKeysWith: { first, _ in first })
+    byID = new
+    return new
+  }
+
+  private mutating func parts(_ carried: UInt64, _ visits: inout UInt64) -> (carried: [Place], others: [UpTrack]) {
+    if let known = parts[carried] { return known }
+    visits &+= UInt64(places.count)
+    let usable = places.filter { Self.isCarried($0.track, by: carried) }
+    let others = places.map(\.track).filter { !Self.isCarried($0, by: carried) }
+    parts[carried] = (usable, others)
+    return (usable, others)
+  }
+
+  private static func isCarried(_ track: UpTrack, by formats: UInt64) -> Bool {
+    track.formatKey >= 0 && formats >> UInt64(track.formatKey) & 1 == 1
+  }
+}
+
+extension Wishes {
+  /// Nothing is wished of microphones.
+  static let none = Wishes(lastN: .max)
+
+  func priority(of track: UpTrack) -> Int { videos.isEmpty ? 0 : videos[track.track]?.priority ?? 0 }
+}
+
+extension UpTrack {
+  var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
+}

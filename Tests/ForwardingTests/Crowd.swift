@@ -1,0 +1,79 @@
+import MediaModel
+import Transport
+
+@testable import Forwarding
+
+/// A call of many peers around a real SFU, connected without a handshake: for what the SFU does besides packets.
+final class Crowd {
+  let sfu = SFU(configuration: SFUConfiguration(), certificate: SimulatedCall.certificate, seed: 1)
+  private let outbox = Outbox(chunks: 256)
+  private(set) var now = instant(1000)
+  private(set) var events: [MediaEvent] = []
+  /// The most that one pass looked at.
+  private(set) var largestPass: UInt64 = 0
+
+  var call: Call { sfu.calls[SimulatedCall.name]! }
+
+  func join(
+    _ number: UInt32, _ sources: [TrackSource], audioSlots: Int = 8, videoSlots: Int = 12, codec: String = "VP8"
+  ) {
+    let configuration = TestPeer.configuration(number, sources, audioSlots, videoSlots, false, true, codec)
+    handle(.configure(configuration, request: UInt64(number)))
+    let peer = sfu.peersByID[configuration.peer]!
+    peer.link.sender = SRTPSender(
+      profile: .aeadAES128GCM,
+      master: SRTPMasterKey(key: [UInt8](repeating: 1, count: 16), salt: [UInt8](repeating: 2, count: 12)))
+    peer.presence = .silent
+    let pair = CandidatePair(peer, SocketAddress(ipv4: 0x0a00_0000 | number, port: 4000), now: now)
+    sfu.addresses.insert(pair)
+    peer.pairs.append(pair)
+    sfu.prove(pair, now: now)
+  }
+
+  func peer(_ number: UInt32) -> Peer { sfu.peersByID[PeerID(rawValue: UInt64(number))]! }
+
+  func handle(_ command: MediaCommand) {
+    let before = sfu.counters.visits
+    sfu.handle(command, now: now, into: outbox)
+    finishPass(since: before)
+  }
+
+  /// The peer's microphone is so loud for a while.
+  func speak(_ number: UInt32, level: UInt8) {
+    let peer = peer(number)
+    for i in 0..<10 { peer.loudness.heard(level: level, now: now.advanced(by: .milliseconds(20 * i))) }
+    peer.call.areSpeakersDue = true
+    sfu.schedule(peer.call)
+  }
+
+  func run(milliseconds: Int) {
+    for _ in 0..<milliseconds {
+      now = now.advanced(by: .milliseconds(1))
+      settle()
+    }
+  }
+
+  /// Does all passes that are due.
+  func settle() {
+    while let due = sfu.nextTimeout, due <= now {
+      let before = sfu.counters.visits
+      sfu.handleTimeout(now: now, into: outbox)
+      finishPass(since: before)
+    }
+  }
+
+  private func finishPass(since before: UInt64) {
+    largestPass = max(largestPass, sfu.counters.visits - before)
+    outbox.reset()
+    events += sfu.events
+    sfu.events.removeAll()
+  }
+
+  /// The number of things that were looked at meanwhile.
+  func visits(_ body: (Crowd) -> Void) -> UInt64 {
+    let before = sfu.counters.visits
+    body(self)
+    settle()
+    return sfu.counters.visits - before
+  }
+}
