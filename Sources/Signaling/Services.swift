@@ -23,6 +23,7 @@ struct Services: Sendable {
   let shares: UserShares
   let slowReaders: SlowReaders
   let sessionIDs = SessionNumbers()
+  let stateTexts = StateTexts()
   /// The rules of which user may use which destination.
   let deviceRules: Admit
   let serviceRules: Admit

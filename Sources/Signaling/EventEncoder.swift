@@ -1,0 +1,70 @@
+import Calls
+import Contract
+import JSON
+import Logging
+import NIOCore
+import STOMP
+
+/// Deliveries as what their connections write. Events are JSON already; the last one is kept since many may get it.
+struct EventEncoder {
+  let log: LimitedLog
+  let texts: StateTexts
+  private var last: (messageID: UInt64, body: ByteBuffer)?
+
+  init(log: LimitedLog, texts: StateTexts) {
+    self.log = log
+    self.texts = texts
+  }
+
+  /// nil, and logged, for an event that can't be written.
+  mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
+    switch delivery {
+    case .reply(_, let id, let reply): return .reply(id: id, encoded(reply))
+    case .close(_, let reason): return .close(reason: reason)
+    case .admission(_, let refusal): return .admission(refusal: refusal)
+    case .event(_, let event):
+      guard let body = body(event.message, event.messageID) else { return nil }
+      return .event(event.message.body.name, seq: event.seq, redelivered: event.redelivered, body: body)
+    case .publish(_, let channel, let messageID, let message):
+      guard let body = body(message, messageID) else { return nil }
+      let headers: Headers = ["content-type": "application/json", "event": message.body.name.rawValue]
+      return .publish(
+        SharedEvent(
+          messageID: messageID, channel: channel,
+          message: SharedMessage(destination: channel.destination, headers: headers, body: body)))
+    }
+  }
+
+  /// A reply with a call's state becomes JSON here, where the state's text is known; the connection encodes all others.
+  private func encoded(_ reply: Calls.Reply) -> Calls.Reply {
+    guard case .ok(let value) = reply else { return reply }
+    let text: [UInt8]?
+    switch value {
+    case let joined as Joined:
+      text = try? texts.encode(joined, of: joined.call.id, members: joined.call.members.count)
+    case let state as CallState: text = try? texts.encode(state, of: state.id, members: state.members.count)
+    default: return reply
+    }
+    // One that cannot be written is refused and logged by the connection.
+    return text.map { .ok(JSON.Text($0)) } ?? reply
+  }
+
+  /// 0 is shared by none.
+  private mutating func body(_ message: EventMessage, _ messageID: UInt64) -> ByteBuffer? {
+    if messageID != 0, let last, last.messageID == messageID { return last.body }
+    guard let bytes = try? text(of: message) else {
+      log.log(.encoding, .error, "an event can't be written as JSON", ["event": "\(message.body.name.rawValue)"])
+      return nil
+    }
+    last = (messageID, ByteBuffer(bytes: bytes))
+    return last?.body
+  }
+
+  private func text(of message: EventMessage) throws(JSONError) -> [UInt8] {
+    switch (message.call, message.body) {
+    case (let call?, .state(let state)): try texts.encode(message, of: call, members: state.members.count)
+    case (let call?, .ring(let ring)): try texts.encode(message, of: call, members: ring.members.count)
+    default: try JSON.encode(message)
+    }
+  }
+}
