@@ -86,11 +86,30 @@ struct Mailbox {
   ///
   /// A number that is not held and not newer than the connection is the `call.state` at its head: nothing came before that.
   mutating func acknowledge(_ seq: UInt64, all: Bool) -> [EventMessage] {
-    guard seq > resumedAt || written.contains(where: { $0.seq == seq }) else { return [] }
-    let covered = written.filter { all ? $0.seq <= seq : $0.seq == seq }
+    let place = firstPlace(from: seq)
+    let isHeld = place < written.count && written[place].seq == seq
+    guard seq > resumedAt || isHeld else { return [] }
+    let covered = (all ? 0 : place)..<(isHeld ? place + 1 : place)
     guard !covered.isEmpty else { return [] }
-    _ = drop(from: \.written) { all ? $0.seq <= seq : $0.seq == seq }
-    return covered.map(\.message.event)
+    var events: [EventMessage] = []
+    events.reserveCapacity(covered.count)
+    for kept in written[covered] {
+      bytes -= kept.cost
+      events.append(kept.message.event)
+    }
+    written.removeSubrange(covered)
+    return events
+  }
+
+  /// The first place in `written` whose number is `seq` or higher: in a large call hundreds of events may be outstanding, so it is not searched through.
+  private func firstPlace(from seq: UInt64) -> Int {
+    var low = 0
+    var high = written.count
+    while low < high {
+      let middle = (low + high) / 2
+      if written[middle].seq < seq { low = middle + 1 } else { high = middle }
+    }
+    return low
   }
 
   /// Whether a ring of the call is kept, to be written again.
@@ -150,7 +169,7 @@ struct Mailbox {
     return StoredMailbox(envelopes: envelopes, rung: rung.sorted())
   }
 
-  /// Of a mailbox that holds nothing yet.
+  /// For a mailbox that holds nothing yet.
   mutating func restore(_ stored: StoredMailbox, now: Timestamp) {
     isStored = true
     awaySince = now
