@@ -58,10 +58,14 @@ extension Epochs {
     out.event(.keyRequest(KeyRequest(epoch: newest.number, to: entry)), to: .devices(holders))
   }
 
-  /// The leader that handed it out; without it the lowest connected number that seems to have the key.
+  /// The leader that handed it out, then the lowest connected number that seems to have the key. One that was asked before and sent nothing may be dead, its
+  /// connection not yet: it comes last.
   private func holder(for device: Device) -> Device? {
-    if let distributor, distributor != device, seats[distributor]?.isConnected == true { return distributor }
-    return newest.byNumber.first { $0 != device && isHolder($0) }
+    let asked = demands[device]?.asked ?? []
+    if let distributor, distributor != device, !asked.contains(distributor), seats[distributor]?.isConnected == true {
+      return distributor
+    }
+    return newest.byNumber.first { $0 != device && !asked.contains($0) && isHolder($0) } ?? asked.first(where: isHolder)
   }
 
   private func isHolder(_ device: Device) -> Bool {

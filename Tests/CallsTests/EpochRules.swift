@@ -249,11 +249,12 @@ struct EpochRules {
     #expect(stage.connect("bob").events().envelopes.isEmpty)
   }
 
-  @Test func epochs6ARequestOrANackReachesTheLeaderThreeTimes() throws {
+  @Test func epochs6ARequestIsForwardedThreeTimesToTheLeaderAndThenToTheOthers() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
-    for _ in 0..<3 {
+    for holder in [0, 2, 0] {
       #expect(clients[1].code(.requestKey(call, RequestKey(epoch: 2))) == nil)
-      let request = try #require(clients[0].events().keyRequests.first)
+      let request = try #require(clients[holder].events().keyRequests.first)
+      #expect(clients[2 - holder].events().keyRequests.isEmpty)
       #expect(request.epoch == 2 && request.to.address == clients[1].device && request.to.keys == clients[1].keys)
     }
     #expect(clients[1].code(.requestKey(call, RequestKey())) == .rateLimited)

@@ -48,6 +48,51 @@ struct ConvergenceTests {
     #expect(world.audit.failure == nil, "seed \(seed)")
   }
 
+  /// Its seat is held for it to come back, and nobody waits for that: who has left hears nothing more after 3 s.
+  @Test(arguments: [false, true], 1...5)
+  func aLeaderWhoseConnectionBreaksIsReplacedAtOnce(_ hasHandedOut: Bool, _ seed: UInt64) throws {
+    let world = World(seed: seed)
+    let call = try world.call(delay: 50...100, response: 100)
+    let leader = world.devices[0]
+    let before = try #require(world.calls.calls[call]).epochs.newest.number
+    world.change(.leaves, call)
+    let start = world.now
+    let isDue = {
+      guard let epochs = world.calls.calls[call]?.epochs, epochs.newest.number > before else { return false }
+      if case .asking(let asking) = epochs.phase { return !hasHandedOut && asking.leader == leader.address }
+      return hasHandedOut
+    }
+    try #require(world.run(until: isDue, limit: 3_000) != nil, "seed \(seed)")
+    leader.disconnect()
+    let others = world.joined(call).filter { $0 !== leader }
+    #expect(others.count == 3)
+    let areUnderIt = { others.allSatisfy { ($0.stay?.cipher.sendingEpoch ?? 0) > before } }
+    #expect(world.run(until: areUnderIt, limit: 30_000) != nil, "seed \(seed)")
+    #expect(world.now - start <= 3_000, "seed \(seed)")
+    #expect(world.audit.failure == nil, "seed \(seed)")
+  }
+
+  /// The leader hands out a key and dies, and the server does not know: whoever lacks the key gets it from another one that has it.
+  @Test(arguments: 1...10)
+  func whoLacksTheKeyOfADeadLeaderGetsItFromAnother(_ seed: UInt64) throws {
+    let world = World(seed: seed)
+    let call = try world.call(delay: 50...100, response: 100)
+    let (leader, victim) = (world.devices[0], world.devices[5])
+    world.lie = { message, device in
+      guard case .envelope = message.body, device == victim.address, leader.response != nil else { return message }
+      leader.response = nil
+      return nil
+    }
+    let before = try #require(world.calls.calls[call]).epochs.newest.number
+    world.change(.leaves, call)
+    #expect(world.run(until: { leader.response == nil }, limit: 3_000) != nil, "seed \(seed)")
+    // 2 s for those that acknowledge nothing, half a second until the key is asked for, 2 s until it is asked for again.
+    let time = world.run(until: { (victim.stay?.cipher.sendingEpoch ?? 0) > before }, limit: 30_000)
+    #expect(time ?? .max <= 5_500, "seed \(seed)")
+    #expect(victim.refusals.isEmpty, "seed \(seed)")
+    #expect(world.audit.failure == nil, "seed \(seed)")
+  }
+
   @Test(arguments: World.Change.allCases, 1...8)
   func mediaPausesLessThanHalfASecondWithOneSecondOfSignaling(_ kind: World.Change, _ seed: UInt64) throws {
     try rotate(World(seed: seed), kind)
