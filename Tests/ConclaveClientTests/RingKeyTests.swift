@@ -12,14 +12,19 @@ struct RingKeyTests {
     let bob = DeviceIdentity(user: "bob", device: "laptop")!
     let carol = DeviceIdentity(user: "carol", device: "phone")!
     var agreement: KeyAgreement
+    var envelopes: [Envelope]
     var ring: Ring
     var effects: [KeyEffect]
+    /// As `devices/list` brings it.
+    var directory: [DeviceEntry]
 
-    init() {
+    init(_ change: (inout [DeviceEntry]) -> Void = { _ in }) {
       var generator = SystemRandomNumberGenerator()
+      directory = Self.entries([alice, bob, carol])
+      change(&directory)
       let join = JoinCredentials(alice, call: KeyWorld.call, at: KeyWorld.clock, using: &generator)
       agreement = KeyAgreement(identity: alice, join: join, now: RingKeyTests.now)
-      let (envelopes, _) = agreement.ring(Self.entries([alice, bob, carol]), using: &generator)
+      (envelopes, _) = agreement.ring(directory, using: &generator)
       let bobs = bob.address
       ring = Ring(
         from: alice.address.user, media: .audio, members: [], waiting: false, expiresAt: KeyWorld.clock, metadata: nil,
@@ -27,8 +32,6 @@ struct RingKeyTests {
       effects = []
       effects = agreement.start(joined(1, [(alice, 1, join.joinId)]), now: RingKeyTests.now, using: &generator) ?? []
     }
-
-    var directory: [DeviceEntry] { Self.entries([alice, bob, carol]) }
 
     private static func entries(_ devices: [DeviceIdentity]) -> [DeviceEntry] {
       devices.map {
@@ -102,6 +105,20 @@ struct RingKeyTests {
     #expect(try bobs.openWhereItBelongs(alices.seal([1], track: 1)).1.participant == 1)
     #expect(try alices.openWhereItBelongs(bobs.seal([2], track: 1)).1.participant == 2)
     #expect(bob.code == caller.agreement.code)
+  }
+
+  /// Nothing can be sealed to Carol's wrap key, or to one of a kind that is not known here: Bob is rung with a key all the same.
+  @Test(arguments: [WrapAlgorithm.hpke.rawValue, WrapAlgorithm.rsa.rawValue, WrapAlgorithm.ecies.rawValue, "ROT13"])
+  func aDeviceWithABadWrapKeyIsLeftOut(_ algorithm: String) throws {
+    let caller = Caller { devices in
+      devices[2].keys[0] = DeviceKey(
+        use: .wrap, alg: algorithm, publicKey: Base64Bytes([UInt8](repeating: 7, count: 91)))
+    }
+    #expect(caller.envelopes.map(\.to) == [caller.bob.address])
+    #expect(caller.ring.list?.map(\.user.text) == ["alice", "bob"])
+    let (bob, effects) = accept(caller, caller.ring)
+    #expect(refusals(effects).isEmpty)
+    #expect(bob.current == 1 && bob.code == caller.agreement.code)
   }
 
   @Test func aForgedRingBringsNoKey() throws {

@@ -24,18 +24,27 @@ extension KeyAgreement {
     pinNew(callees, into: &effects)
     guard let all = try? EpochList(callees, epoch: 1) else { return ([], effects) }
     warnOfProblems(all, into: &effects)
-    let trusted = callees.filter { problem(of: $0) == nil && canWrap(for: $0) }
-    guard !trusted.isEmpty, trusted.count <= Self.maximumRung,
-      let epoch = firstEpoch(trusted, Self.secret(using: &generator)), let secret = epoch.secret
-    else { return ([], effects) }
-    let envelopes = trusted.compactMap { entry -> Envelope? in
-      guard let wrap = directory[entry.fingerprint]?.wrap else { return nil }
-      return .sealing(
-        secret, for: entry.address, alg: wrap.alg, publicKey: wrap.publicKey.bytes, in: context(epoch), from: identity)
+    var rung = callees.filter { problem(of: $0) == nil }
+    guard rung.count <= Self.maximumRung else { return ([], effects) }
+    let secret = Self.secret(using: &generator)
+    while !rung.isEmpty {
+      guard let epoch = firstEpoch(rung, secret) else { break }
+      let envelopes = rung.map { ringEnvelope(secret, for: $0, in: epoch) }
+      if !envelopes.contains(nil) {
+        epochs[1] = epoch
+        return (envelopes.compactMap(\.self), effects)
+      }
+      // Nothing can be sealed to a device's key: the list, which the envelopes sign, is made again without it, and all others keep theirs.
+      rung = zip(rung, envelopes).filter { $1 != nil }.map(\.0)
     }
-    guard envelopes.count == trusted.count else { return ([], effects) }
-    epochs[1] = epoch
-    return (envelopes, effects)
+    return ([], effects)
+  }
+
+  /// nil for a key of a kind that is not known here, or that is none.
+  private func ringEnvelope(_ secret: SymmetricKey, for entry: ListEntry, in epoch: Epoch) -> Envelope? {
+    guard let wrap = directory[entry.fingerprint]?.wrap else { return nil }
+    return .sealing(
+      secret, for: entry.address, alg: wrap.alg, publicKey: wrap.publicKey.bytes, in: context(epoch), from: identity)
   }
 
   private func firstEpoch(_ rung: [ListEntry], _ secret: SymmetricKey) -> Epoch? {
@@ -126,9 +135,5 @@ extension KeyAgreement {
     adopt(secret, for: 1, now: now, into: &effects)
     follow(switchTo: 1, now: now, into: &effects)
     settle(now: now, into: &effects)
-  }
-
-  private func canWrap(for entry: ListEntry) -> Bool {
-    directory[entry.fingerprint].map { WrapAlgorithm(rawValue: $0.wrap.alg) != nil } ?? false
   }
 }
