@@ -81,6 +81,38 @@ struct TrustTests {
     #expect(throws: FrameCipherError.self) { try world.travel("back", from: "bob", to: "carol") }
   }
 
+  /// The frames of a revoked device open under no epoch any more, not even under one whose secret is gone and whose keys are kept for its last frames.
+  @Test func nothingOfARevokedDeviceOpens() throws {
+    var world = three()
+    func seal() throws -> [[UInt8]] { try (0..<3).map { _ in try world.seal("x", from: "bob") } }
+    let old = try seal()
+    world.rotate(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    let new = try seal()
+    let alices = try world.seal("y", from: "alice")
+    for frame in [old[0], new[0]] { #expect(try world.open(frame, as: "carol").0 == "x") }
+    let bob = try #require(world.members["bob"]).agreement.identity
+    let revoke = TrustStatement(
+      .revoke, device: bob.device, fingerprint: bob.fingerprint, at: KeyWorld.clock, by: bob)
+    for name in ["alice", "carol"] {
+      _ = world.members[name]!.agreement.pins.remember(bob.publicKeys)
+      world.members[name]!.agreement.pins.learn(revoke)
+      world.feed(.trustChanged, to: name)
+      for frame in [old[1], new[1]] {
+        #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: name) }
+      }
+      #expect(world.members[name]!.warnings.map(\.problem) == [.revoked])
+    }
+    #expect(try world.open(alices, as: "carol").0 == "y")
+    // What the leader hands out next is nothing for it.
+    world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
+    #expect(world.envelopes.map(\.to.user.text) == ["carol"])
+    world.deliverEnvelopes()
+    world.switchAll()
+    for frame in [old[2], new[2]] {
+      #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: "carol") }
+    }
+  }
+
   @Test func aJoinKeyThatItsDeviceDidNotSignGetsNothing() {
     var world = three()
     world.join("dave")

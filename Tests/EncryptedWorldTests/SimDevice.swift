@@ -359,6 +359,7 @@ final class SimDevice {
         stay.silences.formUnion(causes)
       case .confirmation(let state): stay.confirmation = state
       case .settle(let epoch): stay.cipher.settle(epoch)
+      case .exclude(let fingerprint): stay.cipher.exclude(fingerprint)
       case .rejoin:
         guard !stay.hasBegunAnew else { continue }
         stay.hasBegunAnew = true

@@ -171,6 +171,7 @@ extension CallClient {
       case .stopSending: call.cipher.stopSending()
       case .silence(let causes): call.updates.yield(.silence(causes))
       case .settle(let epoch): call.cipher.settle(epoch)
+      case .exclude(let fingerprint): call.cipher.exclude(fingerprint)
       case .retire(let epoch): call.cipher.retire(epoch)
       case .pin: note(effect)
       case .warn(let warning): call.updates.yield(.keyWarning(warning))

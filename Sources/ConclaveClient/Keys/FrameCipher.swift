@@ -68,6 +68,7 @@ public final class FrameCipher: Sendable {
   package func send(_ key: SendingKey) { sealing.withLock { _ in sealer.send(key) } }
   package func stopSending() { sealing.withLock { _ in sealer.stop() } }
   package func install(_ keys: EpochKeys) { opening.withLock { _ in opener.install(keys) } }
+  package func exclude(_ fingerprint: [UInt8]) { opening.withLock { _ in opener.exclude(fingerprint) } }
   package func retire(_ epoch: UInt32) { opening.withLock { _ in opener.retire(epoch) } }
   /// Epochs whose frames open now.
   package var epochs: [UInt32] { opening.withLock { _ in opener.heldEpochs } }

@@ -32,6 +32,19 @@ struct FrameOpener: ~Copyable {
 
   mutating func retire(_ epoch: UInt32) { epochs[epoch] = nil }
 
+  /// Forgets a device's keys in all epochs. It opens again only in those that it is installed in anew.
+  mutating func exclude(_ fingerprint: [UInt8]) {
+    for number in Array(epochs.keys) {
+      guard let excluded = epochs[number]?.senders.filter({ $0.value.fingerprint == fingerprint }).keys else { continue }
+      for participant in excluded {
+        epochs[number]?.senders[participant] = nil
+        epochs[number]?.baseKeys[participant] = nil
+      }
+      let contexts = epochs[number]?.contexts.keys.filter { excluded.contains(ParticipantNumber($0 >> 16)) } ?? []
+      for keyID in contexts { epochs[number]?.contexts[keyID] = nil }
+    }
+  }
+
   mutating func wipe() {
     epochs = [:]
     slots = [:]
@@ -43,9 +56,11 @@ struct FrameOpener: ~Copyable {
     return (derivation, held.senders.filter { held.baseKeys[$0.key] == nil })
   }
 
-  /// Takes the base keys that were `pending` and forgets the secret.
+  /// Takes the base keys that were `pending` and forgets the secret. Who was excluded meanwhile stays so.
   mutating func settle(_ epoch: UInt32, _ baseKeys: [ParticipantNumber: SymmetricKey]) {
-    epochs[epoch]?.baseKeys.merge(baseKeys) { known, _ in known }
+    for (participant, key) in baseKeys where epochs[epoch]?.senders[participant] != nil {
+      epochs[epoch]?.baseKeys[participant] = key
+    }
     epochs[epoch]?.derivation = nil
   }
 

@@ -98,6 +98,7 @@ extension KeyAgreement {
 
   mutating func trustChanged(now: Instant, into effects: inout [KeyEffect]) {
     if let list = epochs[newest]?.list { warnOfProblems(list, into: &effects) }
+    exclude(into: &effects)
     installAll(into: &effects)
     openWaiting(now: now, into: &effects)
     openUntrusted(now: now, into: &effects)
@@ -106,12 +107,26 @@ extension KeyAgreement {
   /// A device that was refused has been looked at: it is heard, and may have the key.
   mutating func trusted(_ device: Device, now: Instant, into effects: inout [KeyEffect]) {
     warned = warned.filter { $0.user != device.user.text || $0.device != device.device.text }
+    exclude(into: &effects)
     installAll(into: &effects)
     openUntrusted(now: now, into: &effects)
     guard let epoch = epochs[newest], epoch.list[device] != nil, epoch.secret == nil, newest == current else { return }
     // Its envelope may have been refused.
     missing = MissingKey(epoch: newest, asked: 0, askAgain: now)
     askForMissingKey(now: now, into: &effects)
+  }
+
+  /// Takes from the cipher the keys of those who were heard and are not any more. Epochs whose secret is gone still open frames.
+  private func exclude(into effects: inout [KeyEffect]) {
+    var excluded: Set<[UInt8]> = []
+    for number in epochs.keys.sorted() {
+      for entry in epochs[number]?.list.entries ?? [] {
+        guard directory[entry.fingerprint] != nil, !isHeard(entry),
+          excluded.insert(entry.fingerprint.bytes).inserted
+        else { continue }
+        effects.append(.exclude(fingerprint: entry.fingerprint.bytes))
+      }
+    }
   }
 
   /// Hands the cipher the keys of everyone who is heard now.

@@ -21,6 +21,8 @@ package enum KeyEffect: Sendable {
   case silence([SilenceCause])
   /// Make what base keys the epoch still needs, and forget its secret.
   case settle(epoch: UInt32)
+  /// Open nothing of this device any more, in no epoch: it was revoked, or its person has other keys.
+  case exclude(fingerprint: [UInt8])
   /// Forget these keys.
   case retire(epoch: UInt32)
   /// The device was seen for the first time, with this fingerprint: keep it with the app's data.
