@@ -49,7 +49,7 @@ final class FakeServer: Sendable {
 
   /// Sends an event as the server would.
   func event(
-    _ name: String, seq: Int, body: String, redelivered: Bool = false, on connection: Int
+    _ name: String, seq: UInt64, body: String, redelivered: Bool = false, on connection: Int
   ) async throws {
     var headers: Headers = [
       "destination": "/user/queue/events", "subscription": "events", "message-id": "\(seq)", "ack": "a\(seq)",

@@ -60,6 +60,19 @@ struct SignalingConnectionTests {
     await connection.close()
   }
 
+  /// After the highest number no number is missing, and a lower one is an event like any other.
+  @Test func aNumberAtTheEndOfTheRangeDoesNoHarm() async throws {
+    let server = try await FakeServer()
+    let connection = await connected(to: server)
+    var events = connection.events.makeAsyncIterator()
+    for (seq, followsGap) in [(UInt64.max - 1, false), (.max, false), (0, false), (.max, true), (.max, false), (1, false)] {
+      try await server.event("speakers", seq: seq, body: Self.silence, on: 1)
+      let delivery = try #require(await events.next())
+      #expect(delivery.seq == seq && delivery.followsGap == followsGap)
+    }
+    await connection.close()
+  }
+
   @Test func eventsAreAcknowledgedOneByOneAndUnknownOnesAtOnce() async throws {
     let server = try await FakeServer()
     let connection = await connected(to: server)

@@ -255,7 +255,7 @@ extension SignalingConnection {
     if let lastSeq, seq <= lastSeq, redelivered, name != .keysEnvelope {
       return write(.acknowledge(frame, version: link.version), link)
     }
-    let gap = lastSeq.map { seq > $0 + 1 } ?? false
+    let gap = lastSeq.map { seq > $0 && seq - $0 > 1 } ?? false
     lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq
     eventSink.yield(
       EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: link.number))

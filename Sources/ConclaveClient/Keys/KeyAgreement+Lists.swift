@@ -44,7 +44,7 @@ extension KeyAgreement {
       // What is under way for an earlier stay does not hold this one's join.
       guard let whole = rotation.list, whole.contains(where: { $0.joinId == join.joinId }) else { return nil }
       list = try EpochList(whole, epoch: rotation.epoch)
-    } else if rotation.epoch == newest + 1, let before = epochs[newest] {
+    } else if rotation.epoch - newest == 1, let before = epochs[newest] {
       guard rotation.previous.bytes == before.listHash else {
         breakHistory(into: &effects)
         return nil
@@ -86,7 +86,7 @@ extension KeyAgreement {
         try accept(
           Announcement(
             epoch: reply.epoch, mode: reply.mode, list: list, previous: reply.previous.bytes,
-            listHash: reply.listHash.bytes, isNext: newest > 0 && reply.epoch == newest + 1), now: now, into: &effects)
+            listHash: reply.listHash.bytes, isNext: newest > 0 && reply.epoch - newest == 1), now: now, into: &effects)
       } catch {
         return refuse(error, into: &effects)
       }
@@ -102,7 +102,10 @@ extension KeyAgreement {
     guard links.last?.roster.bytes == list.rosterHash, links.last?.epoch == reply.epoch else { return false }
     var (epoch, hash) = (newest, known.listHash)
     for link in links {
-      guard link.epoch == epoch + 1, epoch + 1 < reply.epoch || hash == reply.previous.bytes else { return false }
+      // Below the reply's number the next one is no overflow.
+      guard epoch < reply.epoch, link.epoch == epoch + 1, link.epoch < reply.epoch || hash == reply.previous.bytes else {
+        return false
+      }
       epoch += 1
       hash = EpochList.hash(epoch, of: call, previous: hash, rosterHash: link.roster.bytes)
     }
