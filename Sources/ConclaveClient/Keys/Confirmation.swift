@@ -9,7 +9,7 @@ struct Confirmation: Sendable {
   static let bucketSize = 64
   static let tagByteCount = 16
 
-  private let key: SymmetricKey
+  private let tagging: Tagging
   private let list: EpochList
   /// Which entries of each bucket are in its sum, as the server said it last and was right.
   private var confirmed: [UInt64]
@@ -22,18 +22,31 @@ struct Confirmation: Sendable {
   private var tags: [Int: [UInt8]] = [:]
 
   init(key: SymmetricKey, list: EpochList, own: ParticipantNumber) {
-    self.key = key
+    tagging = Tagging(key: key)
     self.list = list
     confirmed = [UInt64](repeating: 0, count: (list.entries.count + Self.bucketSize - 1) / Self.bucketSize)
-    if let index = list.entries.firstIndex(where: { $0.participant == own }) { mark(index) }
+    if let index = index(of: own) { mark(index) }
+  }
+
+  /// Makes the tags under one key, which is prepared once for all.
+  private struct Tagging: Sendable {
+    private let begun: HMAC<SHA256>
+
+    init(key: SymmetricKey) { begun = HMAC(key: key) }
+
+    func tag(_ participant: ParticipantNumber, _ identity: SenderIdentity) -> [UInt8] {
+      var content = Transcript("")
+      content.append(participant)
+      content.append(identity.fingerprint)
+      content.append(identity.joinId)
+      var code = begun
+      code.update(data: content.bytes)
+      return Array(code.finalize().prefix(tagByteCount))
+    }
   }
 
   static func tag(_ key: SymmetricKey, _ participant: ParticipantNumber, _ identity: SenderIdentity) -> [UInt8] {
-    var content = Transcript("")
-    content.append(participant)
-    content.append(identity.fingerprint)
-    content.append(identity.joinId)
-    return Array(HMAC<SHA256>.authenticationCode(for: content.bytes, using: key).prefix(tagByteCount))
+    Tagging(key: key).tag(participant, identity)
   }
 
   /// What a bucket of the server shows.
@@ -111,7 +124,8 @@ struct Confirmation: Sendable {
   private mutating func sum(_ bucket: Int, _ who: UInt64) -> [UInt8] {
     var sum = [UInt8](repeating: 0, count: Self.tagByteCount)
     for bit in 0..<Self.bucketSize where who & Self.mask(bit) != 0 {
-      for (i, byte) in expected(bucket * Self.bucketSize + bit).enumerated() { sum[i] ^= byte }
+      let tag = expected(bucket * Self.bucketSize + bit)
+      for i in sum.indices { sum[i] ^= tag[i] }
     }
     return sum
   }
@@ -119,8 +133,8 @@ struct Confirmation: Sendable {
   private mutating func expected(_ index: Int) -> [UInt8] {
     if let tag = tags[index] { return tag }
     let entry = list.entries[index]
-    let tag = Self.tag(
-      key, entry.participant,
+    let tag = tagging.tag(
+      entry.participant,
       SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes ?? []))
     tags[index] = tag
     return tag

@@ -9,37 +9,53 @@ struct EpochList: Sendable {
   /// Sorted by user, then device, as bytes.
   let entries: [ListEntry]
   let rosterHash: [UInt8]
-  private let positions: [Device: Int]
+  /// The roster's bytes of each entry: the next list has most of them too.
+  private let rows: [[UInt8]]
   private let numbers: [ParticipantNumber: Int]
+  private let fingerprints: Set<[UInt8]>
+  private let joins: Set<[UInt8]>
 
   /// Refuses entries of the wrong shape or order, and two that share a device, a participant, a fingerprint or a joinId: a KID must name one sender.
   init(_ listed: [ListEntry], epoch: UInt32) throws(KeyRefusal) {
-    guard listed.count <= Self.maximumCount else { throw .malformedList }
-    var positions: [Device: Int] = [:]
-    var numbers: [ParticipantNumber: Int] = [:]
-    var fingerprints: Set<[UInt8]> = []
-    var joins: Set<[UInt8]> = []
-    for (position, entry) in listed.enumerated() {
-      guard position == 0 || listed[position - 1].address < entry.address, Self.isWellFormed(entry, epoch: epoch),
-        fingerprints.insert(entry.fingerprint.bytes).inserted
-      else { throw .malformedList }
-      if let joinId = entry.joinId {
-        guard joins.insert(joinId.bytes).inserted,
-          numbers.updateValue(position, forKey: entry.participant) == nil
-        else { throw .malformedList }
-      }
-      positions[entry.address] = position
-    }
-    entries = listed.map(Self.bare)
-    rosterHash = Self.rosterHash(listed)
-    self.positions = positions
-    self.numbers = numbers
+    try self.init(
+      listed.map(Self.bare), rows: listed.map(Self.row), checked: ([], []), unchecked: listed, epoch: epoch)
   }
 
-  subscript(address: Device) -> ListEntry? { positions[address].map { entries[$0] } }
+  /// - Parameters:
+  ///   - checked: the fingerprints and joinIds of those entries that a list before had as well.
+  ///   - unchecked: the other entries.
+  private init(
+    _ entries: [ListEntry], rows: [[UInt8]], checked: (fingerprints: Set<[UInt8]>, joins: Set<[UInt8]>),
+    unchecked: [ListEntry], epoch: UInt32
+  ) throws(KeyRefusal) {
+    guard entries.count <= Self.maximumCount else { throw .malformedList }
+    var (fingerprints, joins) = checked
+    for entry in unchecked {
+      guard Self.isWellFormed(entry, epoch: epoch), fingerprints.insert(entry.fingerprint.bytes).inserted,
+        entry.joinId.map({ joins.insert($0.bytes).inserted }) ?? true
+      else { throw .malformedList }
+    }
+    var numbers = [ParticipantNumber: Int](minimumCapacity: entries.count)
+    for position in entries.indices {
+      guard position == 0 || entries[position - 1].address < entries[position].address else { throw .malformedList }
+      let number = entries[position].participant
+      guard number == 0 || numbers.updateValue(position, forKey: number) == nil else { throw .malformedList }
+    }
+    self.entries = entries
+    self.rows = rows
+    self.numbers = numbers
+    self.fingerprints = fingerprints
+    self.joins = joins
+    rosterHash = Self.hash(of: rows)
+  }
+
+  subscript(address: Device) -> ListEntry? { position(of: address).map { entries[$0] } }
   subscript(participant: ParticipantNumber) -> ListEntry? { numbers[participant].map { entries[$0] } }
 
-  func position(of address: Device) -> Int? { positions[address] }
+  func position(of address: Device) -> Int? {
+    let position = firstIndex { $0.address >= address }
+    return position < entries.count && entries[position].address == address ? position : nil
+  }
 
   /// A device that rang and has not joined is on it: epoch 1 alone has such.
   var hasRung: Bool { entries.contains { $0.participant == 0 } }
@@ -47,11 +63,33 @@ struct EpochList: Sendable {
   /// Whether it holds exactly this device's join, whatever keys the entry brings.
   func holds(_ entry: ListEntry) -> Bool { self[entry.address] == Self.bare(entry) }
 
+  func holds(fingerprint: Base64Bytes) -> Bool { fingerprints.contains(fingerprint.bytes) }
+
   /// The devices of a user.
   func entries(of user: UserID) -> ArraySlice<ListEntry> {
     let start = firstIndex { $0.user >= user }
     let end = firstIndex { $0.user > user }
     return entries[start..<end]
+  }
+
+  /// The devices of these users; of all without any.
+  func entries(of users: Set<UserID>?) -> [ListEntry] { users.map { $0.flatMap { entries(of: $0) } } ?? entries }
+
+  /// Entries that were not on the list before in all their parts, and those of it that are not on this one.
+  func changes(since before: EpochList?) -> (added: [ListEntry], gone: [ListEntry]) {
+    guard let before else { return (entries, []) }
+    var (added, gone): ([ListEntry], [ListEntry]) = ([], [])
+    var old = before.entries[...]
+    for entry in entries {
+      while let next = old.first, next.address < entry.address { gone.append(old.removeFirst()) }
+      if let same = old.first, same.address == entry.address {
+        old.removeFirst()
+        if same == entry { continue }
+        gone.append(same)
+      }
+      added.append(entry)
+    }
+    return (added, gone + old)
   }
 
   private func firstIndex(where isBehind: (ListEntry) -> Bool) -> Int {
@@ -69,15 +107,28 @@ struct EpochList: Sendable {
   ) throws(KeyRefusal) -> EpochList {
     let gone = Set(removed)
     guard gone.count == removed.count, gone.allSatisfy({ numbers[$0] != nil }) else { throw .malformedList }
-    let staying = entries.filter { $0.participant > 0 && !gone.contains($0.participant) }
-    var merged: [ListEntry] = []
-    merged.reserveCapacity(staying.count + added.count)
+    var (merged, mergedRows): ([ListEntry], [[UInt8]]) = ([], [])
+    merged.reserveCapacity(entries.count + added.count)
+    mergedRows.reserveCapacity(entries.count + added.count)
+    var (fingerprints, joins) = (fingerprints, joins)
     var rest = added[...]
-    for entry in staying {
-      while let next = rest.first, next.address < entry.address { merged.append(rest.removeFirst()) }
-      merged.append(entry)
+    func take(_ entry: ListEntry) {
+      merged.append(Self.bare(entry))
+      mergedRows.append(Self.row(entry))
     }
-    return try EpochList(merged + rest, epoch: epoch)
+    for (entry, row) in zip(entries, rows) {
+      guard entry.participant > 0, !gone.contains(entry.participant) else {
+        fingerprints.remove(entry.fingerprint.bytes)
+        if let joinId = entry.joinId { joins.remove(joinId.bytes) }
+        continue
+      }
+      while let next = rest.first, next.address < entry.address { take(rest.removeFirst()) }
+      merged.append(entry)
+      mergedRows.append(row)
+    }
+    for entry in rest { take(entry) }
+    return try EpochList(
+      merged, rows: mergedRows, checked: (fingerprints, joins), unchecked: added, epoch: epoch)
   }
 
   /// The hash of an epoch's list behind that of the epoch announced before; of epoch 1 `previous` is `noPrevious`.
@@ -106,24 +157,30 @@ struct EpochList: Sendable {
     return joinId.count == 16 && joinId.contains { $0 != 0 } && key.generation == 0 && !key.publicKey.bytes.isEmpty
   }
 
-  static func rosterHash(_ entries: [ListEntry]) -> [UInt8] {
-    var roster = Transcript("conclave-roster-v2")
-    roster.append(UInt32(entries.count))
-    for entry in entries { append(entry, to: &roster) }
-    return roster.sha256
+  static func rosterHash(_ entries: [ListEntry]) -> [UInt8] { hash(of: entries.map(row)) }
+
+  private static func hash(of rows: [[UInt8]]) -> [UInt8] {
+    var head = Transcript("conclave-roster-v2")
+    head.append(UInt32(rows.count))
+    var hash = SHA256()
+    hash.update(data: head.bytes)
+    for row in rows { hash.update(data: row) }
+    return Array(hash.finalize())
   }
 
-  private static func append(_ entry: ListEntry, to roster: inout Transcript) {
-    roster.appendPrefixed(entry.user.text)
-    roster.appendPrefixed(entry.device.text)
-    roster.append(entry.participant)
-    roster.append(entry.fingerprint.bytes)
-    roster.append(entry.joinId?.bytes ?? [UInt8](repeating: 0, count: 16))
+  private static func row(_ entry: ListEntry) -> [UInt8] {
+    var row = Transcript("")
+    row.appendPrefixed(entry.user.text)
+    row.appendPrefixed(entry.device.text)
+    row.append(entry.participant)
+    row.append(entry.fingerprint.bytes)
+    row.append(entry.joinId?.bytes ?? [UInt8](repeating: 0, count: 16))
     if let key = entry.joinKey {
-      roster.append(SHA256.hash(data: key.publicKey.bytes))
+      row.append(SHA256.hash(data: key.publicKey.bytes))
     } else {
-      roster.append([UInt8](repeating: 0, count: 32))
+      row.append([UInt8](repeating: 0, count: 32))
     }
+    return row.bytes
   }
 
   private static func bare(_ entry: ListEntry) -> ListEntry {

@@ -25,9 +25,10 @@ struct FrameOpener: ~Copyable {
     if epochs[keys.epoch] == nil {
       for other in epochs.keys where other & 0xff == keys.epoch & 0xff { epochs[other] = nil }
       while epochs.count >= Self.maximumEpochs, let lowest = epochs.keys.min() { epochs[lowest] = nil }
-      epochs[keys.epoch] = ReceivingEpoch(derivation: keys.derivation)
+      epochs[keys.epoch] = ReceivingEpoch(derivation: keys.derivation, senders: keys.senders)
+    } else {
+      epochs[keys.epoch]?.senders.merge(keys.senders) { known, _ in known }
     }
-    epochs[keys.epoch]?.senders.merge(keys.senders) { known, _ in known }
   }
 
   mutating func retire(_ epoch: UInt32) { epochs[epoch] = nil }
@@ -35,7 +36,9 @@ struct FrameOpener: ~Copyable {
   /// Forgets a device's keys in all epochs. It opens again only in those that it is installed in anew.
   mutating func exclude(_ fingerprint: [UInt8]) {
     for number in Array(epochs.keys) {
-      guard let excluded = epochs[number]?.senders.filter({ $0.value.fingerprint == fingerprint }).keys else { continue }
+      guard let excluded = epochs[number]?.senders.filter({ $0.value.fingerprint == fingerprint }).keys else {
+        continue
+      }
       for participant in excluded {
         epochs[number]?.senders[participant] = nil
         epochs[number]?.baseKeys[participant] = nil

@@ -140,7 +140,6 @@ extension KeyAgreement {
         return .notConfirmed(confirmation.missing.map(pinned))
       }
     }
-    let others = progress.confirmation?.missing ?? epoch.list.entries.filter { $0.address != identity.address }
     let isLate: Bool
     if progress.epoch == newest {
       isLate = progress.deadline <= now
@@ -148,6 +147,8 @@ extension KeyAgreement {
       let since = lastConfirmed ?? began
       isLate = epoch.list.entries.count <= Self.stormSize && since.duration(to: now) >= Self.stormTime
     }
-    return isLate ? .notConfirmed(others.map(pinned)) : .confirming
+    guard isLate else { return .confirming }
+    let others = progress.confirmation?.missing ?? epoch.list.entries.filter { $0.address != identity.address }
+    return .notConfirmed(others.map(pinned))
   }
 }

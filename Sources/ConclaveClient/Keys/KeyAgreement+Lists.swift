@@ -103,7 +103,8 @@ extension KeyAgreement {
     var (epoch, hash) = (newest, known.listHash)
     for link in links {
       // Below the reply's number the next one is no overflow.
-      guard epoch < reply.epoch, link.epoch == epoch + 1, link.epoch < reply.epoch || hash == reply.previous.bytes else {
+      guard epoch < reply.epoch, link.epoch == epoch + 1, link.epoch < reply.epoch || hash == reply.previous.bytes
+      else {
         return false
       }
       epoch += 1
@@ -119,14 +120,17 @@ extension KeyAgreement {
   ) throws(KeyRefusal) {
     guard new.list.hash(new.epoch, of: call, previous: new.previous) == new.listHash else { throw .listHashMismatch }
     guard new.epoch > 1 || new.previous == EpochList.noPrevious else { throw .listHashMismatch }
-    try checkOwnEntry(new, into: &effects)
-    try checkStaying(new.list)
-    if new.mode == .ratchet, new.isNext { try checkRatchet(to: new.list) }
-    announce(new, now: now, into: &effects)
+    let changes = new.list.changes(since: epochs[newest]?.list)
+    try checkOwnEntry(new, changes.added, into: &effects)
+    try checkStaying(changes.added)
+    if new.mode == .ratchet, new.isNext { try checkRatchet(to: new.list, changes.gone) }
+    announce(new, changes, now: now, into: &effects)
   }
 
   /// Exactly one entry is this device's, in all its parts, and nobody else has one of them.
-  private func checkOwnEntry(_ new: Announcement, into effects: inout [KeyEffect]) throws(KeyRefusal) {
+  private func checkOwnEntry(
+    _ new: Announcement, _ added: [ListEntry], into effects: inout [KeyEffect]
+  ) throws(KeyRefusal) {
     guard let own = new.list[identity.address] else {
       effects.append(.askState)
       throw .notOnList
@@ -135,30 +139,25 @@ extension KeyAgreement {
       own.joinKey == join.joinKey
     else { throw .notOnList }
     let ownKey = join.joinKey.publicKey
-    guard new.list.entries.allSatisfy({ $0.joinKey?.publicKey != ownKey || $0.address == own.address }) else {
+    guard added.allSatisfy({ $0.joinKey?.publicKey != ownKey || $0.address == own.address }) else {
       throw .notOnList
     }
   }
 
   /// Who stays keeps number, fingerprint and key; a join or number that went does not return.
-  private func checkStaying(_ list: EpochList) throws(KeyRefusal) {
+  private func checkStaying(_ added: [ListEntry]) throws(KeyRefusal) {
     let before = epochs[newest]?.list
-    for entry in list.entries where entry.participant > 0 {
-      if let old = before?[entry.participant] {
-        guard old == entry else { throw .changedEntry }
-      } else {
-        guard !gone.numbers.contains(entry.participant), let joinId = entry.joinId?.bytes, !gone.joins.contains(joinId),
-          before?[entry.address]?.joinId != entry.joinId
-        else { throw .changedEntry }
-      }
+    for entry in added where entry.participant > 0 {
+      guard before?[entry.participant] == nil, !gone.numbers.contains(entry.participant),
+        let joinId = entry.joinId?.bytes, !gone.joins.contains(joinId), before?[entry.address]?.joinId != entry.joinId
+      else { throw .changedEntry }
     }
   }
 
   /// Nobody who had the old secret is left out: the ratchet would give the new one away.
-  private func checkRatchet(to list: EpochList) throws(KeyRefusal) {
+  private func checkRatchet(to list: EpochList, _ gone: [ListEntry]) throws(KeyRefusal) {
     guard let before = epochs[newest] else { return }
-    let fingerprints = Set(list.entries.map(\.fingerprint.bytes))
-    guard !before.list.hasRung, before.list.entries.allSatisfy({ fingerprints.contains($0.fingerprint.bytes) }) else {
+    guard !before.list.hasRung, gone.allSatisfy({ list.holds(fingerprint: $0.fingerprint) }) else {
       throw .unsafeRatchet
     }
   }
@@ -174,9 +173,12 @@ extension KeyAgreement {
 
   // MARK: a new epoch
 
-  private mutating func announce(_ new: Announcement, now: Instant, into effects: inout [KeyEffect]) {
+  private mutating func announce(
+    _ new: Announcement, _ changes: (added: [ListEntry], gone: [ListEntry]), now: Instant,
+    into effects: inout [KeyEffect]
+  ) {
     let before = epochs[newest]
-    for old in before?.list.entries ?? [] where old.participant > 0 && new.list[old.participant] == nil {
+    for old in changes.gone where old.participant > 0 {
       gone.numbers.insert(old.participant)
       if let joinId = old.joinId?.bytes { gone.joins.insert(joinId) }
       generations[old.joinId?.bytes ?? []] = nil
@@ -186,9 +188,11 @@ extension KeyAgreement {
     lookedUp = []
     epochs[newest] = Epoch(
       number: newest, mode: new.mode, list: new.list, listHash: new.listHash, minimumGeneration: join.published)
-    pinNew(new.list.entries, into: &effects)
-    lookUp(new.list, into: &effects)
-    warnOfProblems(new.list, into: &effects)
+    // Those who stay are pinned.
+    pinNew(changes.added, into: &effects)
+    unproven = (unproven.filter { new.list.holds($0) } + changes.added).filter { directory[$0.fingerprint] == nil }
+    lookUp(unproven, into: &effects)
+    warnOfProblems(new.list.entries, into: &effects)
     // An epoch that was announced and never switched to is superseded.
     if let before, before.number > current ?? 0, retirements[before.number] == nil {
       ownSwitches[before.number] = nil

@@ -23,7 +23,7 @@ extension KeyAgreement {
     callees.sort { $0.address < $1.address }
     pinNew(callees, into: &effects)
     guard let all = try? EpochList(callees, epoch: 1) else { return ([], effects) }
-    warnOfProblems(all, into: &effects)
+    warnOfProblems(all.entries, into: &effects)
     var rung = callees.filter { problem(of: $0) == nil }
     guard rung.count <= Self.maximumRung else { return ([], effects) }
     let secret = Self.secret(using: &generator)
@@ -109,7 +109,7 @@ extension KeyAgreement {
     do throws(KeyRefusal) {
       let list = try EpochList(entries, epoch: 1)
       pinNew(list.entries, into: &effects)
-      warnOfProblems(list, into: &effects)
+      warnOfProblems(list.entries, into: &effects)
       switch judge(envelope, list, from: ring.from, clock: clock) {
       case .forged: throw .ringNotTrusted
       case .doubtful: break

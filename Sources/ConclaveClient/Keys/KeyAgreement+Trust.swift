@@ -50,8 +50,8 @@ extension KeyAgreement {
   }
 
   /// Tells of every device that stays without keys. Keys that are being looked up are no problem yet.
-  mutating func warnOfProblems(_ list: EpochList, into effects: inout [KeyEffect]) {
-    for entry in list.entries {
+  mutating func warnOfProblems(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
+    for entry in entries {
       guard let problem = problem(of: entry), problem != .unknownKeys || lookUps == 0 else { continue }
       warn(problem, entry, into: &effects)
     }
@@ -80,10 +80,8 @@ extension KeyAgreement {
   // MARK: what is learnt later
 
   /// Asks for public keys that the list proves and that are not known here.
-  mutating func lookUp(_ list: EpochList, into effects: inout [KeyEffect]) {
-    let unknown = list.entries.filter {
-      directory[$0.fingerprint] == nil && !lookedUp.contains($0.fingerprint.bytes)
-    }
+  mutating func lookUp(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
+    let unknown = entries.filter { !lookedUp.contains($0.fingerprint.bytes) }
     guard !unknown.isEmpty else { return }
     lookedUp.formUnion(unknown.map(\.fingerprint.bytes))
     lookUps += 1
@@ -91,15 +89,18 @@ extension KeyAgreement {
   }
 
   mutating func learn(_ devices: Devices?, now: Instant, into effects: inout [KeyEffect]) {
-    directory.learn(devices?.devices ?? [])
+    let entries = devices?.devices ?? []
+    directory.learn(entries)
     lookUps = max(0, lookUps - 1)
-    trustChanged(now: now, into: &effects)
+    if lookUps == 0 { warnOfProblems(unproven, into: &effects) }
+    trustChanged(of: Set(entries.map(\.user)), now: now, into: &effects)
   }
 
-  mutating func trustChanged(now: Instant, into effects: inout [KeyEffect]) {
-    if let list = epochs[newest]?.list { warnOfProblems(list, into: &effects) }
-    exclude(into: &effects)
-    installAll(into: &effects)
+  /// It is known of these users, or of anybody without any, what was not known before.
+  mutating func trustChanged(of users: Set<UserID>? = nil, now: Instant, into effects: inout [KeyEffect]) {
+    if let list = epochs[newest]?.list { warnOfProblems(list.entries(of: users), into: &effects) }
+    exclude(users, into: &effects)
+    installAll(users, into: &effects)
     openWaiting(now: now, into: &effects)
     openUntrusted(now: now, into: &effects)
   }
@@ -107,8 +108,8 @@ extension KeyAgreement {
   /// A device that was refused has been looked at: it is heard, and may have the key.
   mutating func trusted(_ device: Device, now: Instant, into effects: inout [KeyEffect]) {
     warned = warned.filter { $0.user != device.user.text || $0.device != device.device.text }
-    exclude(into: &effects)
-    installAll(into: &effects)
+    exclude([device.user], into: &effects)
+    installAll([device.user], into: &effects)
     openUntrusted(now: now, into: &effects)
     guard let epoch = epochs[newest], epoch.list[device] != nil, epoch.secret == nil, newest == current else { return }
     // Its envelope may have been refused.
@@ -117,10 +118,10 @@ extension KeyAgreement {
   }
 
   /// Takes from the cipher the keys of those who were heard and are not any more. Epochs whose secret is gone still open frames.
-  private func exclude(into effects: inout [KeyEffect]) {
+  private func exclude(_ users: Set<UserID>?, into effects: inout [KeyEffect]) {
     var excluded: Set<[UInt8]> = []
     for number in epochs.keys.sorted() {
-      for entry in epochs[number]?.list.entries ?? [] {
+      for entry in epochs[number]?.list.entries(of: users) ?? [] {
         guard directory[entry.fingerprint] != nil, !isHeard(entry),
           excluded.insert(entry.fingerprint.bytes).inserted
         else { continue }
@@ -130,27 +131,29 @@ extension KeyAgreement {
   }
 
   /// Hands the cipher the keys of everyone who is heard now.
-  private func installAll(into effects: inout [KeyEffect]) {
-    for number in epochs.keys.sorted() { install(number, into: &effects) }
+  private func installAll(_ users: Set<UserID>?, into effects: inout [KeyEffect]) {
+    for number in epochs.keys.sorted() { install(number, users, into: &effects) }
   }
 
-  func install(_ number: UInt32, into effects: inout [KeyEffect]) {
-    guard let epoch = epochs[number], let derivation = epoch.derivation(call) else { return }
-    effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders(of: epoch))))
+  /// Hands the cipher an epoch's key and those of its senders that belong to these users, or all without any; the cipher has the others.
+  func install(_ number: UInt32, _ users: Set<UserID>? = nil, into effects: inout [KeyEffect]) {
+    guard let epoch = epochs[number], epoch.secret != nil else { return }
+    let senders = senders(of: epoch, users)
+    guard users == nil || !senders.isEmpty, let derivation = epoch.derivation(call) else { return }
+    effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders)))
   }
 
   /// The other senders of an epoch that are heard. Devices that rang have no number and joinId on epoch 1's list: they send with those that they joined with,
   /// as `call.member` tells; numbers and joins that are taken are refused.
-  private func senders(of epoch: Epoch) -> [ParticipantNumber: SenderIdentity] {
+  private func senders(of epoch: Epoch, _ users: Set<UserID>?) -> [ParticipantNumber: SenderIdentity] {
     var senders: [ParticipantNumber: SenderIdentity] = [:]
-    var joins: Set<[UInt8]> = [join.joinId.bytes]
-    for entry in epoch.list.entries where entry.participant > 0 {
+    for entry in epoch.list.entries(of: users) where entry.participant > 0 {
       guard let joinId = entry.joinId?.bytes else { continue }
-      joins.insert(joinId)
       guard entry.address != identity.address, entry.participant != participant, isHeard(entry) else { continue }
       senders[entry.participant] = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: joinId)
     }
     guard epoch.number == 1 else { return senders }
+    var joins = Set(epoch.list.entries.compactMap { $0.joinId?.bytes }).union([join.joinId.bytes])
     for seat in seats.values.sorted(by: { $0.participant < $1.participant }) {
       guard let entry = epoch.list[seat.device], entry.participant == 0, entry.address != identity.address,
         seat.participant != participant, epoch.list[seat.participant] == nil, joins.insert(seat.joinId).inserted,

@@ -33,6 +33,8 @@ package struct KeyAgreement: Sendable {
   var participant: ParticipantNumber = 0
   /// Fingerprints that `devices/list` was asked for since the last announcement; what it did not bring is asked for again at the next.
   var lookedUp: Set<[UInt8]> = []
+  /// Entries of the newest list whose public keys were not known when it was announced.
+  var unproven: [ListEntry] = []
   /// Join keys whose signature has been checked.
   var verifiedJoins: Set<JoinKeyProof> = []
   /// The newest generation of each stay's join key that this device has seen, as a leader.

@@ -17,6 +17,7 @@ package struct KnownKeys: Sendable {
 
   /// Takes up the keys of a list's entry, if they are its.
   mutating func learn(_ entry: ListEntry) {
+    guard self[entry.fingerprint] == nil else { return }
     if let keys = entry.keys.flatMap({ DeviceKeys(entry.address, keys: $0) }),
       keys.fingerprint == entry.fingerprint.bytes
     {

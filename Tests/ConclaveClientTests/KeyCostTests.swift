@@ -1,0 +1,209 @@
+import Contract
+import Foundation
+import MediaModel
+import Testing
+
+@testable import ConclaveClient
+
+/// The CPU time that one device spends on the keys of a large call. `CONCLAVE_KEY_COSTS=10,100,1000` prints a table; docs/benchmarks.md has it.
+@Suite(.serialized)
+struct KeyCostTests {
+  private static let sizes =
+    ProcessInfo.processInfo.environment["CONCLAVE_KEY_COSTS"]?.split(separator: ",").compactMap { Int($0) } ?? [20]
+
+  /// A list of `count` devices, and a device on it that holds its secret.
+  private struct Crowd {
+    var entries: [ListEntry]
+    /// As the leader gets them.
+    var delivered: [ListEntry]
+    var directory: [DeviceEntry] = []
+    var agreement: KeyAgreement
+    let cipher = FrameCipher()
+    var list: EpochList
+    var listHash: [UInt8]
+    var epoch: UInt32
+    var now = Instant(nanoseconds: 1_000_000_000)
+    var generator = SystemRandomNumberGenerator()
+    var effects: [KeyEffect] = []
+
+    init(_ count: Int) throws {
+      let people = (1...count).map { Self.person($0) }
+      entries = people.map(\.entry).sorted { $0.address < $1.address }
+      delivered = people.map(\.delivered).sorted { $0.address < $1.address }
+      let own = people[0]
+      agreement = KeyAgreement(identity: own.identity, join: own.join, now: now)
+      epoch = 2
+      list = try EpochList(entries, epoch: 2)
+      let previous = [UInt8](repeating: 7, count: 32)
+      listHash = list.hash(2, of: KeyWorld.call, previous: previous)
+      directory = people.map(\.directory)
+      _ = agreement.enter(
+        Joined(call: Self.state(people.map(\.entry)), participant: 1, ice: ICE()), now: now)
+      take(
+        .rotate(
+          Rotate(
+            epoch: 2, mode: .fresh, leader: 1, previous: Base64Bytes(previous), listHash: Base64Bytes(listHash),
+            list: entries, deliver: [])))
+      answer()
+      take(.switchKeys(epoch: 2))
+      #expect(cipher.sendingEpoch == 2)
+    }
+
+    typealias Person = (
+      identity: DeviceIdentity, join: JoinCredentials, entry: ListEntry, delivered: ListEntry, directory: DeviceEntry
+    )
+
+    static func person(_ number: Int) -> Person {
+      var generator = SystemRandomNumberGenerator()
+      let identity = DeviceIdentity(user: "user\(number)", device: "phone")!
+      let join = JoinCredentials(identity, call: KeyWorld.call, at: KeyWorld.clock, using: &generator)
+      let entry = ListEntry(
+        user: identity.address.user, device: identity.address.device, participant: ParticipantNumber(number),
+        joinId: join.joinId, joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
+      var delivered = entry
+      delivered.keys = identity.registration
+      let directory = DeviceEntry(
+        user: entry.user, device: entry.device, name: nil, keys: identity.registration, fingerprint: entry.fingerprint,
+        registeredAt: KeyWorld.clock)
+      return (identity, join, entry, delivered, directory)
+    }
+
+    static func member(_ entry: ListEntry) -> MemberState {
+      MemberState(
+        user: entry.user, name: nil, state: .joined,
+        participants: [
+          ParticipantState(
+            participant: entry.participant, device: entry.device, joinId: entry.joinId!, connected: true, held: false,
+            tracks: [])
+        ])
+    }
+
+    static func state(_ entries: [ListEntry]) -> CallState {
+      CallState(
+        id: KeyWorld.call, state: .active, media: .audio, initiator: UserID("user1")!, startedAt: KeyWorld.clock,
+        epoch: 2, policy: Policy(), members: entries.map(member), metadata: nil)
+    }
+
+    mutating func take(_ input: KeyInput) {
+      perform(agreement.handle(input, now: now, using: &generator))
+    }
+
+    mutating func perform(_ new: [KeyEffect]) {
+      effects += new
+      for effect in new {
+        switch effect {
+        case .install(let keys): cipher.install(keys)
+        case .send(let key): cipher.send(key)
+        case .settle(let epoch): cipher.settle(epoch)
+        case .retire(let epoch): cipher.retire(epoch)
+        default: break
+        }
+      }
+    }
+
+    /// The server's replies to what was asked.
+    mutating func answer() {
+      let asked = effects
+      effects = []
+      for case .request(let request) in asked {
+        switch request {
+        case .listDevices: take(.directory(Devices(devices: directory)))
+        case .keys(_, let keys): take(.handedOut(epoch: keys.epoch, taken: true))
+        default: break
+        }
+      }
+    }
+
+    /// The announcement of the next epoch, and its list.
+    mutating func announce(
+      _ mode: RotationMode, adding added: [ListEntry] = [], deliver: [ListEntry]? = nil
+    ) throws -> Rotate {
+      entries = (entries + added).sorted { $0.address < $1.address }
+      epoch += 1
+      let previous = listHash
+      list = try EpochList(entries, epoch: epoch)
+      listHash = list.hash(epoch, of: KeyWorld.call, previous: previous)
+      return Rotate(
+        epoch: epoch, mode: mode, leader: 1, previous: Base64Bytes(previous), listHash: Base64Bytes(listHash),
+        added: added, removed: [], deliver: deliver)
+    }
+
+    /// All tags of the newest epoch, as the server adds them up.
+    func confirmed() throws -> KeysConfirmed {
+      let newest = try #require(agreement.epochs[epoch])
+      let key = try #require(newest.confirmationKey(KeyWorld.call))
+      let tags = Dictionary(
+        uniqueKeysWithValues: entries.map { entry in
+          let identity = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: entry.joinId!.bytes)
+          return (entry.participant, Confirmation.tag(key, entry.participant, identity))
+        })
+      return KeysConfirmed(epoch: epoch, buckets: KeyWorld.buckets(entries, tags))
+    }
+  }
+
+  private static func milliseconds(_ body: () throws -> Void) rethrows -> Double {
+    var (before, after) = (timespec(), timespec())
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before)
+    try body()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after)
+    return Double(after.tv_sec - before.tv_sec) * 1e3 + Double(after.tv_nsec - before.tv_nsec) / 1e6
+  }
+
+  /// Others join one after the other, each in an epoch of its own.
+  @Test(arguments: sizes)
+  func anothersJoin(_ count: Int) throws {
+    var crowd = try Crowd(count)
+    var parts: [String: Double] = [:]
+    func measure(_ name: String, _ body: () throws -> Void) rethrows {
+      let time = try Self.milliseconds(body)
+      parts[name] = min(parts[name] ?? .infinity, time)
+    }
+    for number in count + 1...count + 5 {
+      let person = Crowd.person(number)
+      crowd.directory = [person.directory]
+      let member = Crowd.member(person.entry)
+      let rotation = try crowd.announce(.ratchet, adding: [person.entry])
+      measure("member") { crowd.take(.member(member)) }
+      measure("announcement") { crowd.take(.rotate(rotation)) }
+      measure("directory") { crowd.answer() }
+      measure("switch") { crowd.take(.switchKeys(epoch: crowd.epoch)) }
+      let confirmed = try crowd.confirmed()
+      measure("confirmed") { crowd.take(.confirmed(confirmed)) }
+      measure("another event") { crowd.take(.member(member)) }
+      crowd.now = crowd.now.advanced(by: .seconds(15))
+      measure("timers") { crowd.perform(crowd.agreement.handleTimeout(now: crowd.now)) }
+      #expect(crowd.cipher.sendingEpoch == crowd.epoch)
+      #expect(crowd.agreement.confirmationTold == .confirmed)
+    }
+    report("join of another", count, parts)
+  }
+
+  @Test(arguments: sizes)
+  func theLeadersPart(_ count: Int) throws {
+    var crowd = try Crowd(count)
+    var parts: [String: Double] = [:]
+    for round in 0..<3 {
+      let others = crowd.delivered.filter { $0.participant > 1 }
+      let rotation = try crowd.announce(.fresh, deliver: others)
+      crowd.effects = []
+      let time = Self.milliseconds { crowd.take(.rotate(rotation)) }
+      let envelopes = crowd.effects.compactMap {
+        if case .request(.keys(_, let keys)) = $0 { keys.envelopes } else { nil }
+      }
+      #expect(envelopes.first?.count == count - 1)
+      crowd.answer()
+      crowd.take(.switchKeys(epoch: crowd.epoch))
+      let name = round == 0 ? "first fresh epoch" : "fresh epoch"
+      parts[name] = min(parts[name] ?? .infinity, time)
+    }
+    report("leader", count, parts)
+  }
+
+  private func report(_ what: String, _ count: Int, _ parts: [String: Double]) {
+    guard ProcessInfo.processInfo.environment["CONCLAVE_KEY_COSTS"] != nil else { return }
+    let text = parts.sorted { $0.key < $1.key }.map { "\($0.key) \(String(format: "%.2f", $0.value))" }
+    print(
+      "KEYCOST \(what) of \(count): \(text.joined(separator: ", ")); sum \(String(format: "%.2f", parts.values.reduce(0, +))) ms"
+    )
+  }
+}
