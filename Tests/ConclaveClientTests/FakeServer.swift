@@ -20,8 +20,11 @@ final class FakeServer: Sendable {
   /// What the server answers to a SEND: status and JSON body; nil for silence.
   typealias Reply = @Sendable (_ destination: String, _ body: String) -> (status: String, body: String)?
 
-  /// `user` is whom it connects, whoever asks.
-  init(user: String = "alice", reply: @escaping Reply = { _, _ in ("ok", "{}") }) async throws {
+  /// `user` is whom it connects, whoever asks. What `behind` brings for a request's destination is written with its reply, behind it.
+  init(
+    user: String = "alice", reply: @escaping Reply = { _, _ in ("ok", "{}") },
+    behind: @escaping @Sendable (_ destination: String) -> Frame? = { _ in nil }
+  ) async throws {
     let (frames, sink) = AsyncStream<Received>.makeStream()
     self.frames = frames
     self.sink = sink
@@ -30,7 +33,9 @@ final class FakeServer: Sendable {
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(
-            Handler(user: user, sink: sink, reply: reply) { box.server.withLock { $0 }?.accepted(channel) ?? 0 })
+            Handler(user: user, sink: sink, behind: behind, reply: reply) {
+              box.server.withLock { $0 }?.accepted(channel) ?? 0
+            })
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()
@@ -51,12 +56,16 @@ final class FakeServer: Sendable {
   func event(
     _ name: String, seq: UInt64, body: String, redelivered: Bool = false, on connection: Int
   ) async throws {
+    try await write(Self.event(name, seq: seq, body: body, redelivered: redelivered), on: connection)
+  }
+
+  static func event(_ name: String, seq: UInt64, body: String, redelivered: Bool = false) -> Frame {
     var headers: Headers = [
       "destination": "/user/queue/events", "subscription": "events", "message-id": "\(seq)", "ack": "a\(seq)",
       "event": name, "seq": "\(seq)", "content-type": "application/json",
     ]
     if redelivered { headers.append("redelivered", "true") }
-    try await write(Frame(.message, headers, body: ByteBuffer(string: body)), on: connection)
+    return Frame(.message, headers, body: ByteBuffer(string: body))
   }
 
   func fail(_ message: String, on connection: Int) async throws {
@@ -78,13 +87,16 @@ final class FakeServer: Sendable {
     private var decoder = FrameDecoder(version: .v12, limits: .client)
     private let sink: AsyncStream<Received>.Continuation
     private let reply: Reply
+    private let behind: @Sendable (String) -> Frame?
     private let accept: () -> Int
     private let user: String
     private var number = 0
 
     init(
-      user: String, sink: AsyncStream<Received>.Continuation, reply: @escaping Reply, accept: @escaping () -> Int
+      user: String, sink: AsyncStream<Received>.Continuation, behind: @escaping @Sendable (String) -> Frame?,
+      reply: @escaping Reply, accept: @escaping () -> Int
     ) {
+      self.behind = behind
       self.user = user
       self.sink = sink
       self.reply = reply
@@ -119,7 +131,12 @@ final class FakeServer: Sendable {
           "destination": "/user/queue/replies", "subscription": "replies", "message-id": "r",
           "request-id": frame.headers["request-id"] ?? "", "status": answer.status,
         ]
-        write(Frame(.message, headers, body: ByteBuffer(string: answer.body)), context)
+        var bytes = FrameEncoder(version: .v12).encode(
+          Frame(.message, headers, body: ByteBuffer(string: answer.body)))
+        if let frame = behind(frame.headers["destination"] ?? "") {
+          bytes.writeImmutableBuffer(FrameEncoder(version: .v12).encode(frame))
+        }
+        context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
       default: break
       }
     }

@@ -64,8 +64,10 @@ struct SignalingConnectionTests {
   @Test func aNumberAtTheEndOfTheRangeDoesNoHarm() async throws {
     let server = try await FakeServer()
     let connection = await connected(to: server)
-    var events = connection.events.makeAsyncIterator()
-    for (seq, followsGap) in [(UInt64.max - 1, false), (.max, false), (0, false), (.max, true), (.max, false), (1, false)] {
+    var events = connection.deliveries.makeAsyncIterator()
+    for (seq, followsGap) in [
+      (UInt64.max - 1, false), (.max, false), (0, false), (.max, true), (.max, false), (1, false),
+    ] {
       try await server.event("speakers", seq: seq, body: Self.silence, on: 1)
       let delivery = try #require(await events.next())
       #expect(delivery.seq == seq && delivery.followsGap == followsGap)
@@ -78,11 +80,11 @@ struct SignalingConnectionTests {
     let connection = await connected(to: server)
     try await server.event("from.the.future", seq: 1, body: "{}", on: 1)
     try await server.event("speakers", seq: 2, body: Self.silence, on: 1)
-    var events = connection.events.makeAsyncIterator()
+    var events = connection.deliveries.makeAsyncIterator()
     let delivery = try #require(await events.next())
     #expect(delivery.seq == 2)
     #expect(delivery.message.body == .speakers(Speakers(participants: [2])))
-    await connection.acknowledge(delivery, accepted: false)
+    connection.acknowledge(delivery, accepted: false)
     var answers: [Frame] = []
     for await received in server.frames where received.frame.command == .ack || received.frame.command == .nack {
       answers.append(received.frame)
@@ -97,7 +99,7 @@ struct SignalingConnectionTests {
     let server = try await FakeServer()
     let connection = await connected(to: server)
     try await server.event("speakers", seq: 1, body: Self.silence, on: 1)
-    var events = connection.events.makeAsyncIterator()
+    var events = connection.deliveries.makeAsyncIterator()
     let first = try #require(await events.next())
     #expect(!first.followsGap)
     try await server.drop(1)
@@ -172,5 +174,12 @@ struct SignalingConnectionTests {
     var last: SignalingConnection.Status?
     for await status in connection.statuses { last = status }
     #expect(last == .ended("the server took this device for another one"))
+  }
+}
+
+extension SignalingConnection {
+  /// The events among what arrives.
+  fileprivate nonisolated var deliveries: AsyncCompactMapSequence<AsyncStream<Arrival>, EventDelivery> {
+    arrivals.compactMap { if case .event(let delivery) = $0 { delivery } else { nil } }
   }
 }

@@ -20,7 +20,7 @@ extension CallClient {
           metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId, joinKey: credentials.joinKey,
           envelopes: envelopes.isEmpty ? nil : envelopes))
     }
-    return try await entering { () throws(SignalingError) in
+    return try await entering(id) { () throws(SignalingError) in
       let joined: Joined
       do throws(SignalingError) {
         joined = try await self.requestAgain(request(envelopes), reply: Joined.self)
@@ -63,7 +63,7 @@ extension CallClient {
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
     var keys = agreement(credentials)
-    return try await entering { () throws(SignalingError) in
+    return try await entering(id) { () throws(SignalingError) in
       let joined = try await self.requestAgain(.accept(id, credentials.body), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
       self.rings[id] = nil
@@ -131,7 +131,7 @@ extension CallClient {
     let request = request(id, credentials)
     var isRejoined = false
     if case .rejoin = request { isRejoined = true }
-    return try await entering { [isRejoined] () throws(SignalingError) in
+    return try await entering(id) { [isRejoined] () throws(SignalingError) in
       let joined = try await self.requestAgain(request, reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
       keys.pins = self.pins
@@ -150,14 +150,14 @@ extension CallClient {
       identity: identity, join: credentials, pins: pins, trust: trust, directory: directory, now: Self.now)
   }
 
-  /// While a join is being answered, events of calls that are not known yet are kept.
+  /// While a join is being answered, events of its call are kept.
   private func entering(
-    _ join: () async throws(SignalingError) -> Call
+    _ id: CallID, _ join: () async throws(SignalingError) -> Call
   ) async throws(SignalingError) -> Call {
-    joining += 1
+    joining[id, default: 0] += 1
     defer {
-      joining -= 1
-      if joining == 0 { dropEarly() }
+      joining[id] = joining[id].flatMap { $0 > 1 ? $0 - 1 : nil }
+      dropEarly()
     }
     return try await join()
   }
@@ -166,14 +166,14 @@ extension CallClient {
     _ joined: Joined, _ keys: KeyAgreement, _ effects: [KeyEffect], isRejoined: Bool = false
   ) -> Call {
     let id = joined.call.id
-    let (updates, sink) = AsyncStream<CallUpdate>.makeStream()
+    let updates = UpdateQueue()
     let cipher = FrameCipher()
     let seat = Seat(joined)
     forget(id)
-    calls[id] = Ongoing(session: CallSession(joined), keys: keys, seat: seat, cipher: cipher, updates: sink)
+    calls[id] = Ongoing(session: CallSession(joined), keys: keys, seat: seat, cipher: cipher, updates: updates)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
-    return Call(id, seat: seat, cipher: cipher, updates: updates, client: self)
+    return Call(id, seat: seat, cipher: cipher, updates: updates.stream, client: self)
   }
 
   func offer(_ call: CallID, _ sdp: String, _ tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {

@@ -8,7 +8,14 @@ extension CallClient {
   /// Rings whose key is kept.
   private static let maximumRings = 32
 
-  func receive(_ delivery: EventDelivery) {
+  func receive(_ arrival: Arrival) {
+    switch arrival {
+    case .event(let delivery): receive(delivery)
+    case .state(let id, let result): take(result, of: id)
+    }
+  }
+
+  private func receive(_ delivery: EventDelivery) {
     // After the event, which may be the state by which a call begins to rejoin: then there is nothing to make up for.
     defer { if delivery.followsGap { for id in calls.keys where !isComingBack(to: id) { catchUp(id) } } }
     guard let id = delivery.message.call else {
@@ -26,7 +33,7 @@ extension CallClient {
   /// Hands an event to its call.
   func route(_ delivery: EventDelivery, to id: CallID) {
     guard let call = calls[id], !call.recovery.isRejoining else {
-      if joining > 0 || calls[id] != nil, early[id, default: []].count < Self.earlyLimit {
+      if isEntering(id), early[id, default: []].count < Self.earlyLimit {
         early[id, default: []].append(delivery)
       } else {
         acknowledge(delivery)
@@ -56,16 +63,19 @@ extension CallClient {
     for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
   }
 
-  /// No join is awaited any more: what was kept belongs to calls that this device is not in.
+  /// Whether a join of the call is awaited, or it is gone on with when its rejoin is answered.
+  private func isEntering(_ id: CallID) -> Bool { joining[id] != nil || calls[id] != nil }
+
+  /// A join is not awaited any more: what was kept for it belongs to a call that this device is not in.
   func dropEarly() {
-    for (id, deliveries) in early where calls[id]?.recovery.isRejoining != true {
+    for (id, deliveries) in early where joining[id] == nil && calls[id]?.recovery.isRejoining != true {
       for delivery in deliveries { acknowledge(delivery) }
       early[id] = nil
     }
   }
 
   func acknowledge(_ delivery: EventDelivery, accepted: Bool = true) {
-    Task { await connection.acknowledge(delivery, accepted: accepted) }
+    connection.acknowledge(delivery, accepted: accepted)
   }
 
   /// Asks for what lost events would have said.
@@ -95,7 +105,7 @@ extension CallClient {
     case .declinedElsewhere: eventSink.yield(.ringStopped(call: id.text, .declinedElsewhere))
     case .cancelled: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     case .missed: eventSink.yield(.ringStopped(call: id.text, .missed))
-    case .state(let state) where calls[id] == nil && joining == 0:
+    case .state(let state) where calls[id] == nil && joining[id] == nil:
       eventSink.yield(.interrupted(CallSnapshot(state, speakers: [])))
     case .ended where calls[id] == nil: eventSink.yield(.ringStopped(call: id.text, .cancelled))
     default: break
@@ -107,7 +117,7 @@ extension CallClient {
     switch change {
     case .none, .lost: break
     case .members, .speakers:
-      call.updates.yield(.changed(snapshot(call)))
+      call.updates.yield(.changed)
     case .slots:
       assignSlots(of: id)
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
@@ -177,7 +187,7 @@ extension CallClient {
       case .warn(let warning): call.updates.yield(.keyWarning(warning))
       case .code(let digits): call.updates.yield(.code(digits))
       case .confirmation(let state): call.updates.yield(.confirmation(state))
-      case .tilesChanged: if let call = calls[id] { call.updates.yield(.changed(snapshot(call))) }
+      case .tilesChanged: call.updates.yield(.changed)
       case .rejoin:
         guard calls[id]?.hasBegunAnew == false else { continue }
         calls[id]?.hasBegunAnew = true

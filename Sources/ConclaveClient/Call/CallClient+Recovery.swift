@@ -22,18 +22,17 @@ extension CallClient {
     }
   }
 
-  /// Asks how the call stands; one that this device is no member of any more is over.
-  func askState(of id: CallID) { Task { await takeState(of: id) } }
+  /// Asks how the call stands.
+  func askState(of id: CallID) { Task { await connection.askState(of: id) } }
 
-  private func takeState(of id: CallID) async {
-    do throws(SignalingError) {
-      apply(.state(try await connection.request(.state(id), reply: CallState.self)), to: id)
-    } catch {
-      // Without a connection nothing is lost: the next one begins with the state.
-      guard case .refused(let code, _) = error, code == "call.not-found" || code == "call.ended" else {
-        return feed(.stateFailed, to: id)
-      }
-      if calls[id] != nil { end(id, reason: code) }
+  /// A call that this device is no member of any more is over.
+  func take(_ reply: Result<CallState, SignalingError>, of id: CallID) {
+    switch reply {
+    case .success(let state): apply(.state(state), to: id)
+    case .failure(.refused("call.not-found", _)), .failure(.refused("call.ended", _)):
+      if case .failure(.refused(let code, _)) = reply, calls[id] != nil { end(id, reason: code) }
+    // Without a connection nothing is lost: the next one begins with the state.
+    case .failure: feed(.stateFailed, to: id)
     }
   }
 
@@ -77,7 +76,7 @@ extension CallClient {
     recover(id, .rejoined)
     perform(effects, of: id)
     call.updates.yield(.rejoined(participant: joined.participant))
-    call.updates.yield(.changed(snapshot(call)))
+    call.updates.yield(.changed)
     takeEarly(joined, isRejoined: true)
   }
 

@@ -27,8 +27,8 @@ public actor CallClient {
   var pairings: [Instant] = []
   /// Envelopes whose opening waits for other devices' public keys, by seq.
   var deliveries: [UInt64: EventDelivery] = [:]
-  /// Joins whose reply is awaited; while there are any, events of unknown calls are kept.
-  var joining = 0
+  /// Joins whose reply is awaited, by call; while there are any, the call's events are kept.
+  var joining: [CallID: Int] = [:]
   var early: [CallID: [EventDelivery]] = [:]
   var timer: Task<Void, Never>?
   private(set) var isConnected = false
@@ -57,7 +57,7 @@ public actor CallClient {
     var leftovers: (epochs: [UInt32], due: Instant)?
     let seat: Seat
     let cipher: FrameCipher
-    let updates: AsyncStream<CallUpdate>.Continuation
+    let updates: UpdateQueue
   }
 
   /// A client for the device of `identity`. `pins`, `statements` and `usedRings` are what `ClientEvent.pinned`, `.statement` and `.ringUsed` brought earlier,
@@ -91,7 +91,7 @@ public actor CallClient {
     if loops.isEmpty {
       loops = [
         Task { for await status in connection.statuses { await follow(status) } },
-        Task { for await delivery in connection.events { receive(delivery) } },
+        Task { for await arrival in connection.arrivals { receive(arrival) } },
       ]
       await connection.open()
     }

@@ -1,7 +1,7 @@
-/// What a call tells its app.
+/// What a call tells its app. An app that reads late gets each kind of state once, as it was last.
 public enum CallUpdate: Sendable, Hashable {
-  /// Members, tracks or speakers changed; this is how the call stands now.
-  case changed(CallSnapshot)
+  /// Members, tracks, speakers or tiles changed: `Call.snapshot` says how the call stands now.
+  case changed
   /// What the slots show now, all of them.
   case slots([ReceivedTrack])
   /// The server would fill so many slots; an offer with more would get them.

@@ -1,5 +1,13 @@
 package import Contract
+package import MediaModel
 import STOMP
+
+/// What the server says of its own accord, and of a call that was asked about, in the order in which it came.
+package enum Arrival: Sendable {
+  case event(EventDelivery)
+  /// The reply that `askState` wanted.
+  case state(CallID, Result<CallState, SignalingError>)
+}
 
 /// One event as it came, to be acknowledged when it has been handled.
 package struct EventDelivery: Sendable {

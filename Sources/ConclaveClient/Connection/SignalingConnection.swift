@@ -1,9 +1,10 @@
 package import Contract
-import MediaModel
+package import MediaModel
 package import NIOCore
 import NIOPosix
 import NIOSSL
 import STOMP
+import Synchronization
 
 /// A device's STOMP connection to the server, which comes back by itself: requests with replies, and events to acknowledge (protocol sections 2 and 3).
 package actor SignalingConnection {
@@ -19,7 +20,7 @@ package actor SignalingConnection {
     case ended(String)
   }
 
-  package nonisolated let events: AsyncStream<EventDelivery>
+  package nonisolated let arrivals: AsyncStream<Arrival>
   package nonisolated let statuses: AsyncStream<Status>
 
   private let address: ServerAddress
@@ -27,18 +28,29 @@ package actor SignalingConnection {
   private let device: String
   private let token: @Sendable () async throws -> String
   private let group: any EventLoopGroup
-  private let eventSink: AsyncStream<EventDelivery>.Continuation
+  private let arrivalSink: AsyncStream<Arrival>.Continuation
   private let statusSink: AsyncStream<Status>.Continuation
 
-  private var link: Link?
+  /// Acknowledgements are written from wherever an event was handled, in their order.
+  private nonisolated let openLink = Mutex<Link?>(nil)
+  private nonisolated var link: Link? {
+    get { openLink.withLock { $0 } }
+    set { openLink.withLock { $0 = newValue } }
+  }
   private var connections = 0
   private var nextRequest = 0
-  private var waiting: [String: CheckedContinuation<ByteBuffer, any Error>] = [:]
+  private var waiting: [String: Waiting] = [:]
   private var lastSeq: UInt64?
   private var loop: Task<Void, Never>?
 
+  /// Where a reply goes.
+  private enum Waiting {
+    case request(CheckedContinuation<ByteBuffer, any Error>)
+    case state(CallID, timeout: Task<Void, any Error>)
+  }
+
   /// An open connection.
-  private struct Link {
+  private struct Link: Sendable {
     var channel: any Channel
     var version: Version
     var number: Int
@@ -54,7 +66,7 @@ package actor SignalingConnection {
     self.device = device
     self.group = group
     self.token = token
-    (events, eventSink) = AsyncStream.makeStream()
+    (arrivals, arrivalSink) = AsyncStream.makeStream()
     (statuses, statusSink) = AsyncStream.makeStream()
   }
 
@@ -92,31 +104,60 @@ package actor SignalingConnection {
   }
 
   /// ACKs an event that was handled, or NACKs an envelope that did not open.
-  package func acknowledge(_ delivery: EventDelivery, accepted: Bool) {
+  package nonisolated func acknowledge(_ delivery: EventDelivery, accepted: Bool) {
     guard let link, link.number == delivery.connection else { return }
     write(.acknowledge(delivery.frame, accepted: accepted, version: link.version), link)
   }
 
+  /// Asks how a call stands. The reply takes its place among the events, as an arrival: a state that came in a way of its own could overwrite events that
+  /// were sent after it.
+  package func askState(of call: CallID) {
+    do {
+      guard let link else { throw SignalingError.disconnected }
+      let (id, frame, timeout) = try prepare(.state(call))
+      waiting[id] = .state(call, timeout: timeout)
+      write(frame, link)
+    } catch {
+      arrivalSink.yield(.state(call, .failure(.disconnected)))
+    }
+  }
+
   private func reply(to request: Request) async throws -> ByteBuffer {
     guard let link else { throw SignalingError.disconnected }
+    let (id, frame, timeout) = try prepare(request)
+    defer { timeout.cancel() }
+    return try await withCheckedThrowingContinuation { continuation in
+      waiting[id] = .request(continuation)
+      write(frame, link)
+    }
+  }
+
+  private func prepare(_ request: Request) throws -> (id: String, Frame, timeout: Task<Void, any Error>) {
     nextRequest += 1
     let id = String(nextRequest)
     let headers: Headers = ["request-id": id, "content-type": "application/json"]
     let frame = Frame.send(to: request.destination, headers: headers, body: try Wire.encode(request.body))
     let timeout = Task {
       try await Task.sleep(for: Self.replyTimeout)
-      fail(id, .timedOut)
+      settle(id, .failure(.timedOut))
     }
-    defer { timeout.cancel() }
-    return try await withCheckedThrowingContinuation { continuation in
-      waiting[id] = continuation
-      write(frame, link)
+    return (id, frame, timeout)
+  }
+
+  private func settle(_ id: String, _ result: Result<ByteBuffer, SignalingError>) {
+    switch waiting.removeValue(forKey: id) {
+    case .request(let continuation): continuation.resume(with: result.mapError { $0 as any Error })
+    case .state(let call, let timeout):
+      timeout.cancel()
+      let state = result.flatMap { body in
+        Result { try Wire.decode(CallState.self, from: body) }.mapError { _ in SignalingError.notUnderstood }
+      }
+      arrivalSink.yield(.state(call, state))
+    case nil: break
     }
   }
 
-  private func fail(_ id: String, _ error: SignalingError) { waiting.removeValue(forKey: id)?.resume(throwing: error) }
-
-  private func write(_ frame: Frame, _ link: Link) {
+  private nonisolated func write(_ frame: Frame, _ link: Link) {
     link.channel.writeAndFlush(FrameEncoder(version: link.version).encode(frame), promise: nil)
   }
 }
@@ -135,7 +176,7 @@ extension SignalingConnection {
       let before = connections
       let ending = await serve()
       link = nil
-      for id in Array(waiting.keys) { fail(id, .disconnected) }
+      for id in Array(waiting.keys) { settle(id, .failure(.disconnected)) }
       if Task.isCancelled { break }
       if case .final(let reason) = ending { return finish(reason) }
       failures = connections > before ? 0 : failures + 1
@@ -225,12 +266,12 @@ extension SignalingConnection {
   }
 
   private func reply(_ frame: Frame) {
-    guard let id = frame.headers["request-id"], let continuation = waiting.removeValue(forKey: id) else { return }
-    guard frame.headers["status"] != "ok" else { return continuation.resume(returning: frame.body) }
+    guard let id = frame.headers["request-id"] else { return }
+    guard frame.headers["status"] != "ok" else { return settle(id, .success(frame.body)) }
     guard let error = try? Wire.decode(Refusal.self, from: frame.body).error else {
-      return continuation.resume(throwing: SignalingError.notUnderstood)
+      return settle(id, .failure(.notUnderstood))
     }
-    continuation.resume(throwing: SignalingError.refused(code: error.code, message: error.message))
+    settle(id, .failure(.refused(code: error.code, message: error.message)))
   }
 
   /// An error reply, its code any text: a newer server may know more codes.
@@ -257,14 +298,14 @@ extension SignalingConnection {
     }
     let gap = lastSeq.map { seq > $0 && seq - $0 > 1 } ?? false
     lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq
-    eventSink.yield(
-      EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: link.number))
+    arrivalSink.yield(
+      .event(EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: link.number)))
   }
 
   private func finish(_ reason: String) {
-    for id in Array(waiting.keys) { fail(id, .disconnected) }
+    for id in Array(waiting.keys) { settle(id, .failure(.disconnected)) }
     statusSink.yield(.ended(reason))
     statusSink.finish()
-    eventSink.finish()
+    arrivalSink.finish()
   }
 }
