@@ -3,7 +3,7 @@ import MediaModel
 
 /// Links: invitations to whoever holds them (protocol section 4).
 extension Call {
-  /// Who may invite: a joined member, and under `policy.invite` `initiator` only that one (rule 5).
+  /// Checks that the user may invite: a joined member, and under `policy.invite` `initiator` the initiator only (rule 5).
   func checkMayInvite(_ user: UserID) throws(RequestError) {
     guard member(user)?.isJoined == true else {
       throw RequestError(.callNotJoined, "only who has joined the call may add people")
@@ -36,7 +36,7 @@ extension Call {
     settle(now: now, out: &out)
   }
 
-  /// A link lets in who is no member, or was cancelled; all others need none.
+  /// Non-members and cancelled members need a link; all others need none.
   func needsLink(_ user: UserID) -> Bool {
     guard let member = member(user) else { return true }
     if case .cancelled = member.phase { return true }

@@ -33,7 +33,7 @@ extension Call {
   /// The user is forgotten: its part in the call is over.
   mutating func dismiss(_ user: UserID, now: Timestamp, out: inout Outputs) {
     guard let member = member(user) else { return }
-    // Of a transfer that is under way the first takes only itself away.
+    // During a transfer the first `go` removes only its own participant.
     for participant in member.participants { go(participant.device, .left, now: now, out: &out) }
     guard member.isRinging else { return }
     cancelRings(of: [user], by: nil, out: &out)
@@ -131,7 +131,7 @@ extension Call {
 
   private var patience: Duration { rules.aloneTime ?? (soleCallee == nil ? .seconds(120) : .zero) }
 
-  /// Nobody has come yet to a call that a service started, and one who does would not end it by being alone.
+  /// A service started the call, no one has joined yet, and the first to join would not end it by being alone.
   private var canBegin: Bool {
     guard awaitsFirst else { return false }
     let isRefused = members.contains { if case .declined = $0.phase { true } else { false } }

@@ -4,7 +4,8 @@ import MediaModel
 /// Offers and tracks (protocol section 6).
 extension Call {
   /// Takes an offer and names its tracks.
-  /// - Throws: `call.not-joined`, what is wrong with the SDP, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
+  /// - Throws: `call.not-joined`, what is wrong with the SDP, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that
+  ///   the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
   mutating func offer(
     _ read: Result<MediaOffer, RequestError>, tracks: [MediaRequest.Track], from device: Device, now: Timestamp,
     out: inout Outputs
@@ -139,7 +140,7 @@ extension Call {
     out.event(.quality(quality), to: .devices([participant.device]))
   }
 
-  /// Who is held or gone meanwhile is left out; then the list may be the last one again.
+  /// Announces the speakers without held or departed participants; an unchanged list is not repeated.
   mutating func speak(_ loudest: [ParticipantNumber], out: inout Outputs) {
     let heard = loudest.filter { participant($0)?.isHeld == false }
     guard joinedCount > 0, heard != speakers else { return }

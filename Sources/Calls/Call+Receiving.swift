@@ -6,7 +6,7 @@ extension Call {
   private static let maximumVideos = 64
   private static let maximumWishes = 1_000
 
-  /// What is left out stays as it was, of each track too.
+  /// Updates the wishes. An omitted field keeps its value, also in each track.
   mutating func receive(_ request: Receive, device: Device, out: inout Outputs) throws(RequestError) {
     let participant = try participant(of: device)
     try check(request)

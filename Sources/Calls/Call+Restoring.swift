@@ -35,7 +35,7 @@ extension Call {
     }
   }
 
-  /// What of it is on disk is what it is made of, but for times that the clock's going back has changed.
+  /// Marks the restored state as stored, except for members whose times changed because the clock was set back.
   mutating func countAsStored(_ written: Stored.Call) {
     journal.isStored = true
     journal.epoch = epochs.newest.number

@@ -1,9 +1,9 @@
 import Contract
 import MediaModel
 
-/// What of a call is written to disk, and when: only what changed.
+/// Storing a call on disk: only changes are written.
 extension Call {
-  /// Adds what differs from what is stored, which counts as stored then.
+  /// Adds the differences from the stored state, and marks them as stored.
   mutating func takeChanges(now: Timestamp, into changes: inout [StoreChange]) {
     if !journal.isStored { begin(&changes) }
     let progress = storedProgress
@@ -57,7 +57,7 @@ extension Call {
     }
   }
 
-  /// Of each epoch that was announced since.
+  /// Adds the links of the epochs announced since.
   private mutating func takeLinks(_ changes: inout [StoreChange]) {
     guard let last = epochs.links.last?.epoch, last != journal.link else { return }
     let new = epochs.links.reversed().prefix { $0.epoch > journal.link ?? 0 }
@@ -161,11 +161,11 @@ extension Call {
     }
   }
 
-  /// For who began the call.
+  /// The outcome for the initiator.
   private var outcome: HistoryEntry.Outcome? {
     if isActive || wasActive { return .answered }
     guard isEnded else { return nil }
-    // Who hangs up on people that have all declined was declined all the same.
+    // The outcome is `declined` even if the initiator hung up after all had declined.
     return switch refusal {
     case .declined: .declined
     case .noAnswer: .missed

@@ -4,7 +4,7 @@ import MediaModel
 /// One call: its members and what they may do to each other (protocol section 4, rules 1 to 17). Transitions put what follows into `Outputs`.
 struct Call {
   enum Phase {
-    /// Nobody but the initiator has joined.
+    /// No one but the initiator has joined.
     case ringing
     case active(since: Timestamp)
     case ended
@@ -40,7 +40,7 @@ struct Call {
   private(set) var members: [Member] = []
   private var places: [UserID: Int] = [:]
   private(set) var lastNumber: ParticipantNumber = 0
-  /// Who had which number.
+  /// The devices of participant numbers, past ones included.
   private(set) var numbers = ParticipantNumbers()
   private(set) var ringingCount = 0
   private(set) var joinedCount = 0
@@ -150,7 +150,7 @@ struct Call {
     return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
   }
 
-  /// A transfer begins, or is over. Of a joined member.
+  /// Begins a joined member's transfer, or ends it (nil).
   mutating func setArriving(_ participant: Participant?, of user: UserID) {
     journal.touched.insert(user)
     if let place = places[user] { members[place].arriving = participant }
@@ -166,7 +166,7 @@ struct Call {
     numbers.add(participant.number, participant.device, participant.joinId)
   }
 
-  /// Whose number it is, or was.
+  /// The device that has, or had, this number.
   func device(of number: ParticipantNumber) -> Device? {
     numbers[number] ?? members.lazy.flatMap(\.participants).first { $0.number == number }?.device
   }

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What a call's links are made and checked with: a token is its expiry and an HMAC over call and expiry, in base64url. Another key makes all former ones void.
+/// The key of a call's links. A token is its expiry and an HMAC over call and expiry, in base64url; a new key voids all earlier tokens.
 struct CallLinks {
   static let lifetimes = 60...86_400
   static let defaultLifetime = 3_600
@@ -9,7 +9,7 @@ struct CallLinks {
 
   /// 32 random bytes.
   var key: [UInt8]
-  /// Until the last of the links that were made with the key is over.
+  /// The latest expiry of the links made with the key.
   var validUntil: Timestamp
 
   init(key: [UInt8], now: Timestamp) {

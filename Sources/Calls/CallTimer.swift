@@ -1,6 +1,6 @@
 import MediaModel
 
-/// What a call waits for; a call has each of them at most once.
+/// A timer of a call, which has each of them at most once.
 enum CallTimer: Hashable, Sendable {
   /// The user's ring is over: missed (rule 4).
   case ring(UserID)

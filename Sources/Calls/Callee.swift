@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What is known of a user who is to be rung.
+/// A user who is to be rung.
 struct Callee {
   var user: UserID
   var name: String?

@@ -2,19 +2,19 @@ package import Contract
 package import MediaModel
 
 extension Calls {
-  /// What the world tells the state machine.
+  /// An input of the state machine.
   package enum Command: Sendable {
     /// A connection is authenticated. It replaces an older one of the same device.
     case connect(SessionID, Identity)
     case disconnect(SessionID)
-    /// Answered by `.admission` unless the channel is one of the client's own two. One subscription a session and channel: a second one is the shell's to refuse.
+    /// Answered by `.admission` unless the channel is one of the client's own two. The shell refuses a second subscription of a session to a channel.
     case subscribe(SessionID, Channel, AckMode)
     case unsubscribe(SessionID, Channel)
     /// ACK or NACK of the event `seq`. With `AckMode.client` it counts for all events before it, too, here: the shell need not spread it.
     case acknowledge(SessionID, seq: UInt64, accepted: Bool)
     /// Every request but `media`, which comes as `offer`.
     case request(SessionID, id: String, Request)
-    /// A `media` request whose SDP the shell has read, or why it can't be: who may not offer hears that first.
+    /// A `media` request with the SDP as parsed by the shell, or the parse error; `call.not-joined` takes precedence.
     case offer(SessionID, id: String, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
     /// `.configured` is the shell's own matter and is ignored here.
     case media(MediaEvent)

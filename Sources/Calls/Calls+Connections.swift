@@ -31,7 +31,7 @@ extension Calls {
     drop(old)
   }
 
-  /// What went with the connection.
+  /// Removes the subscriptions, watches and questions of a session.
   mutating func drop(_ session: SessionID) {
     topics.remove(session)
     presence.unwatch(session)

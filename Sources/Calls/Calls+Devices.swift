@@ -69,7 +69,7 @@ extension Calls {
     return (wrap, sign)
   }
 
-  /// Of too many devices the one registered longest ago goes that is not there.
+  /// At the limit, forgets the oldest registration of a device that is neither connected nor in a call.
   private mutating func makeRoom(for device: Device) throws(RequestError) {
     let entries = directory.entries(of: device.user)
     guard entries.count >= configuration.maximumDevicesOfUser else { return }

@@ -8,7 +8,7 @@ extension Calls {
     case failed(RequestError)
   }
 
-  /// What the shell has to do, in this order: it is the order of events for each device.
+  /// An instruction to the shell; their order is the order of events for each device.
   package enum Effect: Sendable {
     case reply(SessionID, id: String, Reply)
     case event(SessionID, EventDelivery)
@@ -19,7 +19,8 @@ extension Calls {
     case media(MediaCommand)
     /// The client may have the channel it subscribed to, or gets an ERROR with this text.
     case admission(SessionID, Channel, refusal: String?)
-    /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone. The session's subscription is still admitted.
+    /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone.
+    /// The session's subscription is still admitted.
     case publish(SessionID, Channel, messageID: UInt64, EventMessage)
     /// For webhooks, when the configuration has any: what the service topics carry, in order for a call.
     case webhook(Channel, EventMessage)
@@ -29,7 +30,7 @@ extension Calls {
     case history(SessionID, id: String, HistoryQuery)
     /// Goes to disk. All changes of one command are one transaction, made before its other effects.
     case store(StoreChange)
-    /// A client's measurements, for the metrics: of nobody.
+    /// A client's measurements, for the metrics, without an identity.
     case measured(QualityNumbers)
   }
 }

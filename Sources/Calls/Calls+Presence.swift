@@ -34,7 +34,7 @@ extension Calls {
     }
   }
 
-  /// Who may not be seen looks offline, and is not watched.
+  /// Users out of reach look offline, and are not watched.
   mutating func watchPresence(
     _ request: WatchPresence, _ identity: Identity, _ reach: Reach
   ) throws(RequestError) -> Outcome {
@@ -61,7 +61,7 @@ extension Calls {
     return Outcome(PresenceList(users: states))
   }
 
-  /// `ringing` and `in-call` hide what was set; who is only `disconnected` is not in a call (rule 10).
+  /// `ringing` and `in-call` hide what was set; a user who is only `disconnected` is not in a call (rule 10).
   private func presence(of user: UserID) -> Presence.Shown {
     let role = presence.role(of: user)
     guard directory.isConnected(user) else { return Presence.Shown(state: .offline, role: role) }
@@ -75,7 +75,7 @@ extension Calls {
     return Presence.Shown(state: isRinging ? .ringing : set, role: role)
   }
 
-  /// At the end of each command: of all that it moved only where they came to counts.
+  /// Runs at the end of each command and tells only the final state of each user.
   mutating func tellPresence() {
     for user in presence.takeTouched() {
       var messages: [PresenceState.State: Message] = [:]

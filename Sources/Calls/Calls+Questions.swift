@@ -3,7 +3,7 @@ import MediaModel
 
 /// Asking outside whom a request may reach: the app's back end (`authorize`), or the history (protocol section 7).
 extension Calls {
-  /// What has to be asked before the request; nil when nothing has. `known` are within reach without asking.
+  /// The question to ask before the request, if any; `known` users are within reach without asking.
   /// - Throws: what the request would fail with whatever the answer is.
   private func question(
     before request: Request, _ identity: Identity

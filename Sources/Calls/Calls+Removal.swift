@@ -3,7 +3,7 @@ import MediaModel
 
 /// `devices/remove`: a device loses its place in calls, its keys, its events and its connection (protocol section 5).
 extension Calls {
-  /// What the asking device signed about the removed one counts as by `devices/revoke`.
+  /// Checks the removal. A signed `revoke` in the request counts like a `devices/revoke`.
   mutating func checkRemoval(_ request: RemoveDevice, by asker: Device) throws(RequestError) -> Outcome {
     let device = Device(user: asker.user, device: request.device)
     guard directory[device] != nil else {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What clients tell for the operator: abuse, and how well media flowed (protocol section 6).
+/// Clients' reports to the operator: abuse and media quality (protocol section 6).
 extension Calls {
   private static let reportTime = Duration.seconds(24 * 3_600)
   /// Tokens of `Connection.reports`.
@@ -29,7 +29,7 @@ extension Calls {
     }
   }
 
-  /// Whom it is about: a participant's user, or a member.
+  /// The reported user: a participant's user, or a member.
   private func reported(by request: ReportAbuse, in id: CallID) throws(RequestError) -> UserID {
     guard request.participant != nil || request.user != nil else {
       throw RequestError(.requestInvalid, "a report names a participant or a user", field: "participant")

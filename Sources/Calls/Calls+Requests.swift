@@ -165,7 +165,7 @@ extension Calls {
     throw RequestError(.callEnded, "the call has ended")
   }
 
-  /// What `join` or `rejoin` of this device could succeed in now.
+  /// The calls that this device could `join` or `rejoin` now.
   func callsToJoin(_ device: Device) -> [CallState] {
     (memberships[device.user] ?? []).compactMap { id in
       guard let call = calls[id], let member = call.member(device.user) else { return nil }

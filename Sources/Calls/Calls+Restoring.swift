@@ -6,7 +6,7 @@ extension Calls {
   /// - Parameters:
   ///   - digest: SHA-256.
   ///   - random: 64 unpredictable bits a call.
-  ///   - stored: what the last run of the server left. What ran out since happens with the first command.
+  ///   - stored: what the last run of the server left. Timers that ran out since fire with the first command.
   package init(
     configuration: Configuration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp
@@ -38,7 +38,7 @@ extension Calls {
     journal.calls = changed
   }
 
-  /// The devices that hold envelopes of each call, all of its newest epoch, and who sent them.
+  /// The devices that hold envelopes of each call, all of its newest epoch, with the senders.
   private static func unopened(_ mailboxes: [Device: StoredMailbox]) -> [CallID: [Device: Device]] {
     var unopened: [CallID: [Device: Device]] = [:]
     for (device, mailbox) in mailboxes {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What the app's back end may do, and what it is told (protocol section 11).
+/// Requests of the app's back end, and events for it (protocol section 11).
 extension Calls {
   mutating func perform(_ request: Request, service identity: Identity) throws(RequestError) -> Outcome {
     switch request {

@@ -1,9 +1,9 @@
 import Contract
 import MediaModel
 
-/// What goes to disk (rule 11).
+/// Storing state on disk (rule 11).
 extension Calls {
-  /// What the command at hand changed of what survives a restart.
+  /// Returns the command's changes to the state that survives a restart.
   mutating func takeChanges() -> [StoreChange] {
     guard !journal.isEmpty || presence.hasChanges else { return [] }
     var changes = journal.changes
@@ -48,7 +48,7 @@ extension Calls {
 
   // MARK: what a command touched
 
-  /// Of the timers this one is not known by what it belongs to.
+  /// Records the deadline of `.rotate`, the only one that does not follow from other state.
   mutating func note(_ timer: CallTimer, _ due: Timestamp?, of call: CallID) {
     if case .rotate = timer { calls[call]?.epochs.rotateAt = due }
   }

@@ -1,7 +1,8 @@
 import Contract
 import MediaModel
 
-/// A user's devices vouch for each other, revoke each other, and pair (protocol section 5, "Vouching"). The server stores and carries what they signed; whoever looks at it checks the signatures.
+/// A user's devices vouch for each other, revoke each other, and pair (protocol section 5, "Vouching").
+/// The server stores and carries their signed statements; the clients that read them check the signatures.
 extension Calls {
   static let maximumVouches = 8
   static let maximumPairingBytes = 4_096

@@ -68,7 +68,7 @@ package struct Calls {
     case .drain: isDraining = true
     case .timeout: break
     }
-    // What is due at once, as 15 s that were over already, is not left for later.
+    // Timers that the command set to be due already, as 15 s that are over, fire now.
     runTimers()
     tellPresence()
     let changes = takeChanges()

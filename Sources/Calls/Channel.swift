@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// What a client may subscribe to and the control plane fills (protocol sections 3 and 11).
+/// A channel that clients may subscribe to and the control plane fills (protocol sections 3 and 11).
 package enum Channel: Hashable, Sendable {
   /// `/user/queue/replies` and `/user/queue/events`: each client's own.
   case replies, events

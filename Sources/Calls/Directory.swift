@@ -7,11 +7,11 @@ struct Directory {
   struct Connection {
     var session: SessionID
     var identity: Identity
-    /// Of the subscription to the queue of events; nil without one.
+    /// The acknowledgement mode of the subscription to the event queue; nil without one.
     var events: AckMode?
     /// It had its first subscription: later ones repeat nothing.
     var isGreeted = false
-    /// Of abuse: five at once, then one every 10 s.
+    /// The limit of abuse reports: five at once, then one every 10 s.
     var reports = TokenBucket(perSecond: 1, burst: 50)
   }
 
@@ -130,7 +130,7 @@ struct Directory {
     addDevice(device)
     if let userName { users[device.user]?.name = userName }
     if let entry { records[device]?.entry = entry }
-    // Nobody is there after a restart: what is kept from now on is kept for a device that is away.
+    // No device is connected after a restart: what is kept from now on is kept for a device that is away.
     records[device]?.mailbox.goAway(now: now)
     if let mailbox { records[device]?.mailbox.restore(mailbox, now: now) }
   }

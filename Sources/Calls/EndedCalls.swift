@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The last calls that ended, so that who was in one hears `call.ended` and not `call.not-found`, and a repeated `start` makes no second call.
+/// The last calls that ended, so that a former member gets `call.ended` and not `call.not-found`, and a repeated `start` makes no second call.
 struct EndedCalls {
   private struct Ended {
     var call: CallID
@@ -33,7 +33,7 @@ struct EndedCalls {
     know(call.id, at: end.at, now: end.at)
   }
 
-  /// One of before a restart.
+  /// A call that ended before the restart.
   mutating func restore(_ stored: StoredEnd, numbers: ParticipantNumbers) {
     var start: JoinToken?
     if let starter = stored.starter, let joinId = stored.joinId { start = JoinToken(device: starter, joinId: joinId) }
@@ -61,7 +61,7 @@ struct EndedCalls {
 
   func contains(_ call: CallID) -> Bool { places[call] != nil }
 
-  /// `call.ended`, for who was a member.
+  /// `call.ended`, for a former member.
   func end(of call: CallID, for user: UserID) -> EventMessage? {
     places[call].flatMap { ring[$0].users.contains(user) ? ring[$0].end : nil }
   }
@@ -81,7 +81,7 @@ struct EndedCalls {
   /// When the call ended; nil when it is not known.
   func end(of call: CallID) -> Timestamp? { places[call].map { ring[$0].endedAt } }
 
-  /// Whose participant number it was.
+  /// The device that had the participant number.
   func device(of number: ParticipantNumber, in call: CallID) -> Device? {
     places[call].flatMap { ring[$0].numbers[number] }
   }

@@ -2,7 +2,8 @@ import Contract
 import MediaModel
 
 extension Envelope {
-  /// - Throws: `keys.too-large` over 4 KiB (protocol section 5, "Envelope"), `request.invalid` for another epoch, a key hash of another size, or an algorithm name over 64 bytes.
+  /// - Throws: `keys.too-large` over 4 KiB (protocol section 5, "Envelope"), `request.invalid` for another epoch, a key hash of another size, or an
+  ///   algorithm name over 64 bytes.
   func check(epoch: UInt32, field: String) throws(RequestError) {
     guard self.epoch == epoch else {
       throw RequestError(.requestInvalid, "an envelope is of another epoch", field: "\(field).epoch")

@@ -20,7 +20,7 @@ struct Epoch {
   private let places: [Device: Int]
   private let keys: [Device: [DeviceKey]]
 
-  /// What stands for the epoch before the first.
+  /// The hash that stands for the epoch before the first.
   static let noHash = Base64Bytes([UInt8](repeating: 0, count: 32))
 
   /// - Parameters:
@@ -61,7 +61,7 @@ struct Epoch {
     return entry
   }
 
-  /// Whether the device is on the list for this stay in the call. Who accepted a ring was on epoch 1's list before it had a joinId.
+  /// Whether the device is on the list for this stay in the call. A device that accepted a ring was on epoch 1's list before it had a joinId.
   func holds(_ seat: Seat) -> Bool {
     guard let entry = entry(of: seat.device) else { return false }
     return entry.joinId == nil || entry.joinId == seat.joinId
@@ -75,7 +75,8 @@ struct Epoch {
 
   // MARK: hashes
 
-  /// Label ‖ u32(count) ‖ lp(user) ‖ lp(device) ‖ u32(participant) ‖ fingerprint ‖ joinId ‖ SHA-256(join key SPKI) of each entry; zeros for what an entry of a ring lacks.
+  /// Label ‖ u32(count) ‖ lp(user) ‖ lp(device) ‖ u32(participant) ‖ fingerprint ‖ joinId ‖ SHA-256(join key SPKI) of each entry; zeros for what an
+  /// entry of a ring lacks.
   private static func roster(of list: [ListEntry], digest: ([UInt8]) -> [UInt8]) -> [UInt8] {
     var bytes = Array("conclave-roster-v2".utf8)
     bytes.reserveCapacity(32 + list.count * 128)

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Asking for a key that did not come (Epochs 6), and for those whom the leader left out (Epochs 4).
+/// Asking for a key that did not come (Epochs 6), and for devices that the leader left out (Epochs 4).
 extension Epochs {
   /// `keys/request`.
   mutating func request(_ device: Device, epoch: UInt32?, now: Timestamp, out: inout Outputs) throws(RequestError) {
@@ -14,7 +14,7 @@ extension Epochs {
       guard newest.mode == .ratchet else {
         throw RequestError(.keysNotAllowed, "this device is to make the key itself")
       }
-      // Who is to ratchet lacks the old secret: a fresh epoch follows (Epochs 4).
+      // The leader lacks the old secret, so it can't ratchet: a fresh epoch follows (Epochs 4).
       out.cancel(.leader)
       phase = .settled
       return change(.due, now: now, out: &out)
@@ -46,7 +46,7 @@ extension Epochs {
     guard demands[device]?.isOpen == true else { return }
     if missing.contains(device) { return askOthers(for: device, out: &out) }
     guard let holder = holder(for: device) else {
-      // Nobody that is there has the key.
+      // No connected device has the key.
       return change(.due, now: now, out: &out)
     }
     ask([holder], for: device, out: &out)
@@ -75,7 +75,7 @@ extension Epochs {
 
   // MARK: left out by the leader
 
-  /// At the switch, when others have the key: they may give it to whom the leader does not trust.
+  /// At the switch, when others have the key: they may give it to a device that the leader does not trust.
   mutating func askForMissing(out: inout Outputs) {
     guard !missing.isEmpty else { return }
     for device in missing.sorted().prefix(Self.maximumMissing) {
@@ -98,7 +98,7 @@ extension Epochs {
     ask(next, for: device, out: &out)
   }
 
-  /// Whether an envelope for `device` counts that `sender` hands out after the leader's answer. The leader may change its mind about whom it left out.
+  /// Whether an envelope that `sender` hands out for `device` after the leader's answer counts. The leader may change its mind about a device it left out.
   func isWanted(for device: Device, from sender: Device) -> Bool {
     if sender == distributor, missing.contains(device) { return true }
     return demands[device].map { $0.isOpen && $0.asked.contains(sender) } ?? false

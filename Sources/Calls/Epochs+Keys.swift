@@ -69,7 +69,7 @@ extension Epochs {
     return KeysDelivered(delivered: delivered, missing: [])
   }
 
-  /// Sends the envelopes to those that are still in the call; returns to whom.
+  /// Sends the envelopes to those that are still in the call; returns the recipients.
   private mutating func deliver(_ envelopes: [Envelope], from device: Device, out: inout Outputs) -> [Device] {
     var delivered: [Device] = []
     for envelope in envelopes where seat(envelope.to, isOn: newest) {
@@ -98,7 +98,8 @@ extension Epochs {
     switchIfOpened(now: now, out: &out)
   }
 
-  /// `keys/wait`: the device keeps its envelope closed until its person trusts the sender, who is told once. Nobody waits for it, and nothing is asked for.
+  /// `keys/wait`: the device keeps its envelope closed until its user trusts the sender, who is told once. The switch does not wait for the device,
+  /// and no key is requested for it.
   mutating func wait(_ device: Device, epoch: UInt32, now: Timestamp, out: inout Outputs) throws(RequestError) {
     guard epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
     guard epoch == newest.number, let seat = seats[device], newest.holds(seat) else {
@@ -116,7 +117,7 @@ extension Epochs {
     switchIfOpened(now: now, out: &out)
   }
 
-  /// Whose envelope came with the device's ring.
+  /// The sender of the envelope that came with the device's ring.
   private func ringSender(for device: Device) -> Device? {
     newest.entry(of: device)?.participant == 0 ? distributor : nil
   }

@@ -19,7 +19,7 @@ extension Epochs {
   /// - Parameters:
   ///   - seats: of the joined devices; none is connected.
   ///   - keys: of a device that is on the list without a seat.
-  ///   - unopened: devices with an envelope of the newest epoch, and who sent it.
+  ///   - unopened: devices with an envelope of the newest epoch, and its sender.
   init(
     restoring written: Stored.Call, seats: [Device: Seat], unopened: [Device: Device],
     keys: (Device) -> DeviceEntry?, rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp
@@ -42,13 +42,13 @@ extension Epochs {
       digest: digest)
     links = written.epochLinks
     confirmations = KeyConfirmations(restoring: written.confirmations, newest.list)
-    // What came in last may not have been told.
+    // The last confirmations may not have been announced.
     isTelling = !confirmations.buckets.isEmpty
     distributor = progress.distributor.flatMap { seats[$0] == nil ? nil : $0 }
     self.unopened = unopened
     rotateAt = progress.rotateAt
     for envelope in written.ringEnvelopes { ringEnvelopes[envelope.to] = envelope }
-    // Its list says nothing of who went or came in the last moments.
+    // Its list lacks the last joins and departures.
     if !progress.isSettled { pending = Pending(since: now, joinsOnly: false, somebodyWent: true) }
   }
 }

@@ -28,7 +28,7 @@ extension Epochs {
     if links.count > Self.maximumLinks { links.removeFirst() }
     confirmations = KeyConfirmations(count: newest.list.count)
     guard let leader else {
-      // Nobody with keys is left in the call.
+      // No device with keys is left in the call.
       return switchKeys(now: now, out: &out)
     }
     let needing = newest.list.filter { entry in
@@ -95,7 +95,7 @@ extension Epochs {
     return entry
   }
 
-  /// `keys.rotate`: the difference for who has the list before, the whole list for who is new on it.
+  /// `keys.rotate`: the difference for devices that have the list before, the whole list for new ones.
   private func announce(to entries: [ListEntry], leader: Device, deliver: [ListEntry]? = nil, out: inout Outputs) {
     guard let number = seats[leader]?.number else { return }
     let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)

@@ -1,9 +1,10 @@
 import Contract
 import MediaModel
 
-/// The sequence of a call's media keys, as far as the server goes: who is on which list, who makes a key, who has it, when all switch (protocol section 5, "Epochs"). It never sees a key.
+/// The sequence of a call's media keys, as far as the server goes: who is on which list, who makes a key, who has it, when all switch (protocol
+/// section 5, "Epochs"). It never sees a key.
 struct Epochs {
-  /// What calls for the next epoch.
+  /// A reason for the next epoch.
   enum Change {
     case joined
     /// A participant went: left, disconnected, or came back without its keys.
@@ -36,7 +37,7 @@ struct Epochs {
     /// Not to be asked again on their present connections.
     var tried: Set<Device> = []
     var somebodyWent: Bool
-    /// Who needs an envelope; the leader is left out when it is asked.
+    /// Devices that need an envelope; the leader is left out when it is asked.
     var needing: [Device]
   }
 
@@ -45,7 +46,7 @@ struct Epochs {
   static let spreadTime = Duration.seconds(2)
   static let hurriedSpreadTime = Duration.seconds(1)
   static let maximumDemands = 3
-  /// What a device that asked too often is told to wait, in milliseconds: a rotation with a leader that fails takes no longer.
+  /// The `retryAfterMs` of a device that asked too often: a rotation with a leader that fails takes no longer.
   static let demandPause = 3_000
   /// Links of the chain of lists that are kept.
   static let maximumLinks = 1_000
@@ -70,11 +71,11 @@ struct Epochs {
   /// While the key is handed out: connected devices that have not acknowledged.
   var awaited: Set<Device> = []
   var pending: Pending?
-  /// Who handed out the newest epoch's key.
+  /// The device that handed out the newest epoch's key.
   var distributor: Device?
   /// Devices on the newest list that have no key of it as far as is known: left out, or it did not open.
   var lacking: Set<Device> = []
-  /// Devices with an envelope of the newest epoch that they have not acknowledged, and who sent it.
+  /// Devices with an unacknowledged envelope of the newest epoch, and its sender.
   var unopened: [Device: Device] = [:]
   /// Those among them that do not trust the sender, and said so.
   var waiting: Set<Device> = []
@@ -112,7 +113,7 @@ struct Epochs {
     out.set(.rotate, at: now + rotationTime)
   }
 
-  /// Of a call that nobody is in yet: the first device that joins makes epoch 1 (protocol section 11).
+  /// The epochs of a call that has no participant yet: the first device that joins makes epoch 1 (protocol section 11).
   init(call: CallID, rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8]) {
     self.call = call
     self.digest = digest
@@ -244,14 +245,14 @@ struct Epochs {
     }
   }
 
-  /// Nobody answers for the newest epoch: the next takes its place.
+  /// No device answers for the newest epoch: the next takes its place.
   mutating func giveUp(now: Timestamp, out: inout Outputs) {
     out.cancel(.leader)
     phase = .settled
     startIfDue(now: now, out: &out)
   }
 
-  /// What a device's `call.ring` brings while epoch 1 is the newest.
+  /// The envelope and the list in a device's `call.ring` while epoch 1 is the newest.
   func ringEnvelope(for device: Device) -> (envelope: Envelope, list: [ListEntry])? {
     ringEnvelopes[device].map { ($0, newest.list) }
   }

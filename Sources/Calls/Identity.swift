@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// Who speaks on a connection, as its token says.
+/// The client on a connection, as its token identifies it.
 package struct Identity: Hashable, Sendable {
   package var device: Device
   /// The display name; personal.

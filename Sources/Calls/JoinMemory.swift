@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The first reply of each join of a call, for those who repeat it (rule 14). Of many, the oldest keep all but the call's state, which is then made anew.
+/// The first reply of each join of a call, for repetitions of it (rule 14). Over `maximumCost`, the oldest lose the call's state, which is then made anew.
 struct JoinMemory {
   enum Kind: String { case start, accept, join, rejoin, transfer }
 
@@ -35,7 +35,7 @@ struct JoinMemory {
     }
   }
 
-  /// A join of before a restart, whose reply's state is made anew.
+  /// A join from before the restart, whose reply's state is made anew.
   mutating func restore(_ reply: Joined, _ kind: Kind, for token: JoinToken) {
     kept[token] = Kept(kind: kind, reply: reply, hasState: false)
     order.append(token)

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What makes a repeated join the same join (rule 14).
+/// The identity of a join, which a repeated join shares (rule 14).
 struct JoinToken: Hashable {
   var device: Device
   var joinId: Base64Bytes

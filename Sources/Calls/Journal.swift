@@ -1,16 +1,16 @@
 import Contract
 import MediaModel
 
-/// What the command at hand may have changed of what is stored.
+/// The stored state that the command at hand may have changed.
 struct Journal {
   var calls: Set<CallID> = []
   /// Registered, renamed or gone.
   var devices: Set<Device> = []
   var mailboxes: Set<Device> = []
-  /// Whose revokes changed.
+  /// Users whose revokes changed.
   var revokes: Set<UserID> = []
   var forgotten: [UserID] = []
-  /// Of calls that are gone since.
+  /// Changes that can't be derived later: of ended calls and of forgotten members.
   var changes: [StoreChange] = []
 
   var isEmpty: Bool {
@@ -18,7 +18,7 @@ struct Journal {
   }
 }
 
-/// What is stored of one call: what differs from it has to be written.
+/// The stored state of one call: what differs from it has to be written.
 struct CallJournal {
   /// Members that may have changed since.
   var touched: Set<UserID> = []
@@ -33,6 +33,6 @@ struct CallJournal {
   var numbers: Set<ParticipantNumber> = []
   /// As history has them.
   var parts: [UserID: HistoryFact] = [:]
-  /// Whose stay has begun and not ended.
+  /// Users whose stay has begun and not ended.
   var staying: Set<UserID> = []
 }

@@ -35,7 +35,7 @@ struct KeyConfirmations {
     var hasChanged = false
   }
 
-  /// By the entry's place on the list.
+  /// Indexed by the entry's place on the list.
   private var tags: [Tag?]
   private var sums: [Bucket]
   private var count = 0

@@ -7,6 +7,6 @@ struct KeyDemand {
   var count = 0
   /// It waits for an envelope.
   var isOpen = false
-  /// Who was told to send it one; the last is the one that is waited for.
+  /// Devices that were told to send it one; only the last is still pending.
   var asked: [Device] = []
 }

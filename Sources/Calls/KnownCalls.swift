@@ -8,7 +8,7 @@ struct KnownCalls {
 
   private var ids: Set<UInt128> = []
   private var order: [(id: UInt128, at: Timestamp)] = []
-  /// Of `order`: what stands before it is gone.
+  /// The index of the oldest id in `order`; entries before it are gone.
   private var oldest = 0
 
   func contains(_ call: CallID) -> Bool { Self.number(of: call).map(ids.contains) ?? false }
@@ -25,7 +25,7 @@ struct KnownCalls {
     oldest = 0
   }
 
-  /// Of a UUID.
+  /// The UUID as a number.
   private static func number(of call: CallID) -> UInt128? {
     UInt128(call.text.filter { $0 != "-" }, radix: 16)
   }

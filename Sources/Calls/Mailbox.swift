@@ -3,7 +3,8 @@ import MediaModel
 
 /// A device's events: their numbers, those written and not acknowledged, and those that wait for it to be there (protocol section 3).
 ///
-/// A waiting event has no number yet. It gets one when it is first written, so that numbers rise on the wire; one that is dropped unwritten takes a number with it, and the device sees the jump.
+/// A waiting event has no number yet. It gets one when it is first written, so that numbers rise on the wire; one that is dropped unwritten takes a
+/// number with it, and the device sees the jump.
 struct Mailbox {
   struct Limits {
     var lifetime: Duration

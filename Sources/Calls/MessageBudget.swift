@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What a participant may send by `message`: 10 a second and 64 KiB a second (protocol section 6).
+/// The rate limit of a participant's `message` requests: 10 a second and 64 KiB a second (protocol section 6).
 struct MessageBudget {
   static let maximumBytes = 16 << 10
   private var count = TokenBucket(perSecond: 10, burst: 10)

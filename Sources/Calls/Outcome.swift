@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What a request led to: the reply, which goes first, and what follows from it.
+/// The result of a request: the reply, which goes first, and its consequences.
 struct Outcome {
   var reply: any Encodable & Sendable
   var call: CallID?

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What a call's transition asks of the world around it, in order; `Calls` carries it out.
+/// The effects of a call's transition, in order; `Calls` carries them out.
 struct Outputs {
   enum Audience {
     case devices([Device])
@@ -19,14 +19,14 @@ struct Outputs {
     case ringEnvelopesSuperseded([Device])
     /// Envelopes kept for these devices that are not of this epoch are superseded.
     case envelopesSuperseded([Device], by: UInt32)
-    /// What was kept for this device as a participant is void.
+    /// Events kept for this device as a participant are void.
     case participantGone(Device)
     /// The call came into being.
     case made
     case memberAdded(UserID)
-    /// It is in another phase; not told of those whom the end of the call moves.
+    /// The member's phase changed; omitted for changes that the end of the call makes.
     case memberMoved(UserID)
-    /// A ring is over of which `push.ring` told.
+    /// A ring that `push.ring` announced is over.
     case pushOver(UserID)
     case peerAdded(PeerID, UserID)
     case peerGone(PeerID)

@@ -25,11 +25,11 @@ struct Participant {
   var media = MediaLink.never
   /// Nothing is forwarded to or from it.
   var isHeld = false
-  /// What it wants to see; nil: it has not said.
+  /// The video it wants to receive; nil: it has not said.
   var wishes: Wishes?
   var messages = MessageBudget()
   var tracks: TrackTable
-  /// Of its first offer: another one is another PeerConnection (protocol section 6).
+  /// The fingerprint in its first offer: another one is another PeerConnection (protocol section 6).
   var fingerprint: CertificateFingerprint?
 
   init(number: ParticipantNumber, joiner: Joiner, now: Timestamp) {

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Who had which participant number in a call, and by which joinId. Of very many the first are forgotten.
+/// The device and joinId behind each participant number of a call. Only the last `StoredNumber.capacity` are kept.
 struct ParticipantNumbers {
   private var holders: [ParticipantNumber: JoinToken] = [:]
   private var joinIds: Set<Base64Bytes> = []

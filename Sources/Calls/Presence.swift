@@ -1,14 +1,15 @@
 import Contract
 import MediaModel
 
-/// What users set about themselves, and who watches whom (protocol section 7). What a user's state is `Calls` works out, for those alone that a command touched, and only while anybody watches.
+/// The states that users set, and the watches on them (protocol section 7). `Calls` computes a user's state only after a command touched it, and only while
+/// there are watches.
 struct Presence {
-  /// What a user set. Who never did, and bears no role, has none and is available.
+  /// A user's setting. A user that never set one and has no role has none, and is available.
   private struct Setting {
     var state: SetPresence.State
     /// The one that was picked.
     var role: String?
-    /// By nobody: what a role begins with. It is not stored.
+    /// Not set by the user: the initial state of a user with a role. It is not stored.
     var isDefault = false
     /// Since when the user has no connection.
     var goneSince: Timestamp?
@@ -19,7 +20,7 @@ struct Presence {
     var roles: Set<String> = []
   }
 
-  /// What the watchers of a user were told last; nobody in the table is offline.
+  /// The state that a user's watchers were told last; no user in the table is offline.
   struct Shown: Equatable {
     var state: PresenceState.State
     var role: String?
@@ -38,7 +39,7 @@ struct Presence {
   private var watchersOfRole: [String: Set<SessionID>] = [:]
   private var shown: [UserID: Shown] = [:]
   private var touched: [UserID] = []
-  /// Whose setting is another one than is stored.
+  /// Users whose setting differs from the stored one.
   private var changed: Set<UserID> = []
 
   // MARK: what users set
@@ -52,7 +53,7 @@ struct Presence {
 
   func bearers(of role: String) -> [UserID] { (bearers[role] ?? []).sorted() }
 
-  /// The user's first connection: who bears a role starts unavailable.
+  /// The user's first connection: a user with a role starts unavailable.
   mutating func arrive(_ user: UserID, hasRole: Bool, now: Timestamp) {
     if let since = settings[user]?.goneSince, since + Self.grace <= now { forget(user) }
     gone.remove(user)
@@ -85,7 +86,7 @@ struct Presence {
     gone.remove(user)
   }
 
-  /// Forgets what those had set who did not come back. Returns whether some may still.
+  /// Forgets the settings of users that did not come back in time. Returns whether some users may still come back.
   mutating func clear(now: Timestamp) -> Bool {
     for user in gone {
       if let since = settings[user]?.goneSince, since + Self.grace <= now { forget(user) }
@@ -182,7 +183,7 @@ struct Presence {
     return touched.filter { seen.insert($0).inserted }
   }
 
-  /// Who has to be told what. Who watches a role that the user has no longer sees the user go offline.
+  /// Returns the sessions to tell, with the state for each. Watchers of a role that the user no longer has see the user go offline.
   mutating func show(_ new: Shown, of user: UserID) -> [(session: SessionID, state: PresenceState.State)] {
     let old = shown[user] ?? Shown(state: .offline, role: nil)
     guard old != new else { return [] }

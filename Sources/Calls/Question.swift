@@ -6,7 +6,7 @@ package struct QuestionID: Hashable, Sendable {
   package init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-/// What the state machine can't decide by itself. The answer names those of `to` for whom it is yes.
+/// A decision that the state machine can't make by itself. The answer is the subset of `to` for which it is yes.
 package enum Question: Hashable, Sendable {
   package enum Action: String, Sendable, Hashable { case ring, watch, devices }
   /// The app's back end says whom `from` may reach (protocol section 7, `authorize`).
@@ -15,7 +15,7 @@ package enum Question: Hashable, Sendable {
   case acquainted(from: UserID, to: [UserID])
 }
 
-/// What the shell reads from the history of `user` (protocol section 8).
+/// A query that the shell runs on a user's history (protocol section 8).
 package enum HistoryQuery: Hashable, Sendable {
   /// `before` and `limit` are filled in. `rejoinable`: calls of these that the user may rejoin now.
   case list(UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>)

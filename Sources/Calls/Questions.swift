@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Requests that wait until somebody outside has said whom they may reach.
+/// Requests pending until an answer from outside says which users they may reach.
 struct Questions {
   struct Waiting {
     var session: SessionID

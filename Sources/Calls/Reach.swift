@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Whom a request may reach. Who is out of reach is treated as offline (protocol section 7).
+/// The users that a request may reach. A user out of reach is treated as offline (protocol section 7).
 enum Reach {
   case everybody
   case only(Set<UserID>)

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What the devices of each user have revoked. It outlives the devices: a stolen one must not become trusted by being removed.
+/// The revokes by each user's devices. They outlive the devices: a stolen one must not become trusted by being removed.
 struct Revokes {
   static let capacityOfUser = 64
 
@@ -14,7 +14,8 @@ struct Revokes {
 
   var users: [UserID] { revokes.keys.sorted() }
 
-  /// Takes the place of the same device's revoke of the same device. Over the bound the oldest goes of the signer that has the most, so that a thief's revokes push out no others.
+  /// Takes the place of the same device's revoke of the same device. Over the bound, the oldest revoke of the signer with the most is dropped,
+  /// so that a thief's revokes push out no others.
   mutating func add(_ revoke: Revoke) {
     var list = self[revoke.user]
     list.removeAll {

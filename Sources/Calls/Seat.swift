@@ -6,7 +6,7 @@ struct Seat {
   let number: ParticipantNumber
   let device: Device
   let joinId: Base64Bytes
-  /// Of generation 0.
+  /// The join key of generation 0.
   let joinKey: JoinKey
   let keys: DeviceEntry
   /// The newest generation of the join key, when there is a later one.

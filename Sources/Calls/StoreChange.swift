@@ -36,7 +36,7 @@ package enum StoreChange: Hashable, Sendable {
   case forgotten(UserID)
 }
 
-/// What history is made of (protocol section 8).
+/// A fact that history is made of (protocol section 8).
 package enum HistoryFact: Hashable, Sendable {
   case call(CallID, CallMedia, startedAt: Timestamp)
   /// The user's part in it; `outcome` is nil while that is open.

@@ -1,6 +1,7 @@
 import MediaModel
 
-/// The clock may have been set back since the last run: what lies ahead counts from now, so that no ring, rotation or time away lasts longer than from the new start on.
+/// The clock may have been set back since the last run: what lies ahead counts from now, so that no ring, rotation or time away lasts longer than
+/// from the new start on.
 extension Stored.Call {
   func bounded(by now: Timestamp, _ rules: CallRules) -> Stored.Call {
     var bounded = self

@@ -11,7 +11,7 @@ package struct Stored: Hashable, Sendable {
     package var ringEnvelopes: [Envelope]
     /// The last announced epochs, in order.
     package var epochLinks: [EpochLink]
-    /// Of the newest epoch.
+    /// The tags for the newest epoch.
     package var confirmations: [ParticipantNumber: Base64Bytes]
 
     package init(
@@ -53,13 +53,13 @@ package struct StoredDevice: Hashable, Sendable, Codable {
   var device: Device { Device(user: entry.user, device: entry.device) }
 }
 
-/// Who has, or had, a participant number.
+/// The holder, present or past, of a participant number.
 package struct StoredNumber: Hashable, Sendable {
-  /// So many of a call are kept, the last.
+  /// The maximum of entries kept per call; the oldest are dropped first.
   package static let capacity: ParticipantNumber = 4_096
 
   package var device: Device
-  /// Of the join; nil when that sent none, so that it can't be repeated.
+  /// The join's id; nil when the request had none, so that it can't be repeated.
   package var joinId: Base64Bytes?
   /// The request that it was.
   package var cameBy: String?
@@ -71,13 +71,13 @@ package struct StoredNumber: Hashable, Sendable {
   }
 }
 
-/// What a user set.
+/// A user's own presence setting.
 package struct StoredPresence: Hashable, Sendable, Codable {
   package var state: SetPresence.State
   package var role: String?
 }
 
-/// What a device has not had yet, or not acknowledged, and may not lose.
+/// Envelopes and rings that a device has not received or not acknowledged, and may not lose.
 package struct StoredMailbox: Hashable, Sendable, Codable {
   package struct Held: Hashable, Sendable, Codable {
     package var call: CallID
@@ -103,7 +103,7 @@ package struct StoredEnd: Hashable, Sendable, Codable {
   /// nil, as the rest of it, when the initiator is forgotten.
   package var starter: Device?
   package var joinId: Base64Bytes?
-  /// To `start`; without `ice`.
+  /// The reply to `start`; without `ice`.
   package var reply: Joined?
 
   /// Takes out whatever names the user.

@@ -1,7 +1,7 @@
 package import Contract
 package import MediaModel
 
-/// What never changes in a call.
+/// The part of a call that never changes.
 package struct StoredCall: Hashable, Sendable, Codable {
   package var id: CallID
   package var media: CallMedia
@@ -9,14 +9,14 @@ package struct StoredCall: Hashable, Sendable, Codable {
   package var startedAt: Timestamp
   package var policy: Policy
   package var metadata: Base64Bytes?
-  /// Who sent `start`, and its joinId (rule 14).
+  /// The device that sent `start`, and its joinId (rule 14).
   package var starter: Device
   package var joinId: Base64Bytes
-  /// To `start`; without `ice`, whose credentials are for a time only.
+  /// The reply to `start`; without `ice`, whose credentials are for a time only.
   package var reply: Joined?
 }
 
-/// What changes in a call as a whole: small, for it is written at each join.
+/// The part of a call as a whole that changes: small, for it is written at each join.
 package struct StoredProgress: Hashable, Sendable, Codable {
   /// nil while it rings.
   package var activeSince: Timestamp?
@@ -29,11 +29,11 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var epoch: UInt32
   /// The newest epoch waits neither for its key nor for its switch, and nothing calls for the next.
   package var isSettled: Bool
-  /// Who handed out the newest epoch's key.
+  /// The device that handed out the newest epoch's key.
   package var distributor: Device?
 }
 
-/// What the links to a call are checked with.
+/// The data that a call's links are checked against.
 package struct StoredLinks: Hashable, Sendable, Codable {
   package var key: Base64Bytes
   package var validUntil: Timestamp
@@ -60,7 +60,7 @@ package struct StoredMember: Hashable, Sendable, Codable {
 
   package var user: UserID
   package var name: String?
-  /// Of all members, in the order in which they came.
+  /// The position among all members, in the order in which they came.
   package var place: Int
   package var phase: MemberPhase
   package var hasBeenIn: Bool
@@ -68,7 +68,7 @@ package struct StoredMember: Hashable, Sendable, Codable {
   package var ringing: Ringing?
   /// Two while a transfer is under way: the one that it comes from is the first.
   package var participants: [StoredParticipant]
-  /// Of a disconnected one: from when `awaySeconds` count.
+  /// The start of `awaySeconds` for a disconnected member.
   package var disconnectedAt: Timestamp?
 }
 
@@ -90,7 +90,7 @@ package struct StoredParticipant: Hashable, Sendable, Codable {
   package var joinKey: JoinKey?
   /// The newest generation of it.
   package var refresh: JoinKey?
-  /// That the device had when it joined (rule 15).
+  /// The device's keys when it joined (rule 15).
   package var keys: DeviceEntry?
 }
 

@@ -9,7 +9,7 @@ struct Timers {
 
   private struct Entry {
     var due: Timestamp
-    /// Of two that are due at once the one set first goes first, so that runs repeat.
+    /// Breaks ties: of two timers due at once, the one set first fires first, so that runs are repeatable.
     var order: UInt64
     var key: Key
 

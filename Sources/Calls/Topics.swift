@@ -1,8 +1,8 @@
 import MediaModel
 
-/// Who reads which topic; a session is here for as long as it may.
+/// The sessions that read each topic; a session is listed for as long as it may read.
 struct Topics {
-  /// Of one topic. How many a session reads is bounded by its subscriptions.
+  /// The maximum for one topic. A session's topics are bounded by its subscriptions.
   static let maximumReaders = 4_096
 
   private var readers: [Channel: [SessionID]] = [:]

@@ -7,10 +7,9 @@ import Persistence
 import Signaling
 import Synchronization
 
-/// What is answered from the disk: beside the calls, so that a long history holds none of them up, and one after the other, so that many take no more
-/// than one thread.
+/// Answers history queries from the disk, on a queue of its own: a long history holds up no call, and many queries take no more than one thread.
 final class Archive: Sendable {
-  /// Answers under way; whoever comes then is told to come again.
+  /// The most answers under way; a query beyond that is told to retry.
   static let maximumWaiting = 256
   let store: Store
   private let clock: WallClock
@@ -33,7 +32,7 @@ final class Archive: Sendable {
         RequestError(.serverBusy, "too many ask for their history: try again in a moment", retryAfterMs: 1_000)))
   }
 
-  /// Those of `others` with whom the user has history in common; nobody when that cannot be read.
+  /// The users of `others` with whom the user has history in common; none when that cannot be read.
   func acquainted(_ user: UserID, with others: [UserID], done: @escaping @Sendable (Set<UserID>) -> Void) {
     let isTaken = take {
       do {

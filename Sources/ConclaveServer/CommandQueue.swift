@@ -3,15 +3,15 @@ import Contract
 import MediaModel
 import NIOCore
 
-/// Commands on their way into the control plane: those of a user in the order in which they came, the users in turn, so that nobody waits for all that
+/// Commands on their way into the control plane: in order of arrival within a user, round-robin among users, so that no user waits for all that
 /// another one asked for.
 ///
 /// ## Invariants
 /// - Commands of one connection come out in the order in which they went in.
-/// - Requests have bounds, of one user and of all. Other commands are bounded by what a connection may have: subscriptions, and deliveries to acknowledge.
+/// - Requests are bounded, per user and in total. Other commands are bounded by what a connection may have: subscriptions, and deliveries to acknowledge.
 struct CommandQueue: Sendable {
   struct Limits: Sendable {
-    /// Requests of one user that wait.
+    /// Pending requests of one user.
     var ofUser = 1_000
     var ofService = 4_096
     var ofAll = 20_000
@@ -34,14 +34,14 @@ struct CommandQueue: Sendable {
   }
 
   private let limits: Limits
-  /// What the server itself has to say: the media plane's events, answers, timers. It goes first.
+  /// The server's own commands: the media plane's events, answers, timers. They go first.
   private var own = CircularBuffer<Calls.Command>()
-  /// Of those who have something waiting.
+  /// The lanes of owners with pending commands.
   private var lanes: [Owner: Lane] = [:]
-  /// Who may be asked, in turn; those that are held are skipped.
+  /// Owners in round-robin order; those that are held are skipped.
   private var turns = CircularBuffer<Owner>()
   private var owners: [SessionID: Owner] = [:]
-  /// Requests that wait.
+  /// Pending requests.
   private(set) var waiting = 0
   private(set) var refused: [Refusal: UInt64] = [:]
 
@@ -81,7 +81,7 @@ struct CommandQueue: Sendable {
     return lanes[owner, default: Lane()].requests >= most ? .user : nil
   }
 
-  /// Takes out the next command; nil when there is none, or only such as wait for `resume`.
+  /// Takes out the next command; nil when there is none, or when all wait for `resume`.
   mutating func next() -> Calls.Command? {
     if let command = own.popFirst() { return command }
     while let owner = turns.popFirst() {
@@ -98,13 +98,13 @@ struct CommandQueue: Sendable {
     return nil
   }
 
-  /// Keeps back what else waits of the session's user, while the last command of the session is being made ready elsewhere.
+  /// Holds the other pending commands of the session's user while the session's last command is being prepared elsewhere.
   mutating func hold(_ session: SessionID) {
     guard let owner = owners[session] else { return }
     lanes[owner, default: Lane()].isHeld = true
   }
 
-  /// What the session was held for is ready: `command` is the next one of its user.
+  /// Ends the session's hold: `command`, now prepared, is the next one of its user.
   mutating func resume(_ session: SessionID, with command: Calls.Command) {
     guard let owner = owners[session] else { return own.append(command) }
     lanes[owner, default: Lane()].isHeld = false
@@ -114,7 +114,7 @@ struct CommandQueue: Sendable {
 }
 
 extension Calls.Command {
-  /// Whose it is; nil for the server's own.
+  /// The session that sent it; nil for the server's own.
   fileprivate var session: SessionID? {
     switch self {
     case .connect(let session, _), .disconnect(let session), .subscribe(let session, _, _),

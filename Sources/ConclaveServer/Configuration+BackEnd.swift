@@ -10,14 +10,14 @@ extension Configuration {
     package var events: [String]
   }
 
-  /// Where the app's back end is asked who may reach whom (protocol section 7).
+  /// Where the app's back end is asked which users a user may reach (protocol section 7).
   package struct Authorize: Sendable {
     package var url: String
     /// nil for that of the webhooks.
     package var secret: Secret?
   }
 
-  /// What `ice.servers` tells clients (protocol section 6).
+  /// The servers that `ice.servers` tells clients (protocol section 6).
   package struct TURN: Sendable {
     package var urls: [String]
     /// Shared with coturn (`static-auth-secret`); nil when all urls are of STUN.
@@ -27,7 +27,7 @@ extension Configuration {
   }
 
   package struct Role: Sendable {
-    /// Who has it may not start calls or invite.
+    /// Its holders may not start calls or invite.
     package var neverStarts = false
   }
 
@@ -72,7 +72,7 @@ extension Configuration {
     }
   }
 
-  /// What clients may exchange (protocol section 3), the reserved ones left out.
+  /// Accepts prefixes of an app's own destinations (protocol section 3), refuses the reserved ones.
   private static func check(prefix: String) throws(ConfigurationError) {
     let segments = prefix.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     guard prefix.hasPrefix("/"), segments.count > 1, let kind = segments.first,

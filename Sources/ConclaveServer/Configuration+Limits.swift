@@ -1,5 +1,5 @@
 extension Configuration {
-  /// What one client, one user, one address or one call may take (protocol section 10). Bytes, seconds and counts.
+  /// Limits of one client, user, address or call (protocol section 10), in bytes, seconds and counts.
   package struct Limits: Sendable {
     package var connections = 20_000
     package var addressConnections = 10_000

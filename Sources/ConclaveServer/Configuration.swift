@@ -2,7 +2,7 @@ import Foundation
 import JSON
 import Signaling
 
-/// What an operator may set, in a JSON file given by `--config`. All of it has a default; a name that is not known is an error. `docs/deploy.md` explains each.
+/// The operator's settings, in a JSON file given by `--config`. Each has a default; an unknown name is an error. `docs/deploy.md` explains each.
 package struct Configuration: Sendable {
   /// Folder of what survives a restart; made with mode 700 when it is missing.
   package var state = "/var/lib/conclave"
@@ -14,7 +14,7 @@ package struct Configuration: Sendable {
   package var limits = Limits()
   /// Prefixes under which clients may exchange messages of their own (protocol section 3).
   package var destinations: [String] = []
-  /// By the names in the tokens' claim `roles` (protocol section 7).
+  /// Keyed by the names in the tokens' claim `roles` (protocol section 7).
   package var roles: [String: Role] = [:]
   package var webhooks: Webhooks?
   package var authorize: Authorize?

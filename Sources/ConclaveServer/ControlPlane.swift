@@ -10,7 +10,8 @@ import SDP
 import Signaling
 import Synchronization
 
-/// The one place where calls change: an actor around the pure `Calls`, on one event loop. Requests of clients and events of the media plane come in by `submit`, in order; what follows from them goes out at once.
+/// The one place where calls change: an actor around the pure `Calls`, on one event loop. Requests of clients and events of the media plane come in by
+/// `submit`, in order; what follows from them goes out at once.
 actor ControlPlane: SignalingSink {
   private var calls: Calls
   private let media: MediaPlane
@@ -34,7 +35,7 @@ actor ControlPlane: SignalingSink {
   /// Answers that wait for the media plane's `.configured`, by request number.
   private var answers: [UInt64: Answer] = [:]
   private var lastRequest: UInt64 = 0
-  /// Who waits for the end of the last call.
+  /// Called once, when no call is left.
   private var idle: (@Sendable () -> Void)?
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
@@ -88,8 +89,7 @@ actor ControlPlane: SignalingSink {
     placement = Placement(workers: media.workers)
   }
 
-  /// Takes one command from any thread. The commands of a connection are handled in order, and the users take turns; a request of one for whom too many
-  /// wait is refused.
+  /// Takes one command from any thread. The commands of a connection are handled in order, users round-robin; a request is refused when too many are pending.
   nonisolated func submit(_ command: Calls.Command) {
     guard enqueue({ $0.append(command) }) != nil, case .request(let session, let id, _) = command else { return }
     let error = RequestError(.serverBusy, "too many requests wait; try again in a moment", retryAfterMs: 1_000)

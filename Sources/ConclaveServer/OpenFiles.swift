@@ -4,7 +4,7 @@ import Glibc
 struct OpenFiles {
   /// The database and its log, listeners, epoll, the back end's connections, and some to spare.
   private static let others = 128
-  /// Of a media worker beside its TCP connections.
+  /// Files of a media worker beside its TCP connections.
   private static let ofWorker = 8
   private static let tcpOfWorker = 2_048
 

@@ -4,7 +4,7 @@ import MediaModel
 import NIOCore
 package import Signaling
 
-/// What the HTTP port answers: the web client, health, metrics, and in demo mode a token for just a name.
+/// The pages of the HTTP port: the web client, health, metrics, and in demo mode a token for just a name.
 package struct Pages: Sendable {
   private let webClient: WebClient
   /// nil without demo mode.

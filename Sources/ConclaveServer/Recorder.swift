@@ -10,9 +10,9 @@ import Synchronization
 struct Recorder {
   private enum State {
     case healthy
-    /// Nothing is written before that.
+    /// Nothing is written before `nextTry`.
     case failing(nextTry: Instant)
-    /// All there is is on its way to the disk; `isOutdated`: too much came meanwhile to be written behind it.
+    /// A full rewrite is on its way to the disk; `isOutdated`: too much came meanwhile to be written behind it.
     case rewriting(isOutdated: Bool)
   }
 
@@ -26,9 +26,9 @@ struct Recorder {
   /// Changes that may wait for the disk.
   private let maximumBacklog: Int
   private var state = State.healthy
-  /// What a full rewrite of the calls does not tell.
+  /// Changes that a full rewrite of the calls does not include.
   private var backlog: [StoreChange] = []
-  /// What came since the rewrite began.
+  /// Changes since the rewrite began.
   private var meanwhile: [StoreChange] = []
   private var nextLog: Instant?
 
@@ -54,7 +54,7 @@ struct Recorder {
     }
   }
 
-  /// What has to be written now, all at once, by somebody who may wait for the disk and tells by `finish` how it went; nil while there is nothing.
+  /// The changes to write now, in one transaction and off the loop; the caller reports the outcome by `finish`. nil while there are none.
   /// - Parameter everything: all that there is of the calls.
   mutating func begin(now: Instant, everything: () -> [StoreChange]) -> [StoreChange]? {
     guard case .failing(let nextTry) = state, nextTry <= now else { return nil }
@@ -96,7 +96,7 @@ struct Recorder {
 
   private mutating func keep(_ changes: [StoreChange]) { backlog += lasting(changes, besides: backlog.count) }
 
-  /// Those of the changes that a full rewrite does not tell, as many as there is room for.
+  /// The changes that a full rewrite does not include, as many as there is room for.
   private func lasting(_ changes: [StoreChange], besides count: Int) -> [StoreChange] {
     let facts = changes.filter(\.isLasting)
     let room = max(0, maximumBacklog - count)

@@ -22,7 +22,7 @@ package final class Running: Sendable {
   private let signaling: SignalingServer
   private let backEnd: BackEnd?
   private let isDraining = Late<Bool>()
-  /// Nobody else may use the state folder as long as it lives.
+  /// Keeps other servers out of the state folder as long as it lives.
   private let lock: StateFolder.Lock
 
   /// The ports that are really bound.
@@ -126,7 +126,7 @@ package final class Running: Sendable {
     try? await reading.shutdownGracefully()
   }
 
-  /// What the operator sees at the start.
+  /// The text that the operator sees at the start.
   package var greeting: String {
     let scheme = configuration.tls == nil ? "http" : "https"
     var lines = ["Conclave \(Server.version)", "  web client   \(scheme)://localhost:\(httpPort)/"]

@@ -41,7 +41,8 @@ package struct StateFolder: Sendable {
     return Lock(file)
   }
 
-  /// The HS256 secret: the text of `file` (default `secret` here) without white space at its ends. Made of 32 random bytes, with mode 600, when the default file is missing.
+  /// The HS256 secret: the text of `file` (default `secret` here) without white space at its ends. Made of 32 random bytes, with mode 600, when the
+  /// default file is missing.
   /// - Returns: the secret, and whether it was made just now.
   package func secret(file: String?) throws(ConfigurationError) -> (secret: String, isNew: Bool) {
     let name = file ?? path + "/secret"

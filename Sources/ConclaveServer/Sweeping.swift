@@ -12,7 +12,7 @@ struct Sweeping {
 
   mutating func step(_ store: Store, at time: Timestamp, now: Instant) {
     guard next.map({ $0 <= now }) ?? true else { return }
-    // What fails now is tried again with the next sweep.
+    // A failed step is retried with the next sweep.
     let hasMore = (try? store.sweep(now: time, historyDays: days)) ?? false
     if !hasMore { next = now.advanced(by: Self.pause) }
   }

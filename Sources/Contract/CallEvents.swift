@@ -1,6 +1,6 @@
 package import MediaModel
 
-// What the events `call.*` say (protocol section 4).
+// Bodies of the events `call.*` (protocol section 4).
 
 package struct Ring: Codable, Sendable, Hashable {
   package var from: UserID

@@ -60,7 +60,7 @@ package struct MemberState: Codable, Sendable, Hashable {
   package var name: String?
   package var state: MemberPhase
   package var participants: [ParticipantState]
-  /// `true` for who came in by a link; not there for others.
+  /// `true` for participants who joined by a link; absent for others.
   package var link: Bool?
 
   package init(

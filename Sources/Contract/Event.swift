@@ -30,7 +30,7 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case report
 }
 
-/// What an event says; the headers `event` and `seq` and the members `at` and `call` are around it (`EventMessage`).
+/// The body of an event. `EventMessage` adds the headers `event` and `seq` and the members `at` and `call`.
 package enum EventBody: Sendable, Hashable {
   case ring(Ring)
   case answeredElsewhere(By)

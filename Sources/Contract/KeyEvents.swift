@@ -1,6 +1,6 @@
 package import MediaModel
 
-// What the events `keys.*` say, the envelope aside (protocol section 5).
+// Bodies of the events `keys.*` except the envelope (protocol section 5).
 
 package struct Rotate: Codable, Sendable, Hashable {
   package var epoch: UInt32

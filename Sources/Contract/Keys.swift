@@ -75,7 +75,7 @@ package struct DeviceEntry: Codable, Sendable, Hashable {
   package var keys: [DeviceKey]
   package var fingerprint: Base64Bytes
   package var registeredAt: Timestamp
-  /// By other devices of the same user; at most 8.
+  /// Vouchers by other devices of the same user; at most 8.
   package var vouches: [Vouch]
 
   package init(

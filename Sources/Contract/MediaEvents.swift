@@ -1,6 +1,6 @@
 package import MediaModel
 
-// What participants hear of tracks, slots and each other (protocol sections 4 and 6).
+// Bodies of the events about tracks, slots and speakers (protocol sections 4 and 6).
 
 /// The track as in the state, `participant` beside its members, and on removal perhaps a `cause`.
 package struct TrackChange: Codable, Sendable, Hashable {

@@ -59,7 +59,7 @@ package struct Registered: Codable, Sendable, Hashable {
 
 package struct Devices: Codable, Sendable, Hashable {
   package var devices: [DeviceEntry]
-  /// Of the listed users' devices, those that are gone included.
+  /// Revocations of the listed users' devices, including removed devices.
   package var revokes: [Revoke]
   package init(devices: [DeviceEntry], revokes: [Revoke] = []) {
     self.devices = devices
@@ -95,7 +95,7 @@ package struct MediaAnswer: Codable, Sendable, Hashable {
   }
 }
 
-/// What stands in one slot, as in `receive` and `media.slots`.
+/// The contents of one slot, as in `receive` and `media.slots`.
 package struct Slot: Codable, Sendable, Hashable {
   package var mid: String
   package var track: TrackID

@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// What a client asks for by a SEND to `/app/…` (protocol sections 4 to 8).
+/// A client's request: a SEND to `/app/…` (protocol sections 4 to 8).
 package enum Request: Sendable {
   case registerDevice(RegisterDevice)
   case listDevices(ListDevices)
@@ -176,7 +176,7 @@ package struct ChangeTrack: Codable, Sendable {
   package init(muted: Bool) { self.muted = muted }
 }
 
-/// What a participant wants to see; what is left out stays as it was.
+/// A participant's preferences for received video. Absent members stay as they were.
 package struct Receive: Codable, Sendable {
   package struct Video: Codable, Sendable {
     package var track: TrackID
@@ -210,7 +210,7 @@ package struct SendMessage: Codable, Sendable {
   }
 }
 
-/// What a client measured, added up without identity. Times in milliseconds, loss as a part of 1.
+/// A client's measurements, which the server adds up without identities. Times in milliseconds, loss as a part of 1.
 package struct QualityNumbers: Codable, Sendable, Hashable {
   package var rtt: Double?
   package var loss: Double?

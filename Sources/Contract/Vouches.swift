@@ -84,7 +84,7 @@ package struct PairDevice: Codable, Sendable {
   }
 }
 
-/// What `device.pair` says: a step of pairing from another device of the same user.
+/// The body of `device.pair`: a step of pairing from another device of the same user.
 package struct PairingMessage: Codable, Sendable, Hashable {
   package var from: DeviceID
   package var body: Base64Bytes

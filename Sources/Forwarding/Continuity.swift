@@ -5,7 +5,7 @@ import RTP
 ///
 /// Within a source all offsets are constant, so a packet has the same numbers however often and late it is sent.
 struct Continuity {
-  /// What the numbers of one packet become.
+  /// The numbers of one packet after rewriting.
   struct Numbers: Equatable {
     var index: UInt64
     var timestamp: UInt32
@@ -69,7 +69,7 @@ struct Continuity {
   /// nil for a packet from before the source's beginning here.
   func numbers(for packet: borrowing Packet) -> Numbers? {
     guard packet.index >= base else { return nil }
-    // What a packet lacks stays as it was, for the next source to go on from.
+    // A field that the packet lacks keeps its last value, for the next source to go on from.
     var numbers = last
     numbers.index = packet.index &+ indexOffset
     numbers.timestamp = packet.header.timestamp &+ timestampOffset

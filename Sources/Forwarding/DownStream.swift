@@ -4,7 +4,7 @@ import Transport
 
 /// All that it takes to send one more packet to a slot, in flat memory: made and kept up to date by the slot's `DownTrack`.
 struct DownStream {
-  /// What became of one packet on its way to one receiver.
+  /// The outcome of sending one packet to one receiver.
   enum Result { case sent, notOpen, dropped(DropReason) }
 
   let path: UnsafeMutablePointer<Link.Path>
@@ -20,11 +20,11 @@ struct DownStream {
   /// The source's payload type → the receiver's, and the receiver's RTX type; 255 for none.
   var payloadTypes = InlineArray<128, UInt8>(repeating: 255)
   var retransmissionTypes = InlineArray<128, UInt8>(repeating: 255)
-  /// Of the source.
+  /// The source's clock rate.
   var clockRate: UInt32 = 90_000
-  /// A new source is shown from a key frame on, for we can tell one.
+  /// A new source starts at a key frame, as its key frames are recognizable.
   var waitsForKeyFrame = false
-  /// Of the sender reports (RFC 3550 6.4.1).
+  /// The counts of the sender reports (RFC 3550 6.4.1).
   private(set) var packetCount: UInt32 = 0
   private(set) var octetCount: UInt32 = 0
   private var retransmissionSequence: UInt16

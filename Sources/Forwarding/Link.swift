@@ -3,7 +3,7 @@ import Transport
 
 /// The way out to one peer: its address, its SRTP, its place in the outbox.
 final class Link {
-  /// What each packet needs, in flat memory.
+  /// The data needed for each packet, in flat memory.
   struct Path {
     /// The proven address that the peer nominated last. Meaningful while `isOpen`.
     var destination = SocketAddress(high: 0, low: 0, port: 0)

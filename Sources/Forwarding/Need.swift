@@ -28,7 +28,7 @@ struct Need {
     deadline = lastTold.map { max(now, $0.advanced(by: Self.interval)) } ?? now
   }
 
-  /// What to tell the peer now; nil when nothing is due.
+  /// The need to tell the peer now; nil when nothing is due.
   mutating func takeDue(_ now: Instant) -> Slots? {
     guard let due = deadline, due <= now else { return nil }
     deadline = nil

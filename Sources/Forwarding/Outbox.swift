@@ -43,7 +43,7 @@ package final class Outbox {
     state.deallocate()
   }
 
-  /// What is to be sent, oldest first. Valid until the next call on the SFU or the outbox.
+  /// The datagrams to send, oldest first. Valid until the next call on the SFU or the outbox.
   package var runs: UnsafeBufferPointer<DatagramRun> {
     UnsafeBufferPointer(start: runStorage, count: state.pointee.usedRuns)
   }

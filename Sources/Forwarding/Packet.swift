@@ -9,7 +9,7 @@ struct Packet {
   /// The unwrapped sequence number.
   var index: UInt64
   var extensions: HeaderExtensions?
-  /// Of a VP8 stream.
+  /// The descriptor, in a VP8 stream.
   var vp8: VP8Descriptor?
   /// It begins a key frame, as far as the clear bytes tell.
   var isKeyFrame = false

@@ -11,7 +11,7 @@ struct Quality {
   private var better = 0
   private var judgedAt: Instant?
   private var octetsBefore: UInt64 = 0
-  /// Of the reports since the last judgement: packets sent meanwhile, those of them lost in 1/256, the worst jitter.
+  /// The reports since the last judgement: packets sent meanwhile, those of them lost in 1/256, the worst jitter.
   private var packets: UInt64 = 0
   private var lost: UInt64 = 0
   private var jitter = Duration.zero

@@ -1,7 +1,7 @@
 import MediaModel
 import RTP
 
-/// What a receiver report says of one stream (RFC 3550 6.4.1, A.3, A.8).
+/// The data of a receiver report on one stream (RFC 3550 6.4.1, A.3, A.8).
 struct ReceptionStatistics {
   private var base: UInt64?
   private var highest: UInt64 = 0
@@ -11,7 +11,7 @@ struct ReceptionStatistics {
   private var transit: UInt32 = 0
   /// Sixteenths of the stream's clock.
   private var jitter: UInt32 = 0
-  /// Of the last sender report: its clock, the stream's, and when it came.
+  /// The last sender report: its NTP and RTP timestamps, and its arrival.
   private(set) var lastReport: (ntp: NTPTimestamp, rtp: UInt32, at: Instant)?
 
   /// A packet of the stream itself, not an RTX packet, with its arrival in the stream's clock.

@@ -26,7 +26,7 @@ extension SFU {
     }
   }
 
-  /// A frame of Opus or VP8 without a header at its place is no SFrame of this track. Of the others the place is not certain, and the clients compare too.
+  /// A frame of Opus or VP8 without a header at its place is no SFrame of this track. For other codecs the place is uncertain, and the clients compare too.
   private func isForeign(
     unreadable codec: PayloadCodec, _ timestamp: UInt32, _ reception: UnsafeMutablePointer<Reception>
   ) -> Bool {

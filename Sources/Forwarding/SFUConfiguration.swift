@@ -15,7 +15,7 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var speakersInterval: Duration = .milliseconds(300)
   /// Between two compound reports to one peer.
   package var reportInterval: Duration = .seconds(1)
-  /// What a peer is told to want at most (`MediaEvent.need`).
+  /// The maximum need that a peer is told (`MediaEvent.need`).
   package var audioNeed = 8
   package var videoNeed = 25
 

@@ -5,11 +5,12 @@ import Transport
 /// The TCP connections of one worker (RFC 6544, passive), for participants whose networks let no UDP out.
 ///
 /// A datagram from a connection is one from its path, so nothing is believed of it before an authentic check; a connection that belongs to no participant
-/// is closed, and is the first to give way when all places are taken. Memory is bounded: for each connection a datagram each way, and the kernel's buffers. For one thread.
+/// is closed, and is the first to give way when all places are taken. Memory is bounded: for each connection a datagram each way, and the kernel's
+/// buffers. For one thread.
 final class Connections {
   struct Limits {
     var connections = 2_048
-    /// Of one IPv4 address or IPv6 /64, not proven yet. Many can be behind one address.
+    /// Unproven connections of one IPv4 address or IPv6 /64. Many clients can be behind one address.
     var waiting = 128
     /// How long a connection may belong to no participant.
     var patience = Duration.seconds(10)
@@ -24,7 +25,7 @@ final class Connections {
 
   private let limits: Limits
   private let token: UInt64
-  /// By number; 0 is UDP's.
+  /// Indexed by number; 0 is UDP's.
   private var table: [Connection?]
   private var free: [UInt16]
   /// Connections that belong to no participant, oldest first, and how many each neighborhood has.
@@ -56,7 +57,7 @@ final class Connections {
     framed.deallocate()
   }
 
-  /// Takes those who wait.
+  /// Accepts pending connections.
   func accept(now: Instant, in epoll: borrowing Epoll) {
     for _ in 0..<Self.acceptsPerTurn {
       switch listener.accept() {
@@ -128,7 +129,7 @@ final class Connections {
     return nil
   }
 
-  /// Sends those of the runs whose path is a connection. What one does not take is lost and counted: late media is worth less than memory.
+  /// Sends those of the runs whose path is a connection. Datagrams that one does not take are dropped and counted: late media is worth less than memory.
   func send(_ runs: UnsafeBufferPointer<DatagramRun>, in epoll: borrowing Epoll) {
     for run in runs where run.destination.connection != 0 {
       guard let connection = table[Int(run.destination.connection)], connection.address == run.destination else {
@@ -156,7 +157,7 @@ final class Connections {
     epoll.change(connection.tcp.descriptor, token: token(of: connection), readable: true, writable: false)
   }
 
-  /// Closes connections that belong to no participant, and takes new ones again. For `nextSweep`.
+  /// Closes connections that belong to no participant, and accepts new ones again. Due at `nextSweep`.
   func sweep(now: Instant, in epoll: borrowing Epoll, isPath: (SocketAddress) -> Bool) {
     let patience = counters.open * 2 > limits.connections ? limits.patienceUnderLoad : limits.patience
     for number in table.indices {

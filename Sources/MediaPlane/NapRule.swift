@@ -3,7 +3,8 @@ import MediaModel
 /// Decides whether the worker sleeps a moment before it looks at its socket again.
 ///
 /// At one packet a wake-up the waking costs more than the forwarding. When packets come faster than one in 125 µs the worker therefore takes naps and finds
-/// several at a time: about half the CPU for each packet at 10,000 and 30,000 a second, less gain where much audio breaks the runs. Audio waits for the nap, too.
+/// several at a time: about half the CPU for each packet at 10,000 and 30,000 a second, less gain where much audio breaks the runs. Audio waits for the
+/// nap, too.
 struct NapRule {
   static let length = Duration.microseconds(250)
   /// A nap that finds fewer datagrams than this does not pay.

@@ -1,12 +1,12 @@
-/// What happened to one worker's TCP connections since its start.
+/// Counters of one worker's TCP connections since its start.
 package struct TCPCounters: Sendable {
-  /// Why a connection was not taken.
+  /// Why a connection was not accepted.
   package enum Refusal: Int, CaseIterable, Sendable {
     /// Participants have all the places of the worker.
     case full
     /// Too many from this address have not proven yet that they belong to a participant.
     case tooManyWaiting
-    /// The system gives no more files; those who wait are taken when it does.
+    /// The system is out of files or memory; pending connections are accepted when it has some again.
     case exhausted
   }
 

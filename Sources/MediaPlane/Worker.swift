@@ -5,8 +5,8 @@ import Transport
 
 /// One thread's loop: it waits for its socket, its TCP connections, its commands and its SFU's timers, and drives the SFU.
 ///
-/// Not Sendable: made by `MediaPlane` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no lock: the command queue's lock only when a command
-/// has come, the statistics' only every 100 ms and only when free.
+/// Not Sendable: made by `MediaPlane` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no
+/// lock: the command queue's lock only when a command has come, the statistics' only every 100 ms and only when free.
 final class Worker {
   private let socket: UDPSocket
   /// nil: UDP alone.

@@ -3,7 +3,7 @@ import LinuxIO
 import MediaModel
 import Transport
 
-/// What the other threads hold of one worker.
+/// The other threads' handle of one worker.
 struct WorkerLink: Sendable {
   let queue: CommandQueue
   let board: StatisticsBoard
@@ -33,7 +33,7 @@ struct WorkerLink: Sendable {
     } catch { throw .system(error) }
   }
 
-  /// A free UDP port may be taken of TCP; another is tried then.
+  /// A port that is free for UDP may be in use for TCP; another is tried then.
   private static let tries = 32
 
   private static func open(

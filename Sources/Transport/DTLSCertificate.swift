@@ -5,7 +5,7 @@ package import MediaModel
 ///
 /// `@unchecked Sendable`: all is set in `init` and never changed; OpenSSL counts references to it atomically.
 package final class DTLSCertificate: @unchecked Sendable {
-  /// What browsers use, and what some other clients still do.
+  /// Browsers use P-256; some other clients still use RSA.
   package enum KeyType: Sendable { case p256, rsa2048 }
 
   /// sha-256.

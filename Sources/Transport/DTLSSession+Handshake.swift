@@ -46,7 +46,7 @@ extension DTLSSession {
     }
   }
 
-  /// What a datagram's record headers say.
+  /// The kind of records in a datagram, by their headers.
   enum Records {
     /// All of the first epoch.
     case first

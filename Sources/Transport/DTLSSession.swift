@@ -73,7 +73,7 @@ package final class DTLSSession {
   let ssl: OpaquePointer
   private var state = State.idle
   private var flight = Flight()
-  /// Of the next record of epoch 0.
+  /// The number of the next record of epoch 0.
   private var recordNumber: UInt64 = 0
   var isFingerprintWrong = false
 

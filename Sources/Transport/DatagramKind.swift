@@ -1,4 +1,4 @@
-/// What a datagram on the shared port is, by its first bytes (RFC 7983 section 7, RFC 5761 section 4).
+/// The protocol of a datagram on the shared port, by its first bytes (RFC 7983 section 7, RFC 5761 section 4).
 package enum DatagramKind: Sendable {
   case stun, dtls, rtp, rtcp, unknown
 

@@ -2,7 +2,7 @@ package import MediaModel
 
 /// Puts datagrams behind their lengths for a TCP connection (RFC 4571 section 2), and keeps the end of one that it took in part.
 ///
-/// What a connection does not take is lost by whole datagrams, as on any path that is too narrow; only one that was begun must be finished. For one thread.
+/// A connection that does not accept all bytes loses whole datagrams, as any path that is too narrow does. Only a datagram that was begun must be finished. For one thread.
 package final class FramedOutput {
   /// The longest datagram.
   package static let maximum = 2_046
@@ -13,7 +13,7 @@ package final class FramedOutput {
 
   deinit { rest.deallocate() }
 
-  /// What must leave first: the end of a datagram that was begun.
+  /// The end of a datagram that was begun, which must leave first.
   package var unfinished: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: rest, count: count) }
 
   /// Writes what must leave first, then the run's datagrams, to the start of `buffer`.
@@ -35,7 +35,7 @@ package final class FramedOutput {
     return UnsafeRawBufferPointer(rebasing: buffer[..<end])
   }
 
-  /// Of what `frame` wrote the connection took the first `taken` bytes.
+  /// Records that the connection accepted the first `taken` bytes that `frame` wrote.
   /// - Returns: how many of the run's datagrams are lost.
   package func took(_ taken: Int, of framed: UnsafeRawBufferPointer) -> Int {
     var start = 0

@@ -9,7 +9,7 @@ package struct SRTPMasterKey: Sendable {
   }
 }
 
-/// What a DTLS handshake yields for the media (RFC 5764 section 4.2).
+/// The SRTP keys from a DTLS handshake (RFC 5764 section 4.2).
 package struct SRTPKeys: Sendable {
   package var profile: SRTPProfile
   /// For what this side sends: `SRTPSender`.

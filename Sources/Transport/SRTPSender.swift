@@ -4,7 +4,7 @@ package final class SRTPSender {
 
   private let transform: SRTPTransform
   private var sources = SourceTable()
-  /// Of the next SRTCP packet of any SSRC; a nonce holds the SSRC too.
+  /// The index of the next SRTCP packet of any SSRC; a nonce holds the SSRC too.
   private var rtcpIndex: UInt32 = 0
 
   /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.

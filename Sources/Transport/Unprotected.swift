@@ -1,6 +1,6 @@
 package import MediaModel
 
-/// What became of a received SRTP or SRTCP packet.
+/// The result of opening a received SRTP or SRTCP packet.
 package enum Unprotected: Sendable, Equatable {
   /// The plain packet is the first `length` bytes of the buffer.
   case packet(length: Int)

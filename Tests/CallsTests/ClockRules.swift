@@ -22,7 +22,7 @@ struct ClockRules {
     let bob = stage.connect("bob")
     #expect(bob.events().rings.map(\.expiresAt) == [stage.now + .seconds(30)])
     stage.advance(.seconds(10))
-    // What was made of it is stored: another death does not begin it anew.
+    // The corrected expiry is stored: another restart does not extend it.
     stage.restart()
     _ = stage.connect("alice")
     let again = stage.connect("bob")
@@ -105,7 +105,7 @@ struct ClockRules {
     #expect(again.code(.report(call, ReportAbuse(user: bob, text: "x"))) == .callEnded)
   }
 
-  /// What is kept for who is away goes in its time, and envelopes with their call.
+  /// Events kept for an absent device expire in time, and envelopes with their call.
   @Test func mailboxesAreCleared() throws {
     let (call, alice) = try callOfTwo()
     stage.advance(.milliseconds(100))

@@ -210,7 +210,7 @@ struct ConfirmationRules {
     for client in clients { _ = client.events() }
     _ = try clients[0].handOut(call, 3, to: [clients[1]])
     #expect(clients[1].events().keyRequests.count == 1)
-    // Nobody is left but the leader: a rotation would lead nowhere, so none begins.
+    // Only the leader is left: a rotation would lead nowhere, so none begins.
     for _ in 0..<3 { #expect(clients[2].code(.requestKey(call, RequestKey())) == nil) }
     #expect(clients[2].code(.requestKey(call, RequestKey())) == .rateLimited)
     #expect(clients[0].events().keyRequests.count == 3)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// What is stored of calls for the history (protocol section 8).
+/// The facts stored of calls for the history (protocol section 8).
 struct HistoryRules {
   let stage = Stage()
 

@@ -59,7 +59,7 @@ struct KeyChainRules {
     let (call, clients) = try calling(["alice", "bob", "carol"])
     let announced = try #require(clients[0].events().rotations.last)
     #expect(announced.epoch == 2)
-    // Nobody has answered: the server dies.
+    // The server dies before anybody has answered.
     stage.restart(after: .seconds(3))
     let again = ["alice", "bob", "carol"].map { stage.connect($0) }
     let state = try list(again[0], call, since: 1)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Calls
 
-/// What is known after a restart besides the calls themselves: presence, former joins, calls of forgotten users.
+/// State that survives a restart besides the calls themselves: presence, former joins, calls of forgotten users.
 struct RestartMemoryRules {
   let stage = Stage()
 

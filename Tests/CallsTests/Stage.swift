@@ -14,7 +14,7 @@ final class Stage {
   private(set) var inbox: [SessionID: [EventDelivery]] = [:]
   private(set) var closed: [SessionID] = []
   private(set) var media: [MediaCommand] = []
-  /// What is neither for a client's own queues nor for the media plane.
+  /// Effects that are neither for a client's own queues nor for the media plane.
   private(set) var others: [Calls.Effect] = []
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
@@ -217,7 +217,7 @@ struct Client {
         joinKey: own.joinKey, envelopes: envelopes))
   }
 
-  /// What a join of this device brings.
+  /// The body of a join request by this device.
   func join(_ byte: UInt8? = nil, link: String? = nil) -> Join {
     let joinId = byte.map(joinId(_:)) ?? stage.makeJoinId()
     return Join(link: link, joinId: joinId, joinKey: joinKey(joinId))
@@ -259,7 +259,7 @@ struct Client {
     return admissions.last ?? "no admission"
   }
 
-  /// What came by topics since all was taken last.
+  /// The events published to this client on a channel since the last `takeOthers`.
   func published(_ channel: Channel) -> [EventBody] {
     stage.others.compactMap {
       if case .publish(session, channel, _, let event) = $0 { event.body } else { nil }

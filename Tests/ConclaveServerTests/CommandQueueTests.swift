@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// Who is handled when, without a server.
+/// The order in which commands are handled, without a server.
 struct CommandQueueTests {
   private var queue = CommandQueue(limits: CommandQueue.Limits(ofUser: 3, ofService: 5, ofAll: 7))
 

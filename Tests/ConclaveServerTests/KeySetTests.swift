@@ -223,7 +223,7 @@ private let forge = Result { try TokenForge() }
   }
 }
 
-/// What an issuer's server answers now.
+/// The current answer of an issuer's server.
 private final class Answer: Sendable {
   private let current: Mutex<BackEndServer.Answer>
 

@@ -49,7 +49,7 @@ private final class Rig {
     #expect(health.statistics.failure?.contains("the disk is full") == true)
   }
 
-  /// What `ControlPlane` does, without a thread of its own. Returns what was to be written.
+  /// Rewrites as `ControlPlane` does, without a thread of its own. Returns the changes that were to be written.
   func rewrite(at now: Instant, _ everything: [StoreChange] = [.reset]) -> [StoreChange]? {
     guard let changes = recorder.begin(now: now, everything: { everything }) else { return nil }
     var failure: StoreError?

@@ -16,7 +16,7 @@ import Testing
   #expect(throws: ConfigurationError.self) { try folder.secret(file: path + "/missing") }
 }
 
-/// Whoever may read the folder or the secret may be any user.
+/// A user who can read the folder or the secret can pose as any user.
 @Test(arguments: [("", 0o755), ("", 0o770), ("/secret", 0o644), ("/secret", 0o640)])
 func whatOthersMayReadIsRefusedByName(name: String, mode: Int) throws {
   let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"

@@ -9,14 +9,14 @@ import Transport
 struct ProofTests {
   private let victim = SocketAddress(ipv4: 0x0909_0909, port: 4444)
 
-  /// What the server sent to the victim, by kind.
+  /// The datagrams of one kind that the server sent to the victim.
   private func sent(_ call: SimulatedCall, _ kind: DatagramKind) -> [Datagram] {
     call.strayed.filter { datagram in
       datagram.destination == victim && datagram.bytes.withUnsafeBytes { DatagramKind.classify($0) } == kind
     }
   }
 
-  /// What the peer would send now, handed to the server as if it came from `source`.
+  /// Hands the peer's output to the server as if it came from `source`.
   private func spoof(_ call: SimulatedCall, _ peer: TestPeer, from source: SocketAddress, _ send: () -> Void) {
     #expect(peer.takeOutput().isEmpty)
     send()

@@ -3,7 +3,7 @@ import RTP
 
 @testable import Forwarding
 
-/// What a test peer received in one slot: the packets by their unwrapped sequence numbers.
+/// The packets that a test peer received in one slot, by their unwrapped sequence numbers.
 struct ReceivedStream {
   struct Packet: Equatable {
     var timestamp: UInt32

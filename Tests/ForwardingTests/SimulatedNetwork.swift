@@ -2,7 +2,7 @@ import MediaModel
 
 @testable import Forwarding
 
-/// What the way between a peer and the server does to datagrams.
+/// The conditions for datagrams on the path between a peer and the server.
 struct NetworkConditions {
   var loss = 0.0
   var duplication = 0.0

@@ -10,7 +10,7 @@ final class TestPeer {
 
   var configuration: PeerConfiguration
   var address: SocketAddress
-  /// What its datagrams say they come from; it still receives at `address`.
+  /// The spoofed source address of its datagrams; it still receives at `address`.
   var spoofedSource: SocketAddress?
   var tracks: [TestTrack] = []
   var streams: [UInt32: ReceivedStream] = [:]
@@ -62,7 +62,7 @@ final class TestPeer {
 
   func stream(_ mid: String) -> ReceivedStream { streams.values.first { $0.slot.mid == mid }! }
 
-  /// What came of one track, in whatever slots.
+  /// The serials received of one track, in any slot.
   func serials(of track: TestTrack) -> [UInt64] {
     let prefix = UInt64(track.description.track.participant) << 8 | UInt64(track.description.track.index)
     return streams.values.flatMap { $0.serials.filter { $0 >> 32 == prefix } }

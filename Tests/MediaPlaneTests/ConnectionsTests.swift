@@ -4,7 +4,7 @@ import Testing
 
 @testable import MediaPlane
 
-/// A worker's TCP connections over loopback, with time and the knowledge of who is a participant as arguments.
+/// A worker's TCP connections over loopback, with the time and the participants as arguments.
 final class ConnectionsTests {
   private static let token: UInt64 = 100
   /// A datagram that stands for an authentic check.
@@ -13,11 +13,11 @@ final class ConnectionsTests {
   private let epoll: Epoll
   private let connections: Connections
   private let start = MonotonicClock.now()
-  /// What came, in order.
+  /// Datagrams received, in order.
   private var arrived: [(bytes: [UInt8], source: SocketAddress)] = []
   private var ended: [SocketAddress] = []
   private var held: [TestConnection] = []
-  /// Whose authentic checks came.
+  /// Addresses whose authentic checks arrived.
   private var participants: Set<SocketAddress> = []
 
   init() throws {

@@ -2,7 +2,7 @@ package import Calls
 import Contract
 package import MediaModel
 
-/// What `.store` effects leave behind: stands for the database.
+/// The result of `.store` effects; stands for the database.
 package struct Disk {
   package private(set) var stored = Stored()
   package private(set) var history: [HistoryFact] = []
@@ -36,7 +36,7 @@ package struct Disk {
     }
   }
 
-  /// What a starting server reads.
+  /// The contents that a starting server reads.
   package mutating func read() -> Stored {
     var read = stored
     read.calls = calls.values.compactMap(\.whole)
@@ -120,7 +120,7 @@ package struct Disk {
 }
 
 extension Calls {
-  /// What should be on the disk now.
+  /// The rows that should be on the disk now.
   package var storable: Set<StoreChange> {
     Set(everything).filter {
       switch $0 {

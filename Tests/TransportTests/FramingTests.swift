@@ -48,7 +48,7 @@ struct FramingTests {
     }
   }
 
-  /// Whatever a connection takes of each run, the stream holds whole datagrams in their order, and the others are counted.
+  /// The stream holds whole datagrams in their order, however many bytes a connection accepts of each run. The others are counted.
   @Test(arguments: [11, 12, 13, 14] as [UInt64])
   func whatIsNotTakenIsLostByWholeDatagrams(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
@@ -119,7 +119,7 @@ struct FramingTests {
   private func read(_ pieces: [[UInt8]], _ input: FramedInput) -> [[UInt8]]? {
     var datagrams: [[UInt8]] = []
     for piece in pieces {
-      // Of this size exactly, so that a step beyond it is seen.
+      // Exactly this size, so that an access beyond it is seen.
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: input.headroom + piece.count, alignment: 1)
       defer { buffer.deallocate() }
       UnsafeMutableRawBufferPointer(rebasing: buffer[input.headroom...]).copyBytes(from: piece)

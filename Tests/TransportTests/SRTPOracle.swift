@@ -5,7 +5,7 @@ import Transport
 final class SRTPOracle {
   enum Direction { case sending, receiving }
 
-  /// By `Transport`, which calls srtp_init once; two calls at a time would race.
+  /// `Transport` calls srtp_init, once; two calls at a time would race.
   private static let isInitialized = {
     var generator = SeededGenerator(seed: 0)
     _ = SRTPSender(profile: .aes128CMSHA1Tag80, master: SRTPMasterKey(.aes128CMSHA1Tag80, from: &generator))

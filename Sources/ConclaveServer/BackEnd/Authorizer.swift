@@ -4,13 +4,13 @@ import JSON
 import MediaModel
 import Synchronization
 
-/// Asks the app's back end who may reach whom (protocol section 7). Whatever goes wrong is nobody.
+/// Asks the app's back end which users a user may reach (protocol section 7). After any failure it is none.
 final class Authorizer: Sendable {
   struct Statistics {
     var answered: UInt64 = 0
     /// No answer in time, or none that can be read.
     var failed: UInt64 = 0
-    /// Not asked, for too many questions were under way.
+    /// Not asked, because too many questions were under way.
     var overloaded: UInt64 = 0
   }
 
@@ -33,7 +33,7 @@ final class Authorizer: Sendable {
 
   var statistics: Statistics { state.withLock { $0.statistics } }
 
-  /// Those of `to` whom the back end allows.
+  /// The users of `to` that the back end allows.
   func allowed(_ action: Question.Action, from: UserID, to: [UserID]) async -> Set<UserID> {
     let hasRoom = state.withLock { state in
       guard state.underWay < Self.maximumUnderWay else {
@@ -67,7 +67,7 @@ struct AuthorizeQuestion: Encodable {
   var to: [UserID]
 }
 
-/// `{"allowed":["bob"]}`, or the array alone. What is no user id is left out.
+/// `{"allowed":["bob"]}`, or the array alone. Strings that are no user id are ignored.
 struct AuthorizeAnswer: Decodable {
   var allowed: Set<UserID>
 

@@ -38,6 +38,6 @@ final class BackEnd: Sendable {
     Task { done(await authorizer.allowed(action, from: from, to: to)) }
   }
 
-  /// What waits is lost.
+  /// Shuts the client down; pending posts are lost.
   func stop() async { try? await client.shutdown() }
 }

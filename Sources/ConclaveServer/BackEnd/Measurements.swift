@@ -1,7 +1,7 @@
 import Contract
 import Synchronization
 
-/// What clients measured (`/app/calls/{id}/stats`), added up: of nobody.
+/// The clients' measurements (`/app/calls/{id}/stats`), summed over all of them.
 final class Measurements: Sendable {
   struct Histogram: Sendable {
     let bounds: [Double]

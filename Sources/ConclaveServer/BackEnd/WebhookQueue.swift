@@ -1,8 +1,8 @@
 import MediaModel
 import NIOCore
 
-/// What waits to be POSTed to the app's back end, and when: in order within a line (a call), lines beside each other. Pure: times and
-/// randomness are arguments, what to send next is a value.
+/// Pending POSTs to the app's back end, and when to send them: in order within a line (a call), lines in parallel. Pure: times and randomness are
+/// arguments, the next post is a value.
 struct WebhookQueue {
   struct Post: Sendable, Equatable {
     /// `Conclave-Id`: the same each time the post is sent.
@@ -23,7 +23,7 @@ struct WebhookQueue {
 
   enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused }
 
-  /// At most this much waits; beyond it the oldest posts go.
+  /// The most posts that may be pending; beyond it the oldest are dropped.
   static let maximumPosts = 10_000
   static let maximumBytes = 32 << 20
   /// Posts under way at once.
@@ -55,7 +55,7 @@ struct WebhookQueue {
   private var ready = CircularBuffer<String>()
   /// Lines that wait after a failure, the soonest last.
   private var pauses: [(until: Instant, line: String)] = []
-  /// All that waits, the oldest first; also some that has gone since.
+  /// All pending posts, oldest first; also some that have gone since.
   private var order = CircularBuffer<Place>()
   private var underWay = 0
   private var bytes = 0
@@ -157,7 +157,7 @@ struct WebhookQueue {
     return false
   }
 
-  /// Of a line the first goes first, or is dropped by its place: what is behind the first that waits does wait.
+  /// Posts leave a line in order, or are dropped with their place: all from the line's first pending post on are pending.
   private func isWaiting(_ place: Place) -> Bool {
     lines[place.line]?.posts.first.map { $0.serial <= place.serial } ?? false
   }

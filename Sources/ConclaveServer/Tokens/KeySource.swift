@@ -10,7 +10,7 @@ import Signaling
 import Synchronization
 
 /// The newest good key set of a file or a URL. It is read again when the file changes, every few minutes from a URL, and early when a token names a key
-/// that the set lacks. What cannot be used leaves the last good set in place.
+/// that the set lacks. A set that cannot be used leaves the last good one in place.
 final class KeySource: Sendable {
   enum Origin: Sendable {
     case file(String)
@@ -20,7 +20,7 @@ final class KeySource: Sendable {
   private struct State {
     var keys: KeySet?
     var contents: [UInt8] = []
-    /// nil before the file was looked at; of a file that is missing there is none.
+    /// nil before the file was looked at; `.some(nil)` when it is missing.
     var stamp: FileStamp??
     var lastReading: Instant?
     var reading: Task<Void, Never>?

@@ -6,7 +6,7 @@ import JSON
 struct SignedToken {
   let algorithm: TokenAlgorithm
   let keyID: String?
-  /// What the signature covers: the header and the payload as they were sent, with the dot between them.
+  /// The bytes that the signature covers: the header and the payload as they were sent, with the dot between them.
   let signedBytes: ArraySlice<UInt8>
   let signature: [UInt8]
   private let payload: ArraySlice<UInt8>

@@ -11,7 +11,7 @@ struct ChainInvariants {
   private var lists: [CallID: [UInt32: [ListEntry]]] = [:]
   /// The first tag of each participant, by epoch.
   private var tags: [CallID: [UInt32: [ParticipantNumber: [UInt8]]]] = [:]
-  /// What buckets have shown, by epoch.
+  /// The confirmations that buckets have shown, by epoch.
   private var shown: [CallID: [UInt32: [Int: UInt64]]] = [:]
   /// The newest join key of each stay that was refreshed.
   private var refreshed: [CallID: [Base64Bytes: JoinKey]] = [:]
@@ -82,7 +82,7 @@ struct ChainInvariants {
     verdict.require(.listsAreChained, changed == list, "what was added and removed makes another list")
   }
 
-  /// What is stored comes before anybody is told.
+  /// Changes are stored before anybody is told.
   private func checkOrder(_ effects: [Calls.Effect]) {
     let isStore = effects.map { if case .store = $0 { true } else { false } }
     guard let last = isStore.lastIndex(of: true) else { return }

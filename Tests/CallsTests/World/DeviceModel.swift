@@ -3,7 +3,7 @@ import MediaModel
 
 @testable import Calls
 
-/// What the server owes one device, by what it was seen to send and to keep: an independent mailbox.
+/// The events that the server owes one device, by what it was seen to send and to keep: an independent mailbox.
 struct DeviceModel {
   struct Owed {
     /// 0: not written yet.
@@ -23,7 +23,7 @@ struct DeviceModel {
   private var resumedAt: UInt64 = 0
   /// Calls whose ring was written to it and is not over.
   var rung: Set<CallID> = []
-  /// What its user has seen, by number.
+  /// The numbers of the events that its user has seen.
   private(set) var seen: Set<UInt64> = []
 
   static let lifetime = Duration.seconds(120)
@@ -60,7 +60,7 @@ struct DeviceModel {
     awaySince = nil
     self.mode = mode
     var rest = deliveries[...]
-    // What expired takes its numbers behind those of the states.
+    // Expired events have their numbers after those of the states.
     let jumps = mayJump
     defer { mayJump = mayJump || (jumps && lastSeq == resumedAt) }
     while let first = rest.first, case .state = first.message.body, !first.redelivered {
@@ -75,7 +75,7 @@ struct DeviceModel {
     return deliveries.count - rest.count
   }
 
-  /// What was written to an earlier connection and not acknowledged comes first, under its number.
+  /// Unacknowledged events of an earlier connection come first, under their numbers.
   private func repeatWritten(_ rest: inout ArraySlice<EventDelivery>, _ verdict: Verdict) {
     for due in owed where due.seq > 0 {
       guard let next = rest.first, next.redelivered, next.seq == due.seq else {

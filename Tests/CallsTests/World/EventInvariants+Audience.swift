@@ -3,7 +3,7 @@ import MediaModel
 
 @testable import Calls
 
-/// Who must get an event, and who may.
+/// The devices that must get an event, and those that may.
 extension EventInvariants {
   /// `least` have been entitled all the time of the step, `most` at some time of it.
   private struct Audience {
@@ -27,7 +27,7 @@ extension EventInvariants {
       "\(name) not for \(missing.map { "\($0.user.text)/\($0.device.text)" }.sorted())")
   }
 
-  /// Of users that are known throughout.
+  /// The devices of users who are known throughout.
   private func devices(of users: Set<UserID>, _ step: WorldStep) -> Set<Device> {
     Set(users.flatMap(step.calls.directory.devices))
   }
@@ -73,7 +73,7 @@ extension EventInvariants {
       if case .message(_, let body) = step.request, body.to != nil { audience.least = [] }
       return audience
     case .rotate(let rotate):
-      // Who comes in may end the call with that, for nobody else is there.
+      // A device that comes in may thereby end the call, as nobody else is there.
       return Audience(
         most: participants(before, after).most.union(entering(step)).filter { device in
           after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
@@ -85,7 +85,7 @@ extension EventInvariants {
     }
   }
 
-  /// Who was removed in this step, and heard of it.
+  /// The devices that were removed in this step, and heard of it.
   private func goneDevices(_ step: WorldStep) -> Set<Device> {
     guard let asker = step.asker, case .removeDevice(let body) = step.request else {
       return step.isForgetting ? Set(models.keys) : []

@@ -20,7 +20,7 @@ struct EventInvariants {
 
   mutating func check(_ step: WorldStep) -> [Told] {
     noteConnections(step)
-    // Who comes back gets first what it was owed; that it has it may end what it was about.
+    // A device that reconnects first gets the events owed to it; their receipt may end what they are about.
     let comesBack = if case .subscribe(_, .events, _) = step.command { true } else { false }
     if !comesBack { dropWhatIsOver(step) }
     var told: [EventMessage: Set<Device>] = [:]
@@ -57,7 +57,7 @@ struct EventInvariants {
     return deliveries
   }
 
-  /// Of what a device gets: what is new in this step.
+  /// The deliveries to a device that are new in this step.
   private mutating func fresh(
     _ deliveries: [EventDelivery], _ device: Device, _ step: WorldStep
   ) -> [EventDelivery] {
@@ -112,7 +112,7 @@ struct EventInvariants {
     }
   }
 
-  /// What was kept for who is not there: nobody can see it but by looking.
+  /// Notes the events kept for absent devices: they show only in the mailbox.
   private mutating func keepForAway(_ step: WorldStep, _ told: inout [EventMessage: Set<Device>]) {
     var users = Set([step.asker?.user].compactMap { $0 })
     // Its call may have ended at once.

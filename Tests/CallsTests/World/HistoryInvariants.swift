@@ -21,9 +21,9 @@ struct HistoryInvariants {
     var initiator: UserID
     var parts: [UserID: Part] = [:]
     var last: [UserID: MemberPhase] = [:]
-    /// Somebody else than the initiator was in.
+    /// A user other than the initiator was in.
     var wasAnswered = false
-    /// Came and ended the call with that, for nobody else was there.
+    /// The user whose entry ended the call, as nobody else was there.
     var visitor: UserID?
     var isOver = false
   }
@@ -100,7 +100,7 @@ struct HistoryInvariants {
   private func end(of user: UserID, _ id: CallID, _ step: WorldStep) -> MemberPhase {
     if case .decline(id, _) = step.request, step.asker?.user == user { return .declined }
     if step.isTimeout, let ring = step.before[id]?.rings[user], ring.expiresAt <= step.now {
-      // What else was due may have ended the call before.
+      // Another timer that was due may have ended the call before.
       return stored[id]?[user]?.outcome == .cancelled ? .cancelled : .missed
     }
     return .cancelled
@@ -113,7 +113,7 @@ struct HistoryInvariants {
       var expected = part
       expected.outcome = outcome(of: user, chronicle)
       let found = stored[id]?[user]
-      // Who came and went in one step was there for no time.
+      // A user who came and went in one step has no stay.
       verdict.require(
         .historyAgrees, found == expected,
         "history of \(user.text) has \(String(describing: found)), it was \(expected)")
@@ -126,7 +126,7 @@ struct HistoryInvariants {
       guard chronicle.parts[user]?.stays.isEmpty == true, chronicle.visitor != user else { return .answered }
       return chronicle.last[user].flatMap(Self.outcome)
     }
-    // For who began it the answers of the others count.
+    // For the initiator, the answers of the others count.
     if chronicle.wasAnswered { return .answered }
     guard chronicle.isOver else { return nil }
     let rung = chronicle.last.filter { $0.key != user || chronicle.parts[user]?.stays.isEmpty == true }.map(\.value)

@@ -12,13 +12,13 @@ struct KeyInvariants {
     var asked: [Device] = []
     /// Not to be asked again while they stay connected.
     var tried: Set<Device> = []
-    /// Whose answer was the first.
+    /// The device that answered first.
     var answeredBy: Device?
-    /// Who was told to send whom a key.
+    /// The recipients that each device was asked to send a key to.
     var demands: [Device: Set<Device>] = [:]
     /// Envelopes that were handed out, and not seen on their way yet.
     var handedOut: [Device: [Device]] = [:]
-    /// Whom an envelope was handed out for.
+    /// The recipients that an envelope was handed out for.
     var given: Set<Device> = []
   }
 
@@ -110,7 +110,7 @@ struct KeyInvariants {
     }
   }
 
-  /// Who does not acknowledge blocks the others for 2 s (Epochs 5).
+  /// A device that does not acknowledge blocks the others for at most 2 s (Epochs 5).
   private mutating func checkSpread(_ id: CallID, _ view: CallView, _ step: WorldStep) {
     guard view.isSpreading else {
       spreadSince[id] = nil
@@ -123,7 +123,7 @@ struct KeyInvariants {
 
   // MARK: who hands out
 
-  /// `/keys`: the first answer of one that was asked counts; a later one only for who asked for it.
+  /// `/keys`: the first answer of a device that was asked counts; a later one only for recipients of a key request.
   private mutating func checkAnswer(_ step: WorldStep) {
     guard case .keys(let id, let keys) = step.request, step.isOK, let asker = step.asker,
       let known = epochs[id]?[keys.epoch]
@@ -137,7 +137,7 @@ struct KeyInvariants {
       verdict.require(
         .firstAnswerWins,
         keys.envelopes.allSatisfy {
-          // The leader may give the key later to whom it left out.
+          // The leader may later give the key to a device that it left out.
           wanted.contains($0.to) || (known.answeredBy == asker && !known.given.contains($0.to))
         }, "a second answer for an epoch was taken")
     }

@@ -7,9 +7,9 @@ import MediaModel
 struct MemberInvariants {
   let verdict: Verdict
   private var numbers: [CallID: Set<ParticipantNumber>] = [:]
-  /// By what request each participant came in.
+  /// The kind of request by which each participant came in.
   private var arrivals: [CallID: [ParticipantNumber: JoinMemory.Kind]] = [:]
-  /// Who answered the ring that a user has, or had last.
+  /// The devices that answered a user's current or last ring.
   private var answers: [CallID: [UserID: Set<Device>]] = [:]
   private(set) var causes: [MemberCause: Int] = [:]
 
@@ -125,7 +125,7 @@ struct MemberInvariants {
     verdict.require(.ringEndsOnce, isRight, "a ring ended in \(member.state) by \(asker?.text ?? "nobody")")
   }
 
-  /// Of two devices that answer one ring exactly one wins (rule 2).
+  /// Exactly one of two devices that answer one ring wins (rule 2).
   private mutating func checkAnswers(_ step: WorldStep) {
     guard case .accept(let id, _) = step.request, step.isOK, let asker = step.asker else { return }
     answers[id, default: [:]][asker.user, default: []].insert(asker)
@@ -144,7 +144,7 @@ struct MemberInvariants {
     verdict.require(.drainingStartsNothing, !step.isDraining, "a call was started while the server drains")
   }
 
-  /// Who is not named by the app's back end is not rung (protocol section 7).
+  /// A user not named by the app's back end is not rung (protocol section 7).
   private func checkReach(_ step: WorldStep) {
     guard let allowed = step.allowed, let asker = step.asker?.user else { return }
     for id in step.changed {
@@ -165,7 +165,7 @@ struct MemberInvariants {
     verdict.require(.settles, step.calls.timers.count(of: call.id) > 0, "a call has no timer")
   }
 
-  /// Of the calls that a device is in all but one are held.
+  /// All but one of the calls that a device is in are held.
   private func checkHolds(_ member: Member, _ calls: Calls) {
     guard member.isJoined else { return }
     for participant in member.participants where !participant.isHeld {

@@ -55,7 +55,7 @@ struct Mutant {
     }
   }
 
-  /// What it takes a command for.
+  /// The command as the mutant understands it.
   func heard(_ command: Calls.Command, _ world: SimulatedWorld) -> Calls.Command {
     guard mutation == .ignoresAnswer, case .answer(let id, _) = command else { return command }
     return .answer(id, allowed: Set(world.devices.map(\.device.user)))

@@ -1,4 +1,4 @@
-/// What a server could do wrong: each breaks one rule on purpose, to see that an invariant catches it.
+/// A possible fault of a server: each breaks one rule on purpose, to see that an invariant catches it.
 enum Mutation: CaseIterable {
   case dropsEvent, sendsToAnother, swapsEvents, repeatsEvent, losesStatesOfMembers
   case secondDeviceAnswers, ringsOnTwice, swapsState, letsStrangerIn, reusesNumber, letsStrangerEnd, removesMember

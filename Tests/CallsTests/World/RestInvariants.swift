@@ -4,7 +4,7 @@ import Simulation
 
 @testable import Calls
 
-/// What is left after the end, on the disk, over a restart, and when all is quiet.
+/// Invariants of the state left after the end, on the disk, over a restart, and when all is quiet.
 struct RestInvariants {
   let verdict: Verdict
 
@@ -116,7 +116,7 @@ struct RestInvariants {
       "a call's traces are left")
   }
 
-  /// Who reads and acknowledges has seen all that it was owed.
+  /// A device that reads and acknowledges has seen all that it was owed.
   func checkSeen(_ models: [Device: DeviceModel], _ devices: [SimulatedWorld.SimulatedDevice]) {
     for device in devices where device.mode != .auto && device.session != nil {
       guard let model = models[device.device] else { continue }

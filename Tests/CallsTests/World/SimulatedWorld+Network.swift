@@ -87,7 +87,7 @@ extension SimulatedWorld {
   private func askBackEnd(_ id: QuestionID, _ users: [UserID], _ command: Calls.Command) {
     guard let session = SimulatedWorld.session(of: command) else { return }
     let due = now + configuration.answerTime
-    // Of two that are given up at once nobody could tell which did what.
+    // Two requests that time out at once could not be told apart.
     let isAlone = !asked.values.contains { $0.due == due }
     asked[id] = Asked(command: command, session: session, due: due)
     let allowed = Set(users.filter { _ in whims.chance(80) })

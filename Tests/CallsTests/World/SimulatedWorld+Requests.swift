@@ -4,7 +4,7 @@ import Simulation
 
 @testable import Calls
 
-/// What devices, services and the operator ask for.
+/// Requests of devices, services and the operator.
 extension SimulatedWorld {
   func register(_ place: Int) {
     let version = random.chance(50) ? UInt8(random.below(3)) : 0
@@ -127,7 +127,7 @@ extension SimulatedWorld {
           joinKey: join.joinKey, envelopes: devices[place].hasKeys ? envelopes : nil)))
   }
 
-  /// What a new join brings; now and then no join key, so that the device is on no list.
+  /// The body of a new join; now and then without a join key, so that the device is on no list.
   private func join(_ place: Int) -> Join {
     devices[place].joins += 1
     let joinId = joinId(of: UInt64(place) << 32 + devices[place].joins)

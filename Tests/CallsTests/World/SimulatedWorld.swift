@@ -25,12 +25,12 @@ final class SimulatedWorld {
     /// The connection is broken, and the server has not noticed.
     var isDeaf = false
     var isSubscribed = false
-    /// Of the last join, to repeat it.
+    /// The last join, to repeat it.
     var lastJoin: Request?
     var joins: UInt64 = 0
   }
 
-  /// What is under way, on the connection at hand.
+  /// A pending action on one connection.
   enum Plan {
     case command(Calls.Command)
     case receive(EventDelivery)
@@ -49,7 +49,7 @@ final class SimulatedWorld {
   }
 
   var random: SplitMix
-  /// What came into the world later: the seeds that failed before lead to the same as then.
+  /// The generator for later additions: seeds that failed before still lead to the same run.
   var whims: SplitMix
   var calls: Calls
   var now = Stage.start
@@ -113,7 +113,7 @@ final class SimulatedWorld {
     if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
     configuration.hasWebhooks = true
     configuration.asksBackEnd = asksBackEnd
-    // What is dropped for want of room is another matter.
+    // Events dropped for lack of room are another matter.
     configuration.maximumKeptEvents = 100_000
     configuration.maximumKeptBytes = 1 << 30
     return configuration
@@ -138,7 +138,7 @@ final class SimulatedWorld {
     }
   }
 
-  /// What went wrong, with what led to it; nil when nothing did.
+  /// Returns the failure with the steps that led to it; nil when nothing failed.
   func run(steps: Int) -> String? {
     for _ in 0..<steps where verdict.failure == nil { step() }
     if verdict.failure == nil { heal() }
@@ -308,7 +308,7 @@ final class SimulatedWorld {
     switch command {
     case .answer(let id, let allowed): found = (id, allowed)
     case .timeout:
-      // What was asked on a connection that is gone since was dropped with it; all others are given up at different times.
+      // A request of a closed connection was dropped with it; all others time out at different times.
       asked = asked.filter { $0.value.due >= now && places[$0.value.session] != nil }
       found = asked.first { $0.value.due == now }.map { ($0.key, []) }
     default: found = nil

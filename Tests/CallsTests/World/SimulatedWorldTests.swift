@@ -9,7 +9,7 @@ struct SimulatedWorldTests {
   #else
     static let batches = 0..<8
   #endif
-  /// What failed once stays.
+  /// Seeds that failed once are kept.
   static let kept: [UInt64] = [9, 49, 77, 265, 362, 454, 566, 911, 1_304, 1_644, 1_666, 1_969, 2_257]
 
   /// Each seed is a world of its own; the one that fails is printed with what led to it.

@@ -16,7 +16,7 @@ enum Check: Int, CaseIterable {
   case settles
 }
 
-/// What was found in one world: the first rule that did not hold, and how often each was looked at.
+/// The findings in one world: the first rule that did not hold, and how often each was checked.
 final class Verdict {
   private(set) var failure: (check: Check, what: String)?
   private(set) var looked = [Int](repeating: 0, count: Check.allCases.count)

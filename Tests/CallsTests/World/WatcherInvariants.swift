@@ -3,10 +3,10 @@ import MediaModel
 
 @testable import Calls
 
-/// What has to hold after each step for those who watch users, or read the topic of a call.
+/// Invariants after each step for connections that watch users, or read the topic of a call.
 struct WatcherInvariants {
   let verdict: Verdict
-  /// What each connection was told last of those that it watches; nil: it may have missed something.
+  /// The last state that each connection was told of each user it watches; nil: it may have missed something.
   private var told: [SessionID: [UserID: PresenceState.State?]] = [:]
   private var readers: [CallID: Set<SessionID>] = [:]
 
@@ -26,7 +26,7 @@ struct WatcherInvariants {
     for effect in step.effects {
       switch effect {
       case .reply(let session, _, .ok(let list as PresenceList)):
-        // Whom the back end does not name looks offline, and is not watched.
+        // A user whom the back end does not name looks offline, and is not watched.
         let seen = list.users.filter { step.allowed?.contains($0.user) != false || $0.user == step.asker?.user }
         for state in seen { told[session, default: [:]][state.user] = .some(state.state) }
       case .event(let session, let delivery):
@@ -81,7 +81,7 @@ struct WatcherInvariants {
       verdict.require(.topicIsTold, event.body.isPublic || event.body.isRing, "\(event.body.name) is not public")
       published[session, default: [:]][id, default: []].insert(message)
     }
-    // What waited for a device is written at its subscription, and was published long ago.
+    // Events pending for a device are written at its subscription, and were published long ago.
     if case .subscribe = step.command { return }
     for case .event(_, let delivery) in step.effects where delivery.message.body.isPublic && !delivery.redelivered {
       guard let id = delivery.message.call else { continue }
@@ -93,7 +93,7 @@ struct WatcherInvariants {
     }
   }
 
-  /// Who reads is who was admitted, is still there, and is joined, ringing or disconnected.
+  /// The readers are sessions that were admitted, are still open, and whose user is joined, ringing or disconnected.
   private mutating func update(_ step: WorldStep, _ there: [SessionID: Device]) {
     for case .admission(let session, .call(let id), refusal: nil) in step.effects {
       readers[id, default: []].insert(session)

@@ -3,12 +3,12 @@ import MediaModel
 
 @testable import Calls
 
-/// What the app's back end is told: all that the service's topics carry, in order for a call (protocol section 11).
+/// The app's back end is told all that the service's topics carry, in order for a call (protocol section 11).
 struct WebhookInvariants {
   let verdict: Verdict
   private var begun: Set<CallID> = []
   private var ended: Set<CallID> = []
-  /// Whose devices are to be woken.
+  /// The users whose devices are to be woken.
   private var pushed: [CallID: Set<UserID>] = [:]
 
   init(_ verdict: Verdict) { self.verdict = verdict }

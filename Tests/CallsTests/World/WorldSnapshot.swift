@@ -3,7 +3,7 @@ import MediaModel
 
 @testable import Calls
 
-/// What is looked at of each call before and after a step.
+/// The state of a call that is examined before and after a step.
 struct CallView {
   struct Ring: Equatable {
     var by: UserID
@@ -62,12 +62,12 @@ struct CallView {
 
 /// One command, and what it did.
 struct WorldStep {
-  /// Of an answer of the app's back end, or of its absence: the request that waited for it.
+  /// The command; for an answer of the app's back end, or its absence, the request that waited for it.
   let command: Calls.Command
-  /// Whose connection it came by; nil: no device's.
+  /// The device whose connection it came by; nil: no device's.
   let asker: Device?
   let isService: Bool
-  /// Whom the back end lets the request reach; nil: it was not asked.
+  /// The users whom the back end lets the request reach; nil: it was not asked.
   let allowed: Set<UserID>?
   let isTimeout: Bool
   /// As the operator wanted.
