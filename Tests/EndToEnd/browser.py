@@ -115,7 +115,7 @@ class Tab:
     def log(self):
         return "\n".join(f"{self.name}: {entry['message']}" for entry in self.driver.get_log("browser"))
 
-    # What a person does
+    # A person's actions
 
     def find(self, selector, name, seconds=10):
         # Likely ones first: each question about an element takes the driver a while.
@@ -200,7 +200,7 @@ class Tab:
         self.press("Close")
         return "".join(character for character in code if character.isdigit())
 
-    # What a person sees
+    # The page as a person sees it
 
     def shown(self, selector):
         """How many elements of a selector are visible."""
@@ -228,7 +228,7 @@ class Tab:
     def screenshot(self, path):
         self.driver.save_screenshot(str(path))
 
-    # What arrives
+    # Received media
 
     def received(self):
         return self.driver.execute_async_script("conclaveReceived().then(arguments[0])")

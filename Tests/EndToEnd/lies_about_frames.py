@@ -319,7 +319,7 @@ def another_text_under_the_wraps_of_a_private_message(stage):
 
     other = AESGCM(private.key).encrypt(bytes(12), b'{"text":"another text"}', b"")
     told(b"\1", 1_000, b"private", private.wraps + other)
-    # What was made up is well made: a message for all has no proof of its sender but the epoch's key.
+    # The forgery itself is well made: a message for all has no proof of its sender but the epoch's key.
     told(b"\0", 1_001, b"message", b'{"text":"for all, made up"}')
     wait_for(lambda: "for all, made up" in stage.alice.text("#chat-list"), 5, "Alice reads what is made up for all")
     time.sleep(1)

@@ -151,7 +151,7 @@ def a_stranger_with_a_known_name(stage):
     return [stage.alice]
 
 
-# What a user's devices say about each other: Alice's page, and devices of hers whose keys the test has.
+# Statements of a user's devices about each other: Alice's page, and devices of hers whose keys the test has.
 
 
 def statement(kind, by, about, user=None):

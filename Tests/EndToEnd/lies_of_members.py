@@ -75,7 +75,7 @@ def the_epoch_never_changes(stage):
     before = stage.newest
     stage.others[0].come(stage.id)
     stage.proxy.sees("event", "keys.rotate", user=stage.bob.user, where=lambda body: body["epoch"] > before)
-    # What the rules of protocol section 5.12 hear of the time: twice the 10 minutes of `rotateMinutes`.
+    # The time that the rules of protocol section 5.12 are told: twice the 10 minutes of `rotateMinutes`.
     minutes_pass = """
         const { update, tick } = exports.RosterWatch.prototype;
         const ahead = values[0] * 60_000;
@@ -104,7 +104,7 @@ def a_call_is_started_under_the_id_of_another(stage):
     carol.come(known)
     assert mallory.fails("/app/calls/start", start(known)) == "call.exists"
     rung = lambda: [body["call"] for _, _, _, body in stage.proxy.seen("event", "call.ring", bob.user)]
-    # What comes next shows that Bob would have been rung by now.
+    # The next event shows that Bob would have been rung by now.
     own = starting()["id"]
     mallory.request("/app/calls/start", start(own))
     bob.sees("#ring")

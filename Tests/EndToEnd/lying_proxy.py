@@ -261,7 +261,7 @@ class LyingProxy:
         self.thread.join(10)
         self.loop.close()
 
-    # What a test says
+    # For tests
 
     def lie(self, kind, of="", tell=None, to=None):
         self.lies.append(Lie(kind, of, tell, to))
@@ -368,7 +368,7 @@ class LyingProxy:
         tasks = [asyncio.ensure_future(relay("up", client[0], server[1])), asyncio.ensure_future(relay("down", server[0], client[1]))]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            # What the other side still says, as an ERROR before its end, passes too.
+            # The other side's last frames, such as an ERROR before its end, pass too.
             await asyncio.wait(tasks, timeout=0.2)
         finally:
             for task in tasks:

@@ -36,7 +36,7 @@ addEventListener('DOMContentLoaded', () => {
   new MutationObserver(read).observe(document, { subtree: true, childList: true, characterData: true });
 });
 """
-# What is no warning: people come and go.
+# Notices that are no warnings: people come and go.
 NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have a new device.*)$")
 
 
@@ -90,7 +90,7 @@ class Stage:
     def __init__(self, server, proxy, number):
         self.server, self.proxy, self.number = server, proxy, number
         self.audit, self.tabs, self.members = Audit(), [], []
-        # Whose list has the ghost on it: it may hear them. How long a warning may take. Whether each lie must have been told.
+        # The tabs whose list has the ghost on it: it may hear them. How long a warning may take. Whether each lie must have been told.
         self.hearers, self.wait, self.optional = set(), 6, False
 
     def user(self, name):
@@ -195,7 +195,7 @@ class Stage:
         self.last = self.proxy.sees("event", "keys.switch", user=self.alice.user, where=told)["epoch"]
         return self.last
 
-    # What must be so
+    # Assertions
 
     def silent_under(self, tab, epoch, seconds=3.0, since=0):
         """The tab seals nothing under an epoch."""

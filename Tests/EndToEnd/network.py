@@ -68,7 +68,7 @@ class Network:
             end.close()
         self.page = None
 
-    # What may happen
+    # Faults
 
     def lose_media(self):
         """The path is gone for good; another is there for who asks for it (`media_port`)."""

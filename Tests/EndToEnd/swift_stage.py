@@ -157,7 +157,7 @@ class SwiftStage(Stage):
             self.tap.close()
         super().close()
 
-    # What must be so
+    # Assertions
 
     def silent_under(self, tab, epoch, *seconds, **more):
         self.silences.add((tab.user, epoch))

@@ -8,7 +8,7 @@ from selenium.webdriver.common.by import By
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
-# What the server says of a user is kept from the page: its key list has that user's device, its members do not.
+# The page does not see a user's membership: its key list has that user's device, its members do not.
 HIDE = """
 (() => {
   const hidden = '%s';

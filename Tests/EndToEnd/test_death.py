@@ -129,7 +129,7 @@ class Quartet:
             self.sent.append(self.hand_out(ann))
             ben.take("keys.envelope", ack=False)
             ann.take("keys.switch")
-        # What was acknowledged before a reply has been taken by the server.
+        # The server has processed each ACK that was sent before a request that it replied to.
         ben.request("/app/calls/list")
 
     def start(self, caller, callee):
@@ -208,7 +208,7 @@ def test_a_call_survives_the_server_again_and_again(server, crowd, artifacts):  
     back = crowd.wait_back(started, 20)
     call = the_call(server)
     for number in range(KILLS):
-        # The last two take seconds, as switches wait for who does not acknowledge.
+        # The last two take seconds, as switches wait for devices that do not acknowledge.
         kind = chance.choices(["acknowledged", "unfinished", "waiting", "superseded"], [5, 3, 1, 1])[0]
         quartet = Quartet(server, number, kind)
         time.sleep(chance.uniform(0, 0.5))

@@ -77,7 +77,7 @@ def test_a_request_that_cannot_be_read_in_one_way_is_refused(server, request_byt
     assert is_well(server)
 
 
-# What costs the sender alone; some of it meets a closed connection.
+# Floods that cost only their sender; some bytes meet a closed connection.
 FLOODS = {
     "half a million headers": f"GET /stomp HTTP/1.1\r\n{HOST}Upgrade: websocket\r\n" + "x: y\r\n" * 500_000,
     "trailers": POST + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + "a: b\r\n" * 150_000 + "\r\n",

@@ -259,7 +259,7 @@ def test_a_flood_of_tcp_connections_keeps_no_participant_out(roomy_server):
         strangers.close()
 
 
-# What begins so is no datagram of ours, and is closed at once; what says nothing, or little, is closed after 10 s.
+# A connection that begins so carries no datagram of ours and is closed at once. A connection that sends little or nothing is closed after 10 s.
 FRAMES = {
     "a length beyond a datagram's": (b"\x05\xdd" + b"x" * 1501, 2),
     "HTTP": (b"GET / HTTP/1.1\r\n\r\n", 2),

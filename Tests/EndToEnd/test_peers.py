@@ -112,7 +112,7 @@ def test_libnices_full_agent_exchanges_media_with_conclave_client(rung, artifact
     try:
         offered = line()
         answer = offer(client, call, offered["sdp"], offered["mids"])
-        # Of the server's candidates it is told those of one transport.
+        # The peer is told only the server's candidates of one transport.
         lines = answer.split("\r\n")
         answer = "\r\n".join(a for a in lines if not a.startswith("a=candidate") or f" 1 {transport} " in a)
         print(json.dumps({"sdp": answer}), file=peer.stdin, flush=True)

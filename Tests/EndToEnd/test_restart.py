@@ -230,7 +230,7 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
     alice.take("call.member")
     db = sqlite3.connect(server.state / "conclave.sqlite", isolation_level=None)
     db.execute("BEGIN IMMEDIATE")
-    # Whatever is to be written fails now.
+    # Every write fails now.
     assert bob.request(f"/app/calls/{call}/leave") == {}
     with pytest.raises(urllib.error.HTTPError, match="503") as error:
         server.get("/readyz")

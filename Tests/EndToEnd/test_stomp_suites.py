@@ -87,7 +87,7 @@ STOMP_PY = [
     ],
 ]
 
-# What is left out of stomp.py's list of its tests, and why.
+# Tests of stomp.py's list that are not run, and why.
 NO_BROKER = "talks to no broker, or to one of its own"
 NOT_RUN = {
     "basic_test.TestBasicSend.test_timeout": NO_BROKER,

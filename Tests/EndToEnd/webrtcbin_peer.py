@@ -86,7 +86,7 @@ class Peer:
         return Gst.PadProbeReturn.OK
 
 
-# Whatever hangs, in Python or in C, ends here: the default action needs no interpreter.
+# A hang in Python or in C ends here: the default action needs no interpreter.
 signal.alarm(30)
 Gst.init(None)
 Peer().loop.run()
