@@ -8,7 +8,7 @@ import Testing
 /// Calls that outlive connections and servers, and what is said in them, over real connections.
 @Suite(.timeLimit(.minutes(1)))
 struct CallLifeTests {
-  /// What a call's updates were, read by a task.
+  /// A log of a call's updates, read by a task.
   private final class Diary: Sendable {
     private let updates = Mutex<[CallUpdate]>([])
 
@@ -35,7 +35,7 @@ struct CallLifeTests {
     #expect(!numbers.contains(call.participant) && !numbers.contains(bobs.participant))
     try await expectAgreement([call, bobs])
     #expect(try open(seal("still here", by: call), by: bobs) == "still here")
-    // Nobody is there twice.
+    // No participant is there twice.
     #expect(await call.snapshot?.members.flatMap(\.participants).count == 2)
     await house.close()
   }

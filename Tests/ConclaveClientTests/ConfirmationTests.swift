@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// What the members of a call prove to each other, and the join keys that they replace on the way.
+/// Key confirmation among the members of a call, and the replacement of their join keys.
 struct ConfirmationTests {
   private func three() -> KeyWorld {
     var world = KeyWorld()

@@ -17,10 +17,10 @@ final class FakeServer: Sendable {
   private let open = Mutex<[Int: any Channel]>([:])
   private let sink: AsyncStream<Received>.Continuation
 
-  /// What the server answers to a SEND: status and JSON body; nil for silence.
+  /// The server's reply to a SEND: status and JSON body; nil for silence.
   typealias Reply = @Sendable (_ destination: String, _ body: String) -> (status: String, body: String)?
 
-  /// `user` is whom it connects, whoever asks. What `behind` brings for a request's destination is written with its reply, behind it.
+  /// `user` is the user name in every CONNECTED. The frame from `behind` for a request's destination is written right after the reply.
   init(
     user: String = "alice", reply: @escaping Reply = { _, _ in ("ok", "{}") },
     behind: @escaping @Sendable (_ destination: String) -> Frame? = { _ in nil }

@@ -148,7 +148,7 @@ struct FrameCipherTests {
     #expect(throws: Never.self) { try bob.open(frames[2], from: .slot("3", now: at(9_000))) }
   }
 
-  /// A member holds the group's secret and can make a frame of anybody: in the second after a slot's change it moves the window by 64 at most, and so mutes nobody.
+  /// A member holds the group's secret and can forge anyone's frames: in the second after a slot's change it moves the window by 64 at most, and mutes no one.
   @Test func aForgedCounterInAFormerSlotMutesNobody() throws {
     let world = world()
     let bob = try #require(world.members["bob"]).cipher
@@ -165,7 +165,7 @@ struct FrameCipherTests {
     #expect(throws: Never.self) { try bob.open(world.seal("2", from: "alice"), from: .slot("3", now: at(3))) }
   }
 
-  /// Of epochs with one low byte only the newest is held, and three in all.
+  /// The cipher holds three epochs, and only the newest of those with the same low byte.
   @Test func oldEpochsMakeRoom() {
     let cipher = FrameCipher()
     func install(_ epoch: UInt32) {

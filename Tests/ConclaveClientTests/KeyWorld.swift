@@ -17,7 +17,7 @@ struct KeyWorld {
     var warnings: [KeyWarning] = []
     var code: String?
     var acknowledged: [UInt64: Bool] = [:]
-    /// What it asked for.
+    /// The requests that it made.
     var requests: [Request] = []
     var stateQuestions = 0
     var rejoins = 0
@@ -114,7 +114,7 @@ struct KeyWorld {
 
   func entries(_ names: [String]) -> [ListEntry] { names.map { members[$0]!.entry }.sorted { $0.address < $1.address } }
 
-  /// What `keys.rotate` says to `name` when the next list is that of `names`.
+  /// The `keys.rotate` event for `name` when the next list is that of `names`.
   func rotation(to names: [String], mode: RotationMode, leader: String, for name: String) -> Rotate {
     let next = entries(names)
     let isNew = !list.contains(members[name]!.entry)
@@ -276,7 +276,7 @@ struct KeyWorld {
     }
   }
 
-  /// What `from` encrypts now, as `to` reads it.
+  /// Encrypts `text` as `from` and decrypts it as `to`.
   func travel(_ text: String, from: String, to: String) throws -> (String, FrameCipher.Opened) {
     try open(seal(text, from: from), as: to)
   }

@@ -72,7 +72,7 @@ struct NumberTests {
     return world
   }
 
-  /// What Bob's agreement makes of it, now and an hour later: no epoch that the server has not proven.
+  /// Bob's agreement enters no epoch that the server has not proven, now or an hour later.
   private func hear(_ input: KeyInput, _ world: KeyWorld, upTo epoch: UInt32 = 2, _ what: String) {
     var world = world
     world.feed(input, to: "bob")
@@ -142,7 +142,7 @@ struct NumberTests {
     #expect(decoded > 200)
   }
 
-  /// What an honest server says next, but for its numbers.
+  /// The next messages of an honest server, with other numbers.
   @Test func aTrueAnnouncementWithAnotherNumberIsRefused() throws {
     var world = pair()
     world.join("carol")

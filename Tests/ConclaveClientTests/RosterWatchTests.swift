@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Who may hear, compared with who is in the call: in virtual time, with a network that has bad days.
+/// The list of the epoch in use, compared with the call's members: in virtual time, over an unreliable network.
 struct RosterWatchTests {
   private var watch = RosterWatch()
   private var now = Instant(nanoseconds: 1_000_000_000)

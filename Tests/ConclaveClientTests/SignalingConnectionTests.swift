@@ -104,7 +104,7 @@ struct SignalingConnectionTests {
     #expect(!first.followsGap)
     try await server.drop(1)
     for await status in connection.statuses where status == .connected { break }
-    // What was handled before is skipped when it comes again.
+    // An event that was handled before is skipped when it is redelivered.
     try await server.event("speakers", seq: 1, body: Self.silence, redelivered: true, on: 2)
     try await server.event("speakers", seq: 5, body: Self.silence, on: 2)
     let second = try #require(await events.next())

@@ -103,7 +103,7 @@ struct TrustTests {
       #expect(world.members[name]!.warnings.map(\.problem) == [.revoked])
     }
     #expect(try world.open(alices, as: "carol").0 == "y")
-    // What the leader hands out next is nothing for it.
+    // The leader's next envelopes leave out the revoked device.
     world.announce(["alice", "bob", "carol"], mode: .fresh, leader: "alice")
     #expect(world.envelopes.map(\.to.user.text) == ["carol"])
     world.deliverEnvelopes()

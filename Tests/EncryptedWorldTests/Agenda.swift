@@ -1,4 +1,4 @@
-/// What is to happen when, in virtual time: a binary heap, earliest first, and in the order of their coming at one time.
+/// The actions to come, in virtual time: a binary heap, earliest first; actions of one time keep their order of insertion.
 struct Agenda {
   private var heap: [(time: Int64, order: Int, action: () -> Void)] = []
   private var count = 0

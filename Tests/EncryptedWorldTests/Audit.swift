@@ -15,7 +15,7 @@ struct Sent {
   let at: Int64
 }
 
-/// What must hold in every world; the first breach is kept.
+/// The invariants of every world; the first breach is kept.
 final class Audit {
   struct Failure: Error, Equatable {
     var breach: Breach

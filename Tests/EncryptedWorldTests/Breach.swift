@@ -1,4 +1,4 @@
-/// What must not happen in a call with real keys, whatever anybody does.
+/// A broken invariant of a call with real keys, which must hold whatever anybody does.
 enum Breach: Error {
   /// A device opened a frame of an epoch that it was not on the list of, or in another stay.
   case opensUnlisted
@@ -24,7 +24,7 @@ enum Breach: Error {
   static func unless(_ holds: Bool, _ breach: Breach) throws { if !holds { throw breach } }
 }
 
-/// What a client could do wrong: each breaks one rule on purpose, to see that it is caught.
+/// A fault of a client or of the server: each breaks one rule on purpose, to test that it is caught.
 enum Weakness: CaseIterable {
   /// Gives keys to devices that have gone.
   case sharesWithThoseWhoLeft
@@ -40,7 +40,7 @@ enum Weakness: CaseIterable {
   case trustsWhatComes
   /// Tells nobody of what it sees.
   case hidesWarnings
-  /// The server's: leaves who has gone on the list.
+  /// The server's fault: keeps devices that have gone on the list.
   case keepsThoseWhoLeft
 
   var breach: Breach {

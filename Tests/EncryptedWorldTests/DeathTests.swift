@@ -20,7 +20,7 @@ struct DeathTests {
     world.killServer(for: 50 + world.random.below(2_000))
     for device in expected { device.stay?.resetGaps() }
     #expect(world.run(until: { !world.isDown }, limit: 2_100) != nil)
-    // Who was about to join, or to leave, may be there too.
+    // A device that was about to join or to leave may be there too.
     let areBack = { Set(world.joined(call).map(\.address)).isSuperset(of: expected.map(\.address)) }
     let time = world.run(until: { areBack() && world.allHear(call) }, limit: 10_000)
     #expect(time ?? .max <= 5_000, "seed \(seed)")
@@ -32,7 +32,7 @@ struct DeathTests {
     #expect(world.devices.allSatisfy { $0.refusals.isEmpty }, "seed \(seed)")
   }
 
-  /// It dies while it rings: the ring goes on, and who accepts has a key soon.
+  /// The server dies while it rings: the ring goes on, and the device that accepts has a key soon.
   @Test(arguments: 1...10)
   func aRingGoesOnAndWhoAcceptsIsHeard(_ seed: UInt64) throws {
     let world = World(seed: seed)

@@ -8,7 +8,7 @@ import Simulation
 
 /// A server that shows some devices other lists than the true one, and keeps its lies in a chain of their own, so that each fits the one before.
 final class Forger {
-  /// What it makes of the list that a device is to see.
+  /// Makes the list that a device is to see from the true one.
   typealias Change = ([ListEntry], Device) -> [ListEntry]
 
   private unowned let world: World

@@ -26,7 +26,7 @@ extension Lies {
     TrackID(participant: try #require(device.stay).participant, index: 1)
   }
 
-  /// What a member makes of the group's secret: a frame of another's key.
+  /// A frame that a member forges from the group's secret, under another's key.
   private static func forge(_ scene: Scene, as victim: SimDevice, counter: UInt64) throws -> [UInt8] {
     let keys = try #require(victim.stay).keys
     let epoch = try #require(keys.current.flatMap { keys.epochs[$0] })

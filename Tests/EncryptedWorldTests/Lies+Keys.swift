@@ -25,7 +25,7 @@ extension Lies {
     try scene.announce(scene.announcement(list, for: scene.bob), to: scene.bob)
     let keys = try #require(scene.bob.stay).keys
     let epoch = try #require(keys.epochs[keys.newest])
-    // Of generations rows 25 and 26 tell: here the key of the list is good.
+    // Rows 25 and 26 test generations; here the key of the list is accepted.
     if list == nil, keys.join.published < 2 { scene.bob.stay?.keys.epochs[keys.newest]?.minimumGeneration = 0 }
     return (
       epoch,
@@ -279,7 +279,7 @@ extension Lies {
       lie(&bucket)
       try scene.tell(scene.bob, .confirmed(KeysConfirmed(epoch: epoch.number, buckets: [bucket])))
       scene.world.run(1_000)
-      // What is no bucket of the list at all is refused; of all others the single tags are asked for, once, and show nothing wrong.
+      // A bucket that the list does not have is refused; for any other, the single tags are requested once and show nothing wrong.
       #expect(asked == ((0..<1).contains(bucket.index) ? 1 : 0))
       #expect(scene.bob.refusals == [.confirmationNotTrue])
     }

@@ -279,7 +279,7 @@ extension Lies {
     let epoch = try #require(scene.bob.stay).keys.newest
     let ghosts = try #require(ghost.keys.epochs[epoch]?.secret, "the ghost got Alice's secret")
     #expect(scene.bob.stay?.keys.epochs[epoch]?.secret != ghosts)
-    // What the server knows of Bob's list does not help the ghost: it opens nobody but the leader, who sees it.
+    // The server's knowledge of Bob's list does not help the ghost: it opens only the leader's frames, and the leader sees it.
     for device in [scene.bob, scene.carol] {
       #expect(!ghost.opened.contains(try #require(device.stay).participant))
     }

@@ -224,7 +224,7 @@ extension Lies {
     return Aftermath(scene, warned: [])
   }
 
-  /// What tells people apart is the user id, which each device shown has.
+  /// Two people of one name are told apart by the user id, which each device shown has.
   private static func sameName(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let other = scene.world.add("b0b")
@@ -270,7 +270,7 @@ extension Lies {
     var family = Family()
     let mallory = DeviceIdentity(user: "mallory", device: "phone")!
     let stranger = DeviceIdentity(user: "bob", device: "stranger")!
-    // By another user's device, by one that nobody knows, by one that is only vouched for, and with a changed content.
+    // Vouches by another user's device, by an unknown device, by one that is only vouched for, and with altered content.
     var foreign = family.says(mallory, .vouch, of: family.laptop)
     foreign.user = "bob"
     family.pins.learn(foreign)

@@ -36,7 +36,7 @@ struct LiesTests {
   }
 }
 
-/// What a row left behind.
+/// The outcome of a row.
 struct Aftermath {
   var world: World?
   var isWarned: Bool

@@ -8,7 +8,7 @@ import Testing
 @testable import ConclaveClient
 
 /// A server that lies at random, about everything at once: whatever it does, no key and nonce repeat, no frame passes for another's, and a ghost opens only
-/// what was sent by who had it on the list.
+/// frames of senders that had it on their list.
 struct MixedLiesTests {
   @Test(arguments: 0..<20) func aThousandLyingServers(_ batch: UInt64) {
     for seed in (batch * 50 + 1)...(batch * 50 + 50) {
@@ -34,7 +34,7 @@ struct MixedLiesTests {
     world.run(3_000)
     liar.ghost.listen()
     try world.audit.check()
-    // It opens only frames that were sent under a list with it on it.
+    // The ghost opens only frames of senders that had it on their list.
     let listed = liar.listed
     for device in scene.all where !listed.contains(device.address) {
       for stay in device.stays where liar.ghost.opened.contains(stay.participant) {
@@ -44,12 +44,12 @@ struct MixedLiesTests {
   }
 }
 
-/// What a lying server does to events on their way, by chance.
+/// A lying server that alters events on their way, at random.
 private final class Liar {
   let scene: Scene
   let ghost: Ghost
   var random: SplitMix
-  /// Who was shown a list with the ghost on it.
+  /// The devices that were shown a list with the ghost on it.
   var listed: Set<Device> = []
   private var recorded: [(EventMessage, Device)] = []
   private var count: UInt64 = 1_000_000

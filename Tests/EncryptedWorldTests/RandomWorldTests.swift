@@ -43,7 +43,7 @@ struct RandomWorldTests {
     for _ in 0..<12 { step(world, call) }
     world.mortality = nil
     for device in world.devices {
-      // Whom the server asked for a key in vain it asks again on the next connection.
+      // A device that did not answer the server's request for a key is asked again on its next connection.
       if device.response == nil { device.disconnect() }
       device.connect()
       device.delay = 10...50

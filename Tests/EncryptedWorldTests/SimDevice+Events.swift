@@ -46,7 +46,7 @@ extension SimDevice {
     }
   }
 
-  /// What came before the state that begins a new stay was meant for the participant that was.
+  /// Takes the early events; those before the state that begins a new stay were meant for the former participant.
   func takeEarly(_ stay: Stay, isRejoined: Bool) {
     let deliveries = early
     early = []

@@ -28,7 +28,7 @@ final class SimDevice {
   private var usedRings = UsedRings()
   /// Requests whose reply was no answer to them.
   private(set) var aborted: [SignalingError] = []
-  /// What its clock says more than the world's, in ms.
+  /// The lead of its clock over the world's, in ms.
   var clockError: Int64 = 0
   var clock: Timestamp { Timestamp(milliseconds: world.timestamp.milliseconds + clockError) }
   private(set) var results: [UserID: RingResult] = [:]
@@ -40,7 +40,7 @@ final class SimDevice {
   var response: Int?
   var directory = KnownKeys()
   private(set) var pending: [Int: Pending] = [:]
-  /// What came before the reply that makes this device a participant.
+  /// Events that came before the reply that makes this device a participant.
   var early: [(message: EventMessage, seq: UInt64)] = []
   private var lastRequest = 0
   private var lastUp: Int64 = 0

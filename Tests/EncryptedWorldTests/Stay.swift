@@ -24,7 +24,7 @@ final class Stay {
   let joins: Set<Base64Bytes>
   /// Another stay goes on with its cipher.
   private(set) var isContinued = false
-  /// What this participant seals with, by epoch, as the agreement gave it to the cipher.
+  /// The keys that this participant seals with, by epoch, as the agreement gave them to the cipher.
   private var sendingKeys: [UInt32: SendingKey] = [:]
   var silence: [SilenceCause] = []
   var confirmation: ConfirmationState?
@@ -62,7 +62,7 @@ final class Stay {
         waiting[sender]?.keepAgain(frame)
       }
     }
-    // What was sent before it came is not for a joiner.
+    // A joiner must not open frames that were sent before it came.
     for frame in isFirst ? world.audit.recent : [] where frame.call == call && frame.sender != device.address {
       _ = tryToOpen(frame, world.audit)
     }
@@ -73,7 +73,7 @@ final class Stay {
     cipher.send(key)
   }
 
-  /// A cipher of its own with the keys of the one that was: what a client must never do.
+  /// Starts a new cipher with the keys of the former one, which a client must never do.
   func startCounting() {
     let epoch = cipher.sendingEpoch
     cipher = FrameCipher()

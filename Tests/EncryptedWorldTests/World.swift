@@ -8,7 +8,7 @@ import struct Calls.EventDelivery
 @testable import ConclaveClient
 
 /// Devices with real keys and real SFrame, and the real `Calls` value as their server, in virtual time. Signaling has a delay with jitter for each device, in
-/// order; media is quick. What a test asks of it is checked at each frame: see `Audit`.
+/// order; media is quick. The invariants are checked at each frame: see `Audit`.
 final class World {
   /// Milliseconds of virtual time.
   private(set) var now: Int64 = 0
@@ -16,19 +16,19 @@ final class World {
   var calls: Calls
   var devices: [SimDevice] = []
   let audit = Audit()
-  /// What a lying server makes of an event for a device; nil: it keeps it back.
+  /// A lying server's version of an event for a device; nil withholds the event.
   var lie: ((EventMessage, Device) -> EventMessage?)?
-  /// What a lying server makes of a reply to a device.
+  /// A lying server's version of a reply to a device.
   var lieInReply: ((Calls.Reply, Device) -> Calls.Reply)?
-  /// What a lying server makes of a request before it heeds it.
+  /// A lying server's version of a request, which it handles instead.
   var alter: ((Request, Device) -> Request)?
-  /// Nobody speaks: for the time before what a test is about.
+  /// No device sends media: for the time before the part that a test is about.
   var isSilent = false
-  /// Media of a frame takes so long.
+  /// The delay of a frame, in ms.
   var mediaDelay = 20...60
-  /// Of so many commands the server dies at one: after it has stored what it did, and before anybody hears of it.
+  /// The server dies at one in so many commands, at random: after it has stored what it did, and before anybody hears of it.
   var mortality: Int?
-  /// What the clients, or the server, do wrong.
+  /// The fault of the clients or of the server.
   let weakness: Weakness?
   private(set) var isDown = false
   private(set) var deaths = 0
@@ -158,7 +158,7 @@ final class World {
     }
   }
 
-  /// Whoever left, or was removed, is on no list that is announced from now on.
+  /// Notes the stays that are over: a device that left or was removed is on no list announced from now on.
   private func noteGone(_ command: Calls.Command) {
     guard case .request(let session, _, let request) = command, let asker = sessions[session] else { return }
     switch request {

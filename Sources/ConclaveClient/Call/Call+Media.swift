@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What this device sends, and wants to see.
+/// Media that this device sends and wants to receive.
 extension Call {
   /// Sends an SDP offer, the first or a later one, and returns the answer.
   public func offer(_ sdp: String, tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
@@ -19,7 +19,7 @@ extension Call {
     try await client.perform(.hold(callID, Hold(held: held)))
   }
 
-  /// What this device wants to see of a video track.
+  /// This device's preferences for a video track.
   public struct VideoWish: Sendable, Hashable {
     /// The track: `participant.n`.
     public var track: String
@@ -30,7 +30,7 @@ extension Call {
     /// Whether it is to be stopped for now.
     public var isPaused: Bool?
 
-    /// What is nil stays as it was.
+    /// A nil value stays as it was.
     public init(track: String, maxHeight: Int? = nil, priority: Int? = nil, isPaused: Bool? = nil) {
       self.track = track
       self.maxHeight = maxHeight
@@ -39,7 +39,7 @@ extension Call {
     }
   }
 
-  /// Says how many videos are wanted at most, and what of each; what is nil stays as it was.
+  /// Says how many videos are wanted at most, and the preferences for each; a nil value stays as it was.
   public func receive(lastN: Int? = nil, videos: [VideoWish]? = nil) async throws(SignalingError) {
     var wishes: [Receive.Video] = []
     for wish in videos ?? [] {
@@ -67,7 +67,7 @@ extension Call {
     /// From joining to the first frame.
     public var firstFrame: Double?
 
-    /// What was not measured is nil.
+    /// A value that was not measured is nil.
     public init(
       rtt: Double? = nil, loss: Double? = nil, jitter: Double? = nil, freezes: Double? = nil, firstFrame: Double? = nil
     ) {

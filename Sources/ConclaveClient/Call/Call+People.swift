@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Who else comes into the call, and what is said to them.
+/// Invitations to the call, messages in it and reports of abuse.
 extension Call {
   /// Rings more users; returns what became of each: `ringing`, `offline`, `busy`, `no-keys` and so on.
   public func invite(_ users: [String]) async throws(SignalingError) -> [String: String] {
@@ -13,7 +13,7 @@ extension Call {
     try await client.perform(.cancel(callID, Cancel(callees: try users.map(CallClient.identifiers))))
   }
 
-  /// What lets anyone who holds it come in by `CallClient.join(_:link:)`.
+  /// A link with which anyone can join by `CallClient.join(_:link:)`.
   public struct Invitation: Sendable, Hashable {
     /// The token. Secret: whoever has it can join.
     public var link: String

@@ -7,7 +7,7 @@ public final class Call: Sendable {
   public let id: String
   /// Encrypts and decrypts the call's frames.
   public let cipher: FrameCipher
-  /// What happens in the call, to be read by one task.
+  /// The call's updates, to be read by one task.
   public let updates: AsyncStream<CallUpdate>
 
   /// A TURN server and the credentials for it.

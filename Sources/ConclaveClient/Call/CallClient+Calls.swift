@@ -198,7 +198,7 @@ extension CallClient {
     return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
   }
 
-  /// What each sending m-line became, and whether the server named tracks that are not this participant's own: nothing is to be sent on these.
+  /// The track of each sending m-line, and whether the server named tracks that are not this participant's own: nothing is to be sent on these.
   static func ownTracks(
     _ answer: MediaAnswer, of participant: ParticipantNumber
   ) -> (tracks: [String: String], isForeign: Bool) {
@@ -224,7 +224,7 @@ extension CallClient {
     return snapshot
   }
 
-  /// Everyone on the list of the key in use, and who is in the call and not on it yet.
+  /// The devices on the list of the key in use, and those in the call that are not on it yet.
   private func devices(of call: Ongoing) -> [ListedDevice] {
     let listed = call.keys.listed.map { entry in
       ListedDevice(

@@ -55,7 +55,7 @@ extension CallClient {
   func takeEarly(_ joined: Joined, isRejoined: Bool) {
     let id = joined.call.id
     let deliveries = early.removeValue(forKey: id) ?? []
-    // What came before the state that begins the new stay was meant for the participant that was. An old state, heeded, would say that the new one is gone.
+    // Events before the state that begins the new stay were meant for the previous participant. An old state, if applied, would say that the new one is gone.
     let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
     // The reply may overtake the state, which only a rejoin brings; one that there was no room for does not come.
     calls[id]?.isBeginning = isRejoined && start == nil && deliveries.count < Self.earlyLimit

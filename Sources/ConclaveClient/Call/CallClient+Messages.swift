@@ -33,8 +33,8 @@ extension CallClient {
     }
   }
 
-  /// A message counts only if the key that opens it is of the participant that the server names. What does not open is dropped and counted, and so is a
-  /// repetition. False when its key has not come.
+  /// A message counts only if the key that opens it is of the participant that the server names. One that does not open, or is
+  /// replayed, is dropped and counted. False when its key has not come.
   private func open(_ message: CallMessage, of id: CallID) -> Bool {
     guard let call = calls[id] else { return true }
     guard let opened = Self.open(message, call.cipher, &calls[id]!.keys) else { return false }
@@ -46,7 +46,7 @@ extension CallClient {
     return true
   }
 
-  /// What became of a message.
+  /// The outcome of opening a message.
   enum OpenedMessage: Sendable, Equatable {
     case text([UInt8], isPrivate: Bool)
     case dropped

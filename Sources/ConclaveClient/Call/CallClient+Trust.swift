@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Devices and their keys: what is pinned, what is wrong with them, and who is trusted.
+/// Devices and their keys: pins, problems and trust.
 extension CallClient {
   /// Everything pinned, for an app that stores it as a whole.
   public var pinnedDevices: [PinnedDevice] { pins.pinned }

@@ -47,7 +47,7 @@ extension CallClient {
 
   // MARK: pairing
 
-  /// What this device shows for one of the user's other devices to scan, and to vouch for without digits.
+  /// The text that this device shows as a picture: another device of the user scans it, and vouches without digits.
   public nonisolated var scannableDevice: String { PairingCode.scanned(identity.fingerprint) }
 
   /// Vouches for the device of this user whose `scannableDevice` was scanned from its screen. Throws when the server lists no such device.

@@ -8,7 +8,7 @@ import NIOPosix
 ///
 /// Media is the app's: a WebRTC library makes the offers, and its frames go through the call's `cipher`.
 public actor CallClient {
-  /// What happens beside the calls, to be read by one task.
+  /// Events outside the calls, to be read by one task.
   public nonisolated let events: AsyncStream<ClientEvent>
 
   let identity: DeviceIdentity

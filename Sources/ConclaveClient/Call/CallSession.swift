@@ -8,7 +8,7 @@ package struct CallSession: Sendable {
   package let participant: ParticipantNumber
   /// The loudest first.
   package private(set) var speakers: [ParticipantNumber] = []
-  /// What stands in each slot, by mid.
+  /// The content of each slot, by mid.
   package private(set) var slots: [String: Slot] = [:]
   /// Tracks that no slot can carry, for want of their codec.
   package private(set) var unsupported: [TrackID] = []
@@ -16,10 +16,10 @@ package struct CallSession: Sendable {
   package private(set) var need: Need?
   package private(set) var ended: Ended?
   private var revision: UInt64 = 0
-  /// Whose device it is.
+  /// The user of this device.
   private let user: UserID?
 
-  /// What an event did to the session.
+  /// The effect of an event on the session.
   package enum Change: Sendable, Hashable {
     /// Nothing, or nothing of this call's state.
     case none
@@ -41,7 +41,7 @@ package struct CallSession: Sendable {
     user = joined.call.members.first { $0.participants.contains { $0.participant == participant } }?.user
   }
 
-  /// What the server says of this participant.
+  /// The server's view of this participant.
   package var seat: Recovery.Seat {
     let own = state.members.flatMap(\.participants).first { $0.participant == participant }
     return own.map { $0.connected ? .connected : .silent } ?? .absent

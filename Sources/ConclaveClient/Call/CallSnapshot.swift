@@ -33,7 +33,7 @@ public struct CallSnapshot: Sendable, Hashable {
     public var isConnected: Bool
     /// Whether it has put the call on hold.
     public var isHeld: Bool
-    /// What it sends.
+    /// The tracks that it sends.
     public var tracks: [Track]
   }
 
@@ -41,7 +41,7 @@ public struct CallSnapshot: Sendable, Hashable {
   public struct Track: Sendable, Hashable {
     /// `participant.n`.
     public var id: String
-    /// What it shows or lets hear.
+    /// The source of its media.
     public var source: MediaSource
     /// Whether the sender has muted it.
     public var isMuted: Bool

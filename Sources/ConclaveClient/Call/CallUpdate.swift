@@ -1,8 +1,8 @@
-/// What a call tells its app. An app that reads late gets each kind of state once, as it was last.
+/// An update from a call to its app. An app that reads late gets each kind of state once, as it was last.
 public enum CallUpdate: Sendable, Hashable {
   /// Members, tracks, speakers or tiles changed: `Call.snapshot` says how the call stands now.
   case changed
-  /// What the slots show now, all of them.
+  /// The content of all slots now.
   case slots([ReceivedTrack])
   /// The server would fill so many slots; an offer with more would get them.
   case need(audio: Int, video: Int)
@@ -41,9 +41,9 @@ public struct ReceivedTrack: Sendable, Hashable {
   public var mid: String
   /// The track: `participant.n`.
   public var track: String
-  /// Who sends it: frames of another one do not open in this slot.
+  /// The sending participant: frames of another one do not open in this slot.
   public var participant: UInt32
-  /// What it shows or lets hear.
+  /// The source of its media.
   public var source: MediaSource
 }
 
@@ -51,7 +51,7 @@ public struct ReceivedTrack: Sendable, Hashable {
 public struct OfferedTrack: Sendable, Hashable {
   /// The m-line's mid.
   public var mid: String
-  /// What it shows or lets hear.
+  /// The source of its media.
   public var source: MediaSource
   /// For a screen: whether to end the screen of another one.
   public var replacesScreen: Bool
@@ -70,6 +70,6 @@ public struct AnsweredOffer: Sendable, Hashable {
   public var sdp: String
   /// The track, `participant.n`, that each sending m-line became.
   public var tracks: [String: String]
-  /// What the slots show.
+  /// The content of all slots.
   public var receive: [ReceivedTrack]
 }

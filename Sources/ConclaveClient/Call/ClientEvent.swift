@@ -1,4 +1,4 @@
-/// What a `CallClient` tells its app, beside what each call tells.
+/// An event from a `CallClient` to its app, outside its calls.
 public enum ClientEvent: Sendable, Hashable {
   /// The server can be reached; requests work.
   case connected
@@ -33,7 +33,7 @@ public enum ClientEvent: Sendable, Hashable {
     case declinedElsewhere
     /// The caller gave up, or the call ended.
     case cancelled
-    /// Nobody answered in time.
+    /// The ring was not answered in time.
     case missed
   }
 }
@@ -52,6 +52,6 @@ public struct IncomingCall: Sendable, Hashable {
   public var isWaiting: Bool
   /// When the ring ends, in milliseconds since 1970.
   public var expiresAt: Int64
-  /// What the calling app said of the call, encrypted by the app itself.
+  /// The calling app's metadata of the call, encrypted by the app itself.
   public var metadata: [UInt8]?
 }

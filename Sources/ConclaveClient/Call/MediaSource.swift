@@ -1,6 +1,6 @@
 import MediaModel
 
-/// What a track shows or lets hear.
+/// The source of a track's media.
 public enum MediaSource: String, Sendable, Hashable {
   /// A person's voice.
   case microphone

@@ -9,7 +9,7 @@ package struct Recovery: Sendable {
   /// How long an ICE restart may take before the participant is made anew.
   static let restartTime: Duration = .seconds(8)
 
-  /// What the server says of the own participant.
+  /// The server's view of the own participant.
   package enum Seat: Sendable, Hashable {
     case absent
     /// It is there, and no media flows.

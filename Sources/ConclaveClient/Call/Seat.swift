@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 import Synchronization
 
-/// What a rejoin changes of a call: shared by the call and its client.
+/// The part of a call that a rejoin changes: shared by the call and its client.
 final class Seat: Sendable {
   struct Standing {
     var participant: ParticipantNumber

@@ -29,7 +29,7 @@ final class UpdateQueue: Sendable {
     arrival.yield()
   }
 
-  /// What waits is still read.
+  /// Ends the stream; pending updates are still delivered.
   func finish() {
     state.withLock { $0.isFinished = true }
     arrival.finish()
@@ -49,7 +49,7 @@ final class UpdateQueue: Sendable {
 }
 
 extension CallUpdate {
-  /// What the update tells the present state of; nil for one that tells of a happening.
+  /// The state that an update reports; nil for one that reports an event.
   fileprivate enum Subject { case call, slots, need, code, key, silence, confirmation, quality }
 
   fileprivate var subject: Subject? {

@@ -2,7 +2,7 @@ package import Contract
 package import MediaModel
 import STOMP
 
-/// What the server says of its own accord, and of a call that was asked about, in the order in which it came.
+/// An event from the server, or the call state that was asked for, in the order of arrival.
 package enum Arrival: Sendable {
   case event(EventDelivery)
   /// The reply that `askState` wanted.

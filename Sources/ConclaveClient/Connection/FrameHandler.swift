@@ -6,7 +6,7 @@ final class FrameHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// What the connection's owner hears.
+  /// An input to the connection's owner.
   enum Input: Sendable {
     case frame(Frame)
     /// Nothing more comes.

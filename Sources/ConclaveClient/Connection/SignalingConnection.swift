@@ -165,7 +165,7 @@ package actor SignalingConnection {
 // MARK: - Connecting
 
 extension SignalingConnection {
-  /// What ended one connection.
+  /// The cause of one connection's end.
   private enum Ending { case lost, refused, final(String) }
 
   private func run() async {

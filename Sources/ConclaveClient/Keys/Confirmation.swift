@@ -2,7 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Who of an epoch's list is known to hold its secret, and the same history of lists (protocol section 5, "Confirmation").
+/// The members of an epoch's list known to hold its secret and the same history of lists (protocol section 5, "Confirmation").
 ///
 /// The server adds the members' tags up by XOR. It can't make the sum of a set with a tag that it never got, and every member can recompute it.
 struct Confirmation: Sendable {
@@ -49,7 +49,7 @@ struct Confirmation: Sendable {
     Tagging(key: key).tag(participant, identity)
   }
 
-  /// What a bucket of the server shows.
+  /// The verdict on a bucket from the server.
   enum Finding: Sendable, Equatable {
     /// Its entries are confirmed.
     case right
@@ -73,7 +73,7 @@ struct Confirmation: Sendable {
     return .right
   }
 
-  /// The single tags of a bucket that was wrong: who sent which.
+  /// Checks the senders' single tags of a bucket that was wrong.
   mutating func check(_ single: [Confirmations.Tag], of bucket: Int) {
     guard confirmed.indices.contains(bucket) else { return }
     var isExplained = false
@@ -91,7 +91,7 @@ struct Confirmation: Sendable {
 
   var isComplete: Bool { confirmed.indices.allSatisfy { confirmed[$0] == present($0) } }
 
-  /// Who has not confirmed.
+  /// The entries that have not confirmed.
   var missing: [ListEntry] {
     list.entries.enumerated().filter {
       confirmed[$0.offset / Self.bucketSize] & Self.mask($0.offset % Self.bucketSize) == 0
@@ -100,7 +100,7 @@ struct Confirmation: Sendable {
 
   // MARK: buckets
 
-  /// The last sums that were right, for bits must not be taken back.
+  /// The bits of each bucket's last right sum: none may be cleared.
   private var told: [Int: UInt64] = [:]
 
   private func toldBefore(_ bucket: Int) -> UInt64 { told[bucket] ?? 0 }

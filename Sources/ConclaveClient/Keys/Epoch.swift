@@ -3,7 +3,7 @@ import Crypto
 import MediaModel
 import SFrame
 
-/// A media key's number, who is on its list, and the secret as soon as this device has it.
+/// A media key's number, its list of devices, and the secret as soon as this device has it.
 struct Epoch: Sendable {
   static let secretByteCount = 32
   static let suite = CipherSuite.aes256GCMSHA512
@@ -17,7 +17,7 @@ struct Epoch: Sendable {
   var minimumGeneration: UInt32 = 0
   var secret: SymmetricKey?
 
-  /// The secret of the next epoch, for who holds this one's (mode `ratchet`). It is bound to the next list, so that devices that were shown different lists
+  /// The secret of the next epoch, derived from this one's (mode `ratchet`). It is bound to the next list, so that devices that were shown different lists
   /// have different secrets.
   func ratcheted(to number: UInt32, listHash: [UInt8], of call: CallID) -> SymmetricKey? {
     derived("conclave-ratchet-v2", number: number, listHash: listHash, call)

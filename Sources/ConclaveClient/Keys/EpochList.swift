@@ -2,7 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Who is in an epoch: the devices that get its secret. It never changes once announced (protocol section 5, "List").
+/// The list of an epoch: the devices that get its secret. It never changes once announced (protocol section 5, "List").
 struct EpochList: Sendable {
   static let maximumCount = 8_192
 
@@ -57,7 +57,7 @@ struct EpochList: Sendable {
     return position < entries.count && entries[position].address == address ? position : nil
   }
 
-  /// A device that rang and has not joined is on it: epoch 1 alone has such.
+  /// Whether it has a device that rang and has not joined: only epoch 1 can.
   var hasRung: Bool { entries.contains { $0.participant == 0 } }
 
   /// Whether it holds exactly this device's join, whatever keys the entry brings.
@@ -72,10 +72,10 @@ struct EpochList: Sendable {
     return entries[start..<end]
   }
 
-  /// The devices of these users; of all without any.
+  /// The devices of these users; all devices if nil.
   func entries(of users: Set<UserID>?) -> [ListEntry] { users.map { $0.flatMap { entries(of: $0) } } ?? entries }
 
-  /// Entries that were not on the list before in all their parts, and those of it that are not on this one.
+  /// Entries that are new or altered since the list before, and its entries that are gone or altered.
   func changes(since before: EpochList?) -> (added: [ListEntry], gone: [ListEntry]) {
     guard let before else { return (entries, []) }
     var (added, gone): ([ListEntry], [ListEntry]) = ([], [])
@@ -131,7 +131,7 @@ struct EpochList: Sendable {
       merged, rows: mergedRows, checked: (fingerprints, joins), unchecked: added, epoch: epoch)
   }
 
-  /// The hash of an epoch's list behind that of the epoch announced before; of epoch 1 `previous` is `noPrevious`.
+  /// The hash of an epoch's list, chained to that of the epoch announced before; for epoch 1 `previous` is `noPrevious`.
   func hash(_ epoch: UInt32, of call: CallID, previous: [UInt8]) -> [UInt8] {
     Self.hash(epoch, of: call, previous: previous, rosterHash: rosterHash)
   }

@@ -20,7 +20,7 @@ public final class FrameCipher: Sendable {
   /// A cipher without keys; a call fills it.
   public init() {}
 
-  /// Who sent a decrypted frame, and how long it is.
+  /// A decrypted frame's sender and length.
   public struct Opened: Sendable, Hashable {
     /// The sending participant.
     public var participant: UInt32

@@ -2,7 +2,7 @@ import Crypto
 package import MediaModel
 import SFrame
 
-/// The opening half of a `FrameCipher`: the other senders' keys of at most 3 epochs, and who may be heard in which slot. It seals nothing.
+/// The opening half of a `FrameCipher`: the other senders' keys of at most 3 epochs, and the tracks of each slot. It seals nothing.
 struct FrameOpener: ~Copyable {
   static let maximumEpochs = 3
 
@@ -53,13 +53,13 @@ struct FrameOpener: ~Copyable {
     slots = [:]
   }
 
-  /// What is still to be made before the epoch's secret may go.
+  /// The base keys to make before the epoch's secret is forgotten.
   func pending(_ epoch: UInt32) -> (SenderDerivation, [ParticipantNumber: SenderIdentity])? {
     guard let held = epochs[epoch], let derivation = held.derivation else { return nil }
     return (derivation, held.senders.filter { held.baseKeys[$0.key] == nil })
   }
 
-  /// Takes the base keys that were `pending` and forgets the secret. Who was excluded meanwhile stays so.
+  /// Stores the base keys that were `pending` and forgets the secret. A sender excluded meanwhile stays so.
   mutating func settle(_ epoch: UInt32, _ baseKeys: [ParticipantNumber: SymmetricKey]) {
     for (participant, key) in baseKeys where epochs[epoch]?.senders[participant] != nil {
       epochs[epoch]?.baseKeys[participant] = key
@@ -74,7 +74,7 @@ struct FrameOpener: ~Copyable {
     slots = slots.filter { !$0.value.isSpent(now: now) }
   }
 
-  /// Opens a frame whose KID its slot, or the sender that the server names, agrees with. Key and replay window are touched only then.
+  /// Opens a frame whose KID matches its slot, or the sender that the server names. Key and replay window are touched only then.
   mutating func decrypt(
     _ frame: UnsafeRawBufferPointer, from source: FrameSource, metadata: UnsafeRawBufferPointer,
     into output: UnsafeMutableRawBufferPointer

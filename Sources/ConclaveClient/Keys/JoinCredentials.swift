@@ -2,7 +2,7 @@ package import Contract
 import Crypto
 package import MediaModel
 
-/// What a device makes anew for each join: 16 random bytes, and wrap keys that are deleted with the join, so that a device lost later opens no past call
+/// A device's fresh values for each join: 16 random bytes, and wrap keys that are deleted with the join, so that a device lost later opens no past call
 /// (protocol section 5, "Join").
 ///
 /// The key of generation 0 is on the list. Later generations replace it for envelopes, so that a key that was read opens no later epoch.
@@ -90,7 +90,7 @@ package struct JoinCredentials: Sendable {
     return key
   }
 
-  /// What a device signs of its join key.
+  /// The bytes that a device signs for its join key.
   static func transcript(_ key: JoinKey, call: CallID, fingerprint: [UInt8], joinId: [UInt8]) -> [UInt8] {
     var transcript = Transcript("conclave-join-v2")
     transcript.appendPrefixed(call.text)

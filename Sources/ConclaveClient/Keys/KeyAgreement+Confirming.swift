@@ -4,15 +4,15 @@ import MediaModel
 
 /// The members prove to each other that they share a secret and a history of lists. It informs people, and stops nothing.
 extension KeyAgreement {
-  /// What belongs to the confirmation of the epoch in use.
+  /// The state of confirming the epoch in use.
   struct Confirming: Sendable {
     let epoch: UInt32
-    /// When this device says so; nil when it has.
+    /// When this device confirms; nil once it has.
     var due: Instant?
-    /// When those who have not are named.
+    /// When the members that have not confirmed are named.
     let deadline: Instant
     var confirmation: Confirmation?
-    /// What the server said before this device had the secret.
+    /// Buckets that came before this device had the secret.
     var early: [Int: ConfirmationBucket] = [:]
     var isRefused = false
     /// A join key went with the confirmation.

@@ -2,7 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Lists: what the server announces, and what of it this device believes.
+/// Lists: the server's announcements, and this device's checks of them.
 extension KeyAgreement {
   /// An announced epoch, its list not yet checked.
   struct Announcement {
@@ -41,7 +41,7 @@ extension KeyAgreement {
   ) throws(KeyRefusal) -> Announcement? {
     let list: EpochList
     if newest == 0 {
-      // What is under way for an earlier stay does not hold this one's join.
+      // An announcement for an earlier stay does not hold this one's join.
       guard let whole = rotation.list, whole.contains(where: { $0.joinId == join.joinId }) else { return nil }
       list = try EpochList(whole, epoch: rotation.epoch)
     } else if rotation.epoch - newest == 1, let before = epochs[newest] {
@@ -95,14 +95,14 @@ extension KeyAgreement {
     openWaiting(now: now, into: &effects)
   }
 
-  /// Whether a chain of links leads from the newest list that was accepted to this one. Who has none believes the first `previous`.
+  /// Whether a chain of links leads from the newest list that was accepted to this one. A device without one trusts the first `previous`.
   private func follows(_ reply: KeyList, _ list: EpochList) -> Bool {
     guard newest > 0, let known = epochs[newest] else { return true }
     let links = reply.links.drop { $0.epoch <= newest }
     guard links.last?.roster.bytes == list.rosterHash, links.last?.epoch == reply.epoch else { return false }
     var (epoch, hash) = (newest, known.listHash)
     for link in links {
-      // Below the reply's number the next one is no overflow.
+      // Below the reply's number the increment can't overflow.
       guard epoch < reply.epoch, link.epoch == epoch + 1, link.epoch < reply.epoch || hash == reply.previous.bytes
       else {
         return false
@@ -127,7 +127,7 @@ extension KeyAgreement {
     announce(new, changes, now: now, into: &effects)
   }
 
-  /// Exactly one entry is this device's, in all its parts, and nobody else has one of them.
+  /// Exactly one entry is this device's, in all its parts, and no other entry shares any of them.
   private func checkOwnEntry(
     _ new: Announcement, _ added: [ListEntry], into effects: inout [KeyEffect]
   ) throws(KeyRefusal) {
@@ -144,7 +144,7 @@ extension KeyAgreement {
     }
   }
 
-  /// Who stays keeps number, fingerprint and key; a join or number that went does not return.
+  /// A device that stays keeps number, fingerprint and key; a join or number that is gone does not return.
   private func checkStaying(_ added: [ListEntry]) throws(KeyRefusal) {
     let before = epochs[newest]?.list
     for entry in added where entry.participant > 0 {
@@ -154,7 +154,7 @@ extension KeyAgreement {
     }
   }
 
-  /// Nobody who had the old secret is left out: the ratchet would give the new one away.
+  /// No device with the old secret may be left out: the ratchet would give it the new one.
   private func checkRatchet(to list: EpochList, _ gone: [ListEntry]) throws(KeyRefusal) {
     guard let before = epochs[newest] else { return }
     guard !before.list.hasRung, gone.allSatisfy({ list.holds(fingerprint: $0.fingerprint) }) else {
@@ -188,7 +188,7 @@ extension KeyAgreement {
     lookedUp = []
     epochs[newest] = Epoch(
       number: newest, mode: new.mode, list: new.list, listHash: new.listHash, minimumGeneration: join.published)
-    // Those who stay are pinned.
+    // Devices that stay are pinned already.
     pinNew(changes.added, into: &effects)
     unproven = (unproven.filter { new.list.holds($0) } + changes.added).filter { directory[$0.fingerprint] == nil }
     lookUp(unproven, into: &effects)
@@ -204,7 +204,7 @@ extension KeyAgreement {
     if awaitedSwitch <= newest { follow(switchTo: awaitedSwitch, now: now, into: &effects) }
   }
 
-  /// Makes the new secret of the old one. Over a list that was not seen this device never ratchets: somebody on it would follow.
+  /// Derives the new secret from the old one. This device never ratchets past a list that it has not seen: a device on it could follow.
   private mutating func ratchet(
     from before: Epoch?, _ new: Announcement, now: Instant, into effects: inout [KeyEffect]
   ) {

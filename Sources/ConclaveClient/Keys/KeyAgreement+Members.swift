@@ -1,7 +1,7 @@
 package import Contract
 package import MediaModel
 
-/// Who is in the call by the server's word, and how that agrees with who may hear.
+/// The call's members by the server's word, compared with the devices that may hear.
 extension KeyAgreement {
   mutating func see(_ state: CallState, now: Instant, into effects: inout [KeyEffect]) {
     if let minutes = state.policy.rotateMinutes { rotateMinutes = min(max(minutes, 1), 1_440) }
@@ -16,7 +16,7 @@ extension KeyAgreement {
     seated(now: now, into: &effects)
   }
 
-  /// The first that has a number keeps it.
+  /// The first device with a number keeps it.
   private mutating func seat(_ devices: [SeatedDevice]) {
     for seat in devices {
       guard current ?? 1 == 1, seat.participant > 0, seats[seat.participant] == nil, seat.joinId.count == 16 else {
@@ -34,7 +34,7 @@ extension KeyAgreement {
 
   // MARK: tiles
 
-  /// What a listed device's tile says beside its name.
+  /// The standing that a listed device's tile shows.
   package func standing(of entry: ListEntry, now: Instant) -> ListedDevice.Standing {
     switch watch.standing(of: entry.participant, now: now) {
     case .stranger: .stranger

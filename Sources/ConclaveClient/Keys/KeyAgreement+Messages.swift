@@ -8,7 +8,7 @@ extension KeyAgreement {
   static let maximumRecipients = 64
   private static let wrapByteCount = 113
 
-  /// What is sealed as the content of a private message's SFrame; nil when a recipient is not on the list of the epoch in use or its key is of no use.
+  /// The content of a private message's SFrame, to be sealed; nil when a recipient is not on the list of the epoch in use or its key is of no use.
   package mutating func privateContent(_ text: [UInt8], to recipients: [ParticipantNumber]) -> [UInt8]? {
     guard let epoch = current.flatMap({ epochs[$0] }), (1...Self.maximumRecipients).contains(recipients.count),
       Set(recipients).count == recipients.count

@@ -40,7 +40,7 @@ extension KeyAgreement {
     return ([], effects)
   }
 
-  /// nil for a key of a kind that is not known here, or that is none.
+  /// nil for a key of an unknown kind, or a malformed one.
   private func ringEnvelope(_ secret: SymmetricKey, for entry: ListEntry, in epoch: Epoch) -> Envelope? {
     guard let wrap = directory[entry.fingerprint]?.wrap else { return nil }
     return .sealing(
@@ -73,7 +73,7 @@ extension KeyAgreement {
     return effects
   }
 
-  /// What a callee makes of the key that a ring brought.
+  /// A callee's verdict on the key that a ring brought.
   private enum RingVerdict {
     /// It is the caller's own, made for this call and this device, and not long ago.
     case good

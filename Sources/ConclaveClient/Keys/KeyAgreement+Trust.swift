@@ -4,7 +4,7 @@ import MediaModel
 
 /// Which devices of a list get keys and are heard, and what a person is told of the others.
 extension KeyAgreement {
-  /// What stands between a listed device and its keys; nil when nothing does.
+  /// The reason why a listed device gets no keys; nil when there is none.
   func problem(of entry: ListEntry) -> KeyWarning.Problem? {
     guard entry.address != identity.address else { return nil }
     guard !pins.isRevoked(entry.user, entry.fingerprint.bytes) else { return .revoked }
@@ -16,7 +16,7 @@ extension KeyAgreement {
     return JoinCredentials.algorithms.contains(key.alg) ? nil : .joinKeyNotSigned
   }
 
-  /// Whether its frames and envelopes are to be opened: who is not verified may speak.
+  /// Whether its frames and envelopes are to be opened: an unverified device may speak.
   func isHeard(_ entry: ListEntry) -> Bool {
     entry.address == identity.address
       || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && directory[entry.fingerprint] != nil
@@ -96,7 +96,7 @@ extension KeyAgreement {
     trustChanged(of: Set(entries.map(\.user)), now: now, into: &effects)
   }
 
-  /// It is known of these users, or of anybody without any, what was not known before.
+  /// Something new is known of these users, or of any users if nil.
   mutating func trustChanged(of users: Set<UserID>? = nil, now: Instant, into effects: inout [KeyEffect]) {
     if let list = epochs[newest]?.list { warnOfProblems(list.entries(of: users), into: &effects) }
     exclude(users, into: &effects)
@@ -117,7 +117,7 @@ extension KeyAgreement {
     askForMissingKey(now: now, into: &effects)
   }
 
-  /// Takes from the cipher the keys of those who were heard and are not any more. Epochs whose secret is gone still open frames.
+  /// Removes from the cipher the keys of devices that are no longer heard. Epochs whose secret is gone still open frames.
   private func exclude(_ users: Set<UserID>?, into effects: inout [KeyEffect]) {
     var excluded: Set<[UInt8]> = []
     for number in epochs.keys.sorted() {
@@ -135,7 +135,7 @@ extension KeyAgreement {
     for number in epochs.keys.sorted() { install(number, users, into: &effects) }
   }
 
-  /// Hands the cipher an epoch's key and those of its senders that belong to these users, or all without any; the cipher has the others.
+  /// Hands the cipher an epoch's key and those of its senders that belong to these users, or of all if nil; the cipher has the others.
   func install(_ number: UInt32, _ users: Set<UserID>? = nil, into effects: inout [KeyEffect]) {
     guard let epoch = epochs[number], epoch.secret != nil else { return }
     let senders = senders(of: epoch, users)

@@ -4,7 +4,7 @@ package import MediaModel
 
 /// One device's part in agreeing on the media keys of one call, for one join (protocol section 5).
 ///
-/// A value without clock and socket: events and replies go into `handle`, what is to be done comes out. It trusts the server with nothing but delivery:
+/// A value without clock and socket: events and replies go into `handle`, effects come out. It trusts the server with nothing but delivery:
 /// devices are pinned when first seen, lists are checked and form a chain, envelopes must be signed by a device on the list.
 ///
 /// Invariants: `newest` never falls; a secret, once adopted for an epoch, is not replaced; nothing is sealed to a key that its device did not sign; the own
@@ -22,10 +22,10 @@ package struct KeyAgreement: Sendable {
   let call: CallID
   package internal(set) var join: JoinCredentials
   let trust: KeyTrust
-  /// When the join was made: what is signed later says a time that this one gives.
+  /// When the join was made: times in later signatures are computed from it.
   let began: Instant
 
-  /// What is known of other devices: the caller's, which other calls share, before each input.
+  /// The pins of other devices, shared by all calls: the caller sets them before each input.
   package var pins: Pins
   /// Public keys by the fingerprint that proves them.
   package internal(set) var directory: KnownKeys
@@ -39,9 +39,9 @@ package struct KeyAgreement: Sendable {
   var verifiedJoins: Set<JoinKeyProof> = []
   /// The newest generation of each stay's join key that this device has seen, as a leader.
   var generations: [[UInt8]: (generation: UInt32, keyHash: [UInt8])] = [:]
-  /// What the app has been told.
+  /// Warnings that the app has had.
   var warned: Set<KeyWarning> = []
-  /// Who has joined, for epoch 1.
+  /// The devices that have joined, for epoch 1.
   var seats: [ParticipantNumber: SeatedDevice] = [:]
 
   /// The epochs that are not retired: the newest, the one in use and those before it in their overlap.
@@ -89,7 +89,7 @@ package struct KeyAgreement: Sendable {
   var currentSince = Instant(nanoseconds: 0)
   var isAgeTold = false
   var rotateMinutes = 10
-  /// What the cipher and the app were told last.
+  /// The state last told to the cipher and the app.
   var sendingEpoch: UInt32?
   var silence: [SilenceCause] = []
   private var jitter: UInt64
@@ -148,7 +148,7 @@ package struct KeyAgreement: Sendable {
     return effects
   }
 
-  /// Takes one input, and all that had waited if it is the reply they waited for.
+  /// Handles one input, and everything that was pending on it.
   package mutating func handle(
     _ input: KeyInput, now: Instant, using generator: inout some RandomNumberGenerator
   ) -> [KeyEffect] {
@@ -184,7 +184,7 @@ package struct KeyAgreement: Sendable {
     return effects
   }
 
-  /// Forgets keys whose overlap is over, asks again for one that is missing, switches by itself, confirms, and looks who may hear.
+  /// Forgets keys whose overlap is over, asks again for one that is missing, switches by itself, confirms, and checks who may hear.
   package mutating func handleTimeout(now: Instant) -> [KeyEffect] {
     var effects: [KeyEffect] = []
     for (epoch, deadline) in retirements where deadline <= now {

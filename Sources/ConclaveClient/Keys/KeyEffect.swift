@@ -1,9 +1,9 @@
 package import Contract
 package import MediaModel
 
-/// What a `KeyAgreement` wants done.
+/// An action for the owner of a `KeyAgreement`.
 package enum KeyEffect: Sendable {
-  /// Send it and feed the reply back as `.directory`, `.list`, `.handedOut`, `.confirmationSent` or `.confirmations`; that of others is of no interest.
+  /// Send it and feed the reply back as `.directory`, `.list`, `.handedOut`, `.confirmationSent` or `.confirmations`; other replies are ignored.
   case request(Request)
   /// Ask how the call stands, and feed back `.state`, or `.stateFailed`.
   case askState
@@ -32,7 +32,7 @@ package enum KeyEffect: Sendable {
   /// The digits to compare by voice have changed.
   case code(String)
   case confirmation(ConfirmationState)
-  /// What a tile says of some device has changed.
+  /// Some device's tile has changed.
   case tilesChanged
   case refused(KeyRefusal)
   /// Come back as a new participant: the history of lists is broken.

@@ -1,7 +1,7 @@
 package import Contract
 package import MediaModel
 
-/// What a `KeyAgreement` hears: the call's events, in their order, and the replies to what it asked.
+/// The inputs of a `KeyAgreement`: the call's events, in order, and the replies to its requests.
 package enum KeyInput: Sendable {
   case rotate(Rotate)
   /// `delivery` is the event's own number, which `.acknowledge` names again.
@@ -18,9 +18,9 @@ package enum KeyInput: Sendable {
   case directory(Devices?)
   /// Reply of `keys/list`; nil when it failed.
   case list(KeyList?)
-  /// What `.askState` wanted did not come.
+  /// The state that `.askState` requested did not come.
   case stateFailed
-  /// Reply of `/keys`: whether the server took this device's envelopes of that epoch; nil when the connection broke before it could say.
+  /// Reply of `/keys`: whether the server accepted this device's envelopes of that epoch; nil when the connection broke before it could say.
   case handedOut(epoch: UInt32, taken: Bool?)
   /// Reply of `keys/confirm`.
   case confirmationSent(epoch: UInt32, taken: Bool)

@@ -1,4 +1,4 @@
-/// What the server, or a member, did that an honest one would not (protocol section 5). The call goes on under the keys that this device has.
+/// An act of the server or a member that is not honest (protocol section 5). The call goes on under the keys that this device has.
 public enum KeyRefusal: Error, Sendable, Hashable {
   /// The list has an entry of the wrong shape or order, or one device, participant, fingerprint or join twice.
   case malformedList
@@ -24,7 +24,7 @@ public enum KeyRefusal: Error, Sendable, Hashable {
   case keyWithheld
   /// The key in use is older than two rotations.
   case keyTooOld
-  /// What the server says of the others' confirmations is not so.
+  /// The server's claim about the others' confirmations is false.
   case confirmationNotTrue
   /// The server gave one of this device's tracks an id that is not its own; nothing is sent on it.
   case foreignTrack

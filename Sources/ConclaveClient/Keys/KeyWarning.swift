@@ -12,13 +12,13 @@ public enum KeyTrust: Sendable, Hashable {
 
 /// Something about a device's keys that a person should know. The call goes on with the others.
 public struct KeyWarning: Sendable, Hashable {
-  /// What is the matter with it.
+  /// A problem with a device.
   public enum Problem: Sendable, Hashable {
     /// Its keys are not those seen first; it may be another device under its name. It gets no key, and nothing that it sends opens, until it is trusted.
     case changedKey
     /// A user who is known has a device that is not.
     case newDevice
-    /// Nobody has verified it, and `KeyTrust.verifiedOnly` is set: it gets no key, and nothing is sent while it is in the call.
+    /// It is not verified, and `KeyTrust.verifiedOnly` is set: it gets no key, and nothing is sent while it is in the call.
     case unverified
     /// The server shows no public keys that belong to its fingerprint.
     case unknownKeys
@@ -30,15 +30,15 @@ public struct KeyWarning: Sendable, Hashable {
     case revoked
     /// A device that is vouched for speaks against it, which is verified: these devices disagree.
     case disputed
-    /// It is on the list of those who may hear, and not in the call.
+    /// It is on the list of devices that may hear, and not in the call.
     case notInCall
-    /// It has left, and is still on the list of those who may hear.
+    /// It has left, and is still on the list of devices that may hear.
     case mayStillHear
     /// It does not share the key that the others have.
     case otherKey
   }
 
-  /// What is the matter.
+  /// The problem to show.
   public var problem: Problem
   /// The user whose device it is.
   public var user: String

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Compares the list of the epoch in use with who is in the call: a device that may hear and is not there is shown, and after a second look this device
+/// Compares the list of the epoch in use with the call's members: a device that may hear but is absent is shown, and after a second look this device
 /// stops sending (protocol section 5, "Rules of the client").
 ///
 /// A value without clock. It counts time only while the server can be heard, so that an honest server on a bad network never stops anybody.
@@ -42,7 +42,7 @@ struct RosterWatch: Sendable {
   private var members: [UserID: MemberState] = [:]
   /// Participants that were in the call at some time, with their user.
   private var seen: [ParticipantNumber: UserID] = [:]
-  /// What a suspicion that ended was about. A departed device that comes back honestly has a new number.
+  /// The subject of a suspicion that ended. A departed device that comes back honestly has a new number.
   private enum Past: Hashable {
     case stranger(Device)
     case departed(ParticipantNumber)
@@ -131,7 +131,7 @@ struct RosterWatch: Sendable {
     return due
   }
 
-  /// What a tile says of a listed device that is not in the call.
+  /// The standing to show for a listed device that is not in the call.
   func standing(of participant: ParticipantNumber, now: Instant) -> Kind? {
     guard let suspect = suspects[participant], !suspect.isHidden else { return nil }
     return suspect.kind == .stranger || count(suspect, now: now) >= Self.departedTileTime ? suspect.kind : nil

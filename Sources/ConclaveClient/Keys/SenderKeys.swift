@@ -3,7 +3,7 @@ import Crypto
 import MediaModel
 import SFrame
 
-/// Whose frames a base key is for, beside the participant number: another stay of the device, or another device, has another key.
+/// The sender that a base key is for, beside the participant number: another stay of the device, or another device, has another key.
 struct SenderIdentity: Hashable, Sendable {
   var fingerprint: [UInt8]
   var joinId: [UInt8]
@@ -13,7 +13,7 @@ struct SenderIdentity: Hashable, Sendable {
 ///
 /// A large call has a thousand senders in each epoch: what HKDF computes alike for all of them is computed once.
 struct SenderDerivation: Sendable {
-  /// HKDF's expansion (RFC 5869 section 2.3), begun with what all senders' `info` begins with. 64 bytes are one block of SHA-512: T(1).
+  /// HKDF's expansion (RFC 5869 section 2.3), begun with the common start of all senders' `info`. 64 bytes are one block of SHA-512: T(1).
   private let expansion: HMAC<SHA512>
 
   init(call: CallID, epoch: UInt32, listHash: [UInt8], secret: SymmetricKey) {
@@ -38,14 +38,14 @@ struct SenderDerivation: Sendable {
   }
 }
 
-/// What opens the other senders' frames of an epoch. This device is never among them: what the server reflects does not open.
+/// The keys for the other senders' frames of an epoch. This device is never among them: frames that the server reflects do not open.
 package struct EpochKeys: Sendable {
   package let epoch: UInt32
   let derivation: SenderDerivation
   let senders: [ParticipantNumber: SenderIdentity]
 }
 
-/// What this device seals its own frames with in one epoch, made from its own values alone.
+/// The key that seals this device's own frames in one epoch, made from its own values alone.
 package struct SendingKey: Sendable {
   package let epoch: UInt32
   let participant: ParticipantNumber

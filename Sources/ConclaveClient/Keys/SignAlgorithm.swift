@@ -27,7 +27,7 @@ enum SignAlgorithm: String, Sendable {
     }
   }
 
-  /// What stands before the 32 key bytes in an Ed25519 SPKI (RFC 8410 section 4).
+  /// The bytes before the 32 key bytes in an Ed25519 SPKI (RFC 8410 section 4).
   private static let ed25519Prefix: [UInt8] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
   ]

@@ -1,6 +1,6 @@
 import MediaModel
 
-/// Whose frames count in one slot: its track's, and for a second after a change its former track's, since media and signaling overtake each other
+/// The tracks whose frames count in one slot: its own, and for a second after a change its former one, since media and signaling overtake each other
 /// (protocol section 6, "Attribution").
 struct SlotTracks: Sendable {
   static let formerTime: Duration = .seconds(1)

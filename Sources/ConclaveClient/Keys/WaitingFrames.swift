@@ -1,7 +1,7 @@
 /// Frames whose key, or whose slot's new track, has not arrived (`FrameCipherError.unknownKey`, `.otherTrack`): kept for up to 1 s, at most 64 of a slot
 /// (protocol section 5, epochs, rule 5).
 ///
-/// Times are any clock's, in nanoseconds. Give it the frames that `FrameCipher.decrypt` could not decide on, and take them out again when a key or a slot map came.
+/// Times are any clock's, in nanoseconds. Give it the frames that `FrameCipher.decrypt` could not decide on, and `take` them when a key or a slot map comes.
 public struct WaitingFrames<Frame> {
   /// Nanoseconds that a frame is kept.
   public static var patience: UInt64 { 1_000_000_000 }

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import MediaModel
 
-/// What two devices of a user prove to each other by six digits (protocol section 5, "Pairing"). The new device commits to its key and nonce before it sees
+/// The proof by six digits between two devices of a user (protocol section 5, "Pairing"). The new device commits to its key and nonce before it sees
 /// the other's nonce, so that nobody between them can search for equal digits.
 struct PairingCode: Sendable {
   var user: UserID
@@ -36,7 +36,7 @@ struct PairingCode: Sendable {
 
   private static let scheme = "conclave-device:"
 
-  /// What a new device shows as a picture to be scanned.
+  /// The text that a new device shows as a picture to be scanned.
   static func scanned(_ fingerprint: [UInt8]) -> String {
     scheme
       + Data(fingerprint).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")

@@ -19,7 +19,7 @@ struct PairingSession: Sendable {
     var nonce: Base64Bytes?
   }
 
-  /// What is to be done.
+  /// An action for the owner of the session.
   enum Action: Sendable, Equatable {
     case send(Message)
     /// The new device shows these digits, to be typed into the other one.

@@ -1,7 +1,7 @@
 package import MediaModel
 
-/// What is known of other devices: the fingerprints under which they were first seen, which of them a person has compared, and what devices of one user
-/// signed about each other.
+/// Knowledge about other devices: the fingerprints under which they were first seen, which of them a person has compared, and the statements that devices
+/// of one user signed about each other.
 package struct Pins: Sendable {
   package struct Pin: Sendable, Hashable {
     package var fingerprint: [UInt8]
@@ -75,7 +75,7 @@ package struct Pins: Sendable {
 
   // MARK: vouches and revocations
 
-  /// What devices of one user signed, and what follows from it.
+  /// The statements that devices of one user signed, and their consequences.
   private struct Statements {
     var vouches: [TrustStatement] = []
     var revokes: [TrustStatement] = []

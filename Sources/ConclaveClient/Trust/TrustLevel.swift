@@ -16,7 +16,7 @@ public enum TrustLevel: Int, Sendable, Comparable {
   public static func < (a: TrustLevel, b: TrustLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// What a device has signed of another device of its user: that it is the user's, or that it is not to be trusted any more. Keep it with the pins: a server
+/// A device's signed statement about a device of its user: that it is the user's, or that it is not to be trusted any more. Keep it with the pins: a server
 /// may hide it later.
 public struct TrustStatement: Sendable, Hashable {
   /// Whether it speaks for the device or against it.
@@ -80,7 +80,7 @@ public struct TrustStatement: Sendable, Hashable {
     signature = identity.sign(transcript)
   }
 
-  /// What is signed.
+  /// The signed bytes.
   var transcript: [UInt8] {
     var transcript = Transcript(kind == .vouch ? "conclave-vouch-v1" : "conclave-revoke-v1")
     transcript.appendPrefixed(user)
