@@ -17,7 +17,6 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
-    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
@@ -174,6 +173,26 @@ let package = Package(
       exclude: ["Vectors"]),
   ]
 )
+
+// `deploy/fuzz` links libFuzzer, so only its build has this target.
+if Context.environment["CONCLAVE_FUZZ"] != nil {
+  package.targets += [
+    .systemLibrary(name: "CFuzzer", path: "Tests/CFuzzer"),
+    .executableTarget(
+      name: "fuzz",
+      dependencies: [
+        "CFuzzer", "MediaModel", "Contract", "RTP", "SDP", "Transport", "SFrame", "STOMP", "JSON", "Signaling",
+        "ConclaveServer", "ConclaveClient",
+        .product(name: "Crypto", package: "swift-crypto"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
+        .product(name: "NIOWebSocket", package: "swift-nio"),
+      ],
+      path: "Tests/Fuzz", exclude: ["seeds.py"]),
+  ]
+}
 
 let settings: [SwiftSetting] = [
   .treatAllWarnings(as: .error),

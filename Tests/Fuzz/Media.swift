@@ -1,0 +1,141 @@
+import MediaModel
+import RTP
+import SDP
+import SFrame
+import Transport
+
+func readRTP(_ packet: UnsafeMutableRawBufferPointer) {
+  var map = HeaderExtensionMap()
+  for id in UInt8(1)...14 { map[id] = 15 - id }
+  let bytes = UnsafeRawBufferPointer(packet)
+  guard let header = RTPHeader(parsing: bytes) else { return }
+  precondition(header.headerLength + header.payloadLength + header.paddingLength == packet.count)
+  if let extensions = HeaderExtensions(header) {
+    for id in UInt8(0)...16 {
+      guard let element = extensions.element(id, in: bytes) else { continue }
+      precondition(element.range.upperBound <= header.headerLength)
+    }
+    extensions.rewriteIDs(by: map, in: packet)
+  }
+  let payload = UnsafeMutableRawBufferPointer(rebasing: packet[header.payloadRange])
+  let descriptor = VP8Descriptor(parsing: UnsafeRawBufferPointer(payload))
+  for codec in ["VP8", "VP9", "AV1", "H264", "opus"] {
+    _ = PayloadCodec(name: codec).frameStart(in: UnsafeRawBufferPointer(payload), vp8: descriptor)
+  }
+  guard let descriptor else { return }
+  _ = descriptor.isKeyFrame(UnsafeRawBufferPointer(payload))
+  descriptor.rewrite(pictureID: 1, tl0PictureIndex: 2, keyIndex: 3, in: payload)
+}
+
+/// The sum of what is read keeps reads from being optimised away.
+nonisolated(unsafe) var sum = 0
+
+func readRTCP(_ compound: UnsafeMutableRawBufferPointer) {
+  var packets = RTCPCompound(UnsafeRawBufferPointer(compound))
+  while let packet = packets.next() {
+    switch packet {
+    case .senderReport(let report): sum &+= report.reports.reduce(0) { $0 &+ Int($1.cumulativeLost) }
+    case .receiverReport(_, let reports): sum &+= reports.reduce(0) { $0 &+ Int($1.jitter) }
+    case .bye(let sources): sum &+= sources.reduce(0) { $0 &+ Int($1) }
+    case .nack(let nack): sum &+= nack.missing.reduce(0) { $0 &+ Int($1) }
+    case .pictureLoss(_, let media): sum &+= Int(media)
+    case .fullIntraRequest(let request): sum &+= request.reduce(0) { $0 &+ Int($1.sequence) }
+    case .other(let type, _): sum &+= Int(type)
+    }
+  }
+}
+
+/// An offer that is read is answered, and the answer can be read.
+func readSDP(_ offer: UnsafeMutableRawBufferPointer) {
+  guard let offer = try? MediaOffer(parsing: offer.text) else { return }
+  var random = SystemRandomNumberGenerator()
+  var negotiation = Negotiation(using: &random)
+  _ = negotiation.apply(
+    offer, tracks: [], codecs: ["VP8", "H264"], peer: PeerID(rawValue: 1), call: CallID("c1")!,
+    participant: ParticipantNumber(1), isOnKeyList: true, using: &random)
+  let answer = negotiation.answer(fingerprint: fingerprint, candidates: [server], tcp: true)
+  guard (try? SessionDescription(parsing: answer)) != nil else { fatalError("the answer cannot be read") }
+}
+
+func readSFrame(_ frame: UnsafeMutableRawBufferPointer) {
+  guard let header = try? SFrameHeader(parsing: UnsafeRawBufferPointer(frame)) else { return }
+  // There is one encoding of each header.
+  withUnsafeTemporaryAllocation(byteCount: SFrameHeader.maximumByteCount, alignment: 1) { written in
+    let length = header.write(into: written)
+    precondition(written.prefix(length).elementsEqual(frame.prefix(length)))
+  }
+}
+
+private nonisolated(unsafe) let responder = STUNResponder(role: .controlled)
+private nonisolated(unsafe) let checker = ConnectivityChecker(
+  role: .controlling, local: ICECredentials(fragment: "evtj", password: "VOkJxbRl1RmTxUk/WvJxBt"),
+  remote: ICECredentials(fragment: "h6vY", password: "VOkJxbRl1RmTxUk/WvJxBt"), tieBreaker: 1)!
+private let server = SocketAddress(ipv4: 0xc000_0201, port: 3478)
+private let fingerprint = CertificateFingerprint(hash: "sha-256", digest: [UInt8](repeating: 1, count: 32))
+
+func readSTUN(_ datagram: UnsafeMutableRawBufferPointer) {
+  withUnsafeTemporaryAllocation(byteCount: STUNResponder.replyCapacity, alignment: 8) { reply in
+    _ = responder.respond(to: UnsafeRawBufferPointer(datagram), from: server, into: reply) { _ in
+      "VOkJxbRl1RmTxUk/WvJxBt"
+    }
+    _ = checker.makeCheck(of: server, transaction: (1, 2), into: reply)
+  }
+  if case .succeeded = checker.handle(UnsafeRawBufferPointer(datagram), from: server) {
+    fatalError("an answer without the password counts")
+  }
+}
+
+private let certificate = DTLSCertificate()
+
+/// A server and a client that hear the same datagrams.
+func readDTLS(_ datagrams: UnsafeMutableRawBufferPointer) {
+  let parts = datagrams.parts
+  for role in [DTLSSession.Role.server, .client] {
+    let session = DTLSSession(
+      role: role, certificate: certificate, remoteFingerprint: fingerprint)
+    var now = Instant(nanoseconds: 0)
+    _ = session.start(now: now) { sum &+= $0.count }
+    for part in parts {
+      if case .connected = session.handle(UnsafeRawBufferPointer(part), now: now, send: { sum &+= $0.count }) {
+        fatalError("a stranger is connected")
+      }
+      now = now.advanced(by: .milliseconds(300))
+      _ = session.handleTimeout(now: now) { sum &+= $0.count }
+    }
+  }
+}
+
+/// RTP and RTCP of each profile; the input's first byte decides which. A forged tag never opens.
+func readSRTP(_ input: UnsafeMutableRawBufferPointer) {
+  guard let first = input.first else { return }
+  let isGCM = first & 2 == 0
+  let receiver = SRTPReceiver(
+    profile: isGCM ? .aeadAES128GCM : .aes128CMSHA1Tag80,
+    master: SRTPMasterKey(
+      key: [UInt8](repeating: 7, count: 16), salt: [UInt8](repeating: 9, count: isGCM ? 12 : 14)))
+  let datagram = UnsafeMutableRawBufferPointer(rebasing: input.dropFirst())
+  let opened = first & 1 == 0 ? receiver.unprotectRTP(datagram) : receiver.unprotectRTCP(datagram)
+  if case .packet = opened { fatalError("a forged packet opens") }
+}
+
+/// The datagrams do not depend on how the stream was cut.
+func readFraming(_ input: UnsafeMutableRawBufferPointer) {
+  let whole = datagrams(of: [input])
+  let cut = input.count / 3
+  let pieces = [
+    UnsafeMutableRawBufferPointer(rebasing: input[..<cut]), UnsafeMutableRawBufferPointer(rebasing: input[cut...]),
+  ]
+  precondition(whole == datagrams(of: pieces))
+}
+
+private func datagrams(of pieces: [UnsafeMutableRawBufferPointer]) -> [[UInt8]] {
+  let input = FramedInput(maximum: 300)
+  var datagrams: [[UInt8]] = []
+  for piece in pieces {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: input.headroom + piece.count, alignment: 1)
+    defer { buffer.deallocate() }
+    UnsafeMutableRawBufferPointer(rebasing: buffer[input.headroom...]).copyMemory(from: UnsafeRawBufferPointer(piece))
+    guard input.split(buffer, each: { datagrams.append(Array($0)) }) else { break }
+  }
+  return datagrams
+}

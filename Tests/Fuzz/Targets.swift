@@ -1,0 +1,46 @@
+/// One input for a parser. Inputs end in a result or an error; a trap or a read outside the bytes is a finding.
+typealias FuzzTarget = (UnsafeMutableRawBufferPointer) -> Void
+
+/// The target that this process runs.
+nonisolated(unsafe) var run: FuzzTarget = { _ in }
+
+nonisolated(unsafe) let targets: [String: FuzzTarget] = [
+  "base64": readBase64,
+  "dtls": readDTLS,
+  "envelope": openEnvelope,
+  "event": readEvent,
+  "framing": readFraming,
+  "http": readHTTP,
+  "json": readJSON,
+  "keyset": readKeySet,
+  "list": readList,
+  "reply": readReply,
+  "request": readRequest,
+  "rtcp": readRTCP,
+  "rtp": readRTP,
+  "sdp": readSDP,
+  "sframe": readSFrame,
+  "srtp": readSRTP,
+  "stomp": readSTOMP,
+  "stun": readSTUN,
+  "tls": readTLS,
+  "token": readToken,
+  "websocket": readWebSocket,
+]
+
+extension UnsafeMutableRawBufferPointer {
+  var bytes: [UInt8] { Array(self) }
+  var text: String { String(decoding: self, as: UTF8.self) }
+
+  /// The input as several: each part stands behind its length in one byte.
+  var parts: [UnsafeMutableRawBufferPointer] {
+    var parts: [UnsafeMutableRawBufferPointer] = []
+    var start = 0
+    while start < count {
+      let end = Swift.min(start + 1 + Int(self[start]) * 8, count)
+      parts.append(UnsafeMutableRawBufferPointer(rebasing: self[start + 1..<end]))
+      start = end
+    }
+    return parts
+  }
+}
