@@ -122,13 +122,17 @@ class Network:
             self.streams[end] = other
             self.selector.register(end, selectors.EVENT_READ, self.stream)
 
+    # A socket that was opened since `select` may have the number of one that was ready, and nothing to read: no read may wait.
+
     def stream(self, end):
         try:
-            data = end.recv(65_536)
+            data = end.recv(65_536, socket.MSG_DONTWAIT)
             if end in self.silent and data:
                 return
             if data:
                 return self.streams[end].sendall(data)
+        except BlockingIOError:
+            return
         except OSError:
             pass
         self.drop(end)
@@ -142,16 +146,16 @@ class Network:
                 each.close()
 
     def to_server(self, front):
-        data, self.page = front.recvfrom(65_536)
         try:
+            data, self.page = front.recvfrom(65_536, socket.MSG_DONTWAIT)
             self.back.send(data)
-        except ConnectionRefusedError:
-            pass  # the server is away
+        except (BlockingIOError, ConnectionRefusedError):
+            pass  # nothing to read, or the server is away
 
     def to_page(self, back):
         try:
-            data = back.recv(65_536)
-        except ConnectionRefusedError:
+            data = back.recv(65_536, socket.MSG_DONTWAIT)
+        except (BlockingIOError, ConnectionRefusedError):
             return
         if self.page:
             self.front.sendto(data, self.page)
