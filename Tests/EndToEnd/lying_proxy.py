@@ -13,6 +13,7 @@ import os
 import threading
 import time
 
+from conftest import free_port
 from told_lists import ToldLists
 
 # In place of a reply's body: the request fails with this code.
@@ -242,9 +243,10 @@ class LyingProxy:
 
     def _run(self):
         asyncio.set_event_loop(self.loop)
-        serve = lambda handler: self.loop.run_until_complete(asyncio.start_server(handler, "127.0.0.1", 0))
-        http, stomp = serve(self._http), serve(self._stomp)
-        self.http_port, self.stomp_port = (listener.sockets[0].getsockname()[1] for listener in (http, stomp))
+        # Each port serves one proxy only: what a browser of the pool has stored belongs to another origin.
+        self.http_port, self.stomp_port = free_port(), free_port()
+        for handler, port in ((self._http, self.http_port), (self._stomp, self.stomp_port)):
+            self.loop.run_until_complete(asyncio.start_server(handler, "127.0.0.1", port))
         self.url = f"http://localhost:{self.http_port}"
         self._started.set()
         self.loop.run_forever()
