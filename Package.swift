@@ -194,6 +194,18 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
   ]
 }
 
+// `deploy/test --sanitize` builds the named test targets and what they need, and nothing else.
+if let names = Context.environment["CONCLAVE_TESTS"]?.split(separator: " ").map(String.init) {
+  var needed: Set<String> = []
+  var pending = names
+  while let name = pending.popLast() {
+    guard needed.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else { continue }
+    for case .byNameItem(let dependency, _) in target.dependencies { pending.append(dependency) }
+  }
+  package.products = []
+  package.targets.removeAll { !needed.contains($0.name) }
+}
+
 let settings: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
   .enableUpcomingFeature("ExistentialAny"),

@@ -203,7 +203,7 @@ struct RankedTracks {
 }
 
 extension Wishes {
-  /// Nothing is wished of microphones.
+  /// Receivers cannot set preferences for microphones.
   static let none = Wishes(lastN: .max)
 
   func priority(of track: UpTrack) -> Int { videos.isEmpty ? 0 : videos[track.track]?.priority ?? 0 }

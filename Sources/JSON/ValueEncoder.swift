@@ -128,7 +128,7 @@ extension ValueEncoder: SingleValueEncodingContainer {
   func encode(_ number: Float) throws { try encode(Double(number)) }
 
   func encode(_ number: Double) throws {
-    guard number.isFinite else { throw unfit("is not a finite number or valid text") }
+    guard number.isFinite else { throw unfit("is not a finite number") }
     try whole { $0.append(plain: number.description) }
   }
 

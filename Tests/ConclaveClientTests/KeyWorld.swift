@@ -6,6 +6,15 @@ import MediaModel
 
 /// Some devices and the server between them, as the protocol wants it: lists, announcements, envelopes, switches. Tests interfere where they like.
 struct KeyWorld {
+  /// Alice and Bob in epoch 2.
+  static var pair: KeyWorld {
+    var world = KeyWorld()
+    world.start("alice")
+    world.join("bob")
+    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
+    return world
+  }
+
   static let call = CallID("7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5")!
   static let clock = Timestamp(milliseconds: 1_790_000_000_000)
 

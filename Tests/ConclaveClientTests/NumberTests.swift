@@ -64,14 +64,6 @@ struct NumberTests {
     return try object.mapValues { String(decoding: try JSONSerialization.data(withJSONObject: $0), as: UTF8.self) }
   }
 
-  private func pair() -> KeyWorld {
-    var world = KeyWorld()
-    world.start("alice")
-    world.join("bob")
-    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
-    return world
-  }
-
   /// Bob's agreement enters no epoch that the server has not proven, now or an hour later.
   private func hear(_ input: KeyInput, _ world: KeyWorld, upTo epoch: UInt32 = 2, _ what: String) {
     var world = world
@@ -95,7 +87,7 @@ struct NumberTests {
   }
 
   @Test func anEventIsTakenOrRefused() throws {
-    let world = pair()
+    let world = KeyWorld.pair
     var decoded = 0
     for (name, body) in try golden("events") {
       let name = try #require(EventName(rawValue: name))
@@ -111,7 +103,7 @@ struct NumberTests {
   }
 
   @Test func aReplyIsTakenOrRefused() throws {
-    let world = pair()
+    let world = KeyWorld.pair
     let replies = try golden("replies")
     var decoded = 0
     func each<Body: Decodable>(_ name: String, _ type: Body.Type, _ use: (Body, String) -> Void) throws {
@@ -144,7 +136,7 @@ struct NumberTests {
 
   /// The next messages of an honest server, with other numbers.
   @Test func aTrueAnnouncementWithAnotherNumberIsRefused() throws {
-    var world = pair()
+    var world = KeyWorld.pair
     world.join("carol")
     let names = ["alice", "bob", "carol"]
     let before = world

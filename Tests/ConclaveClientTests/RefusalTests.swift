@@ -7,16 +7,8 @@ import Testing
 
 /// Protocol section 5, epochs, rule 8, and envelopes that prove no sender: what a dishonest server or member might try.
 struct RefusalTests {
-  private func pair() -> KeyWorld {
-    var world = KeyWorld()
-    world.start("alice")
-    world.join("bob")
-    world.rotate(["alice", "bob"], mode: .ratchet, leader: "alice")
-    return world
-  }
-
   @Test func aLowerEpoch() {
-    var world = pair()
+    var world = KeyWorld.pair
     var rotation = world.rotation(to: ["alice", "bob"], mode: .fresh, leader: "alice", for: "bob")
     rotation.epoch = 1
     world.feed(.rotate(rotation), to: "bob")
@@ -26,7 +18,7 @@ struct RefusalTests {
   }
 
   @Test func aRatchetThatDropsADevice() {
-    var world = pair()
+    var world = KeyWorld.pair
     world.join("carol")
     world.rotate(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
     world.announce(["alice", "bob"], mode: .ratchet, leader: "alice")
@@ -36,7 +28,7 @@ struct RefusalTests {
   }
 
   @Test func aStrangerToDeliverTo() {
-    var world = pair()
+    var world = KeyWorld.pair
     world.join("eve")
     var rotation = world.rotation(to: ["alice", "bob"], mode: .fresh, leader: "alice", for: "alice")
     rotation.deliver?.append(world.entryWithKeys("eve"))
@@ -46,7 +38,7 @@ struct RefusalTests {
   }
 
   @Test func aStrangerWhoAsksForAKey() {
-    var world = pair()
+    var world = KeyWorld.pair
     world.join("eve")
     world.feed(.keyRequest(KeyRequest(epoch: 2, to: world.entryWithKeys("eve"))), to: "alice")
     // The device's right name with another's join key is a stranger too.
@@ -58,7 +50,7 @@ struct RefusalTests {
   }
 
   @Test func aListThatIsNotTheHashedOne() {
-    var world = pair()
+    var world = KeyWorld.pair
     world.join("carol")
     var rotation = world.rotation(to: ["alice", "bob", "carol"], mode: .ratchet, leader: "alice", for: "carol")
     rotation.listHash = Base64Bytes([UInt8](repeating: 0, count: 32))
@@ -71,7 +63,7 @@ struct RefusalTests {
   }
 
   @Test func aListWithoutThisDevice() {
-    var world = pair()
+    var world = KeyWorld.pair
     let others = world.rotation(to: ["alice"], mode: .fresh, leader: "alice", for: "alice")
     world.feed(.rotate(others), to: "bob")
     #expect(world.members["bob"]!.refusals == [.notOnList])
@@ -94,7 +86,7 @@ struct RefusalTests {
   }
 
   @Test func anEnvelopeThatIsAltered() {
-    var world = pair()
+    var world = KeyWorld.pair
     let good = envelope(&world)
     var all: [Envelope] = []
     func altered(_ change: (inout Envelope) -> Void) {
@@ -128,7 +120,7 @@ struct RefusalTests {
   }
 
   @Test func anEnvelopeThatTheServerMade() {
-    var world = pair()
+    var world = KeyWorld.pair
     var forged = envelope(&world)
     let secret = [UInt8](repeating: 6, count: 32)
     forged.ciphertext = Base64Bytes(
@@ -140,7 +132,7 @@ struct RefusalTests {
   }
 
   @Test func anEnvelopeOfAMemberWhoIsNotOnTheList() {
-    var world = pair()
+    var world = KeyWorld.pair
     world.join("eve")
     let good = envelope(&world)
     let eve = world.members["eve"]!.agreement.identity
@@ -156,7 +148,7 @@ struct RefusalTests {
 
   @Test(arguments: ["call", "list", "epoch"])
   func anEnvelopeForAnotherPlace(_ place: String) {
-    var world = pair()
+    var world = KeyWorld.pair
     _ = envelope(&world)
     let epoch = world.members["bob"]!.agreement.epochs[3]!
     var context = EnvelopeContext(call: KeyWorld.call, epoch: 3, listHash: epoch.listHash)
@@ -172,7 +164,7 @@ struct RefusalTests {
   }
 
   @Test func aSecretOfTheWrongSize() {
-    var world = pair()
+    var world = KeyWorld.pair
     _ = envelope(&world)
     let epoch = world.members["bob"]!.agreement.epochs[3]!
     let short = sealed(
@@ -183,7 +175,7 @@ struct RefusalTests {
   }
 
   @Test func theFirstSecretOfAnEpochStays() {
-    var world = pair()
+    var world = KeyWorld.pair
     let good = envelope(&world)
     world.deliver(good, to: "bob")
     let epoch = world.members["bob"]!.agreement.epochs[3]!
