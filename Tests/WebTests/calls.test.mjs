@@ -4,7 +4,11 @@ import { FakeServer, PeerConnection, browser, callID, opened } from './fake-brow
 import { load } from './web.mjs';
 
 browser();
+const { toBase64 } = await load('bytes.js');
 const { Calls } = await load('calls.js');
+const { Directory } = await load('directory.js');
+const { Identity } = await load('identity.js');
+const { MemoryStore } = await load('store.js');
 
 console.warn = () => {};
 
@@ -86,6 +90,29 @@ test('a call on another device of the user is shown as such, and can be taken he
   const participants = call.members.get('alice').participants.filter(({ device }) => device === 'laptop');
   await calls.handle('call.member', { call: callID('c'), at: 0, cause: 'transferred', user: 'alice', state: 'joined', participants });
   assert.equal(call.hasEnded, false);
+});
+
+test('a call that is taken here is offered here no more, also where the answer about it comes late', async (t) => {
+  const { server, connection, calls } = await laptop(t);
+  const id = callID('c');
+  server.running(id, { elsewhere: 'phone' });
+  await calls.sort([], [id]);
+  const offered = [];
+  calls.addEventListener('change', () => offered.push([...calls.elsewhere.keys()].filter((other) => calls.find(other))));
+  const { request } = connection;
+  let answer;
+  connection.request = async (path, body) => {
+    const reply = await request(path, body);
+    if (path.endsWith('/state')) await new Promise((resolve) => (answer = resolve));
+    return reply;
+  };
+  const sorted = calls.sort([], [id]);
+  await until(() => answer);
+  await calls.join('transfer', { id, camera: false });
+  assert.deepEqual(offered.at(-1), [], 'said at once');
+  answer();
+  await sorted;
+  assert.deepEqual([calls.elsewhere.size, offered.at(-1)], [0, []]);
 });
 
 test('a call that ran on another device before the page was loaded is found, one that is over is not', async (t) => {
@@ -189,4 +216,27 @@ test('a start waits for its id before events of it are handled', async (t) => {
   const carol = { call: id, at: 0, cause: 'invited', user: 'carol', state: 'ringing', participants: [] };
   await calls.handle('call.member', carol);
   assert.equal((await started).members.get('carol').state, 'ringing');
+});
+
+test('a device that goes between being listed and being rung takes no key from the others that ring', async (t) => {
+  const { server, connection, calls } = await laptop(t);
+  const devices = await Promise.all(['phone', 'tablet'].map((device) => Identity.open(new MemoryStore(), 'bob', device)));
+  const listed = devices.map(({ user, device, fingerprint, keys }) => ({ user, device, fingerprint: toBase64(fingerprint), keys, name: device, registeredAt: 0 }));
+  const lists = [listed, listed.slice(0, 1)];
+  connection.directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: lists.length > 1 ? lists.shift() : lists[0] }) });
+  server.failures.push({ ending: 'calls/start', code: 'keys.not-allowed' });
+  await calls.join('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
+  const rung = server.asked.filter(({ path }) => path === 'calls/start').map(({ body }) => body.envelopes?.map(({ to }) => to.device));
+  assert.deepEqual(rung, [['phone', 'tablet'], ['phone']]);
+});
+
+test('callees ring without a key when the server takes no list of theirs', async (t) => {
+  const { server, connection, calls } = await laptop(t);
+  const { user, device, fingerprint, keys } = await Identity.open(new MemoryStore(), 'bob', 'phone');
+  const listed = [{ user, device, fingerprint: toBase64(fingerprint), keys, name: device, registeredAt: 0 }];
+  connection.directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: listed }) });
+  for (let i = 0; i < 3; i += 1) server.failures.push({ ending: 'calls/start', code: 'keys.not-allowed' });
+  const call = await calls.join('start', { body: { callees: ['bob'], media: 'audio' }, camera: false, isNew: true });
+  const rung = server.asked.filter(({ path }) => path === 'calls/start').map(({ body }) => body.envelopes?.length ?? 0);
+  assert.deepEqual([rung, call.hasEnded], [[1, 1, 1, 0], false]);
 });

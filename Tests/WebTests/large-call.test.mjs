@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, loadPage } from './web.mjs';
 
+const { CallEvents } = await load('call-events.js');
+const { CallState } = await load('call-state.js');
 const { confirmationOf, rosterOf } = await load('call-trust.js');
 const { Members } = await load('members.js');
 const { beginNames, labelFor, learnNames } = await loadPage('names.js');
@@ -77,4 +79,15 @@ test('ten times the members are ten times the work, and not one list more', (t) 
   assert.equal(large.lists, small.lists);
   assert.ok(large.reads <= 11 * small.reads, `${large.reads} reads for 300 members, ${small.reads} for 30`);
   assert.ok(large.names <= 11 * small.names, `${large.names} names compared for 300 members, ${small.names} for 30`);
+});
+
+test('an event about one member hands the keys that member alone', () => {
+  const facts = new CallState({ id: 'c', user: 'user-0', device: 'phone' });
+  facts.members = callOf(300).members;
+  const seated = [];
+  const keys = { seated: (seats) => seated.push([...seats.keys()]) };
+  const events = new CallEvents({ call: { facts, participant: 1 }, session: () => ({ keys }), recovery: {}, notice() {}, over() {}, negotiate() {}, message() {} });
+  events.handle('call.member', { call: 'c', at: 0, cause: 'joined', user: 'dora', state: 'joined', participants: [{ participant: 301, device: 'laptop', tracks: [] }] });
+  assert.deepEqual(seated, [['dora/laptop']]);
+  assert.equal(facts.members.size, 301);
 });

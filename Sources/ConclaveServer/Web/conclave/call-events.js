@@ -1,21 +1,23 @@
 // The server's events of one call, handed to the part of the call that it concerns.
 
+import { seatsOf } from './seats.js';
+
 /**
- * `seat()` brings the join whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
+ * `session()` brings the join whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
  * `message(body)` opens a message.
  */
 export class CallEvents {
   #call;
-  #seat;
+  #session;
   #recovery;
   #notice;
   #over;
   #negotiate;
   #message;
 
-  constructor({ call, seat, recovery, notice, over, negotiate, message }) {
+  constructor({ call, session, recovery, notice, over, negotiate, message }) {
     this.#call = call;
-    this.#seat = seat;
+    this.#session = session;
     this.#recovery = recovery;
     this.#notice = notice;
     this.#over = over;
@@ -36,7 +38,7 @@ export class CallEvents {
   takeState(state) {
     this.#facts.take(state);
     if (state.state === 'ended') return void this.#over({ reason: 'lost' });
-    this.#keys?.seated(this.#facts.seats);
+    this.#keys?.seated(seatsOf(this.#facts.members.values()));
     this.#keys?.inUse(state.epoch).catch(() => {});
     this.#recovery.stateTold();
   }
@@ -46,11 +48,11 @@ export class CallEvents {
   }
 
   get #keys() {
-    return this.#seat()?.keys;
+    return this.#session()?.keys;
   }
 
   get #transport() {
-    return this.#seat()?.transport;
+    return this.#session()?.transport;
   }
 
   #handlers = {
@@ -78,7 +80,7 @@ export class CallEvents {
 
   #memberChanged(body) {
     const news = this.#facts.memberChanged(body);
-    this.#keys?.seated(this.#facts.seats);
+    this.#keys?.seated(seatsOf([this.#facts.members.get(body.user)]));
     if (news) return this.#notice(news);
     return this.#recovery.ownMemberTold(body);
   }

@@ -58,15 +58,6 @@ export class CallState {
     return ['joined', 'left', 'disconnected'].includes(this.phase);
   }
 
-  /** `user/device` of everybody who is in the call, with `{participant, joinId}`. */
-  get seats() {
-    const seats = new Map();
-    for (const { user, participants } of this.members.values()) {
-      for (const { device, participant, joinId } of participants) seats.set(`${user}/${device}`, { participant, joinId });
-    }
-    return seats;
-  }
-
   /** After how many minutes the server is to bring another key at the latest. */
   get rotateMinutes() {
     const minutes = this.policy?.rotateMinutes;

@@ -1,13 +1,13 @@
 // One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
-// `call-events.js` hears the server; a `seat` has the keys and the path of one join.
+// `call-events.js` hears the server; a `CallSession` has the keys and the path of one join.
 
 import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
+import { CallSession } from './call-session.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
 import { Recovery } from './recovery.js';
-import { Seat } from './seat.js';
 import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
@@ -33,7 +33,7 @@ export class Call extends CallRequests {
   wantsCamera = false;
   isHeld = false; // by this user's wish
   #connection;
-  #seat;
+  #session;
   #sending;
   #wasConnected = false;
   #early = [];
@@ -65,14 +65,14 @@ export class Call extends CallRequests {
     this.#recovery = new Recovery({
       call: this,
       connection,
-      leave: () => this.#leaveSeat(),
+      leave: () => this.#leaveSession(),
       join: () => this.#joinAnew(),
       over,
       changed: () => this.#changed(),
     });
     this.#events = new CallEvents({
       call: this,
-      seat: () => this.#seat,
+      session: () => this.#session,
       recovery: this.#recovery,
       notice: (detail) => this.#notice(detail),
       over,
@@ -160,11 +160,11 @@ export class Call extends CallRequests {
   }
 
   get #transport() {
-    return this.#seat?.transport;
+    return this.#session?.transport;
   }
 
   get #keys() {
-    return this.#seat?.keys;
+    return this.#session?.keys;
   }
 
   // Joining
@@ -174,41 +174,41 @@ export class Call extends CallRequests {
    * with the reply once the call is known.
    */
   async join(kind, body = {}, ring = {}) {
-    const asked = Seat.join({ kind, id: this.id, body, connection: this.#connection });
+    const asked = CallSession.join({ kind, id: this.id, body, connection: this.#connection });
     this.#asked = asked.catch(() => {});
-    const seat = await asked;
-    const { reply } = seat;
+    const session = await asked;
+    const { reply } = session;
     if (this.hasEnded) {
       // Left before the answer came.
-      seat.close();
-      this.#connection.request(`calls/${seat.id}/leave`).catch(() => {});
+      session.close();
+      this.#connection.request(`calls/${session.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
     }
     this.facts.take(reply.call);
-    this.participant = seat.participant;
+    this.participant = session.participant;
     this.#recovery.joined();
-    this.#seat?.close(); // of a try whose media could not be sent
-    this.#seat = seat;
-    this.#listen(seat);
-    await seat.begin(this.facts, ring);
+    this.#session?.close(); // of a try whose media could not be sent
+    this.#session = session;
+    this.#listen(session);
+    await session.begin(this.facts, ring);
     this.#keys.setStopped(Boolean(this.#watch.stopped));
-    this.#sending.transport = seat.transport;
+    this.#sending.transport = session.transport;
     this.#changed();
     return reply;
   }
 
-  #listen(seat) {
-    const on = (name, action) => seat.addEventListener(name, (event) => seat === this.#seat && !this.hasEnded && action(event.detail));
+  #listen(session) {
+    const on = (name, action) => session.addEventListener(name, (event) => session === this.#session && !this.hasEnded && action(event.detail));
     on('change', () => this.#changed());
     on('connection', () => {
-      this.#wasConnected ||= seat.transport.connection === 'connected';
+      this.#wasConnected ||= session.transport.connection === 'connected';
       this.#changed();
     });
     on('speaking', () => this.dispatchEvent(new Event('speaking')));
     on('failures', (detail) => this.#keys?.canSend && this.dispatchEvent(new CustomEvent('failures', { detail })));
     // Without the server there is no joining: `connectionReady` sees to it.
     on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
-    on('keys', () => this.#keysChanged(seat));
+    on('keys', () => this.#keysChanged(session));
     on('warning', (detail) => this.#warn(detail));
     on('refused-track', () => this.#warn({ problem: 'refused-track' }));
     on('broken', () => this.#recovery.rejoinForKeys());
@@ -265,8 +265,8 @@ export class Call extends CallRequests {
     return this.#recovery.rejoin();
   }
 
-  #leaveSeat() {
-    this.#seat?.close();
+  #leaveSession() {
+    this.#session?.close();
     this.#sending.forgetScreen();
   }
 
@@ -312,7 +312,7 @@ export class Call extends CallRequests {
 
   /** Sends `{text}` or `{reaction}` to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
   async send(message, { to = undefined } = {}) {
-    const body = await this.#seat?.messages?.seal(message, to);
+    const body = await this.#session?.messages?.seal(message, to);
     if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
@@ -352,7 +352,7 @@ export class Call extends CallRequests {
   }
 
   async #opened(body) {
-    const message = await this.#seat?.messages?.open(body);
+    const message = await this.#session?.messages?.open(body);
     if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
@@ -380,9 +380,9 @@ export class Call extends CallRequests {
     }
   }
 
-  async #keysChanged(seat) {
-    const code = await seat.keys.code();
-    if (seat !== this.#seat) return;
+  async #keysChanged(session) {
+    const code = await session.keys.code();
+    if (session !== this.#session) return;
     this.code = code;
     this.#changed();
   }
@@ -397,7 +397,7 @@ export class Call extends CallRequests {
   #over(detail) {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    this.#seat?.close();
+    this.#session?.close();
     this.#sending.close();
     this.#watch.close();
     this.dispatchEvent(new CustomEvent('ended', { detail }));

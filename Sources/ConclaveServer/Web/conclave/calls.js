@@ -44,7 +44,7 @@ export class Calls extends EventTarget {
     try {
       const reply = await joined;
       call.results = reply.results ?? {};
-      this.elsewhere.delete(call.id);
+      if (this.elsewhere.delete(call.id)) this.#changed();
       captured.then(() => call.begin());
       return call;
     } catch (error) {
@@ -97,9 +97,11 @@ export class Calls extends EventTarget {
     const known = [...new Set([...this.elsewhere.keys(), ...answered])].filter(unlisted);
     const others = await Promise.all(known.map((id) => this.#ask(id)));
     const all = [...listed, ...others.filter(Boolean)];
-    this.elsewhere = new Map(all.filter(({ elsewhere }) => elsewhere).map((facts) => [facts.id, facts]));
+    // A call may have come here while the server was asked.
+    const away = all.filter(({ id, elsewhere }) => elsewhere && !this.find(id));
+    this.elsewhere = new Map(away.map((facts) => [facts.id, facts]));
     this.#changed();
-    return listed.filter(({ id, phase }) => !this.elsewhere.has(id) && phase !== 'ringing');
+    return listed.filter(({ id, phase }) => !this.elsewhere.has(id) && !this.find(id) && phase !== 'ringing');
   }
 
   /** This user is in a call that this device is not in. */
@@ -107,7 +109,7 @@ export class Calls extends EventTarget {
     const isThere = participants.length > 0;
     if (isThere === this.elsewhere.has(call)) return;
     const facts = isThere && (await this.#ask(call));
-    if (facts) this.elsewhere.set(call, facts);
+    if (facts?.elsewhere && !this.find(call)) this.elsewhere.set(call, facts);
     else this.elsewhere.delete(call);
     this.#changed();
   }

@@ -2,6 +2,7 @@
 
 import { equal, toBase64 } from './bytes.js';
 import { MAX_ENTRIES, Refusal, bucketsIn, epochIn, tagsIn } from './checks.js';
+import { Timers } from './timers.js';
 import { TAG_BYTES, tagOf } from './transcript.js';
 
 const BUCKET = 64;
@@ -39,7 +40,7 @@ export class Confirmations {
   #early; // {epoch, buckets}: came before this device had the key
   #isRefreshDue = false;
   #confirmedAt; // when an epoch was last confirmed by all
-  #timers = new Set();
+  #timers = new Timers();
   #told = '';
 
   constructor({ join, request, warn, changed }) {
@@ -77,8 +78,8 @@ export class Confirmations {
     this.#began = performance.now();
     this.#confirmedAt ??= this.#began;
     this.#spread = Math.max(LEAST_SPREAD_MS, record.list.length * SPREAD_PER_DEVICE_MS);
-    this.#after(Math.random() * this.#spread, () => this.#confirm(record, isNewest, TRIES));
-    this.#after(this.#spread + GRACE_MS, () => this.#tell());
+    this.#timers.after(Math.random() * this.#spread, () => this.#confirm(record, isNewest, TRIES));
+    this.#timers.after(this.#spread + GRACE_MS, () => this.#tell());
     if (this.#early?.epoch === record.epoch) this.#take(this.#early.buckets);
     this.#early = undefined;
     this.#tell();
@@ -114,8 +115,8 @@ export class Confirmations {
   }
 
   #clear() {
-    for (const timer of this.#timers) clearTimeout(timer);
-    for (const kept of [this.#timers, this.#tags, this.#buckets, this.#fetched, this.#confirmed, this.#wrong]) kept.clear();
+    this.#timers.clear();
+    for (const kept of [this.#tags, this.#buckets, this.#fetched, this.#confirmed, this.#wrong]) kept.clear();
     this.#epoch = undefined;
     this.#told = '';
   }
@@ -127,7 +128,7 @@ export class Confirmations {
     try {
       await this.#request('confirm', { epoch: record.epoch, tag, ...(joinKey ? { joinKey } : {}) });
     } catch (error) {
-      if (tries > 1 && !error.code?.startsWith('keys.')) this.#after(RETRY_MS, () => this.#confirm(record, isNewest, tries - 1));
+      if (tries > 1 && !error.code?.startsWith('keys.')) this.#timers.after(RETRY_MS, () => this.#confirm(record, isNewest, tries - 1));
       return;
     }
     if (!joinKey) return;
@@ -215,13 +216,5 @@ export class Confirmations {
     this.#told = told;
     if (state === 'not-confirmed' && !wasUnconfirmed) this.#warn('unconfirmed');
     this.#changed();
-  }
-
-  #after(ms, action) {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      action();
-    }, ms);
-    this.#timers.add(timer);
   }
 }

@@ -1,5 +1,14 @@
 // The participants and joinIds with which the devices of a ring's list have joined: under epoch 1 the server's word alone (protocol section 5, "Sender keys").
 
+/** `user/device` of each participant of `members`, with `{participant, joinId}`. */
+export function seatsOf(members) {
+  const seats = new Map();
+  for (const { user, participants } of members) {
+    for (const { device, participant, joinId } of participants) seats.set(`${user}/${device}`, { participant, joinId });
+  }
+  return seats;
+}
+
 /** By `user/device`. A number or joinId that another device has, or this one, counts for nobody else. */
 export class Seats extends Map {
   #own;

@@ -1,5 +1,7 @@
 // STOMP 1.2 over WebSocket: requests become promises, events are acknowledged one by one, a lost connection comes back.
 
+import { Timers } from './timers.js';
+
 const HEART_BEAT_MS = 10_000;
 const SILENCE_MS = 25_000; // two heart-beats and a slow network
 const CHECK_MS = 3_000; // how long a connection that may be dead has to answer
@@ -74,7 +76,7 @@ export class StompConnection extends EventTarget {
   #now;
   #socket;
   #attempt = 0;
-  #timers = new Set();
+  #timers = new Timers();
   #requests = new Map();
   #waiting = [];
   #nextID = 1;
@@ -130,7 +132,7 @@ export class StompConnection extends EventTarget {
     const asked = this.#now();
     this.#send('BEGIN', { transaction: 'check' });
     this.#send('ABORT', { transaction: 'check', receipt: 'check' });
-    this.#after(CHECK_MS, () => this.#heardAt < asked && this.#lost(socket));
+    this.#timers.after(CHECK_MS, () => this.#heardAt < asked && this.#lost(socket));
   }
 
   /** Sends a request and brings the reply's body. While there is no connection it waits for one, at most `REQUEST_MS`. */
@@ -176,13 +178,13 @@ export class StompConnection extends EventTarget {
   }
 
   async #open() {
-    this.#clearTimers();
+    this.#timers.clear();
     const socket = new WebSocket(this.#url, ['v12.stomp']);
     this.#socket = socket;
     let credentials;
     socket.onmessage = ({ data }) => this.#receive(socket, data);
     socket.onclose = () => this.#lost(socket);
-    this.#after(CONNECT_MS, () => this.#lost(socket));
+    this.#timers.after(CONNECT_MS, () => this.#lost(socket));
     const opened = new Promise((resolve) => {
       socket.onopen = resolve;
     });
@@ -223,13 +225,13 @@ export class StompConnection extends EventTarget {
   }
 
   #connected(socket, headers) {
-    this.#clearTimers();
+    this.#timers.clear();
     this.#isOpen = true;
     this.#wasRefused = false;
     const [theirs, wanted] = (headers['heart-beat'] ?? '0,0').split(',').map(Number);
     this.#beatMs = wanted ? Math.max(HEART_BEAT_MS, wanted) : 0;
-    if (this.#beatMs) this.#every(this.#beatMs * 0.45, () => this.#beatWhenDue());
-    if (theirs) this.#every(5_000, () => this.#now() - this.#heardAt > SILENCE_MS && this.#lost(socket));
+    if (this.#beatMs) this.#timers.every(this.#beatMs * 0.45, () => this.#beatWhenDue());
+    if (theirs) this.#timers.every(5_000, () => this.#now() - this.#heardAt > SILENCE_MS && this.#lost(socket));
     this.dispatchEvent(new CustomEvent('open', { detail: headers }));
     if (socket !== this.#socket) return; // it was not what was asked for
     this.#send('SUBSCRIBE', { id: 'replies', destination: '/user/queue/replies', ack: 'auto' });
@@ -281,11 +283,11 @@ export class StompConnection extends EventTarget {
     const patient = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
     const wait = this.#isUrgent() ? Math.min(patient, URGENT_MS) : patient;
     this.#attempt += 1;
-    this.#after(wait * (0.75 + Math.random() / 2), () => this.#open());
+    this.#timers.after(wait * (0.75 + Math.random() / 2), () => this.#open());
   }
 
   #drop(reason, message) {
-    this.#clearTimers();
+    this.#timers.clear();
     const socket = this.#socket;
     this.#socket = undefined;
     this.#isOpen = false;
@@ -313,22 +315,5 @@ export class StompConnection extends EventTarget {
     if (this.#socket?.readyState !== WebSocket.OPEN) return;
     this.#spokeAt = this.#now();
     this.#socket.send('\n');
-  }
-
-  #after(ms, action) {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      action();
-    }, ms);
-    this.#timers.add(timer);
-  }
-
-  #every(ms, action) {
-    this.#timers.add(setInterval(action, ms));
-  }
-
-  #clearTimers() {
-    for (const timer of this.#timers) clearInterval(timer);
-    this.#timers.clear();
   }
 }

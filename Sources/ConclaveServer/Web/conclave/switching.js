@@ -1,5 +1,7 @@
 // Which key this device sends under, and when it sends nothing (protocol section 5, "Epochs"). The worker, which seals, is told here.
 
+import { Timers } from './timers.js';
+
 const OWN_SWITCH_MS = 10_000; // the server's `keys.switch` is waited for so long
 const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // and so long where the key in use is also somebody's who has gone
 
@@ -18,7 +20,7 @@ export class Switching {
   #isStopped = false;
   #isClosed = false;
   #ownSwitches = new Map(); // epoch -> timer
-  #overlaps = new Set();
+  #overlaps = new Timers();
 
   constructor({ epochs, post, silence, began, switched }) {
     this.#epochs = epochs;
@@ -40,7 +42,7 @@ export class Switching {
       clearTimeout(timer);
       this.#ownSwitches.delete(epoch);
     }
-    this.#epochs.use(record, (ms, action) => this.#after(ms, action));
+    this.#epochs.use(record, (ms, action) => this.#overlaps.after(ms, action));
     if (record.secret) this.#send(record);
     this.review();
     this.#switched(record);
@@ -67,7 +69,8 @@ export class Switching {
 
   close() {
     this.#isClosed = true;
-    for (const timer of [...this.#overlaps, ...this.#ownSwitches.values()]) clearTimeout(timer);
+    this.#overlaps.clear();
+    for (const timer of this.#ownSwitches.values()) clearTimeout(timer);
   }
 
   /**
@@ -93,13 +96,5 @@ export class Switching {
     const isLoss = record.mode === 'fresh' && inUse?.roster.losesSomebody(record.roster);
     const timer = setTimeout(() => this.switchTo(record), isLoss ? OWN_SWITCH_AFTER_LOSS_MS : OWN_SWITCH_MS);
     this.#ownSwitches.set(record.epoch, timer);
-  }
-
-  #after(ms, action) {
-    const timer = setTimeout(() => {
-      this.#overlaps.delete(timer);
-      action();
-    }, ms);
-    this.#overlaps.add(timer);
   }
 }

@@ -76,8 +76,9 @@ function render(rendered) {
   learnNames(call.members.values());
   showHeading();
   showTools();
-  clearWarnings(isOver);
-  checkNames();
+  const { roster } = call;
+  clearWarnings(overIn(roster));
+  checkNames(roster);
   showStop();
   stage.show(call);
   if (byID('code-dialog').open) showCode(call);
@@ -93,21 +94,22 @@ async function trust({ user, device }, fingerprint) {
   if (!(await conclave.trust(user, device, fingerprint))) notice('That key has changed once more. Look at the new one.');
 }
 
-/** Whether what a warning is about has passed. That a stranger could hear stays until it is dismissed. */
-function isOver(key) {
-  const [problem, user, device] = key.split('/');
-  return {
+/** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed. */
+function overIn(roster) {
+  const gone = new Set(roster.filter(({ state }) => state === 'gone').map(({ user, device }) => `gone/${user}/${device}`));
+  const over = {
     unverified: () => !call.hasUnverified,
-    gone: () => !call.roster.some((one) => one.state === 'gone' && one.user === user && one.device === device),
+    gone: (key) => !gone.has(key),
     'no-key': () => call.stop?.cause !== 'no-key',
     unconfirmed: () => call.confirmation.state === 'confirmed',
     'old-epoch': () => !call.isKeyOld,
-  }[problem]?.();
+  };
+  return (key) => over[key.split('/', 1)[0]]?.(key);
 }
 
 /** Somebody who is met for the first time with the name of another person. */
-function checkNames() {
-  for (const { user } of call.roster) {
+function checkNames(roster) {
+  for (const { user } of roster) {
     const other = user !== call.user && isFirstContact(user) && namesakeOf(user);
     if (!other || told.has(`${call.id}/${user}/${other}`)) continue;
     told.add(`${call.id}/${user}/${other}`);

@@ -7,14 +7,16 @@ import { KeyAgreement } from './keys.js';
 import { Media, startWorker } from './media.js';
 import { MessageSealer } from './messages.js';
 import { QualityMeter } from './quality.js';
+import { seatsOf } from './seats.js';
 import { RequestError } from './stomp.js';
 
 const STATS_MS = 10_000;
 const FIRST_FRAME_MS = 60_000;
 const LOST_ANSWERS = 3;
+const RING_TRIES = 3;
 
 /** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`. */
-export class Seat extends EventTarget {
+export class CallSession extends EventTarget {
   id;
   kind;
   reply;
@@ -28,35 +30,35 @@ export class Seat extends EventTarget {
   #first;
   #statsTimer;
 
-  /** Asks the server to join by `kind`; `seat.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
+  /** Asks the server to join by `kind`; `session.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
   static async join({ kind, id, body, connection }) {
-    const seat = new Seat();
-    seat.#connection = connection;
-    const { identity, directory } = connection;
+    const session = new CallSession();
+    session.#connection = connection;
+    const { identity } = connection;
     const isStart = kind === 'start';
-    seat.kind = kind;
-    seat.id = isStart ? crypto.randomUUID() : id;
-    if (!isCallID(seat.id)) throw new Refusal('a call with an id of another form');
-    [seat.#join, seat.#worker] = await Promise.all([JoinKeys.make(identity, seat.id), startWorker()]);
+    session.kind = kind;
+    session.id = isStart ? crypto.randomUUID() : id;
+    if (!isCallID(session.id)) throw new Refusal('a call with an id of another form');
+    [session.#join, session.#worker] = await Promise.all([JoinKeys.make(identity, session.id), startWorker()]);
     try {
-      if (isStart) seat.#first = await firstEpoch({ identity, directory, join: seat.#join, call: seat.id, callees: body.callees });
-      const asked = { ...body, ...seat.#join.wire, ...(isStart ? { id: seat.id } : {}) };
-      const own = { user: identity.user, device: identity.device, joinId: seat.#join.wire.joinId };
-      seat.reply = replyIn(await seat.#ask(isStart ? 'calls/start' : `calls/${id}/${kind}`, asked), { id: seat.id, isStart, own });
+      const asked = { ...body, ...session.#join.wire, ...(isStart ? { id: session.id } : {}) };
+      const own = { user: identity.user, device: identity.device, joinId: session.#join.wire.joinId };
+      const reply = isStart ? await session.#start(asked) : await session.#ask(`calls/${id}/${kind}`, asked);
+      session.reply = replyIn(reply, { id: session.id, isStart, own });
     } catch (error) {
-      seat.#worker.terminate();
+      session.#worker.terminate();
       if (!(error instanceof Refusal)) throw error;
-      connection.request(`calls/${seat.id}/leave`).catch(() => {});
+      connection.request(`calls/${session.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'reply.refused', message: `The server’s answer does not fit what was asked (${error.message}). Nothing was sent.` });
     }
-    seat.participant = seat.reply.participant;
-    return seat;
+    session.participant = session.reply.participant;
+    return session;
   }
 
   /** Makes keys and path. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
   async begin(facts, ring = {}) {
     this.keys = this.#agreement();
-    this.keys.seated(facts.seats);
+    this.keys.seated(seatsOf(facts.members.values()));
     if (this.kind === 'start') await this.keys.begin(this.#first);
     if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
     this.#openTransport();
@@ -74,20 +76,27 @@ export class Seat extends EventTarget {
     return this.#connection.request(`calls/${this.id}/${rest}`, body);
   }
 
-  async #ask(path, body) {
-    if (!this.#first) return this.#askUntilAnswered(path, body);
-    try {
-      return await this.#askUntilAnswered(path, { ...body, envelopes: this.#first.envelopes });
-    } catch (error) {
-      // A callee's device went between being listed and being rung.
-      if (!error.code?.startsWith('keys.')) throw error;
-      this.#first = undefined;
-      return this.#askUntilAnswered(path, body);
+  /**
+   * A callee's device may go between being listed and being rung: the ring's list is then made anew, without it. Where that does not help either, the callees
+   * are rung without a key.
+   */
+  async #start(body) {
+    const { identity, directory } = this.#connection;
+    for (let tries = RING_TRIES; tries > 0; tries -= 1) {
+      this.#first = await firstEpoch({ identity, directory, join: this.#join, call: this.id, callees: body.callees });
+      if (!this.#first) break;
+      try {
+        return await this.#ask('calls/start', { ...body, envelopes: this.#first.envelopes });
+      } catch (error) {
+        if (!error.code?.startsWith('keys.')) throw error;
+        this.#first = undefined;
+      }
     }
+    return this.#ask('calls/start', body);
   }
 
   /** The same join asked again does nothing twice (protocol 4, rule 14), so a lost answer is asked for again. */
-  async #askUntilAnswered(path, body) {
+  async #ask(path, body) {
     for (let attempt = 0; ; attempt += 1) {
       try {
         return await this.#connection.request(path, body);
