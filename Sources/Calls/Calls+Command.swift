@@ -28,3 +28,6 @@ extension Calls {
     case timeout
   }
 }
+
+/// STOMP's `ack` header of a subscription.
+package enum AckMode: Hashable, Sendable { case auto, client, individual }

@@ -1,5 +1,5 @@
 import Contract
-import MediaModel
+package import MediaModel
 
 /// Requests pending until an answer from outside says which users they may reach.
 struct Questions {
@@ -63,4 +63,41 @@ struct Questions {
       first = 0
     }
   }
+}
+
+/// The users that a request may reach. A user out of reach is treated as offline (protocol section 7).
+enum Reach {
+  case everybody
+  case only(Set<UserID>)
+
+  func includes(_ user: UserID) -> Bool {
+    switch self {
+    case .everybody: true
+    case .only(let users): users.contains(user)
+    }
+  }
+}
+
+/// A question under way; never used twice.
+package struct QuestionID: Hashable, Sendable {
+  package var rawValue: UInt64
+  package init(rawValue: UInt64) { self.rawValue = rawValue }
+}
+
+/// A decision that the state machine can't make by itself. The answer is the subset of `to` for which it is yes.
+package enum Question: Hashable, Sendable {
+  package enum Action: String, Sendable, Hashable { case ring, watch, devices }
+  /// The app's back end says whom `from` may reach (protocol section 7, `authorize`).
+  case authorize(Action, from: UserID, to: [UserID])
+  /// The disk says with whom `from` has had a call.
+  case acquainted(from: UserID, to: [UserID])
+}
+
+/// A query that the shell runs on a user's history (protocol section 8).
+package enum HistoryQuery: Hashable, Sendable {
+  /// `before` and `limit` are filled in. `rejoinable`: calls of these that the user may rejoin now.
+  case list(UserID, before: Timestamp, limit: Int, rejoinable: Set<CallID>)
+  /// nil for all.
+  case delete(UserID, calls: [CallID]?)
+  case totals(UserID, with: UserID)
 }

@@ -1,4 +1,5 @@
 package import Contract
+import MediaModel
 
 /// One event on its way to one device.
 package struct EventDelivery: Sendable {
@@ -16,4 +17,16 @@ package struct EventDelivery: Sendable {
     self.messageID = messageID
     self.message = message
   }
+}
+
+/// One event, for however many devices.
+struct Message {
+  /// The id of messages that no two deliveries share.
+  static let unshared: UInt64 = 0
+
+  /// `EventDelivery.messageID`.
+  var id: UInt64
+  var event: EventMessage
+
+  func isOf(_ call: CallID) -> Bool { event.call == call }
 }
