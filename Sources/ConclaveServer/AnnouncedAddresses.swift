@@ -19,7 +19,7 @@ struct AnnouncedAddresses: Sendable {
   }
 
   /// Link-local addresses need a zone, which a candidate has no place for.
-  func addresses(of worker: Int, in media: MediaPlane) -> [SocketAddress] {
+  func addresses(of worker: Int, in media: MediaWorkers) -> [SocketAddress] {
     guard configured.isEmpty else {
       return configured.map { SocketAddress(high: $0.high, low: $0.low, port: media.port(of: worker)) }
     }

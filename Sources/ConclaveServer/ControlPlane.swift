@@ -14,7 +14,7 @@ import Synchronization
 /// `submit`, in order; what follows from them goes out at once.
 actor ControlPlane: SignalingSink {
   private var calls: Calls
-  private let media: MediaPlane
+  private let media: MediaWorkers
   private let announced: AnnouncedAddresses
   private let fingerprint: CertificateFingerprint
   private let clock: WallClock
@@ -68,7 +68,7 @@ actor ControlPlane: SignalingSink {
 
   /// - Parameter reading: threads that read SDPs, started.
   init(
-    calls: sending Calls, media: MediaPlane, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
+    calls: sending Calls, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
     clock: WallClock, loop: any EventLoop, recorder: Recorder, archive: Archive, historyDays: Int, backEnd: BackEnd?,
     measurements: Measurements, reading: NIOThreadPool, clients: Clients
   ) {

@@ -98,7 +98,7 @@ extension Metrics.Page {
       "conclave_media_tcp_accepted_total", "TCP connections taken for media.", tcp.reduce(0) { $0 &+ $1.accepted })
     counter(
       "conclave_media_tcp_refused_total", "TCP connections not taken, by reason.",
-      TCPCounters.Refusal.allCases.map { reason in ("reason=\"\(reason)\"", tcp.reduce(0) { $0 &+ $1[reason] }) })
+      TCPCounters.Rejection.allCases.map { reason in ("reason=\"\(reason)\"", tcp.reduce(0) { $0 &+ $1[reason] }) })
     counter(
       "conclave_media_tcp_endings_total", "TCP connections that ended, by cause.",
       TCPCounters.Ending.allCases.map { cause in ("cause=\"\(cause)\"", tcp.reduce(0) { $0 &+ $1[cause] }) })

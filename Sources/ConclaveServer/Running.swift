@@ -17,7 +17,7 @@ package final class Running: Sendable {
   private let group: MultiThreadedEventLoopGroup
   /// For SDPs.
   private let reading: NIOThreadPool
-  private let media: MediaPlane
+  private let media: MediaWorkers
   private let control: ControlPlane
   private let signaling: SignalingServer
   private let backEnd: BackEnd?
@@ -118,7 +118,7 @@ package final class Running: Sendable {
   }
 
   private static func close(
-    _ media: MediaPlane, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup, _ reading: NIOThreadPool
+    _ media: MediaWorkers, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup, _ reading: NIOThreadPool
   ) async {
     await backEnd?.stop()
     media.stop()
@@ -171,13 +171,13 @@ package final class Running: Sendable {
   private static func mediaPlane(
     _ configuration: Configuration, certificate: DTLSCertificate,
     onEvent: @escaping @Sendable (MediaEvent) -> Void
-  ) throws -> MediaPlane {
+  ) throws -> MediaWorkers {
     var layout = MediaPlaneConfiguration()
     if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
     layout.tcp = configuration.media.tcp
     layout.firstPort = UInt16(configuration.media.port)
     do {
-      return try MediaPlane(
+      return try MediaWorkers(
         layout, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
     } catch {
       throw ConfigurationError("media.port: \(error)")

@@ -16,3 +16,11 @@ package func hostAddresses(ipv6: Bool = true) -> [SocketAddress] {
   let usable = found.filter { ipv6 || $0.isIPv4 }
   return (0...2).flatMap { r in usable.filter { rank($0) == r } }
 }
+
+extension SocketAddress {
+  init(_ address: clinux_address) {
+    self.init(high: address.high, low: address.low, port: address.port, scope: address.scope)
+  }
+
+  var clinux: clinux_address { clinux_address(high: high, low: low, scope: scope, port: port) }
+}

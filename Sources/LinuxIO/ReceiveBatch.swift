@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import MediaModel
+package import MediaModel
 
 /// Memory for one `recvmmsg`, allocated once. One batch can serve many sockets of a thread, one after the other.
 package final class ReceiveBatch {
@@ -80,4 +80,10 @@ package final class ReceiveBatch {
       left -= length
     } while left > 0
   }
+}
+
+/// One datagram in a `ReceiveBatch`; valid until the batch receives again. The bytes may be changed in place.
+package struct ReceivedDatagram {
+  package var bytes: UnsafeMutableRawBufferPointer
+  package var source: SocketAddress
 }

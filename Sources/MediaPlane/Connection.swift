@@ -24,3 +24,32 @@ final class Connection {
     provenAt = now
   }
 }
+
+/// A queue of distinct numbers from 1 on; one is taken out of its middle as fast as from its end.
+struct NumberQueue {
+  /// The neighbors of each number; 0 stands for both ends.
+  private var next: [UInt16]
+  private var previous: [UInt16]
+
+  init(greatest: Int) {
+    next = Array(repeating: 0, count: greatest + 1)
+    previous = next
+  }
+
+  var first: UInt16? { next[0] == 0 ? nil : next[0] }
+
+  /// - Parameter number: not in the queue.
+  mutating func append(_ number: UInt16) {
+    let last = previous[0]
+    link(last, number)
+    link(number, 0)
+  }
+
+  /// - Parameter number: in the queue.
+  mutating func remove(_ number: UInt16) { link(previous[Int(number)], next[Int(number)]) }
+
+  private mutating func link(_ number: UInt16, _ follower: UInt16) {
+    next[Int(number)] = follower
+    previous[Int(follower)] = number
+  }
+}

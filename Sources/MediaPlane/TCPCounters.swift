@@ -1,7 +1,7 @@
 /// Counters of one worker's TCP connections since its start.
 package struct TCPCounters: Sendable {
   /// Why a connection was not accepted.
-  package enum Refusal: Int, CaseIterable, Sendable {
+  package enum Rejection: Int, CaseIterable, Sendable {
     /// Participants have all the places of the worker.
     case full
     /// Too many from this address have not proven yet that they belong to a participant.
@@ -33,15 +33,15 @@ package struct TCPCounters: Sendable {
   /// Connections now.
   package var open = 0
   package var accepted: UInt64 = 0
-  private var refusals: InlineArray<3, UInt64> = .init(repeating: 0)
+  private var rejections: InlineArray<3, UInt64> = .init(repeating: 0)
   private var endings: InlineArray<4, UInt64> = .init(repeating: 0)
   private var losses: InlineArray<2, UInt64> = .init(repeating: 0)
 
   package init() {}
 
-  package internal(set) subscript(refusal: Refusal) -> UInt64 {
-    get { refusals[refusal.rawValue] }
-    set { refusals[refusal.rawValue] = newValue }
+  package internal(set) subscript(rejection: Rejection) -> UInt64 {
+    get { rejections[rejection.rawValue] }
+    set { rejections[rejection.rawValue] = newValue }
   }
 
   package internal(set) subscript(ending: Ending) -> UInt64 {

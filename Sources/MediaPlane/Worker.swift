@@ -5,14 +5,14 @@ import Transport
 
 /// One thread's loop: it waits for its socket, its TCP connections, its commands and its SFU's timers, and drives the SFU.
 ///
-/// Not Sendable: made by `MediaPlane` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no
+/// Not Sendable: made by `MediaWorkers` and sent to its thread, which alone uses it from then on. In the steady state it allocates nothing and takes no
 /// lock: the command queue's lock only when a command has come, the statistics' only every 100 ms and only when free.
 final class Worker {
   private let socket: UDPSocket
   /// nil: UDP alone.
   private let connections: Connections?
   private let sfu: SFU
-  private let queue: CommandQueue
+  private let queue: WorkerQueue
   private let board: StatisticsBoard
   private let onEvent: @Sendable (MediaEvent) -> Void
 
@@ -41,7 +41,7 @@ final class Worker {
   }
 
   init(
-    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, queue: CommandQueue, board: StatisticsBoard,
+    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, queue: WorkerQueue, board: StatisticsBoard,
     rule: FlushRule = FlushRule(),
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(SystemError) {

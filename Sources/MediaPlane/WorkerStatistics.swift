@@ -1,10 +1,12 @@
 package import Forwarding
 package import LinuxIO
+import MediaModel
+import Synchronization
 
 /// Counts of one worker since its start; at most 100 ms old.
 package struct WorkerStatistics: Sendable {
   package var port: UInt16
-  package var forwarding = Counters()
+  package var forwarding = SFUCounters()
   package var socket = UDPCounters()
   package var tcp = TCPCounters()
   /// Datagrams that the kernel dropped because the worker was too slow; wraps at 2^32.
@@ -14,4 +16,18 @@ package struct WorkerStatistics: Sendable {
   package var flushes: UInt64 = 0
   package var heldFlushes: UInt64 = 0
   package var passes = PassDurations()
+}
+
+/// Where a worker puts its statistics for others to read, without ever waiting for them.
+final class StatisticsBoard: Sendable {
+  private let latest: Mutex<WorkerStatistics>
+
+  init(port: UInt16) { latest = Mutex(WorkerStatistics(port: port)) }
+
+  var statistics: WorkerStatistics { latest.withLock { $0 } }
+
+  /// Returns whether it could: not while somebody reads.
+  func publish(_ statistics: WorkerStatistics) -> Bool {
+    latest.withLockIfAvailable { $0 = statistics } != nil
+  }
 }

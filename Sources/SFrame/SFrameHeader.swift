@@ -65,3 +65,21 @@ package struct SFrameHeader: Sendable, Hashable {
     value < 8 ? 0 : (UInt64.bitWidth - value.leadingZeroBitCount + 7) / 8
   }
 }
+
+/// Why a frame was not encrypted or decrypted. All but `noSpace` and `counterExhausted` are a peer's or the network's fault: drop the frame.
+package enum SFrameError: Error, Sendable, Hashable {
+  /// Shorter than its header and tag say.
+  case truncated
+  /// A header with a leading zero byte, or a value below 8 in the long form (RFC 9605 section 4.3 asks for the shortest).
+  case notMinimal
+  /// The frame's KID is not the context's.
+  case wrongKeyID
+  /// The tag does not fit: another key, other metadata, or changed bytes.
+  case authenticationFailed
+  /// The counter was seen before, or is too old to tell.
+  case replayed
+  /// The context has used its last counter; a new key is needed.
+  case counterExhausted
+  /// The caller's buffer is too small.
+  case noSpace
+}

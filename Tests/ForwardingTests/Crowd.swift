@@ -12,7 +12,7 @@ final class Crowd {
   /// The most that one pass looked at.
   private(set) var largestPass: UInt64 = 0
 
-  var call: Call { sfu.calls[SimulatedCall.name]! }
+  var call: CallMedia { sfu.calls[SimulatedCall.name]! }
 
   func join(
     _ number: UInt32, _ sources: [TrackSource], audioSlots: Int = 8, videoSlots: Int = 12, codec: String = "VP8"
@@ -20,10 +20,10 @@ final class Crowd {
     let configuration = TestPeer.configuration(number, sources, audioSlots, videoSlots, false, true, codec)
     handle(.configure(configuration, request: UInt64(number)))
     let peer = sfu.peersByID[configuration.peer]!
-    peer.link.sender = SRTPSender(
+    peer.transport.sender = SRTPSender(
       profile: .aeadAES128GCM,
       master: SRTPMasterKey(key: [UInt8](repeating: 1, count: 16), salt: [UInt8](repeating: 2, count: 12)))
-    peer.presence = .silent
+    peer.connectionState = .silent
     let pair = CandidatePair(peer, SocketAddress(ipv4: 0x0a00_0000 | number, port: 4000), now: now)
     sfu.addresses.insert(pair)
     peer.pairs.append(pair)

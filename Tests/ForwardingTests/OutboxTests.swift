@@ -6,9 +6,9 @@ import Testing
 struct OutboxTests {
   private let destination = SocketAddress(ipv4: 1, port: 1)
 
-  private func put(_ outbox: Outbox, _ lane: inout Lane, _ length: Int, to: SocketAddress? = nil) -> Bool {
-    guard outbox.reserve(length, &lane) != nil else { return false }
-    outbox.commit(length, &lane, to: to ?? destination, isUrgent: false)
+  private func put(_ outbox: Outbox, _ cursor: inout Outbox.Cursor, _ length: Int, to: SocketAddress? = nil) -> Bool {
+    guard outbox.reserve(length, &cursor) != nil else { return false }
+    outbox.commit(length, &cursor, to: to ?? destination, isUrgent: false)
     return true
   }
 
@@ -18,21 +18,21 @@ struct OutboxTests {
 
   @Test func equalLengthsAreOneRunThatAShorterOneEnds() {
     let outbox = Outbox(chunks: 2)
-    var lane = Lane()
-    for length in [100, 100, 60, 60, 61] { check(put(outbox, &lane, length)) }
+    var cursor = Outbox.Cursor()
+    for length in [100, 100, 60, 60, 61] { check(put(outbox, &cursor, length)) }
     #expect(lengths(outbox) == [[100, 260], [60, 60], [61, 61]])
   }
 
   @Test func aRunHas64SegmentsAtMost() {
     let outbox = Outbox(chunks: 2)
-    var lane = Lane()
-    for _ in 0..<130 { check(put(outbox, &lane, 10)) }
+    var cursor = Outbox.Cursor()
+    for _ in 0..<130 { check(put(outbox, &cursor, 10)) }
     #expect(outbox.runs.map(\.count) == [64, 64, 2])
   }
 
   @Test func receiversDoNotMix() {
     let outbox = Outbox(chunks: 4)
-    var (a, b) = (Lane(), Lane())
+    var (a, b) = (Outbox.Cursor(), Outbox.Cursor())
     let other = SocketAddress(ipv4: 2, port: 1)
     for _ in 0..<3 {
       check(put(outbox, &a, 10))
@@ -45,15 +45,15 @@ struct OutboxTests {
 
   @Test func runsStayUnder65000Bytes() {
     let outbox = Outbox(chunks: 3)
-    var lane = Lane()
-    for _ in 0..<100 { check(put(outbox, &lane, 1400)) }
+    var cursor = Outbox.Cursor()
+    for _ in 0..<100 { check(put(outbox, &cursor, 1400)) }
     #expect(outbox.runs.allSatisfy { $0.length < 65_000 })
     #expect(outbox.runs.reduce(0) { $0 + $1.count } == 100)
   }
 
   @Test func aFullPoolRefusesAndAResetFreesIt() {
     let outbox = Outbox(chunks: 1)
-    var (a, b) = (Lane(), Lane())
+    var (a, b) = (Outbox.Cursor(), Outbox.Cursor())
     check(put(outbox, &a, 1000))
     check(!put(outbox, &b, 1000))
     #expect(outbox.isNearlyFull)

@@ -145,7 +145,7 @@ struct ProofTests {
     member.spoofedSource = victim
     member.check()
     call.run(milliseconds: 5_000)
-    #expect(call.sfu.peers[1].link.sender != nil, "the handshake is done")
+    #expect(call.sfu.peers[1].transport.sender != nil, "the handshake is done")
     #expect(call.sfu.counters.connected == 1, "no media")
     #expect(sent(call, .rtp).isEmpty && sent(call, .rtcp).isEmpty)
     member.spoofedSource = nil

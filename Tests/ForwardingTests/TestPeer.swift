@@ -171,7 +171,7 @@ final class TestPeer {
     }
   }
 
-  private func apply(_ outcome: DTLSSession.Outcome) {
+  private func apply(_ outcome: DTLSSession.Progress) {
     switch outcome {
     case .connected(let keys):
       outbound = SRTPSender(profile: keys.profile, master: keys.outbound)

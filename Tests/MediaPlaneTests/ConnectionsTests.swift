@@ -122,7 +122,7 @@ final class ConnectionsTests {
   @Test func tooManyAreRefused() throws {
     var held: [TestConnection] = []
     var addresses: [SocketAddress] = []
-    func refused(_ reason: TCPCounters.Refusal) throws {
+    func refused(_ reason: TCPCounters.Rejection) throws {
       let before = connections.counters[reason]
       let connection = try TestConnection(port: port)
       #expect(eventually({ connections.counters[reason] == before + 1 }) { turn(waiting: 1_000_000) })

@@ -10,21 +10,21 @@ struct MediaPlaneTests {
   let certificate = DTLSCertificate()
   let log = EventLog()
 
-  private func makePlane(workers: Int = 1, firstPort: UInt16 = 0) throws -> MediaPlane {
+  private func makePlane(workers: Int = 1, firstPort: UInt16 = 0) throws -> MediaWorkers {
     var configuration = MediaPlaneConfiguration()
     configuration.workers = workers
     configuration.firstPort = firstPort
     // A port chosen here is free of UDP; of TCP it may be that of another test's connection.
     configuration.tcp = firstPort == 0
-    return try MediaPlane(configuration, certificate: certificate, seed: 1) { [log] in log.append($0) }
+    return try MediaWorkers(configuration, certificate: certificate, seed: 1) { [log] in log.append($0) }
   }
 
-  private func address(of worker: Int, _ plane: MediaPlane) -> SocketAddress {
+  private func address(of worker: Int, _ plane: MediaWorkers) -> SocketAddress {
     SocketAddress(ipv4: 0x7f00_0001, port: plane.port(of: worker))
   }
 
   /// Clients of one call on worker 0, connected.
-  private func join(_ plane: MediaPlane, clients count: Int, overTCP: Int = 0) throws -> [TestClient] {
+  private func join(_ plane: MediaWorkers, clients count: Int, overTCP: Int = 0) throws -> [TestClient] {
     let clients = try (1...count).map {
       try TestClient(UInt32($0), server: certificate, slots: count - 1, overTCP: $0 <= overTCP)
     }
@@ -101,7 +101,7 @@ struct MediaPlaneTests {
     var configuration = MediaPlaneConfiguration()
     configuration.workers = 1
     configuration.tcp = false
-    let plane = try MediaPlane(configuration, certificate: certificate, seed: 1) { _ in }
+    let plane = try MediaWorkers(configuration, certificate: certificate, seed: 1) { _ in }
     #expect(throws: TestConnection.Refused.self) { try TestConnection(port: plane.port(of: 0)) }
     #expect(!plane.hasTCP)
   }

@@ -190,7 +190,7 @@ final class TestClient {
     if case .accepted(_, let length, _) = outcome { sendRaw(Array(reply[..<length])) }
   }
 
-  private func finish(_ outcome: DTLSSession.Outcome) {
+  private func finish(_ outcome: DTLSSession.Progress) {
     guard case .connected(let keys) = outcome else { return }
     sender = SRTPSender(profile: keys.profile, master: keys.outbound)
     receiver = SRTPReceiver(profile: keys.profile, master: keys.inbound)

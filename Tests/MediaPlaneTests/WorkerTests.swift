@@ -10,13 +10,13 @@ import Transport
 /// A worker without a thread: the test turns it by hand.
 struct WorkerTests {
   let certificate = DTLSCertificate()
-  let queue: CommandQueue
+  let queue: WorkerQueue
   let worker: Worker
   let clients: [TestClient]
 
   init() throws {
     let (socket, listener) = try openPort()
-    queue = try CommandQueue()
+    queue = try WorkerQueue()
     let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
     worker = try Worker(
       socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port)

@@ -13,7 +13,7 @@ struct ConnectivityCheckerTests {
         remote: ICECredentials(fragment: "h6vY", password: STUNVectors.password), tieBreaker: 1))
   }
 
-  private func handle(_ response: [UInt8], from source: SocketAddress? = nil) -> ConnectivityChecker.Outcome {
+  private func handle(_ response: [UInt8], from source: SocketAddress? = nil) -> ConnectivityChecker.Answer {
     response.withUnsafeBytes { checker.handle($0, from: source ?? address) }
   }
 

@@ -13,7 +13,7 @@ final class DTLSNetwork {
   struct Side {
     var session: DTLSSession
     var keys: SRTPKeys?
-    var end: DTLSSession.Outcome?
+    var end: DTLSSession.Progress?
     /// Datagrams that it sent.
     var sent: [[UInt8]] = []
   }
@@ -78,7 +78,7 @@ final class DTLSNetwork {
   }
 
   private func call(
-    isClient: Bool, _ body: (DTLSSession, (UnsafeRawBufferPointer) -> Void) -> DTLSSession.Outcome
+    isClient: Bool, _ body: (DTLSSession, (UnsafeRawBufferPointer) -> Void) -> DTLSSession.Progress
   ) {
     var sent: [[UInt8]] = []
     let outcome = body(isClient ? client.session : server.session) { sent.append(Array($0)) }

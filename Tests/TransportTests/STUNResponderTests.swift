@@ -11,7 +11,7 @@ struct STUNResponderTests {
   /// The outcome and the reply.
   private func respond(
     _ datagram: [UInt8], from source: SocketAddress? = nil, passwords: [String: String] = ["evtj": STUNVectors.password]
-  ) -> (STUNResponder.Outcome, [UInt8]) {
+  ) -> (STUNResponder.Response, [UInt8]) {
     var reply = [UInt8](repeating: 0xee, count: STUNResponder.replyCapacity)
     let outcome = datagram.withUnsafeBytes { datagram in
       reply.withUnsafeMutableBytes { reply in

@@ -61,7 +61,7 @@ extension MediaPeer {
     follow(dtls.handleTimeout(now: now, send: enqueue), now: now)
   }
 
-  private func follow(_ outcome: DTLSSession.Outcome, now: Instant) {
+  private func follow(_ outcome: DTLSSession.Progress, now: Instant) {
     switch outcome {
     case .none: break
     case .connected(let keys):

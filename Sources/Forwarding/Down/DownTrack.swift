@@ -1,0 +1,128 @@
+import MediaModel
+import RTP
+
+/// A receiver's slot: one stream under one SSRC for life, whatever track stands in it.
+final class DownTrack {
+  private(set) var slot: SlotDescription
+  /// The receiver; a slot with a source has one.
+  unowned let peer: Peer
+  let transport: SendTransport
+  /// Its index among the slots of its source.
+  var place = 0
+  let stream: UnsafeMutablePointer<DownStream>
+  private(set) var source: UpTrack?
+  /// When the source took the slot; it is not displaced by a louder one at once.
+  private(set) var since = Instant(nanoseconds: 0)
+  /// The receiver's ids.
+  private var extensions: HeaderExtensionIDs
+  /// The receiver reported on this SSRC, so it knows what the stream is and needs no MID any more.
+  var isKnown = false
+  /// The last sender report that went out, and the one before: what a receiver report names, and when it left. A round trip may be longer than
+  /// the time between two.
+  var lastReport: (compact: UInt32, at: Instant)?
+  var reportBefore: (compact: UInt32, at: Instant)?
+  /// The counts of `stream` when it was last asked.
+  var measured: (packets: UInt32, octets: UInt32) = (0, 0)
+  /// For each key of the call's formats, whether the slot carries it.
+  private var supportedFormats: [Bool] = []
+
+  init(_ slot: SlotDescription, of peer: Peer, random: inout SplitMix64) {
+    self.slot = slot
+    self.peer = peer
+    transport = peer.transport
+    extensions = peer.configuration.extensions
+    stream = .allocate(capacity: 1)
+    stream.initialize(to: DownStream(slot, path: transport.path, random: &random))
+  }
+
+  deinit {
+    stream.deinitialize(count: 1)
+    stream.deallocate()
+  }
+
+  var isAwaitingKeyFrame: Bool {
+    transport.isOpen && source != nil && stream.pointee.waitsForKeyFrame && !stream.pointee.continuity.isRunning
+  }
+
+  /// Takes what a later offer says of the same slot.
+  func describe(_ new: SlotDescription, extensions: HeaderExtensionIDs) {
+    if new.formats != slot.formats { supportedFormats = [] }
+    slot = new
+    self.extensions = extensions
+    mapSource()
+    noteAwaiting()
+  }
+
+  /// Puts `track` in the slot, or nothing.
+  func setSource(_ track: UpTrack?, now: Instant) {
+    guard track !== source else { return }
+    source?.remove(self)
+    track?.add(self)
+    source = track
+    since = now
+    stream.pointee.continuity.endSource()
+    mapSource()
+    noteAwaiting()
+  }
+
+  /// Tells the source when this slot shows nothing until its next key frame.
+  func noteAwaiting() { if isAwaitingKeyFrame { source?.awaitKeyFrame() } }
+
+  /// Makes the tables from the source's numbers to the receiver's; again when either side's offer changed them.
+  func mapSource() {
+    stream.pointee.mid = slot.mid
+    stream.pointee.midExtension = isKnown ? 0 : extensions.mid
+    stream.pointee.payloadTypes = .init(repeating: 255)
+    stream.pointee.retransmissionTypes = .init(repeating: 255)
+    stream.pointee.extensionMap = HeaderExtensionMap()
+    guard let source else { return }
+    stream.pointee.clockRate = source.clockRate
+    stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
+    for format in source.description.formats {
+      guard let own = slot.formats.first(where: { format.carries($0) }) else { continue }
+      let type = Int(format.payloadType & 127)
+      stream.pointee.payloadTypes[type] = own.payloadType & 127
+      stream.pointee.retransmissionTypes[type] = own.rtxPayloadType.map { $0 & 127 } ?? 255
+    }
+    mapExtensions(from: source.peer.configuration.extensions)
+  }
+
+  /// MID, RID and abs-send-time belong to the hop; the first is written anew.
+  private func mapExtensions(from sender: HeaderExtensionIDs) {
+    let ids = [
+      (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
+      (sender.playoutDelay, extensions.playoutDelay),
+    ]
+    for (old, new) in ids where old != 0 { stream.pointee.extensionMap[old] = new }
+  }
+
+  /// The source was muted, or the receiver was away.
+  func pause() {
+    stream.pointee.continuity.pause()
+    noteAwaiting()
+  }
+
+  /// The source began anew under another SSRC.
+  func sourceRestarted() {
+    stream.pointee.continuity.endSource()
+    noteAwaiting()
+  }
+
+  /// Whether the slot carries the call's formats of this key.
+  func carries(_ key: Int, of formats: [PayloadFormat]) -> Bool {
+    while supportedFormats.count < formats.count {
+      let format = formats[supportedFormats.count]
+      supportedFormats.append(slot.formats.contains { format.carries($0) })
+    }
+    return formats.indices.contains(key) && supportedFormats[key]
+  }
+
+  /// Sends a packet again that went out as `sequenceNumber`. False when it can't be.
+  func retransmit(_ sequenceNumber: UInt16, into outbox: Outbox) -> Bool {
+    guard let source, let index = stream.pointee.sourceIndex(sequenceNumber),
+      var packet = source.history?.packet(index)
+    else { return false }
+    if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
+    return stream.pointee.retransmit(packet, into: outbox)
+  }
+}

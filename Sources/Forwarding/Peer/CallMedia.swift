@@ -1,0 +1,66 @@
+import MediaModel
+
+/// The peers of one call on this worker.
+final class CallMedia: Scheduled {
+  /// Distinct formats of one call's tracks; a track of one more is supported by no slot.
+  static let maximumFormats = 64
+
+  let id: CallID
+  var peers: ContiguousArray<Peer> = []
+  var speakers = Speakers()
+  var nextSpeakers = Instant(nanoseconds: 0)
+  /// A microphone was heard and the interval is over.
+  var areSpeakersDue = false
+  /// When the slots are to be filled anew: after a change, or when those that are held for a moment may change.
+  var allocationDue: Instant?
+  /// One of each set of formats that carry each other; its place is the set's key.
+  private(set) var formats: [PayloadFormat] = []
+  /// Counts allocation passes, to mark what each chose.
+  var pass: UInt64 = 0
+  var ranking = Ranking()
+  var isRankingStale = true
+  /// The change of the ranking since slots were last allocated by it.
+  var rankingChange = Ranking.Change.none
+  /// Peers whose slots wait to be filled, and how many at the front have been taken.
+  private var unfilled: ContiguousArray<Peer> = []
+  private var taken = 0
+  var place = -1
+
+  init(_ id: CallID) { self.id = id }
+
+  /// Lets the peer's slots be filled in one of the next passes.
+  func enqueue(_ peer: Peer) {
+    guard !peer.isWaitingForSlots else { return }
+    peer.isWaitingForSlots = true
+    unfilled.append(peer)
+  }
+
+  /// The next `count` peers that wait, without those that are gone.
+  func takeUnfilled(_ count: Int) -> ContiguousArray<Peer> {
+    let next = ContiguousArray(unfilled[taken...].prefix(count))
+    taken += next.count
+    for peer in next { peer.isWaitingForSlots = false }
+    if taken == unfilled.count {
+      unfilled.removeAll(keepingCapacity: true)
+      taken = 0
+    }
+    return next.filter { !$0.isGone }
+  }
+
+  /// −1 when the call has too many.
+  func formatKey(_ format: PayloadFormat?) -> Int {
+    guard let format else { return -1 }
+    if let key = formats.firstIndex(where: { $0.carries(format) }) { return key }
+    guard formats.count < Self.maximumFormats else { return -1 }
+    formats.append(format)
+    return formats.count - 1
+  }
+
+  /// When a timer must look at speakers, or at slots that wait or are held.
+  var deadline: Instant? {
+    if areSpeakersDue || !unfilled.isEmpty { return Instant(nanoseconds: 0) }
+    let speaking = speakers.current.isEmpty ? nil : nextSpeakers
+    guard let allocationDue, let speaking else { return speaking ?? allocationDue }
+    return min(allocationDue, speaking)
+  }
+}

@@ -1,0 +1,125 @@
+import MediaModel
+import RTP
+import Transport
+
+/// One participant's transport with its tracks and slots.
+final class Peer: Scheduled {
+  enum ConnectionState {
+    /// No handshake yet.
+    case waiting
+    case connected
+    /// The handshake is done, but no address is proven, or nothing authentic came from one for the consent timeout.
+    case silent
+    /// It closed DTLS; only a new peer can follow.
+    case closed
+  }
+
+  /// Streams of one peer, RTX among them; more are not latched.
+  static let maximumStreams = 64
+  /// Addresses of one peer; a newer one takes the place of the oldest.
+  static let maximumPairs = 8
+
+  let id: PeerID
+  unowned let call: CallMedia
+  var configuration: PeerConfiguration
+  let transport = SendTransport()
+  var connectionState = ConnectionState.waiting
+  /// The addresses that authentic checks came from, oldest first.
+  var pairs: [CandidatePair] = []
+  /// Where media goes.
+  var pair: CandidatePair?
+  var nominations: UInt64 = 0
+  /// Makes our checks; only while some are outstanding.
+  var checker: ConnectivityChecker?
+  /// It answered a check of ours once.
+  var answersChecks = false
+  /// Checks, and datagrams of DTLS, to addresses that have not proven that they receive them.
+  var checks: Budget
+  var flights: Budget
+  var session: DTLSSession?
+  /// Where the last DTLS datagram came from: answers and their repetitions go there.
+  var sessionAddress: SocketAddress?
+  /// All datagrams of the handshake came from there, so that ours went there alone.
+  var isSessionOnOneAddress = true
+  var inbound: SRTPReceiver?
+  var upTracks: [UpTrack] = []
+  private(set) var downTracks: [DownTrack] = []
+  /// Those of `downTracks` for each kind.
+  private(set) var audioSlots: [DownTrack] = []
+  private(set) var videoSlots: [DownTrack] = []
+  /// The bits of the call's format keys that the slots carry, and how many keys there were.
+  private var carried: (audio: UInt64, video: UInt64, keys: Int) = (0, 0, -1)
+  /// Its slots are to be filled anew at the next allocation, whatever else changed.
+  var needsSlots = false
+  /// It is in its call's queue for slots.
+  var isWaitingForSlots = false
+  /// No slot of it carries the format of some track.
+  var lacksFormats = false
+  /// Until when one of its slots is held against a better ranked track.
+  var heldUntil: Instant?
+  /// It was removed.
+  var isGone = false
+  var streams: ContiguousArray<Stream> = []
+  var loudness = Loudness()
+  var isSpeaker = false
+  /// When this peer last became a speaker, or the loudest one.
+  var spokeAt = Instant(nanoseconds: 0)
+  /// From the clock of the peer's sender reports to ours, in nanoseconds: one for all its tracks, so that lips stay in step.
+  var clockOffset: UInt64?
+  var roundTrip = Duration.milliseconds(60)
+  /// Nothing goes to it or comes from it.
+  var isHeld = false
+  var wishes = Wishes()
+  var quality = Quality()
+  /// Payload bytes in all slots, also those that are gone.
+  var octetsSent: UInt64 = 0
+  /// A NACK of 1,200 bytes can ask for 5,000 packets.
+  var retransmissions: Budget
+  var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
+  var need = SlotNeed()
+  var nextReport: Instant?
+  /// The up-track that the next receiver report begins with; one has room for 16.
+  var reportedFrom = 0
+  /// When `SFU.handleTimeout` has something to do for this peer.
+  private(set) var deadline: Instant?
+  var place = -1
+
+  init(_ configuration: PeerConfiguration, call: CallMedia, now: Instant) {
+    id = configuration.peer
+    self.call = call
+    self.configuration = configuration
+    checks = Budget(perSecond: 1, burst: 16, now: now)
+    flights = Budget(perSecond: 1, burst: 16, now: now)
+    retransmissions = Budget(perSecond: 2_000, burst: 500, now: now)
+  }
+
+  func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
+
+  func setSlots(_ slots: [DownTrack]) {
+    downTracks = slots
+    audioSlots = slots.filter { $0.slot.kind == .audio }
+    videoSlots = slots.filter { $0.slot.kind == .video }
+    carried.keys = -1
+  }
+
+  /// For each key of the call's formats that a slot of this kind carries, its bit.
+  func carriedFormats(_ kind: MediaKind) -> UInt64 {
+    let formats = call.formats
+    if carried.keys != formats.count {
+      func bits(_ slots: [DownTrack]) -> UInt64 {
+        formats.indices.reduce(0) { bits, key in
+          slots.contains { $0.carries(key, of: formats) } ? bits | 1 << UInt64(key) : bits
+        }
+      }
+      carried = (bits(audioSlots), bits(videoSlots), formats.count)
+    }
+    return kind == .audio ? carried.audio : carried.video
+  }
+
+  func schedule(_ instant: Instant?) {
+    guard let instant else { return }
+    deadline = min(deadline ?? instant, instant)
+  }
+
+  func clearDeadline() { deadline = nil }
+}

@@ -1,0 +1,159 @@
+import MediaModel
+import Transport
+
+extension SFU {
+  /// Adds the peer, or changes it: an ICE restart, more tracks, more slots. DTLS and SRTP go on.
+  func configure(_ new: PeerConfiguration, request: UInt64, now: Instant) {
+    let peer: Peer
+    if let known = peersByID[new.peer] {
+      peersByFragment[known.configuration.local.fragment] = nil
+      if known.configuration.remote != new.remote { known.checker = nil }
+      known.configuration = new
+      peer = known
+    } else {
+      peer = addPeer(new, now: now)
+    }
+    peersByFragment[new.local.fragment] = peer
+    describeTracks(of: peer, now: now)
+    describeSlots(of: peer, now: now)
+    allocateSlots(of: peer, now: now)
+    noteChange(of: peer.call)
+    events.append(.configured(peer.id, request: request, peer.slotMap))
+  }
+
+  /// Frees all that belongs to the peer. Its streams end for the others.
+  func remove(_ id: PeerID, now: Instant, into outbox: Outbox) {
+    guard let peer = peersByID.removeValue(forKey: id) else { return }
+    peer.isGone = true
+    peerDeadlines.set(peer, to: nil)
+    if let pair = peer.pair { peer.session?.close { peer.transport.send($0, to: pair.address, in: outbox) } }
+    close(peer)
+    for pair in peer.pairs where !pair.isGone { addresses.remove(pair.address) }
+    peer.pairs = []
+    peer.pair = nil
+    if peersByFragment[peer.configuration.local.fragment] === peer {
+      peersByFragment[peer.configuration.local.fragment] = nil
+    }
+    peers.removeAll { $0 === peer }
+    for down in peer.downTracks { down.setSource(nil, now: now) }
+    for track in peer.upTracks { detach(track, now: now) }
+    let call = peer.call
+    call.peers.removeAll { $0 === peer }
+    call.isRankingStale = true
+    if call.peers.isEmpty {
+      calls[call.id] = nil
+      callDeadlines.set(call, to: nil)
+    } else {
+      noteChange(of: call)
+    }
+  }
+
+  func mute(_ id: PeerID, _ name: TrackID, _ isMuted: Bool, now: Instant) {
+    guard let peer = peersByID[id], let track = peer.upTracks.first(where: { $0.track == name }) else { return }
+    silence(track, isMuted: isMuted, now: now)
+    allocateSlotsSoon(in: peer.call, now: now)
+  }
+
+  /// A held peer's tracks give their slots to others and come back with a key frame, as any track that takes a slot.
+  func hold(_ id: PeerID, _ isHeld: Bool, now: Instant) {
+    guard let peer = peersByID[id], peer.isHeld != isHeld else { return }
+    peer.isHeld = isHeld
+    peer.needsSlots = true
+    peer.call.isRankingStale = true
+    for track in peer.upTracks { silence(track, isMuted: track.isMuted, now: now) }
+    noteChange(of: peer.call)
+  }
+
+  /// Waits as a mute does, so that a peer that changes its wishes all the time costs no more than one that does it once.
+  func receive(_ id: PeerID, _ wishes: Wishes, now: Instant) {
+    guard let peer = peersByID[id], peer.wishes != wishes else { return }
+    peer.wishes = wishes
+    peer.needsSlots = true
+    // How many wishes a peer has says how far down the ranking matters.
+    peer.call.isRankingStale = true
+    allocateSlotsSoon(in: peer.call, now: now)
+  }
+
+  func removeTrack(_ id: PeerID, _ name: TrackID, now: Instant) {
+    guard let peer = peersByID[id] else { return }
+    peer.configuration.tracks.removeAll { $0.track == name }
+    describeTracks(of: peer, now: now)
+    noteChange(of: peer.call)
+  }
+
+  private func noteChange(of call: CallMedia) {
+    if !changedCalls.contains(where: { $0 === call }) { changedCalls.append(call) }
+  }
+
+  private func addPeer(_ configuration: PeerConfiguration, now: Instant) -> Peer {
+    let call = calls[configuration.call] ?? CallMedia(configuration.call)
+    calls[configuration.call] = call
+    let peer = Peer(configuration, call: call, now: now)
+    call.peers.append(peer)
+    peers.append(peer)
+    peersByID[configuration.peer] = peer
+    return peer
+  }
+
+  private func describeTracks(of peer: Peer, now: Instant) {
+    let descriptions = peer.configuration.tracks
+    peer.call.isRankingStale = true
+    for old in peer.upTracks where !descriptions.contains(where: { $0.track == old.track }) { detach(old, now: now) }
+    peer.upTracks = descriptions.map { description in
+      let key = peer.call.formatKey(description.formats.first)
+      guard let track = peer.upTracks.first(where: { $0.track == description.track }) else {
+        return UpTrack(description, of: peer, formatKey: key, configuration: configuration)
+      }
+      silence(track, isMuted: description.muted, now: now)
+      track.describe(description, configuration)
+      track.formatKey = key
+      for down in track.downTracks {
+        down.mapSource()
+        down.noteAwaiting()
+        down.peer.needsSlots = true
+      }
+      return track
+    }
+    peer.announceStreams()
+  }
+
+  private func describeSlots(of peer: Peer, now: Instant) {
+    let extensions = peer.configuration.extensions
+    let slots = peer.configuration.slots
+    for old in peer.downTracks where !slots.contains(where: { $0.ssrc == old.slot.ssrc }) {
+      old.setSource(nil, now: now)
+    }
+    let known = peer.downTracks
+    peer.setSlots(
+      slots.map { slot in
+        guard let down = known.first(where: { $0.slot.ssrc == slot.ssrc }) else {
+          return DownTrack(slot, of: peer, random: &random)
+        }
+        down.describe(slot, extensions: extensions)
+        return down
+      })
+  }
+
+  private func silence(_ track: UpTrack, isMuted: Bool, now: Instant) {
+    track.peer.call.isRankingStale = true
+    guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
+    if track.isSilent {
+      if track.isMicrophone { track.peer.loudness = Loudness() }
+      track.reception.pointee.nacks.reset()
+      for down in track.downTracks {
+        down.pause()
+        // It may hold its slot against others that are better ranked.
+        down.peer.needsSlots = true
+      }
+    } else {
+      requestKeyFrame(of: track, now: now, isNewSource: true)
+    }
+  }
+
+  private func detach(_ track: UpTrack, now: Instant) {
+    while let down = track.downTracks.last {
+      down.setSource(nil, now: now)
+      down.peer.needsSlots = true
+    }
+  }
+}

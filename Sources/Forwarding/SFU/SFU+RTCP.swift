@@ -1,0 +1,87 @@
+import MediaModel
+import RTP
+import Transport
+
+extension SFU {
+  /// An SRTCP packet of a known peer: reports, and wishes about what it receives.
+  func handleRTCP(
+    _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
+  ) {
+    let peer = pair.peer
+    guard let inbound = peer.inbound else { return drop(.notConnected) }
+    let length: Int
+    switch inbound.unprotectRTCP(datagram) {
+    case .packet(let plain): length = plain
+    case .dropped(let reason): return drop(reason)
+    }
+    heard(pair, now: now, into: outbox)
+    var compound = RTCPCompound(UnsafeRawBufferPointer(rebasing: datagram[..<length]))
+    while let packet = compound.next() { handle(packet, of: peer, now: now, into: outbox) }
+    if compound.isBroken { drop(.malformed) }
+  }
+
+  private func handle(_ packet: RTCPPacket, of peer: Peer, now: Instant, into outbox: Outbox) {
+    switch packet {
+    case .senderReport(let report):
+      handle(report, of: peer, now: now)
+      for block in report.reports { handle(block, of: peer, now: now) }
+    case .receiverReport(_, let blocks):
+      for block in blocks { handle(block, of: peer, now: now) }
+    case .nack(let nack): handle(nack, of: peer, now: now, into: outbox)
+    case .pictureLoss(_, let media): wantKeyFrame(media, of: peer, now: now)
+    case .fullIntraRequest(let request):
+      for entry in request { wantKeyFrame(entry.ssrc, of: peer, now: now) }
+    // A track ends by signaling; a stream that says BYE may go on under another SSRC.
+    case .bye, .other: break
+    }
+  }
+
+  private func handle(_ report: SenderReport, of peer: Peer, now: Instant) {
+    guard let stream = peer.streams.first(where: { $0.ssrc == report.ssrc }), !stream.isRetransmission else { return }
+    stream.track.reception.pointee.statistics.received(report, now: now)
+    let offset = now.nanoseconds &- report.ntp.nanoseconds
+    // The peer set its clock: 2 s are more than any delay that matters here.
+    if let old = peer.clockOffset, Int64(bitPattern: offset &- old).magnitude < 2_000_000_000 { return }
+    peer.clockOffset = offset
+  }
+
+  private func handle(_ block: ReportBlock, of peer: Peer, now: Instant) {
+    guard let down = peer.downTrack(block.ssrc) else { return }
+    if let time = down.received(block, now: now) { peer.roundTrip = time }
+    let jitter = UInt64(block.jitter) * 1_000_000_000 / UInt64(max(1, down.stream.pointee.clockRate))
+    peer.quality.reported(
+      fractionLost: block.fractionLost, of: down.takePackets(), jitter: .nanoseconds(Int64(clamping: jitter)))
+  }
+
+  private func handle(_ nack: NACK, of peer: Peer, now: Instant, into outbox: Outbox) {
+    guard let down = peer.downTrack(nack.media) else { return }
+    for sequenceNumber in nack.missing {
+      counts.pointee.nacksReceived &+= 1
+      guard peer.retransmissions.take(now), down.retransmit(sequenceNumber, into: outbox) else {
+        drop(.notRetransmitted)
+        continue
+      }
+      counts.pointee.retransmitted &+= 1
+    }
+  }
+
+  private func wantKeyFrame(_ media: UInt32, of peer: Peer, now: Instant) {
+    guard let track = peer.downTrack(media)?.source else { return }
+    counts.pointee.keyFrameRequestsReceived &+= 1
+    requestKeyFrame(of: track, now: now, isNewSource: false)
+  }
+}
+
+extension SFU {
+  /// Tells the peer's quality when its level changed. Called with each report to it.
+  func judgeQuality(of peer: Peer, now: Instant) {
+    // Payloads, retransmissions apart: what the peer was meant to get.
+    for down in peer.downTracks { peer.octetsSent &+= down.takeOctets() }
+    tell(peer.quality.judge(roundTrip: peer.roundTrip, octets: peer.octetsSent, now: now), of: peer)
+  }
+
+  func tell(_ quality: (level: Int, bitrate: Int)?, of peer: Peer) {
+    guard let quality else { return }
+    events.append(.quality(peer.id, level: quality.level, bitrate: quality.bitrate))
+  }
+}

@@ -1,0 +1,117 @@
+import MediaModel
+
+extension SFU {
+  /// Peers whose slots are filled in one pass; the others follow in the next ones, so that packets do not wait for a large call.
+  static let peersPerPass = 64
+
+  /// Finds the peers of a call whose slots may change and fills those of the first of them anew.
+  func allocateSlots(in call: CallMedia, now: Instant) {
+    updateRanking(of: call)
+    call.allocationDue = nil
+    for peer in call.peers {
+      counts.pointee.visits &+= 1
+      if isAffected(peer, by: call.rankingChange, now: now) {
+        call.enqueue(peer)
+      } else if let until = peer.heldUntil {
+        call.allocationDue = min(call.allocationDue ?? until, until)
+      }
+    }
+    call.rankingChange = .none
+    fillSlots(in: call, now: now)
+  }
+
+  /// Fills the slots of the next peers that wait for it and tells those whose map changed.
+  func fillSlots(in call: CallMedia, now: Instant) {
+    updateRanking(of: call)
+    for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now) {
+      events.append(.slots(peer.id, peer.slotMap))
+    }
+    schedule(call)
+  }
+
+  /// Fills the slots of one peer anew; its map is told otherwise.
+  func allocateSlots(of peer: Peer, now: Instant) {
+    updateRanking(of: peer.call)
+    _ = fillSlots(of: peer, now: now)
+    schedule(peer.call)
+  }
+
+  /// Lets `allocateSlots` run for the whole call soon, so that a peer that toggles something all the time costs no more than one that does it once.
+  func allocateSlotsSoon(in call: CallMedia, now: Instant) {
+    let due = now.advanced(by: configuration.allocationDelay)
+    call.allocationDue = min(call.allocationDue ?? due, due)
+    schedule(call)
+  }
+
+  private func updateRanking(of call: CallMedia) {
+    guard call.isRankingStale else { return }
+    let new = Ranking(of: call.peers, visits: &counts.pointee.visits)
+    call.rankingChange = max(call.rankingChange, call.ranking.change(to: new, need: configuration))
+    call.ranking = new
+    call.isRankingStale = false
+  }
+
+  private func isAffected(_ peer: Peer, by change: Ranking.Change, now: Instant) -> Bool {
+    if peer.needsSlots || change == .withinReach || change == .beyondReach && peer.lacksFormats { return true }
+    return peer.heldUntil.map { $0 <= now } ?? false
+  }
+
+  /// Returns whether the peer's map changed.
+  private func fillSlots(of peer: Peer, now: Instant) -> Bool {
+    peer.needsSlots = false
+    peer.lacksFormats = false
+    peer.heldUntil = nil
+    let call = peer.call
+    let unsupported =
+      allocate(&call.ranking.audio, .audio, to: peer, now: now)
+      + allocate(&call.ranking.video, .video, to: peer, now: now)
+    if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
+    if !peer.isHeld { updateNeed(of: peer, now: now) }
+    let slots = peer.downTracks.compactMap { down in
+      down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
+    }
+    guard slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 else {
+      return false
+    }
+    peer.slotMap = SlotMap(revision: peer.slotMap.revision + 1, slots: slots, unsupported: unsupported)
+    return true
+  }
+
+  /// Returns the tracks that no slot carries.
+  private func allocate(
+    _ ranked: inout RankedTracks, _ kind: MediaKind, to peer: Peer, now: Instant
+  ) -> [TrackID] {
+    let slots = kind == .audio ? peer.audioSlots : peer.videoSlots
+    guard !slots.isEmpty else { return [] }
+    let wishes = kind == .video ? peer.wishes : .none
+    let carried = peer.carriedFormats(kind)
+    let limit = max(0, min(slots.count, wishes.lastN))
+    let candidates =
+      peer.isHeld ? [] : ranked.first(limit + 1, for: peer, carried: carried, wishes, &counts.pointee.visits)
+    let choice = SlotAllocator.choose(candidates, for: slots, of: peer, wishes, limit: limit, now: now)
+    counts.pointee.visits &+= UInt64(slots.count)
+    if let until = choice.heldUntil { peer.heldUntil = min(peer.heldUntil ?? until, until) }
+    // First all that leave, so that a track is never in two slots of one peer.
+    for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
+    for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
+      slot.setSource(track, now: now)
+      if let track, peer.transport.isOpen { requestKeyFrame(of: track, now: now, isNewSource: true) }
+    }
+    guard !peer.isHeld, !ranked.areAll(in: carried) else { return [] }
+    peer.lacksFormats = true
+    return ranked.unsupported(peer, carried: carried, wishes, &counts.pointee.visits)
+  }
+
+  private func updateNeed(of peer: Peer, now: Instant) {
+    let call = peer.call
+    let own = peer.upTracks.count { $0.kind == .audio }
+    let videos = min(configuration.videoNeed, max(0, peer.wishes.lastN))
+    let paused = call.ranking.video.paused(peer.wishes, by: peer, &counts.pointee.visits)
+    let wanted = SlotNeed.Slots(
+      audio: min(configuration.audioNeed, call.ranking.audio.count - own),
+      video: min(videos, call.ranking.video.count - (peer.upTracks.count - own) - paused))
+    let existing = SlotNeed.Slots(audio: peer.audioSlots.count, video: peer.videoSlots.count)
+    peer.need.update(wanted: wanted, existing: existing, now: now)
+    schedule(peer, peer.need.deadline)
+  }
+}

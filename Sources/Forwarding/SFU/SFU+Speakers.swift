@@ -1,0 +1,42 @@
+import MediaModel
+import RTP
+
+extension SFU {
+  /// Reads the audio level of a microphone's packet (RFC 6464). The level, not the V bit, for browsers set that always. An element of
+  /// another length than one byte is no level: an empty one may lie at the packet's end.
+  func hear(_ packet: borrowing Packet, of peer: Peer, now: Instant) {
+    let id = peer.configuration.extensions.audioLevel
+    guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes), element.length == 1 else { return }
+    peer.loudness.heard(level: packet.bytes[element.offset] & 0x7f, now: now)
+    guard now >= peer.call.nextSpeakers, !peer.call.areSpeakersDue else { return }
+    // The next timer pass looks at all peers of the call; this packet does not wait for it.
+    peer.call.areSpeakersDue = true
+    schedule(peer.call)
+  }
+
+  /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices.
+  func updateSpeakers(of call: CallMedia, now: Instant) {
+    call.nextSpeakers = now.advanced(by: configuration.speakersInterval)
+    call.areSpeakersDue = false
+    let first = call.speakers.current.first
+    let most = max(1, call.peers.lazy.map(\.audioSlots.count).max() ?? 0)
+    let entries = call.peers.lazy.map {
+      Speakers.Entry(participant: $0.configuration.participant, loudness: $0.loudness.value(at: now))
+    }
+    let before = call.speakers.visits
+    let isChanged = call.speakers.update(entries, most: most)
+    counts.pointee.visits &+= UInt64(call.peers.count) &+ call.speakers.visits &- before
+    guard isChanged else { return schedule(call) }
+    let speakers = call.speakers.current
+    events.append(.speakers(call.id, speakers))
+    for peer in call.peers {
+      let participant = peer.configuration.participant
+      let isSpeaker = speakers.contains(participant)
+      if isSpeaker, !peer.isSpeaker || participant == speakers.first && participant != first { peer.spokeAt = now }
+      peer.isSpeaker = isSpeaker
+    }
+    counts.pointee.visits &+= UInt64(call.peers.count)
+    call.isRankingStale = true
+    allocateSlots(in: call, now: now)
+  }
+}

@@ -1,0 +1,150 @@
+package import MediaModel
+import RTP
+import Transport
+
+extension SFU {
+  /// Does one pass of what is due at `now`: speakers and slots of one call, or NACKs, key-frame requests, reports, DTLS repetitions, checks
+  /// and consent of a bounded number of peers. The rest is due at once: see `nextTimeout`.
+  /// - Returns: what the pass was about; nil when nothing was due.
+  @discardableResult
+  package func handleTimeout(now: Instant, into outbox: Outbox) -> Pass? {
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    if let call = callDeadlines.takeDue(now) {
+      handleTimeout(of: call, now: now)
+      return .slots
+    }
+    var pass: Pass?
+    for _ in 0..<Self.peersPerPass {
+      guard let peer = peerDeadlines.takeDue(now) else { break }
+      counts.pointee.visits &+= 1
+      let hasReported = handleTimeout(of: peer, now: now, into: outbox)
+      pass = hasReported || pass == .reports ? .reports : .timers
+      peerDeadlines.set(peer, to: peer.deadline)
+    }
+    return pass
+  }
+
+  private func handleTimeout(of call: CallMedia, now: Instant) {
+    if call.areSpeakersDue || !call.speakers.current.isEmpty && call.nextSpeakers <= now {
+      updateSpeakers(of: call, now: now)
+    } else if let due = call.allocationDue, due <= now {
+      allocateSlots(in: call, now: now)
+    } else {
+      fillSlots(in: call, now: now)
+    }
+  }
+
+  /// Returns whether the peer was sent reports.
+  private func handleTimeout(of peer: Peer, now: Instant, into outbox: Outbox) -> Bool {
+    var hasReported = false
+    peer.clearDeadline()
+    handleSessionTimeout(of: peer, now: now, into: outbox)
+    peer.schedule(peer.session?.nextTimeout)
+    sendChecks(of: peer, now: now, into: outbox)
+    checkConsent(of: peer, now: now)
+    if let need = peer.need.takeDue(now) { events.append(.need(peer.id, audio: need.audio, video: need.video)) }
+    peer.schedule(peer.need.deadline)
+    if peer.transport.isOpen {
+      sendFeedback(to: peer, now: now, into: outbox)
+      if let due = peer.nextReport, due <= now {
+        sendReports(to: peer, now: now, into: outbox)
+        judgeQuality(of: peer, now: now)
+        peer.nextReport = now.advanced(by: configuration.reportInterval)
+        hasReported = true
+      }
+      peer.schedule(peer.nextReport)
+    }
+    return hasReported
+  }
+
+  /// NACKs and PLIs for what the peer sends.
+  private func sendFeedback(to peer: Peer, now: Instant, into outbox: Outbox) {
+    for track in peer.upTracks {
+      guard let ssrc = track.ssrc else { continue }
+      var writer = RTCPWriter(scratch)
+      let reception = track.reception
+      if let due = reception.pointee.nacks.deadline, due <= now {
+        var missing = InlineArray<256, UInt16>(repeating: 0)
+        let retry = min(max(peer.roundTrip, .milliseconds(20)), .milliseconds(300))
+        let span = missing.mutableSpan
+        let count = reception.pointee.nacks.takeDue(now, retry: retry, into: span)
+        if writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count)) {
+          counts.pointee.nacksSent &+= UInt64(count)
+        }
+      }
+      let isAwaited = track.isAwaited && !track.isSilent
+      if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
+        writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
+        counts.pointee.keyFrameRequestsSent &+= 1
+      }
+      send(writer, to: peer, into: outbox)
+      peer.schedule(reception.pointee.nacks.deadline)
+      peer.schedule(reception.pointee.keyFrames.deadline)
+    }
+  }
+
+  private func send(_ writer: RTCPWriter, to peer: Peer, into outbox: Outbox) {
+    guard writer.length > 0 else { return }
+    peer.transport.sendRTCP(UnsafeRawBufferPointer(rebasing: scratch[..<writer.length]), in: outbox)
+  }
+
+  /// How the peer's streams arrive here, then when and how much of each slot was sent (RFC 3550 section 6.4).
+  private func sendReports(to peer: Peer, now: Instant, into outbox: Outbox) {
+    var writer = RTCPWriter(scratch)
+    var blocks = InlineArray<16, ReportBlock>(repeating: ReportBlock.none)
+    var count = 0
+    let tracks = peer.upTracks
+    var looked = 0
+    while looked < tracks.count, count < blocks.count {
+      let track = tracks[(peer.reportedFrom + looked) % tracks.count]
+      looked += 1
+      guard let ssrc = track.ssrc, let block = track.reception.pointee.statistics.report(ssrc: ssrc, now: now) else {
+        continue
+      }
+      blocks[count] = block
+      count += 1
+    }
+    // The tracks that had no room come first in the next report (RFC 3550 section 6.1: round-robin).
+    if looked > 0 { peer.reportedFrom = (peer.reportedFrom + looked) % tracks.count }
+    writer.receiverReport(ssrc: peer.reportSSRC, reports: blocks.span.extracting(0..<count))
+    writer.sourceDescription(ssrc: peer.reportSSRC, cname: Self.cname.span)
+    for down in peer.downTracks {
+      // A report and its CNAME are 48 bytes.
+      if writer.length + 48 > scratch.count {
+        send(writer, to: peer, into: outbox)
+        writer = RTCPWriter(scratch)
+      }
+      if down.writeSenderReport(now, into: &writer), down.slot.ssrc != peer.reportSSRC {
+        writer.sourceDescription(ssrc: down.slot.ssrc, cname: Self.cname.span)
+      }
+    }
+    send(writer, to: peer, into: outbox)
+  }
+
+  /// "conclave": all that we send has one clock, ours.
+  private static let cname: InlineArray<8, UInt8> = [0x63, 0x6f, 0x6e, 0x63, 0x6c, 0x61, 0x76, 0x65]
+}
+
+extension Peer {
+  /// The SSRC that reports to the peer come from: that of its first slot.
+  fileprivate var reportSSRC: UInt32 { downTracks.first?.slot.ssrc ?? 1 }
+}
+
+extension ReportBlock {
+  fileprivate static let none = ReportBlock(
+    ssrc: 0, fractionLost: 0, cumulativeLost: 0, highestSequence: 0, jitter: 0, lastSenderReport: 0,
+    delaySinceLastSenderReport: 0)
+}
+
+/// The purpose of one stretch of a worker's time, packets apart.
+package enum Pass: Int, CaseIterable, Sendable {
+  /// Commands of the control plane, and the slots that they fill.
+  case commands
+  /// Speakers and slots of one call.
+  case slots
+  /// Peers of which some were sent reports.
+  case reports
+  /// Peers with other timers: NACKs, key-frame requests, DTLS, checks, consent.
+  case timers
+}

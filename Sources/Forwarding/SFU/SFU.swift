@@ -1,0 +1,153 @@
+package import MediaModel
+import RTP
+package import Transport
+
+/// One worker's selective forwarding unit: every peer and call that was placed on the worker.
+///
+/// A machine without socket or clock. `handle…` takes what came in and the time; what must be sent lies in the outbox afterwards, what the control plane must know in `events`.
+/// Not Sendable: it lives on its worker's thread, with one outbox.
+package final class SFU {
+  /// A datagram longer than this is no media of ours: IPv4 and UDP in an Ethernet frame leave 1,472 bytes.
+  package static let maximumDatagram = 1500
+
+  /// Events in the order they happened, for the worker to take away after each call.
+  package var events: [MediaEvent] = []
+
+  /// When `handleTimeout` wants to be called; nil when nothing waits. Ask again after each call.
+  package var nextTimeout: Instant? {
+    guard let peer = peerDeadlines.first, let call = callDeadlines.first else {
+      return peerDeadlines.first ?? callDeadlines.first
+    }
+    return min(peer, call)
+  }
+
+  let configuration: SFUConfiguration
+  let certificate: DTLSCertificate
+  let responder = STUNResponder(role: .controlled)
+  var random: SplitMix64
+  let counts: UnsafeMutablePointer<SFUCounters>
+  let addresses: AddressTable
+  var peersByID: [PeerID: Peer] = [:]
+  var peersByFragment: [String: Peer] = [:]
+  var peers: ContiguousArray<Peer> = []
+  var calls: [CallID: CallMedia] = [:]
+  var peerDeadlines = DeadlineQueue<Peer>()
+  var callDeadlines = DeadlineQueue<CallMedia>()
+  /// Calls whose peers or tracks changed by the commands in hand.
+  var changedCalls: [CallMedia] = []
+  /// Checks of ours and answers to those of others: to addresses that may be nobody's.
+  let answers: UnsafeMutablePointer<Outbox.Cursor>
+  /// Where RTCP is put together.
+  let scratch: UnsafeMutableRawBufferPointer
+
+  /// - Parameter seed: decides the random choices that need not be secret: all but the transactions of checks.
+  package init(configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64) {
+    self.configuration = configuration
+    self.certificate = certificate
+    random = SplitMix64(seed: seed)
+    addresses = AddressTable(seed: random.next())
+    counts = .allocate(capacity: 1)
+    counts.initialize(to: SFUCounters())
+    answers = .allocate(capacity: 1)
+    answers.initialize(to: Outbox.Cursor())
+    scratch = .allocate(byteCount: 1200, alignment: 8)
+  }
+
+  deinit {
+    // Slots and their sources hold each other.
+    for down in peers.flatMap(\.downTracks) { down.setSource(nil, now: Instant(nanoseconds: 0)) }
+    counts.deallocate()
+    answers.deallocate()
+    scratch.deallocate()
+  }
+
+  /// A snapshot of the counters.
+  package var counters: SFUCounters {
+    var counters = counts.pointee
+    counters.peers = peers.count
+    counters.visits &+= peerDeadlines.visits &+ callDeadlines.visits
+    return counters
+  }
+
+  /// A datagram from the network. Its bytes are changed in place; the SFU keeps no pointer to them.
+  package func handle(
+    _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant, into outbox: Outbox
+  ) {
+    counts.pointee.datagramsIn &+= 1
+    counts.pointee.bytesIn &+= UInt64(datagram.count)
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    guard datagram.count <= Self.maximumDatagram else { return drop(.tooLong) }
+    // RTP first, because it's by far the most common.
+    switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+    case .rtp:
+      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      handleRTP(datagram, on: pair, now: now, into: outbox)
+    case .rtcp:
+      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      handleRTCP(datagram, on: pair, now: now, into: outbox)
+    case .stun:
+      handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now, into: outbox)
+    case .dtls:
+      guard let pair = addresses[source] else { return drop(.unknownPeer) }
+      handleDTLS(UnsafeRawBufferPointer(datagram), on: pair, now: now, into: outbox)
+    case .unknown:
+      drop(.unknownKind)
+    }
+  }
+
+  /// Carries out what the control plane wants. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
+  package func handle(_ commands: some Sequence<MediaCommand>, now: Instant, into outbox: Outbox) {
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    for command in commands {
+      switch command {
+      case .configure(let configuration, let request): configure(configuration, request: request, now: now)
+      case .remove(let id): remove(id, now: now, into: outbox)
+      case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
+      case .removeTrack(let id, let track): removeTrack(id, track, now: now)
+      case .hold(let id, let isHeld): hold(id, isHeld, now: now)
+      case .receive(let id, let wishes): receive(id, wishes, now: now)
+      }
+    }
+    for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now) }
+    changedCalls.removeAll(keepingCapacity: true)
+  }
+
+  package func handle(_ command: MediaCommand, now: Instant, into outbox: Outbox) {
+    handle(CollectionOfOne(command), now: now, into: outbox)
+  }
+
+  func drop(_ reason: DropReason) { counts.pointee.drop(reason) }
+
+  /// Makes sure that `handleTimeout` is called for `peer` at `instant`.
+  func schedule(_ peer: Peer, _ instant: Instant?) {
+    guard let instant else { return }
+    peer.schedule(instant)
+    // Tracks and slots of a removed peer may live a little longer.
+    if !peer.isGone { peerDeadlines.set(peer, to: peer.deadline) }
+  }
+
+  /// Makes sure that `handleTimeout` is called when the call needs it.
+  func schedule(_ call: CallMedia) { callDeadlines.set(call, to: call.deadline) }
+
+  func count(_ outbox: Outbox, since before: Outbox.State) {
+    counts.pointee.datagramsOut &+= outbox.state.pointee.datagrams &- before.datagrams
+    counts.pointee.bytesOut &+= outbox.state.pointee.bytes &- before.bytes
+  }
+}
+
+/// A small seeded generator for what need not be secret: where sequence numbers begin.
+struct SplitMix64: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}

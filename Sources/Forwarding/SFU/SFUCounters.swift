@@ -1,0 +1,33 @@
+package import MediaModel
+
+/// Counts of one SFU since it was made; a value to copy out at any time.
+package struct SFUCounters: Sendable {
+  package var datagramsIn: UInt64 = 0
+  package var bytesIn: UInt64 = 0
+  package var datagramsOut: UInt64 = 0
+  package var bytesOut: UInt64 = 0
+  /// RTP packets sent on to a receiver, retransmissions apart.
+  package var forwarded: UInt64 = 0
+  package var retransmitted: UInt64 = 0
+  /// Sequence numbers asked for, of senders and by receivers.
+  package var nacksSent: UInt64 = 0
+  package var nacksReceived: UInt64 = 0
+  package var keyFrameRequestsSent: UInt64 = 0
+  package var keyFrameRequestsReceived: UInt64 = 0
+  /// Checks of ours: of addresses that peers want their media at.
+  package var checksSent: UInt64 = 0
+  /// First packets of frames whose SFrame header could not be read; they are forwarded.
+  package var sframeUnread: UInt64 = 0
+  /// Peers, tracks, slots and deadlines that were looked at beside packets: for slots, speakers and timers.
+  package var visits: UInt64 = 0
+  /// Peers now, and those of them to which media can flow.
+  package var peers = 0
+  package var connected = 0
+  private var dropped = InlineArray<32, UInt64>(repeating: 0)
+
+  package init() {}
+
+  package func drops(_ reason: DropReason) -> UInt64 { dropped[Int(reason.rawValue)] }
+
+  mutating func drop(_ reason: DropReason) { dropped[Int(reason.rawValue)] &+= 1 }
+}

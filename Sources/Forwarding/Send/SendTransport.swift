@@ -1,0 +1,56 @@
+import MediaModel
+import Transport
+
+/// The way out to one peer: its address, its SRTP, its place in the outbox.
+final class SendTransport {
+  /// The data needed for each packet, in flat memory.
+  struct Path {
+    /// The proven address that the peer nominated last. Meaningful while `isOpen`.
+    var destination = SocketAddress(high: 0, low: 0, port: 0)
+    /// Media may be sent: the handshake is done and consent is fresh.
+    var isOpen = false
+    var cursor = Outbox.Cursor()
+    /// The transport's own; without counting a reference for each packet.
+    fileprivate(set) var sender: Unmanaged<SRTPSender>?
+    /// Bytes that protection adds to an RTP packet.
+    fileprivate(set) var overhead = 0
+  }
+
+  let path: UnsafeMutablePointer<Path>
+
+  /// nil before the handshake and after the end.
+  var sender: SRTPSender? {
+    didSet {
+      path.pointee.sender = sender.map { .passUnretained($0) }
+      path.pointee.overhead = sender?.profile.rtpOverhead ?? 0
+    }
+  }
+
+  init() {
+    path = .allocate(capacity: 1)
+    path.initialize(to: Path())
+  }
+
+  deinit { path.deallocate() }
+
+  var isOpen: Bool { path.pointee.isOpen }
+
+  /// Sends a datagram as it is: DTLS.
+  func send(_ datagram: UnsafeRawBufferPointer, to destination: SocketAddress, in outbox: Outbox) {
+    guard let source = datagram.baseAddress, let room = outbox.reserve(datagram.count, &path.pointee.cursor) else {
+      return
+    }
+    room.baseAddress!.copyMemory(from: source, byteCount: datagram.count)
+    outbox.commit(datagram.count, &path.pointee.cursor, to: destination, isUrgent: true)
+  }
+
+  /// Protects and sends a compound RTCP packet.
+  func sendRTCP(_ compound: UnsafeRawBufferPointer, in outbox: Outbox) {
+    guard isOpen, let sender, compound.count > 0,
+      let room = outbox.reserve(compound.count + sender.profile.rtcpOverhead, &path.pointee.cursor)
+    else { return }
+    room.baseAddress!.copyMemory(from: compound.baseAddress!, byteCount: compound.count)
+    guard let length = sender.protectRTCP(room, length: compound.count) else { return }
+    outbox.commit(length, &path.pointee.cursor, to: path.pointee.destination, isUrgent: true)
+  }
+}

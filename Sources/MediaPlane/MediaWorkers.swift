@@ -1,0 +1,67 @@
+import Forwarding
+import LinuxIO
+package import MediaModel
+package import Transport
+
+/// The media plane: worker threads, each with its own port (UDP and TCP) and its own SFU.
+///
+/// The facade that the control plane talks to, from any thread. A call lives on one worker; the caller decides on which. Commands go in by `submit`, events
+/// come out by the closure given at the start.
+package final class MediaWorkers: Sendable {
+  private let handles: [WorkerHandle]
+  /// Whether the workers take TCP connections too.
+  package let hasTCP: Bool
+
+  /// Opens the ports and starts the workers.
+  /// - Parameters:
+  ///   - seed: for the SFUs' random choices; from the system's generator in a server.
+  ///   - onEvent: called on the workers' threads, in order for each worker. It must not block: packets wait behind it.
+  package init(
+    _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws(MediaPlaneError) {
+    let layout = configuration
+    guard layout.workers > 0, layout.firstPort == 0 || Int(layout.firstPort) + layout.workers <= 65_536 else {
+      throw .badLayout(workers: layout.workers, firstPort: layout.firstPort)
+    }
+    var handles: [WorkerHandle] = []
+    do throws(MediaPlaneError) {
+      for index in 0..<layout.workers {
+        handles.append(
+          try WorkerHandle(index, layout, certificate: certificate, seed: seed &+ UInt64(index), onEvent: onEvent))
+      }
+    } catch {
+      for handle in handles { handle.stop() }
+      throw error
+    }
+    self.handles = handles
+    hasTCP = layout.tcp
+  }
+
+  deinit { stop() }
+
+  /// Workers are numbered from 0.
+  package var workers: Int { handles.count }
+
+  /// The worker's port, of UDP and of TCP.
+  package func port(of worker: Int) -> UInt16 { handles[worker].port }
+
+  /// Every address that the worker can be reached at, for ICE candidates: reachable ones first, then loopback, then handle-local.
+  package func addresses(of worker: Int) -> [SocketAddress] {
+    hostAddresses(ipv6: handles[worker].hasIPv6).map {
+      SocketAddress(high: $0.high, low: $0.low, port: handles[worker].port, scope: $0.scope)
+    }
+  }
+
+  /// Hands a command to a worker; any thread. Commands of one thread are carried out in order. After `stop` they are dropped.
+  package func submit(_ command: MediaCommand, worker: Int) { handles[worker].queue.submit(command) }
+
+  /// One for each worker, at most 100 ms old.
+  package func statistics() -> [WorkerStatistics] { handles.map(\.board.statistics) }
+
+  /// Carries out what was submitted, sends what lies ready, ends the threads and closes the ports. Waits for it; not to be called from `onEvent`.
+  package func stop() {
+    for handle in handles { handle.queue.stop() }
+    for handle in handles { handle.stop() }
+  }
+}

@@ -1,0 +1,61 @@
+import Forwarding
+import LinuxIO
+import MediaModel
+import Transport
+
+/// The other threads' handle of one worker.
+struct WorkerHandle: Sendable {
+  let queue: WorkerQueue
+  let board: StatisticsBoard
+  let port: UInt16
+  let hasIPv6: Bool
+  private let thread: OSThread
+
+  /// Opens the port and starts the thread.
+  init(
+    _ index: Int, _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws(MediaPlaneError) {
+    let (socket, listener) = try Self.open(index, configuration)
+    port = socket.port
+    hasIPv6 = socket.hasIPv6
+    do throws(SystemError) {
+      let queue = try WorkerQueue()
+      let board = StatisticsBoard(port: port)
+      let sfu = SFU(configuration: configuration.forwarding, certificate: certificate, seed: seed)
+      let worker = try Worker(
+        socket: socket, listener: listener, sfu: sfu, queue: queue, board: board, onEvent: onEvent)
+      let processors = availableProcessors()
+      let processor = configuration.isPinned ? processors[index % processors.count] : nil
+      thread = try OSThread(name: "media-\(index)", processor: processor) { worker.run() }
+      self.queue = queue
+      self.board = board
+    } catch { throw .system(error) }
+  }
+
+  /// A port that is free for UDP may be in use for TCP; another is tried then.
+  private static let tries = 32
+
+  private static func open(
+    _ index: Int, _ configuration: MediaPlaneConfiguration
+  ) throws(MediaPlaneError) -> (UDPSocket, TCPListener?) {
+    let port = configuration.firstPort == 0 ? 0 : configuration.firstPort + UInt16(index)
+    var triesLeft = port == 0 ? tries : 1
+    while true {
+      do throws(PortError) {
+        let socket = try UDPSocket(port: port, options: configuration.socket)
+        guard configuration.tcp else { return (socket, nil) }
+        return (socket, try TCPListener(port: socket.port, ipv6: socket.hasIPv6))
+      } catch {
+        triesLeft -= 1
+        guard case .inUse(.tcp, _) = error, triesLeft > 0 else { throw .port(error) }
+      }
+    }
+  }
+
+  /// Ends the worker and waits for it.
+  func stop() {
+    queue.stop()
+    thread.join()
+  }
+}

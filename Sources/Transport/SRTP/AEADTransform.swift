@@ -1,0 +1,78 @@
+/// SRTP and SRTCP in one direction under AES-GCM (RFC 7714). It keeps no state of packets: indices come from the caller.
+struct AEADTransform: ~Copyable {
+  private let rtp: AEADCipher
+  private let rtcp: AEADCipher
+  private let rtpSalt: AEADNonce
+  private let rtcpSalt: AEADNonce
+
+  init(keys: SessionKeys, direction: AEADCipher.Direction) {
+    rtp = AEADCipher(key: keys.rtpKey, direction: direction)
+    rtcp = AEADCipher(key: keys.rtcpKey, direction: direction)
+    rtpSalt = AEADNonce(salt: keys.rtpSalt)
+    rtcpSalt = AEADNonce(salt: keys.rtcpSalt)
+  }
+
+  /// Header (as it stands in `packet`) in clear, prefix and padding (as they stand) and payload encrypted, tag behind (section 8.2).
+  func sealRTP(_ packet: UnsafeMutableRawPointer, _ layout: RTPLayout, _ payload: UnsafeRawPointer?, index: UInt64) {
+    rtp.begin(rtpSalt.nonce(ssrc: packet.bigEndian32(8), index: index))
+    rtp.authenticate(packet, layout.header)
+    if layout.prefix > 0 { rtp.transform(packet + layout.header, to: packet + layout.header, layout.prefix) }
+    if let payload, layout.payload > 0 { rtp.transform(payload, to: packet + layout.payloadOffset, layout.payload) }
+    if layout.padding > 0 {
+      rtp.transform(packet + layout.paddingOffset, to: packet + layout.paddingOffset, layout.padding)
+    }
+    rtp.seal(tag: packet + layout.plainLength)
+  }
+
+  /// - Parameter length: at least `header` and the tag. Returns whether the packet is authentic; it is then decrypted in place.
+  func openRTP(_ packet: UnsafeMutableRawPointer, length: Int, header: Int, index: UInt64) -> Bool {
+    let encrypted = length - header - AEADCipher.tagLength
+    rtp.begin(rtpSalt.nonce(ssrc: packet.bigEndian32(8), index: index))
+    rtp.authenticate(packet, header)
+    if encrypted > 0 { rtp.transform(packet + header, to: packet + header, encrypted) }
+    return rtp.opens(tag: packet + header + encrypted)
+  }
+
+  /// Eight bytes in clear, the rest encrypted, tag, then E flag and index, which are authenticated too (section 9.2).
+  func sealRTCP(_ packet: UnsafeMutableRawPointer, length: Int, index: UInt32) {
+    let trailer = packet + length + AEADCipher.tagLength
+    trailer.storeBytes(of: (0x8000_0000 | index).bigEndian, as: UInt32.self)
+    rtcp.begin(rtcpSalt.nonce(ssrc: packet.bigEndian32(4), index: UInt64(index)))
+    rtcp.authenticate(packet, 8)
+    rtcp.authenticate(trailer, 4)
+    if length > 8 { rtcp.transform(packet + 8, to: packet + 8, length - 8) }
+    rtcp.seal(tag: packet + length)
+  }
+
+  /// - Parameter length: of the whole packet, at least 28. Returns whether it is authentic; it is then decrypted in place.
+  func openRTCP(_ packet: UnsafeMutableRawPointer, length: Int, index: UInt32) -> Bool {
+    let plain = length - 4 - AEADCipher.tagLength
+    rtcp.begin(rtcpSalt.nonce(ssrc: packet.bigEndian32(4), index: UInt64(index)))
+    rtcp.authenticate(packet, 8)
+    rtcp.authenticate(packet + length - 4, 4)
+    if plain > 8 { rtcp.transform(packet + 8, to: packet + 8, plain - 8) }
+    return rtcp.opens(tag: packet + plain)
+  }
+}
+
+/// One direction's cryptography by profile.
+enum SRTPTransform: ~Copyable {
+  case aead(AEADTransform)
+  case counterMode(CounterModeTransform)
+
+  init(sending profile: SRTPProfile, _ master: SRTPMasterKey) {
+    precondition(master.key.count == profile.keyLength && master.salt.count == profile.saltLength)
+    self =
+      profile == .aes128CMSHA1Tag80
+      ? .counterMode(CounterModeTransform(master: master, direction: .send))
+      : .aead(AEADTransform(keys: SessionKeys(master: master), direction: .seal))
+  }
+
+  init(receiving profile: SRTPProfile, _ master: SRTPMasterKey) {
+    precondition(master.key.count == profile.keyLength && master.salt.count == profile.saltLength)
+    self =
+      profile == .aes128CMSHA1Tag80
+      ? .counterMode(CounterModeTransform(master: master, direction: .receive))
+      : .aead(AEADTransform(keys: SessionKeys(master: master), direction: .open))
+  }
+}

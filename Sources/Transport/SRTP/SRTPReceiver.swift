@@ -1,0 +1,81 @@
+package import MediaModel
+
+/// Opens what comes from one peer: checks the tag, refuses replays, decrypts in place (RFC 3711, RFC 7714).
+package final class SRTPReceiver {
+  package let profile: SRTPProfile
+
+  private let transform: SRTPTransform
+  private var rtpSources = SourceTable()
+  private var rtcpSources = SourceTable()
+
+  /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.
+  package init(profile: SRTPProfile, master: SRTPMasterKey) {
+    self.profile = profile
+    transform = SRTPTransform(receiving: profile, master)
+  }
+
+  /// - Parameter datagram: the whole SRTP packet; any bytes are safe.
+  package func unprotectRTP(_ datagram: UnsafeMutableRawBufferPointer) -> Unprotected {
+    guard let packet = datagram.baseAddress, datagram.count <= UInt16.max,
+      let header = RTPLayout.headerLength(datagram), header + profile.rtpOverhead <= datagram.count
+    else { return .dropped(.malformed) }
+    let ssrc = packet.bigEndian32(8)
+    let sequenceNumber = packet.bigEndian16(2)
+    let known = rtpSources.find(ssrc)
+    let index = known?.pointee.index(of: sequenceNumber) ?? UInt64(sequenceNumber)
+    if let known {
+      guard known.pointee.admits(index) else { return .dropped(.replayed) }
+    } else if rtpSources.isFull {
+      return .dropped(.tooManySources)
+    }
+    switch transform {
+    case .aead(let transform):
+      guard transform.openRTP(packet, length: datagram.count, header: header, index: index) else {
+        return .dropped(.unauthenticated)
+      }
+    case .counterMode(let transform):
+      guard transform.openRTP(packet, length: datagram.count) != nil else { return .dropped(.unauthenticated) }
+    }
+    // Only an authentic packet may make a source or move its window (RFC 3711 section 3.3, step 7).
+    (known ?? rtpSources.insert(ssrc, first: index)).pointee.record(index)
+    return .packet(length: datagram.count - profile.rtpOverhead)
+  }
+
+  /// - Parameter datagram: the whole SRTCP packet; any bytes are safe.
+  package func unprotectRTCP(_ datagram: UnsafeMutableRawBufferPointer) -> Unprotected {
+    guard let packet = datagram.baseAddress, 8 + profile.rtcpOverhead...Int(UInt16.max) ~= datagram.count,
+      packet.load(as: UInt8.self) >> 6 == 2
+    else { return .dropped(.malformed) }
+    let plain = datagram.count - profile.rtcpOverhead
+    // The index stands in front of the tag of HMAC-SHA1 (RFC 3711 section 3.4) but behind that of GCM (RFC 7714 section 9.1).
+    let trailer = packet.bigEndian32(profile == .aes128CMSHA1Tag80 ? plain : datagram.count - 4)
+    // The profiles of DTLS-SRTP encrypt all RTCP.
+    guard trailer >> 31 == 1 else { return .dropped(.unauthenticated) }
+    let index = trailer & 0x7fff_ffff
+    let ssrc = packet.bigEndian32(4)
+    let known = rtcpSources.find(ssrc)
+    if let known {
+      guard known.pointee.admits(UInt64(index)) else { return .dropped(.replayed) }
+    } else if rtcpSources.isFull {
+      return .dropped(.tooManySources)
+    }
+    switch transform {
+    case .aead(let transform):
+      guard transform.openRTCP(packet, length: datagram.count, index: index) else {
+        return .dropped(.unauthenticated)
+      }
+    case .counterMode(let transform):
+      guard transform.openRTCP(packet, length: datagram.count) != nil else { return .dropped(.unauthenticated) }
+    }
+    (known ?? rtcpSources.insert(ssrc, first: UInt64(index))).pointee.record(UInt64(index))
+    return .packet(length: plain)
+  }
+}
+
+/// The result of opening a received SRTP or SRTCP packet.
+package enum Unprotected: Sendable, Equatable {
+  /// The plain packet is the first `length` bytes of the buffer.
+  case packet(length: Int)
+  /// The buffer's content is undefined.
+  case dropped(DropReason)
+}
