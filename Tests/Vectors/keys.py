@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The vectors of key agreement for both clients, by the independent implementation in layouts.py.
+"""The vectors of key agreement for both clients, by the implementation in docs/example/layouts.py, which shares no code with either.
 
 `keys.py` writes keys.json, `keys.py --check` shows that keys.json is what this file makes. All private keys are SHA-256 of an ASCII string, so the output never
 changes. ES256 signatures are verified instead of compared: any valid signature is right.
@@ -13,7 +13,7 @@ import sys
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "docs/example"))
 from layouts import *  # noqa: E402,F403
 
 HERE = pathlib.Path(__file__).parent
@@ -509,7 +509,9 @@ def check_primitives():
             == vector["ct"]
         )
     for vector in sframe["header"]:
-        assert sframe_header(vector["kid"], vector["ctr"]).hex() == vector["encoded"]
+        header = sframe_header(vector["kid"], vector["ctr"])
+        assert header.hex() == vector["encoded"]
+        assert sframe_numbers(header + b"sealed") == (vector["kid"], vector["ctr"], len(header))
 
 
 def opens(action):

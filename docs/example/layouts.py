@@ -160,6 +160,18 @@ def sframe_header(kid, ctr):
     return u8(config) + (b"" if kid < 8 else kid_bytes) + (b"" if ctr < 8 else ctr_bytes)
 
 
+def sframe_numbers(frame):
+    """KID, CTR and the length of the header in front of them; ValueError if one is not in as few bytes as it needs."""
+    kid, ctr, at = frame[0] >> 4, frame[0] & 15, 1
+    if kid > 7:
+        kid, at = int.from_bytes(frame[at : at + kid - 7], "big"), at + kid - 7
+    if ctr > 7:
+        ctr, at = int.from_bytes(frame[at : at + ctr - 7], "big"), at + ctr - 7
+    if frame[:at] != sframe_header(kid, ctr):
+        raise ValueError("an SFrame header that is cut short or not in its shortest form")
+    return kid, ctr, at
+
+
 def sframe_key(base_key, kid):
     return expand("sha512", extract("sha512", b"", base_key), b"SFrame 1.0 Secret key " + u64(kid) + b"\0\5", 32)
 
