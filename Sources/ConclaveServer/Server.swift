@@ -1,96 +1,243 @@
-import Foundation
-import Logging
+import Calls
+import Crypto
+import LinuxIO
+package import Logging
 import MediaModel
+import MediaPlane
+import NIOCore
+import NIOPosix
 import Persistence
-import UnixSignals
+import Signaling
+import Transport
 
-/// The program's commands: run the server, mint a token, forget a user.
-package struct Server: Sendable {
+/// A started server: every port is open.
+package final class Server: Sendable {
   package static let version = "0.1.0"
 
   private let configuration: Configuration
+  private let authenticator: BearerAuthenticator
+  private let group: MultiThreadedEventLoopGroup
+  /// For SDPs.
+  private let reading: NIOThreadPool
+  private let media: MediaWorkers
+  private let control: ControlPlane
+  private let signaling: SignalingServer
+  private let backEnd: BackEnd?
+  private let isDraining = SetOnce<Bool>()
+  /// Keeps other servers out of the state folder as long as it lives.
+  private let lock: StateFolder.Lock
 
-  package init(_ configuration: Configuration) throws(ConfigurationError) {
-    try configuration.validate()
+  /// The ports that are really bound.
+  package var stompPort: Int { signaling.stompPort }
+  package var httpPort: Int { signaling.httpPort }
+  package func mediaPort(of worker: Int) -> UInt16 { media.port(of: worker) }
+
+  /// - Throws: `ConfigurationError`, in words for the operator; nothing is left open then.
+  package init(_ configuration: Configuration, logger: Logger) async throws {
     self.configuration = configuration
-  }
-
-  /// Runs until SIGINT, or until SIGTERM and the end of the calls.
-  /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
-  package func run() async throws {
-    var logger = Logger(label: "conclave") { StreamLogHandler.standardError(label: $0) }
-    logger.logLevel = Logger.Level(rawValue: configuration.log.rawValue) ?? .info
-    // Trapped before the ports open: a signal in between must not kill us half started.
-    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-    let running = try await Running(configuration, logger: logger)
-    FileHandle.standardOutput.write(Data((running.greeting + "\n").utf8))
-    await waitForEnd(signals, running, logger)
-    await running.stop()
-  }
-
-  private enum Step { case signal(UnixSignal), drained }
-
-  /// SIGTERM drains first; SIGINT, and any second signal, ends at once.
-  private func waitForEnd(_ signals: UnixSignalsSequence, _ running: Running, _ logger: Logger) async {
-    let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
-    let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
-    defer { watch.cancel() }
-    var drain: Task<Void, Never>?
-    defer { drain?.cancel() }
-    for await step in steps {
-      if case .signal(.sigterm) = step, drain == nil, configuration.drain > 0 {
-        logger.notice("draining", metadata: ["signal": "SIGTERM", "seconds": "\(configuration.drain)"])
-        drain = Task {
-          await running.drain(seconds: configuration.drain)
-          continuation.yield(.drained)
-        }
-        continue
-      }
-      if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
-      return
+    let files = OpenFiles.raised()
+    let clock = WallClock()
+    let folder = try StateFolder(configuration.state)
+    lock = try folder.lock()
+    let (store, stored) = try Self.store(folder, clock: clock)
+    let log = LimitedLog(logger)
+    let authenticator = try await BearerAuthenticator(configuration, folder, clock: clock, log: log)
+    self.authenticator = authenticator
+    let rules = configuration.calls(try configuration.turn.map(TURNCredentials.init), clock)
+    let announced = try AnnouncedAddresses(configuration.media.announce)
+    let certificate = DTLSCertificate()
+    // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
+    let controlOnce = SetOnce<ControlPlane>()
+    let signalingOnce = SetOnce<SignalingServer>()
+    let media = try Self.mediaPlane(configuration, certificate: certificate) {
+      controlOnce.value?.submit(.media($0))
     }
-  }
-
-  /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
-  /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
-  package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
-    guard let user = UserID(user) else {
-      throw ConfigurationError("--user: an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
-    }
-    let path = configuration.state + "/conclave.sqlite"
-    guard FileManager.default.fileExists(atPath: path) else {
-      throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
-    }
+    reading = NIOThreadPool(numberOfThreads: 1)
+    reading.start()
+    group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, availableProcessors().count / 2))
+    let measurements = Measurements()
+    let health = StoreHealth()
     do {
-      try Store(path: path, patience: 10).forget(user)
+      backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
+    } catch {
+      await Self.close(media, nil, group, reading)
+      throw error
+    }
+    control = ControlPlane(
+      calls: Calls(
+        configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
+        random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
+      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
+      recorder: Recorder(store, logger: logger, health: health),
+      archive: Archive(store: store, clock: clock, log: log), historyDays: configuration.history.days,
+      backEnd: backEnd, measurements: measurements, reading: reading,
+      clients: ControlPlane.Clients(
+        deliver: { signalingOnce.value?.deliver($0) }, charge: { signalingOnce.value?.charge($0, units: $1) })
+    )
+    controlOnce.set(control)
+    do {
+      let pages = try Pages(
+        demo: configuration.demo ? authenticator.tokens : nil, clock: clock,
+        unready: { [isDraining] in
+          if signalingOnce.value == nil || isDraining.value != nil {
+            return "not every port is open yet, or the server is about to end"
+          }
+          return authenticator.failure ?? health.statistics.failure
+        },
+        metrics: { [control, backEnd] in
+          Metrics.text(
+            media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
+            backlog: control.backlog,
+            store: health.statistics, backEnd: backEnd, measured: measurements.values)
+        })
+      signaling = try await Self.signaling(
+        configuration.signaling(files, mediaWorkers: media.workers, logger), group, authenticator, clock, control,
+        pages,
+        logger)
+    } catch {
+      await Self.close(media, backEnd, group, reading)
+      throw error
+    }
+    self.media = media
+    signalingOnce.set(signaling)
+    control.begin()
+  }
+
+  /// Takes no new calls, and waits until none is left, at most `seconds`.
+  package func drain(seconds: Int) async {
+    isDraining.set(true)
+    let (rest, waiting) = AsyncStream.makeStream(of: Void.self)
+    control.drain { waiting.finish() }
+    let timeout = group.next().scheduleTask(in: .seconds(Int64(seconds))) { waiting.finish() }
+    for await _ in rest {}
+    timeout.cancel()
+  }
+
+  /// Tells clients, closes the ports and ends the threads.
+  package func stop() async {
+    await signaling.stop()
+    await Self.close(media, backEnd, group, reading)
+  }
+
+  private static func close(
+    _ media: MediaWorkers, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup, _ reading: NIOThreadPool
+  ) async {
+    await backEnd?.stop()
+    media.stop()
+    try? await group.shutdownGracefully()
+    try? await reading.shutdownGracefully()
+  }
+
+  /// The text that the operator sees at the start.
+  package var greeting: String {
+    let scheme = configuration.tls == nil ? "http" : "https"
+    var lines = ["Conclave \(Server.version)", "  web client   \(scheme)://localhost:\(httpPort)/"]
+    let socket = scheme == "http" ? "ws" : "wss"
+    let plain = configuration.listen.stomp == nil ? "" : "stomp://localhost:\(stompPort), "
+    let secured = signaling.stompTLSPort.map { "stomps://localhost:\($0), " } ?? ""
+    lines.append("  STOMP        \(plain)\(secured)\(socket)://localhost:\(httpPort)/stomp")
+    let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
+    lines.append("  media        \(media.hasTCP ? "UDP, TCP" : "UDP") \(mediaPort(of: 0))\(last)")
+    if authenticator.secretIsNew { lines.append("  A new secret for tokens was made: \(configuration.state)/secret") }
+    if !configuration.auth.hasKeySet, configuration.auth.secretFile == nil {
+      let program = CommandLine.arguments[0]
+      lines.append("  Mint a token: \(program) token --state \(configuration.state) --user alice --device laptop")
+    }
+    if configuration.demo { lines.append("  Demo: from this machine a name is enough to sign in.") }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func store(_ folder: StateFolder, clock: WallClock) throws(ConfigurationError) -> (Store, Stored) {
+    do {
+      let store = try Store(path: folder.database)
+      return (store, try store.load(now: clock.now()))
     } catch {
       throw ConfigurationError("\(error)")
     }
   }
 
-  /// A token by the server's secret, good for `seconds`.
-  /// - Throws: `ConfigurationError` for a bad id or time, or when there is no secret to sign with.
-  package static func mintToken(
-    configuration: Configuration, user: String, device: String?, name: String?, roles: [String], scope: String?,
-    seconds: Int
-  ) throws -> String {
-    let rule = "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -"
-    guard let user = UserID(user) else { throw ConfigurationError("--user: \(rule)") }
-    let deviceID = device.flatMap(DeviceID.init)
-    guard (deviceID == nil) == (device == nil) else { throw ConfigurationError("--device: \(rule)") }
-    guard (1...315_360_000).contains(seconds) else { throw ConfigurationError("--seconds: take 1 to 315360000") }
-    guard !configuration.auth.hasKeySet else {
-      throw ConfigurationError("with a key set your own issuer makes the tokens: the server has public keys only")
+  private static func signaling(
+    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup,
+    _ authenticator: BearerAuthenticator,
+    _ clock: WallClock, _ control: ControlPlane, _ pages: Pages, _ logger: Logger
+  ) async throws -> SignalingServer {
+    do {
+      return try await SignalingServer.start(
+        configuration, group: group, authenticator: authenticator, sink: control, logger: logger,
+        clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+    } catch {
+      throw ConfigurationError("\(error)")
     }
-    // Not made here: a token by a secret that no server has opens nothing.
-    let file = configuration.auth.secretFile ?? configuration.state + "/secret"
-    guard let secret = try StateFolder.secret(at: file) else {
-      throw ConfigurationError(
-        "\(file): there is no secret that can be read; start the server once, be its user, or name its folder by --state"
-      )
+  }
+
+  private static func mediaPlane(
+    _ configuration: Configuration, certificate: DTLSCertificate,
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws -> MediaWorkers {
+    var layout = MediaPlaneConfiguration()
+    if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
+    layout.tcp = configuration.media.tcp
+    layout.firstPort = UInt16(configuration.media.port)
+    do {
+      return try MediaWorkers(
+        layout, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
+    } catch {
+      throw ConfigurationError("media.port: \(error)")
     }
-    return try TokenAuthority(secret: secret).mint(
-      user: user, device: deviceID, name: name, roles: roles, scope: scope,
-      expiresAt: WallClock().now() + .seconds(seconds))
+  }
+}
+
+extension Configuration {
+  fileprivate func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> Calls.Configuration {
+    var calls = Calls.Configuration()
+    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.now()) } }
+    calls.maximumParticipants = limits.participants
+    calls.maximumRinging = limits.ringing
+    calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
+    calls.asksBackEnd = authorize != nil
+    calls.hasWebhooks = webhooks != nil
+    return calls
+  }
+
+  fileprivate func signaling(
+    _ files: OpenFiles, mediaWorkers: Int, _ logger: Logger
+  ) -> SignalingServer.Configuration {
+    var signaling = SignalingServer.Configuration()
+    signaling.host = listen.address == "::" ? nil : listen.address
+    signaling.stompPort = listen.stomp
+    signaling.stompTLSPort = listen.stompTLS
+    signaling.httpPort = listen.http
+    signaling.serverName = "conclave/\(Server.version)"
+    signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
+    signaling.maximumConnections = files.connections(wanted: limits.connections, workers: mediaWorkers, tcp: media.tcp)
+    if signaling.maximumConnections < limits.connections {
+      logger.warning(
+        "limits.connections is lowered: the system allows too few open files (LimitNOFILE, ulimit -n)",
+        metadata: ["connections": "\(signaling.maximumConnections)", "files": "\(files.limit)"])
+    }
+    signaling.connectionsFromAddress = limits.addressConnections
+    signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
+    signaling.proxies = AddressList(listen.proxies) ?? .loopback
+    signaling.connectionsOfUser = limits.userConnections
+    signaling.subscriptionsOfUser = limits.userSubscriptions
+    signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
+    signaling.requestBurstOfUser = limits.userRequestBurst
+    signaling.outboundBytesOfUser = limits.userOutbound
+    signaling.inboundBytesOfUser = limits.userInbound
+    signaling.outboundBytesOfAll = limits.totalOutbound
+    signaling.destinations = destinations
+    signaling.headers = limits.headers
+    signaling.headerLine = limits.headerLine
+    signaling.requestBody = limits.body
+    signaling.keysBody = limits.keysBody
+    signaling.connectTimeout = .seconds(limits.connectSeconds)
+    signaling.subscriptions = limits.subscriptions
+    signaling.transactions = limits.transactions
+    signaling.framesInTransaction = limits.framesInTransaction
+    signaling.requestsPerSecond = limits.requestsPerSecond
+    signaling.requestBurst = limits.requestBurst
+    signaling.outboundBytes = limits.outbound
+    signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
+    return signaling
   }
 }

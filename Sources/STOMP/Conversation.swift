@@ -106,15 +106,15 @@ struct Conversation: Sendable {
   var isAsking: Bool { asked != nil }
 
   /// The answer to `.ask`.
-  mutating func answer(refusal: String?) throws(Refusal) -> [Session.Action] {
+  mutating func answer(refusal: String?) throws(SubscriptionRefused) -> [Session.Action] {
     guard let (subscription, receipt) = exchange(&asked, with: nil) else { return [] }
-    if let refusal { throw Refusal(violation: Violation(.protocolError, refusal), receipt: receipt) }
+    if let refusal { throw SubscriptionRefused(violation: Violation(.protocolError, refusal), receipt: receipt) }
     subscriptions.append(subscription)
     guard let receipt else { return [.subscribed(subscription)] }
     return [.subscribed(subscription), .write(Frame(.receipt, ["receipt-id": receipt]))]
   }
 
-  struct Refusal: Error {
+  struct SubscriptionRefused: Error {
     let violation: Violation
     let receipt: String?
   }
@@ -242,5 +242,20 @@ struct Conversation: Sendable {
       throw Violation(.protocolError, "header \(name) is missing")
     }
     return value
+  }
+}
+
+/// An open transaction: SEND, ACK and NACK frames that wait for COMMIT.
+struct Transaction: Sendable {
+  let name: String
+  private(set) var frames: [Frame] = []
+  /// Bytes of the frames kept.
+  private(set) var size = 0
+
+  init(name: String) { self.name = name }
+
+  mutating func append(_ frame: Frame) {
+    frames.append(frame)
+    size += frame.size
   }
 }

@@ -16,8 +16,8 @@ struct Services: Sendable {
   let logger: Logger
   /// For what strangers can cause.
   let log: LimitedLog
-  let counters: Counters
-  let exchange: Exchange
+  let counters: SignalingCounters
+  let broker: SharedBroker
   let connections = ConnectionTable()
   let admission: Admission
   let shares: UserShares
@@ -40,12 +40,12 @@ struct Services: Sendable {
     self.clock = clock
     self.logger = logger
     log = LimitedLog(logger)
-    let counters = Counters()
+    let counters = SignalingCounters()
     self.counters = counters
     admission = Admission(limits: configuration.admission, proxies: configuration.proxies, counters: counters)
     shares = UserShares(limits: configuration.userShare)
     slowReaders = SlowReaders(limits: configuration.backlog)
-    exchange = Exchange(loops: Array(group.makeIterator()), counters: counters)
+    broker = SharedBroker(loops: Array(group.makeIterator()), counters: counters)
     let rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)
     deviceRules = { rules.admission(of: $0, isService: false) }
     serviceRules = { rules.admission(of: $0, isService: true) }

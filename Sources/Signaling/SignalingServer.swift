@@ -68,7 +68,7 @@ package final class SignalingServer: Sendable {
     let pause = TimeAmount.nanoseconds(services.configuration.choreInterval.nanoseconds)
     return loop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in
       let now = NIODeadline.now().uptimeNanoseconds
-      services.exchange.expire(now: now)
+      services.broker.expire(now: now)
       services.shares.prune(now: now)
       // Files are not read on an event loop.
       guard let certificates else { return }

@@ -1,3 +1,7 @@
+import Glibc
+import STOMP
+import Synchronization
+
 /// Counts for `/metrics`, without anything about persons.
 package struct SignalingStatistics: Sendable {
   /// Why a STOMP connection ended.
@@ -75,4 +79,63 @@ package struct SignalingStatistics: Sendable {
   package var drops: [Drop: UInt64] = [:]
 
   package init() {}
+}
+
+/// The statistics of all event loops. Each thread counts in a shard of its own, as long as there are not more threads than shards, so no count waits for
+/// another loop's.
+final class SignalingCounters: Sendable {
+  private final class Shard: Sendable { let statistics = Mutex(SignalingStatistics()) }
+
+  private let shards = (0..<64).map { _ in Shard() }
+
+  /// The sum over all threads.
+  var snapshot: SignalingStatistics {
+    shards.reduce(into: SignalingStatistics()) { sum, shard in sum.add(shard.statistics.withLock { $0 }) }
+  }
+
+  /// Changes what the calling thread has counted: values are added up over all threads, so one of a single thread may be negative.
+  func update(_ change: (inout sending SignalingStatistics) -> Void) {
+    // Thread ids are addresses of blocks of whole pages; the golden ratio spreads them (Knuth, TAOCP 6.4).
+    let index = Int((UInt64(pthread_self()) >> 12 &* 0x9E37_79B9_7F4A_7C15) >> 58)
+    shards[index].statistics.withLock { change(&$0) }
+  }
+
+  func drop(_ reason: SignalingStatistics.Drop) { update { $0.drops[reason, default: 0] += 1 } }
+
+  func drop(_ drops: [SignalingStatistics.Drop: UInt64]) {
+    if !drops.isEmpty { update { $0.drops.merge(drops) { $0 + $1 } } }
+  }
+}
+
+extension SignalingStatistics {
+  fileprivate mutating func add(_ other: SignalingStatistics) {
+    connections += other.connections
+    sessions += other.sessions
+    accepted += other.accepted
+    framesIn += other.framesIn
+    framesOut += other.framesOut
+    requests += other.requests
+    messages += other.messages
+    deliveries += other.deliveries
+    httpRequests += other.httpRequests
+    backlogBytes += other.backlogBytes
+    endings.merge(other.endings) { $0 + $1 }
+    drops.merge(other.drops) { $0 + $1 }
+  }
+}
+
+extension SignalingStatistics.Ending {
+  init(_ end: Session.End) {
+    self =
+      switch end {
+      case .disconnected: .disconnected
+      case .violation(.protocolError): .protocolError
+      case .violation(.limit): .limit
+      case .violation(.connectTimeout): .connectTimeout
+      case .violation(.authenticationFailed): .authenticationFailed
+      case .violation(.tokenExpired): .tokenExpired
+      case .violation(.heartBeatMissing): .heartBeatMissing
+      case .violation(.closedByServer): .closedByServer
+      }
+  }
 }

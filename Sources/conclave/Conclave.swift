@@ -36,7 +36,7 @@ struct Serve: AsyncParsableCommand {
   func run() async throws {
     var configuration = try options.load()
     configuration.demo = demo
-    try await Server(configuration).run()
+    try await Commands.serve(configuration)
   }
 }
 
@@ -67,7 +67,7 @@ struct Token: ParsableCommand {
   var service = false
 
   func run() throws {
-    let token = try Server.mintToken(
+    let token = try Commands.mintToken(
       configuration: options.load(), user: user, device: device, name: name,
       roles: roles?.split(separator: ",").map(String.init) ?? [], scope: service ? "service" : scope, seconds: seconds)
     print(token)
@@ -84,7 +84,7 @@ struct Forget: ParsableCommand {
   var user: String
 
   func run() throws {
-    try Server.forget(user: user, configuration: options.load())
+    try Commands.forget(user: user, configuration: options.load())
     print("All that was kept of this user is deleted. A running server closes the user's connections within seconds.")
   }
 }

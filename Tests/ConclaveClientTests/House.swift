@@ -29,7 +29,7 @@ final class House {
   }
 
   let address: ServerAddress
-  private var server: Running?
+  private var server: Server?
   private let configuration: Configuration
   private let tokens: TokenAuthority
 
@@ -50,8 +50,8 @@ final class House {
     tokens = TokenAuthority(secret: try StateFolder(configuration.state).secret(file: nil).secret)
   }
 
-  private static func run(_ configuration: Configuration) async throws -> Running {
-    try await Running(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+  private static func run(_ configuration: Configuration) async throws -> Server {
+    try await Server(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
   }
 
   /// Another process of the server, as far as its clients can tell: it knows what is on the disk.

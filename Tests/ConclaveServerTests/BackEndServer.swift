@@ -30,8 +30,8 @@ final class BackEndServer: Sendable {
 
   /// - Parameter answer: to the request of this number, from 0.
   init(answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
-    let late = Late<BackEndServer>()
-    let take = Box { received in late.value?.keep(received, answer) ?? Answer(status: 503) }
+    let server = SetOnce<BackEndServer>()
+    let take = Box { received in server.value?.keep(received, answer) ?? Answer(status: 503) }
     let channel = try await ServerBootstrap(group: group)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -41,7 +41,7 @@ final class BackEndServer: Sendable {
       }
       .bind(host: "127.0.0.1", port: 0).get()
     port = channel.localAddress?.port ?? 0
-    late.set(self)
+    server.set(self)
   }
 
   var url: String { "http://127.0.0.1:\(port)/hook" }

@@ -16,7 +16,7 @@ struct CommandQueueTests {
     _ = queue.next()
   }
 
-  private mutating func ask(_ session: UInt64, _ id: String) -> CommandQueue.Refusal? {
+  private mutating func ask(_ session: UInt64, _ id: String) -> CommandQueue.Overflow? {
     queue.append(.request(SessionID(rawValue: session), id: id, .listCalls))
   }
 

@@ -29,7 +29,7 @@ private let forge = Result { try TokenForge() }
 
   private var silent: LimitedLog { LimitedLog(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }) }
 
-  private func refusal(_ token: String, by tokens: TokenAuthority) async -> TokenAuthority.Refusal? {
+  private func refusal(_ token: String, by tokens: TokenAuthority) async -> TokenError? {
     do {
       _ = try await tokens.verify(token, now: now)
       return nil
@@ -93,7 +93,7 @@ private let forge = Result { try TokenForge() }
       (#","alg":"RS256""#, "RS256", nil), (#","alg":"RS256""#, "PS256", .algorithm), (#","use":"sig""#, "RS256", nil),
       (#","use":"enc""#, "RS256", .key), (#","key_ops":["verify"]"#, "RS256", nil),
       (#","key_ops":["encrypt"]"#, "RS256", .key), (#","alg":7"#, "RS256", .key),
-    ] as [(String, String, TokenAuthority.Refusal?)] {
+    ] as [(String, String, TokenError?)] {
       try await withKeys(try set(more)) { _, tokens, _ in
         let token = try forge.token(good, algorithm, kid: "rsa")
         #expect(await refusal(token, by: tokens) == expected, "\(more)")
@@ -110,7 +110,7 @@ private let forge = Result { try TokenForge() }
         (#","iss":"app","aud":[]"#, .issuer), (#","iss":"app","aud":[["conclave"]]"#, .issuer),
         (#","iss":["app"],"aud":"conclave""#, .issuer), (#","iss":"app ","aud":"conclave""#, .issuer),
         (#","iss":"app","aud":{"conclave":1}"#, .issuer),
-      ] as [(String, TokenAuthority.Refusal?)] {
+      ] as [(String, TokenError?)] {
         let token = try forge.token(start + more + "}", "ES256", kid: "p256")
         #expect(await refusal(token, by: tokens) == expected)
       }
@@ -177,7 +177,7 @@ private let forge = Result { try TokenForge() }
     #expect(await refusal(new, by: tokens) == .key, "it was read a moment ago")
     time.withLock { $0 = $0.advanced(by: .seconds(11)) }
     // Many strangers at once cause one request.
-    let refusals = await withTaskGroup(of: TokenAuthority.Refusal?.self) { group in
+    let refusals = await withTaskGroup(of: TokenError?.self) { group in
       for _ in 0..<50 { group.addTask { await refusal(new, by: tokens) } }
       return await group.reduce(into: []) { $0.append($1) }
     }

@@ -16,7 +16,7 @@ private let seconds = now.milliseconds / 1000
     #"{"sub":\#(sub),"exp":\#(exp)\#(more.isEmpty ? "" : ",")\#(more)}"#
   }
 
-  private func refusal(_ token: String, by tokens: TokenAuthority? = nil) async -> TokenAuthority.Refusal? {
+  private func refusal(_ token: String, by tokens: TokenAuthority? = nil) async -> TokenError? {
     do {
       _ = try await (tokens ?? self.tokens).verify(token, now: now)
       return nil
@@ -34,7 +34,7 @@ private let seconds = now.milliseconds / 1000
     #expect(claims.user == user && claims.device == DeviceID("laptop") && claims.name == "Alice")
     #expect(claims.expiresAt == now + .seconds(5))
     #expect(claims.roles == ["nurse", "interpreter"] && claims.isService)
-    await #expect(throws: TokenAuthority.Refusal.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
+    await #expect(throws: TokenError.expired) { try await tokens.verify(token, now: now + .seconds(5)) }
     let plain = try tokens.mint(user: user, device: nil, name: nil, expiresAt: now + .seconds(5))
     let few = try await tokens.verify(plain, now: now)
     #expect(few.device == nil && few.name == nil && few.roles.isEmpty && !few.isService)
@@ -94,8 +94,8 @@ private let seconds = now.milliseconds / 1000
       (#"{"alg":"HS256","alg":"none"}"#, .malformed),
       (#"{"alg":"HS256","kid":{}}"#, .malformed), (#"{"alg":"HS256","crit":["exp"]}"#, .critical),
       (#"{"alg":"HS256","crit":[]}"#, .critical), (#"{"alg":"HS256","crit":null}"#, .critical), ("[]", .malformed),
-    ] as [(String, TokenAuthority.Refusal)])
-  func aHeaderThatIsNotOursIsRefused(header: String, refusal expected: TokenAuthority.Refusal) async {
+    ] as [(String, TokenError)])
+  func aHeaderThatIsNotOursIsRefused(header: String, refusal expected: TokenError) async {
     #expect(await refusal(TokenForge.hmac(claims(), header: header)) == expected)
   }
 
@@ -113,8 +113,8 @@ private let seconds = now.milliseconds / 1000
       ("1790000000000", .malformed), ("9e9", .malformed), ("-1", .malformed), ("1e300", .malformed),
       ("1e400", .malformed), ("-1e300", .malformed), (#""\#(seconds + 60)""#, .malformed), ("null", .malformed),
       ("8999999999", nil),
-    ] as [(String, TokenAuthority.Refusal?)])
-  func anEndIsNeededAndIsATime(exp: String, refusal expected: TokenAuthority.Refusal?) async {
+    ] as [(String, TokenError?)])
+  func anEndIsNeededAndIsATime(exp: String, refusal expected: TokenError?) async {
     #expect(await refusal(TokenForge.hmac(claims(exp: exp))) == expected)
   }
 
@@ -126,9 +126,8 @@ private let seconds = now.milliseconds / 1000
     arguments: [
       ("-1e308", nil), ("0", nil), ("\(seconds)", nil), ("\(seconds + 60)", nil), ("\(seconds + 61)", .early),
       ("1e300", .early), ("null", nil),
-    ] as [(String, TokenAuthority.Refusal?)])
-  func aTokenIsGoodFromItsNotBeforeOnWithAMinuteForClocks(nbf: String, refusal expected: TokenAuthority.Refusal?) async
-  {
+    ] as [(String, TokenError?)])
+  func aTokenIsGoodFromItsNotBeforeOnWithAMinuteForClocks(nbf: String, refusal expected: TokenError?) async {
     #expect(await refusal(TokenForge.hmac(claims(#""nbf":\#(nbf)"#))) == expected)
   }
 
@@ -136,8 +135,8 @@ private let seconds = now.milliseconds / 1000
     arguments: [
       (#""a b""#, .subject), (#""""#, .subject), (#""a/b""#, .subject), (#""\n""#, .subject), (#""\u0430""#, .subject),
       ("7", .malformed), (#"["alice"]"#, .malformed), ("null", .malformed),
-    ] as [(String, TokenAuthority.Refusal)])
-  func aBadIdIsRefused(sub: String, refusal expected: TokenAuthority.Refusal) async {
+    ] as [(String, TokenError)])
+  func aBadIdIsRefused(sub: String, refusal expected: TokenError) async {
     #expect(await refusal(TokenForge.hmac(claims(sub: sub))) == expected)
     guard expected == .subject else { return }
     #expect(await refusal(TokenForge.hmac(claims(#""device":\#(sub)"#))) == expected)

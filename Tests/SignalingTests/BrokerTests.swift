@@ -10,21 +10,21 @@ import Testing
 @Suite struct BrokerTests {
   private static let queue = Broker.Address.queue("/queue/jobs")
   private static let topic = Broker.Address.topic("/topic/news")
-  private var broker = Broker(lanes: 2)
+  private var broker = Broker(loops: 2)
 
-  private func subscriber(_ session: UInt64, key: UInt64 = 1, lane: Int = 0) -> Broker.Subscriber {
-    Broker.Subscriber(session: SessionID(rawValue: session), key: key, lane: lane)
+  private func subscriber(_ session: UInt64, key: UInt64 = 1, loop: Int = 0) -> Broker.Subscriber {
+    Broker.Subscriber(session: SessionID(rawValue: session), key: key, loop: loop)
   }
 
   private func message(_ text: String) -> SharedMessage {
     SharedMessage(destination: "/x", headers: [:], body: ByteBuffer(string: text))
   }
 
-  /// The deliveries as `session:text`, a redelivery with `!`.
+  /// The messages that are delivered, as `session:text`, a redelivery with `!`.
   private func words(_ output: Broker.Output) -> [String] {
-    output.lanes.joined().flatMap { delivery in
-      delivery.subscribers.map {
-        "\($0.session.rawValue):\(String(buffer: delivery.message.body))\(delivery.redelivered ? "!" : "")"
+    output.loops.joined().flatMap { batch in
+      batch.subscribers.map {
+        "\($0.session.rawValue):\(String(buffer: batch.message.body))\(batch.redelivered ? "!" : "")"
       }
     }
   }
@@ -34,14 +34,14 @@ import Testing
     words(broker.perform(operations, now: now))
   }
 
-  @Test mutating func aTopicReachesEachSubscriptionInItsLane() {
+  @Test mutating func aTopicReachesEachSubscriptionOnItsLoop() {
     perform(.subscribe(subscriber(1), Self.topic), .subscribe(subscriber(1, key: 2), Self.topic))
-    perform(.subscribe(subscriber(2, lane: 1), Self.topic))
+    perform(.subscribe(subscriber(2, loop: 1), Self.topic))
     let output = broker.perform([.send(message("a"), Self.topic), .send(message("b"), Self.topic)], now: 0)
-    #expect(output.lanes.map(\.count) == [2, 2])
+    #expect(output.loops.map(\.count) == [2, 2])
     #expect(words(output) == ["1:a", "1:a", "1:b", "1:b", "2:a", "2:b"])
     #expect(perform(.unsubscribe(subscriber(1), Self.topic), .send(message("c"), Self.topic)) == ["1:c", "2:c"])
-    perform(.unsubscribe(subscriber(1, key: 2), Self.topic), .unsubscribe(subscriber(2, lane: 1), Self.topic))
+    perform(.unsubscribe(subscriber(1, key: 2), Self.topic), .unsubscribe(subscriber(2, loop: 1), Self.topic))
     #expect(broker.audienceCount == 0)
     #expect(broker.perform([.send(message("d"), Self.topic)], now: 0).drops == [.nobodySubscribed: 1])
   }
@@ -148,7 +148,7 @@ import Testing
     func cost(full consumers: UInt64) -> Duration {
       var limits = Broker.Limits()
       limits.unacknowledged = 1
-      var broker = Broker(lanes: 1, limits: limits)
+      var broker = Broker(loops: 1, limits: limits)
       for session in 0..<consumers {
         _ = broker.perform([.subscribe(subscriber(session + 2), Self.queue), .send(message("x"), Self.queue)], now: 0)
       }
@@ -178,7 +178,7 @@ import Testing
     var limits = Broker.Limits()
     limits.queues = 2
     limits.bytes = 2_000
-    var broker = Broker(lanes: 1, limits: limits)
+    var broker = Broker(loops: 1, limits: limits)
     let sends = (0..<3).map { Broker.Operation.send(message("a"), .queue("/queue/\($0)")) }
     #expect(broker.perform(sends, now: 0).drops == [.queuesFull: 1])
     let large = message(String(repeating: "x", count: 2_000))
@@ -188,16 +188,16 @@ import Testing
   @Test(arguments: [1, 2, 3] as [UInt64])
   func nothingIsLostTwiceGivenOrLeaked(seed: UInt64) {
     var random = SplitMix(state: seed)
-    var broker = Broker(lanes: 1)
+    var broker = Broker(loops: 1)
     var given: [UInt64: Broker.Subscriber] = [:]
     var subscribed: Set<Broker.Subscriber> = []
     var drops: UInt64 = 0
     var (sent, done) = (0, 0)
     func note(_ output: Broker.Output) {
       drops += output.drops.values.reduce(0, +)
-      for delivery in output.lanes[0] {
-        #expect(given[delivery.number] == nil && subscribed.contains(delivery.subscribers[0]), "seed \(seed)")
-        given[delivery.number] = delivery.subscribers[0]
+      for batch in output.loops[0] {
+        #expect(given[batch.number] == nil && subscribed.contains(batch.subscribers[0]), "seed \(seed)")
+        given[batch.number] = batch.subscribers[0]
       }
     }
     for _ in 0..<2_000 {

@@ -13,7 +13,7 @@ struct WebhookQueue {
     var body: [UInt8]
   }
 
-  enum Outcome: Sendable {
+  enum Response: Sendable {
     case delivered
     /// The back end will not take it, however often it is sent.
     case refused
@@ -102,14 +102,14 @@ struct WebhookQueue {
   }
 
   /// - Parameter jitter: 0 to 1, random: spreads the retries of lines that failed together.
-  mutating func finished(_ post: Post, _ outcome: Outcome, now: Instant, jitter: Double) {
+  mutating func finished(_ post: Post, _ response: Response, now: Instant, jitter: Double) {
     guard var line = lines[post.line], line.isBusy else { return }
     underWay -= 1
     line.isBusy = false
-    line.failures = outcome == .failed ? line.failures + 1 : 0
+    line.failures = response == .failed ? line.failures + 1 : 0
     lines[post.line] = line
-    guard outcome == .failed else {
-      if outcome == .refused { drops[.refused, default: 0] += 1 }
+    guard response == .failed else {
+      if response == .refused { drops[.refused, default: 0] += 1 }
       removeFirst(of: post.line)
       if lines[post.line]?.posts.isEmpty == true { lines[post.line] = nil } else { ready.append(post.line) }
       return

@@ -78,16 +78,16 @@ final class Webhooks: Sendable {
   private func deliver(_ post: WebhookQueue.Post) async {
     let headers = [("conclave-id", post.id), ("conclave-event", post.event)]
     let answer = try? await requests.post(post.body, headers: headers, timeout: Self.timeout, answer: 0)
-    let outcome = Self.outcome(answer?.status)
+    let response = Self.response(answer?.status)
     state.withLock { state in
-      if outcome == .delivered { state.delivered &+= 1 } else { state.failed &+= 1 }
-      state.queue.finished(post, outcome, now: MonotonicClock.now(), jitter: .random(in: 0...1))
+      if response == .delivered { state.delivered &+= 1 } else { state.failed &+= 1 }
+      state.queue.finished(post, response, now: MonotonicClock.now(), jitter: .random(in: 0...1))
     }
     pump()
   }
 
   /// 2xx is taken, 408, 425, 429 and 5xx ask for another try, anything else says that no try will do.
-  static func outcome(_ status: Int?) -> WebhookQueue.Outcome {
+  static func response(_ status: Int?) -> WebhookQueue.Response {
     switch status {
     case .some(200..<300): .delivered
     case nil, .some(408), .some(425), .some(429), .some(500...): .failed

@@ -35,7 +35,7 @@ struct KeySet: Sendable {
   var count: Int { keys.count }
 
   /// The key that a token names. One that names none is checked with the only key there is; an id that is not in the set never means another key.
-  func key(for token: SignedToken) throws(TokenAuthority.Refusal) -> VerificationKey {
+  func key(for token: SignedToken) throws(TokenError) -> VerificationKey {
     let named = token.keyID.map { id in keys.filter { $0.id == id } } ?? (keys.count == 1 ? keys : [])
     guard !named.isEmpty else { throw .key }
     // Keys of different types may share an id (RFC 7517 section 4.5).

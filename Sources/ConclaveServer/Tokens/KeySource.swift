@@ -72,7 +72,7 @@ final class KeySource: Sendable {
   }
 
   /// The key that a token names; looked for anew when the set lacks it.
-  func key(for token: SignedToken) async throws(TokenAuthority.Refusal) -> VerificationKey {
+  func key(for token: SignedToken) async throws(TokenError) -> VerificationKey {
     if let key = try key(in: state.withLock({ $0.keys }), for: token) { return key }
     await readForUnknownKey()
     guard let key = try key(in: state.withLock({ $0.keys }), for: token) else { throw .key }
@@ -80,8 +80,8 @@ final class KeySource: Sendable {
   }
 
   /// nil when the set lacks it.
-  private func key(in keys: KeySet?, for token: SignedToken) throws(TokenAuthority.Refusal) -> VerificationKey? {
-    do throws(TokenAuthority.Refusal) {
+  private func key(in keys: KeySet?, for token: SignedToken) throws(TokenError) -> VerificationKey? {
+    do throws(TokenError) {
       return try keys?.key(for: token)
     } catch {
       if error == .key { return nil }

@@ -13,7 +13,7 @@ struct SignedToken {
 
   private static let maximumBytes = 8 << 10
 
-  init(_ text: String) throws(TokenAuthority.Refusal) {
+  init(_ text: String) throws(TokenError) {
     let bytes = Array(text.utf8.prefix(Self.maximumBytes + 1))
     let parts = bytes.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
     guard bytes.count <= Self.maximumBytes, parts.count == 3, let json = [UInt8](base64URL: parts[0]),
@@ -30,7 +30,7 @@ struct SignedToken {
   }
 
   /// The claims. To be read once the signature is right, never before.
-  func claims<Claims: Decodable>(_ type: Claims.Type) throws(TokenAuthority.Refusal) -> Claims {
+  func claims<Claims: Decodable>(_ type: Claims.Type) throws(TokenError) -> Claims {
     guard let json = [UInt8](base64URL: payload), let claims = try? JSON.decode(type, from: json) else {
       throw .malformed
     }

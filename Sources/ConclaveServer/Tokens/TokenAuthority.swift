@@ -19,11 +19,6 @@ package struct TokenAuthority: Sendable {
   /// The issuer's clock may be ahead a little (RFC 7519 section 4.1.5).
   private static let leeway = Duration.seconds(60)
 
-  /// A token that is not good; why is for the server's own counters and log, never for the client.
-  package enum Refusal: String, Error, Sendable {
-    case malformed, critical, algorithm, key, signature, expired, early, issuer, subject
-  }
-
   /// A shared secret: HS256, and HS384 and HS512 when it is as long as their digests.
   package init(secret: String) { keys = .secret(SymmetricKey(data: Array(secret.utf8))) }
 
@@ -32,8 +27,8 @@ package struct TokenAuthority: Sendable {
     keys = .set(source, issuer: issuer, audience: audience)
   }
 
-  /// - Throws: `Refusal` unless the signature, the algorithm, the time and, with a key set, issuer and audience are right.
-  package func verify(_ text: String, now: Timestamp) async throws(Refusal) -> Claims {
+  /// - Throws: `TokenError` unless the signature, the algorithm, the time and, with a key set, issuer and audience are right.
+  package func verify(_ text: String, now: Timestamp) async throws(TokenError) -> Claims {
     let token = try SignedToken(text)
     let key = try await key(for: token)
     guard key.isSignature(token.signature, for: token.signedBytes, by: token.algorithm) else { throw .signature }
@@ -51,7 +46,7 @@ package struct TokenAuthority: Sendable {
       expiresAt: expiresAt)
   }
 
-  private func key(for token: SignedToken) async throws(Refusal) -> VerificationKey {
+  private func key(for token: SignedToken) async throws(TokenError) -> VerificationKey {
     switch keys {
     case .secret(let key):
       let key = VerificationKey.secret(key)
@@ -106,7 +101,7 @@ package struct TokenAuthority: Sendable {
       aud = try container.decodeIfPresent(Names.self, forKey: .aud) ?? Names()
     }
 
-    func expiry(now: Timestamp) throws(Refusal) -> Timestamp {
+    func expiry(now: Timestamp) throws(TokenError) -> Timestamp {
       // Seconds: a time in milliseconds is a mistake, and larger ones would not fit our own units.
       guard (0..<9e9).contains(exp) else { throw .malformed }
       let expiry = Timestamp(milliseconds: Int64(exp * 1000))
@@ -131,4 +126,9 @@ package struct TokenAuthority: Sendable {
       }
     }
   }
+}
+
+/// A token that is not good; why is for the server's own counters and log, never for the client.
+package enum TokenError: String, Error, Sendable {
+  case malformed, critical, algorithm, key, signature, expired, early, issuer, subject
 }

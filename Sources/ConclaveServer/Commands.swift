@@ -1,0 +1,91 @@
+import Foundation
+import Logging
+import MediaModel
+import Persistence
+import UnixSignals
+
+/// The program's commands: run the server, mint a token, forget a user.
+package enum Commands {
+  /// Runs the server until SIGINT, or until SIGTERM and the end of the calls.
+  /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
+  package static func serve(_ configuration: Configuration) async throws {
+    try configuration.validate()
+    var logger = Logger(label: "conclave") { StreamLogHandler.standardError(label: $0) }
+    logger.logLevel = Logger.Level(rawValue: configuration.log.rawValue) ?? .info
+    // Trapped before the ports open: a signal in between must not kill us half started.
+    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+    let server = try await Server(configuration, logger: logger)
+    FileHandle.standardOutput.write(Data((server.greeting + "\n").utf8))
+    await waitForEnd(signals, of: server, drain: configuration.drain, logger)
+    await server.stop()
+  }
+
+  private enum Step { case signal(UnixSignal), drained }
+
+  /// SIGTERM drains first; SIGINT, and any second signal, ends at once.
+  /// - Parameter seconds: how long the calls have to end by themselves; 0 ends them at once.
+  private static func waitForEnd(
+    _ signals: UnixSignalsSequence, of server: Server, drain seconds: Int, _ logger: Logger
+  ) async {
+    let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
+    let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
+    defer { watch.cancel() }
+    var drain: Task<Void, Never>?
+    defer { drain?.cancel() }
+    for await step in steps {
+      if case .signal(.sigterm) = step, drain == nil, seconds > 0 {
+        logger.notice("draining", metadata: ["signal": "SIGTERM", "seconds": "\(seconds)"])
+        drain = Task {
+          await server.drain(seconds: seconds)
+          continuation.yield(.drained)
+        }
+        continue
+      }
+      if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
+      return
+    }
+  }
+
+  /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
+  /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
+  package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
+    guard let user = UserID(user) else {
+      throw ConfigurationError("--user: an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
+    }
+    let path = configuration.state + "/conclave.sqlite"
+    guard FileManager.default.fileExists(atPath: path) else {
+      throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")
+    }
+    do {
+      try Store(path: path, patience: 10).forget(user)
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
+  }
+
+  /// A token by the server's secret, good for `seconds`.
+  /// - Throws: `ConfigurationError` for a bad id or time, or when there is no secret to sign with.
+  package static func mintToken(
+    configuration: Configuration, user: String, device: String?, name: String?, roles: [String], scope: String?,
+    seconds: Int
+  ) throws -> String {
+    let rule = "an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -"
+    guard let user = UserID(user) else { throw ConfigurationError("--user: \(rule)") }
+    let deviceID = device.flatMap(DeviceID.init)
+    guard (deviceID == nil) == (device == nil) else { throw ConfigurationError("--device: \(rule)") }
+    guard (1...315_360_000).contains(seconds) else { throw ConfigurationError("--seconds: take 1 to 315360000") }
+    guard !configuration.auth.hasKeySet else {
+      throw ConfigurationError("with a key set your own issuer makes the tokens: the server has public keys only")
+    }
+    // Not made here: a token by a secret that no server has opens nothing.
+    let file = configuration.auth.secretFile ?? configuration.state + "/secret"
+    guard let secret = try StateFolder.secret(at: file) else {
+      throw ConfigurationError(
+        "\(file): there is no secret that can be read; start the server once, be its user, or name its folder by --state"
+      )
+    }
+    return try TokenAuthority(secret: secret).mint(
+      user: user, device: deviceID, name: name, roles: roles, scope: scope,
+      expiresAt: WallClock().now() + .seconds(seconds))
+  }
+}

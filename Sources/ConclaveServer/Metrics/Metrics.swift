@@ -1,0 +1,129 @@
+import Forwarding
+import LinuxIO
+import MediaModel
+import MediaPlane
+import Signaling
+
+/// The text of `/metrics`, in Prometheus' exposition format 0.0.4. Nothing in it is about a person.
+enum Metrics {
+  static func text(
+    media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
+    backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), store: StoreHealth.Statistics, backEnd: BackEnd?,
+    measured: Measurements.Values
+  ) -> String {
+    var page = Page()
+    page.add(workers)
+    page.gauge("conclave_calls", "Calls that run.", calls.calls)
+    page.gauge("conclave_participants", "Devices that are joined in them.", calls.participants)
+    page.gauge("conclave_control_waiting_requests", "Requests that wait for the control plane.", backlog.waiting)
+    page.counter(
+      "conclave_control_refused_total", "Requests answered with server.busy, by whose bound was reached.",
+      CommandQueue.Overflow.allCases.map { ("bound=\"\($0)\"", backlog.refused[$0, default: 0]) })
+    if let signaling { page.add(signaling) }
+    page.add(store)
+    if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
+    if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
+    page.add(measured)
+    return page.text
+  }
+}
+
+extension Metrics.Page {
+  fileprivate mutating func add(_ workers: [WorkerStatistics]) {
+    let sums: [(String, String, (WorkerStatistics) -> UInt64)] = [
+      ("received_packets", "Datagrams received.", { $0.forwarding.datagramsIn }),
+      ("received_bytes", "Bytes received.", { $0.forwarding.bytesIn }),
+      ("sent_packets", "Datagrams sent.", { $0.forwarding.datagramsOut }),
+      ("sent_bytes", "Bytes sent.", { $0.forwarding.bytesOut }),
+      ("forwarded_packets", "RTP packets sent on to a receiver.", { $0.forwarding.forwarded }),
+      ("retransmitted_packets", "RTP packets sent again.", { $0.forwarding.retransmitted }),
+      ("nacks_sent", "Sequence numbers asked for.", { $0.forwarding.nacksSent }),
+      ("nacks_received", "Sequence numbers that receivers asked for.", { $0.forwarding.nacksReceived }),
+      ("key_frame_requests_sent", "Key frames asked for.", { $0.forwarding.keyFrameRequestsSent }),
+      (
+        "key_frame_requests_received", "Key frames that receivers asked for.",
+        { $0.forwarding.keyFrameRequestsReceived }
+      ),
+      (
+        "checks_sent", "Connectivity checks of addresses that clients want their media at.",
+        { $0.forwarding.checksSent }
+      ),
+      (
+        "sframe_unread", "First packets of frames whose SFrame header could not be read.",
+        { $0.forwarding.sframeUnread }
+      ),
+      (
+        "visits", "Peers, tracks, slots and deadlines looked at for slots, speakers and timers.",
+        { $0.forwarding.visits }
+      ),
+      ("kernel_dropped_packets", "Datagrams that came faster than they were read.", { UInt64($0.receiveDrops) }),
+    ]
+    for (name, help, value) in sums {
+      counter("conclave_media_\(name)_total", help, workers.enumerated().map { ("worker=\"\($0)\"", value($1)) })
+    }
+    counter(
+      "conclave_media_dropped_packets_total", "Packets not used, by reason.",
+      DropReason.allCases.map { reason in
+        ("reason=\"\(reason)\"", workers.reduce(0) { $0 &+ $1.forwarding.drops(reason) })
+      })
+    counter(
+      "conclave_media_unsent_packets_total", "Datagrams that the system did not take, by reason.",
+      SendFailure.allCases.map { failure in
+        ("reason=\"\(failure)\"", workers.reduce(0) { $0 &+ $1.socket[failure] })
+      })
+    add(workers.map(\.passes))
+    add(workers.map(\.tcp))
+    gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
+    gauge(
+      "conclave_media_connected_peers", "Those to which media flows.",
+      workers.reduce(0) { $0 + $1.forwarding.connected }
+    )
+  }
+
+  private mutating func add(_ workers: [PassDurations]) {
+    let bounds = PassDurations.bounds
+    histogram(
+      "conclave_media_pass_seconds", "Stretches of a worker's time in which it forwarded no packet, by purpose.",
+      bounds: bounds.indices.map { "\(Double(bounds[$0]) / 1e6)" },
+      Pass.allCases.map { pass in
+        let counts = (0...bounds.count).map { place in workers.reduce(0) { $0 &+ $1[pass].counts[place] } }
+        let sum = workers.reduce(0) { $0 + Double($1[pass].nanoseconds) } / 1e9
+        return ("pass=\"\(pass)\"", counts, sum)
+      })
+  }
+
+  private mutating func add(_ tcp: [TCPCounters]) {
+    gauge("conclave_media_tcp_connections", "Open TCP connections for media.", tcp.reduce(0) { $0 + $1.open })
+    counter(
+      "conclave_media_tcp_accepted_total", "TCP connections taken for media.", tcp.reduce(0) { $0 &+ $1.accepted })
+    counter(
+      "conclave_media_tcp_refused_total", "TCP connections not taken, by reason.",
+      TCPCounters.Rejection.allCases.map { reason in ("reason=\"\(reason)\"", tcp.reduce(0) { $0 &+ $1[reason] }) })
+    counter(
+      "conclave_media_tcp_endings_total", "TCP connections that ended, by cause.",
+      TCPCounters.Ending.allCases.map { cause in ("cause=\"\(cause)\"", tcp.reduce(0) { $0 &+ $1[cause] }) })
+    counter(
+      "conclave_media_tcp_unsent_packets_total", "Datagrams that a TCP connection did not take, by reason.",
+      TCPCounters.Loss.allCases.map { reason in ("reason=\"\(reason)\"", tcp.reduce(0) { $0 &+ $1[reason] }) })
+  }
+
+  fileprivate mutating func add(_ signaling: SignalingStatistics) {
+    gauge("conclave_signaling_connections", "Open TCP connections.", signaling.connections)
+    gauge("conclave_signaling_sessions", "Signed-in STOMP connections.", signaling.sessions)
+    gauge(
+      "conclave_signaling_backlog_bytes", "Bytes that wait for clients that read slowly.", signaling.backlogBytes)
+    counter("conclave_signaling_accepted_total", "Connections taken.", signaling.accepted)
+    counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
+    counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)
+    counter("conclave_signaling_requests_total", "Requests handled.", signaling.requests)
+    counter("conclave_signaling_messages_total", "An app's own messages taken.", signaling.messages)
+    counter("conclave_signaling_deliveries_total", "An app's own messages written.", signaling.deliveries)
+    counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
+    counter(
+      "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",
+      SignalingStatistics.Ending.allCases.map { ("cause=\"\($0)\"", signaling.endings[$0, default: 0]) })
+    counter(
+      "conclave_signaling_dropped_total", "What was thrown away, by reason.",
+      SignalingStatistics.Drop.allCases.map { ("reason=\"\($0)\"", signaling.drops[$0, default: 0]) })
+  }
+}

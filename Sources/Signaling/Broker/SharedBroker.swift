@@ -1,0 +1,102 @@
+import Calls
+import NIOCore
+import Synchronization
+
+/// The broker for connections of several event loops. Its callers take its lock, and while they hold it the batches go into the loops' inboxes: each
+/// loop has them in the broker's order.
+final class SharedBroker: Sendable {
+  private let broker: Mutex<Broker>
+  private let loops: [Loop]
+  private let counters: SignalingCounters
+
+  init(loops: [any EventLoop], counters: SignalingCounters, limits: Broker.Limits = Broker.Limits()) {
+    broker = Mutex(Broker(loops: loops.count, limits: limits))
+    self.loops = loops.enumerated().map { Loop(number: $0, eventLoop: $1) }
+    self.counters = counters
+  }
+
+  /// nil for an event loop that is not of the server's group.
+  func loop(of eventLoop: any EventLoop) -> Loop? { loops.first { $0.eventLoop === eventLoop } }
+
+  func perform(_ operations: [Broker.Operation], now: UInt64) { withBroker { $0.perform(operations, now: now) } }
+
+  /// To be called now and then.
+  func expire(now: UInt64) { withBroker { $0.expire(now: now) } }
+
+  private func withBroker(_ change: (inout sending Broker) -> Broker.Output) {
+    let drops = broker.withLock { broker in
+      let output = change(&broker)
+      for (loop, batches) in zip(loops, output.loops) where !batches.isEmpty { loop.post(batches, of: self) }
+      return output.drops
+    }
+    counters.drop(drops)
+  }
+
+  /// Writes what has come together, and flushes each connection once. Called on the event loop.
+  fileprivate func drain(_ loop: Loop) {
+    let now = NIODeadline.now().uptimeNanoseconds
+    var touched: [ConnectionHandler] = []
+    var settled: [Broker.Operation] = []
+    var written = 0
+    let batches = loop.take()
+    let connections = loop.connections
+    for (index, batch) in batches.enumerated() {
+      var message = batch.message
+      let isLast = index + 1 == batches.count
+      for subscriber in batch.subscribers {
+        // A connection that is gone has removed its subscriptions, so the broker knows.
+        guard let handler = connections[subscriber.session] else { continue }
+        if !isLast, !handler.output.needsFlush { touched.append(handler) }
+        let isSettled = handler.deliver(&message, batch, key: subscriber.key)
+        // Nothing more comes: its memory is at hand now, and the next one's can be the same.
+        if isLast { handler.flush(now: now) }
+        guard let isSettled else { continue }
+        written += 1
+        if isSettled, batch.number != 0 {
+          settled.append(.settle(subscriber, batch.address, number: batch.number, accepted: true))
+        }
+      }
+    }
+    for handler in touched { handler.flush(now: now) }
+    if written > 0 {
+      counters.update { [written] in
+        $0.deliveries += UInt64(written)
+        $0.framesOut += UInt64(written)
+      }
+    }
+    if !settled.isEmpty { perform(settled, now: now) }
+  }
+}
+
+/// One event loop, and what it has to write of an app's messages.
+final class Loop: Sendable {
+  let number: Int
+  let eventLoop: any EventLoop
+  private let inbox = Mutex<[Broker.Batch]>([])
+  /// The loop's own.
+  private let bound: NIOLoopBoundBox<[SessionID: ConnectionHandler]>
+
+  init(number: Int, eventLoop: any EventLoop) {
+    self.number = number
+    self.eventLoop = eventLoop
+    bound = .makeBoxSendingValue([:], eventLoop: eventLoop)
+  }
+
+  /// From any thread.
+  fileprivate func post(_ batches: [Broker.Batch], of broker: SharedBroker) {
+    let isFirst = inbox.withLock { inbox in
+      defer { inbox += batches }
+      return inbox.isEmpty
+    }
+    if isFirst { eventLoop.execute { broker.drain(self) } }
+  }
+
+  fileprivate func take() -> [Broker.Batch] { inbox.withLock { exchange(&$0, with: []) } }
+
+  /// The connections that use the broker.
+  fileprivate var connections: [SessionID: ConnectionHandler] { bound.value }
+
+  func insert(_ handler: ConnectionHandler) { bound.value[handler.id] = handler }
+
+  func remove(_ session: SessionID) { bound.value[session] = nil }
+}

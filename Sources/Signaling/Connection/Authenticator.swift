@@ -1,0 +1,57 @@
+import Calls
+package import MediaModel
+import STOMP
+
+/// Finds out whose token it is.
+package protocol Authenticator: Sendable {
+  /// The token's claims; nil when it is not valid, for whatever reason. Called for each CONNECT, and abandoned when the time to CONNECT is over.
+  func claims(of token: String) async -> Claims?
+}
+
+/// A valid token's claims (protocol section 2).
+package struct Claims: Sendable {
+  package var user: UserID
+  /// The display name.
+  package var name: String?
+  package var device: DeviceID?
+  /// Scope `service`: an app's back end.
+  package var isService: Bool
+  /// Those that `presence/set` may pick (protocol section 7).
+  package var roles: [String]
+  package var expiresAt: Timestamp
+
+  package init(
+    user: UserID, name: String?, device: DeviceID?, isService: Bool, roles: [String] = [], expiresAt: Timestamp
+  ) {
+    self.user = user
+    self.name = name
+    self.device = device
+    self.isService = isService
+    self.roles = roles
+    self.expiresAt = expiresAt
+  }
+}
+
+extension Identity {
+  /// The token's user, on the device that the token names, else the CONNECT, else one made for this connection.
+  /// nil when `login` is somebody else's or the device's id is bad (protocol section 2).
+  init?(_ claims: Claims, asking request: ConnectRequest, madeUp: @autoclosure () -> DeviceID) {
+    let device: DeviceID
+    let isNamed: Bool
+    if let named = claims.device {
+      (device, isNamed) = (named, true)
+    } else if let text = request.device {
+      guard let named = DeviceID(text) else { return nil }
+      (device, isNamed) = (named, true)
+    } else {
+      (device, isNamed) = (madeUp(), false)
+    }
+    // Some client libraries always send the header, empty where the app gave none.
+    if let login = request.login, !login.isEmpty, login != claims.user.text, login != "device-\(device.text)" {
+      return nil
+    }
+    self.init(
+      device: Device(user: claims.user, device: device), name: claims.name, isService: claims.isService,
+      canRegister: isNamed && !claims.isService, roles: claims.roles)
+  }
+}

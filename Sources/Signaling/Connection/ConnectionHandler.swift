@@ -1,0 +1,308 @@
+import Calls
+import Logging
+import MediaModel
+import NIOCore
+import STOMP
+
+/// One STOMP connection, over TCP or WebSocket alike: bytes in, one buffer a frame out. It carries out what its `Session` says.
+///
+/// Confined to its channel's event loop; deliveries come through the `ConnectionTable`.
+final class ConnectionHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  let id: SessionID
+  let services: Services
+  var session: Session
+  var decoder: FrameDecoder
+  var rate: TokenBucket
+  var messageRate: TokenBucket
+  /// The user of the connection, from the login on.
+  private(set) var user: UserID?
+  /// The allowance that the user's connections share; nil for services.
+  private(set) var share: UserShare?
+  /// Counted in the share.
+  var subscriptionCount = 0
+  /// Bytes in `decoder` and open transactions, as last reported to the share.
+  private var heldBytes = 0
+  /// Frames since the share was last asked.
+  private var framesInBatch = 0
+  private(set) var loop: Loop?
+  /// Operations for the broker, collected while frames are read.
+  var operations: [Broker.Operation] = []
+  /// The addresses of the connection's subscriptions to the broker.
+  var addresses: [UInt64: Broker.Address] = [:]
+  private(set) var context: ChannelHandlerContext?
+  /// Told when the client has logged in.
+  let gate: LoginGate?
+  private var timer: (task: Scheduled<Void>, deadline: UInt64)?
+  private var linger: Scheduled<Void>?
+  var output = Output()
+  private var isReading = true
+  private var pauseEnd: Scheduled<Void>?
+  private var isInputClosed = false
+  private var phase = Phase.open
+
+  private enum Phase { case open, loggedIn, ended }
+
+  init(services: Services, gate: LoginGate?, now: UInt64) {
+    self.services = services
+    self.gate = gate
+    id = services.sessionIDs.next()
+    session = Session(configuration: services.configuration.session, now: now)
+    decoder = FrameDecoder(limits: services.configuration.limitsBeforeLogin)
+    rate = TokenBucket(
+      perSecond: services.configuration.requestsPerSecond, burst: services.configuration.requestBurst)
+    messageRate = TokenBucket(
+      perSecond: services.configuration.messagesPerSecond, burst: services.configuration.messageBurst)
+  }
+
+  var isEnded: Bool { phase == .ended }
+
+  var now: UInt64 { context?.eventLoop.now.uptimeNanoseconds ?? 0 }
+
+  // MARK: The channel
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+    loop = services.broker.loop(of: context.eventLoop)
+    services.connections.insert(entry(context), for: id)
+    armTimer()
+  }
+
+  func entry(_ context: ChannelHandlerContext) -> ConnectionTable.Entry {
+    ConnectionTable.Entry(loop: context.eventLoop, handler: NIOLoopBound(self, eventLoop: context.eventLoop))
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    leave(.gone)
+    forgetBacklog()
+    timer?.task.cancel()
+    linger?.cancel()
+    pauseEnd?.cancel()
+    self.context = nil
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard phase != .ended else { return services.counters.drop(.afterEnd) }
+    var bytes = Self.unwrapInboundIn(data)
+    session.received(now: now)
+    decoder.append(&bytes)
+    readFrames()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    leave(.gone)
+    context.fireChannelInactive()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if context.channel.isWritable, output.reportedBytes > 0 { reportBacklog() }
+    context.fireChannelWritabilityChanged()
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if event as? ChannelEvent == .inputClosed {
+      isInputClosed = true
+      leave(.gone)
+      closeWhenWritten()
+    }
+    context.fireUserInboundEventTriggered(event)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // A reset, or TLS that failed; the error may name addresses, so it is not logged.
+    leave(.gone)
+    context.close(promise: nil)
+  }
+
+  // MARK: Frames in
+
+  /// Hands whole frames to the session, one at a time since each may change how the next is read.
+  func readFrames() {
+    do {
+      while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try nextFrame() {
+        services.counters.update { $0.framesIn += 1 }
+        countFrame()
+        perform(session.handle(frame, now: now))
+      }
+    } catch {
+      if error.reason == .tls {
+        services.log.log(.tlsOnPlainPort, .notice, "a TLS client came to the STOMP port without TLS")
+      }
+      perform(session.handle(error))
+    }
+    reportHeld()
+    flushOperations()
+    flush()
+    updateReading()
+    armTimer()
+  }
+
+  /// Tells the share what this connection holds of its client's frames, when that has changed by a step.
+  private func reportHeld() {
+    guard let share, phase != .ended else { return }
+    let bytes = decoder.bufferedBytes + session.transactionBytes
+    guard abs(bytes - heldBytes) >= Backlog.step || bytes == 0 && heldBytes > 0 else { return }
+    let more = bytes - heldBytes
+    heldBytes = bytes
+    guard !share.hold(more) else { return }
+    services.counters.drop(.userInboundFull)
+    perform(
+      session.fail(Violation(.limit, "this user sends too many unfinished frames and transactions: finish some first")))
+  }
+
+  /// Frames of any kind cost something, also those that no other rate counts.
+  private func countFrame() {
+    framesInBatch += 1
+    guard framesInBatch == UserShare.frameBatch else { return }
+    framesInBatch = 0
+    if let wait = share?.readBatch(now: now) { pause(for: wait) }
+  }
+
+  private func nextFrame() throws(FrameError) -> Frame? {
+    decoder.version = session.version
+    return try decoder.next()
+  }
+
+  /// Carries out what the session says; nothing is flushed yet.
+  func perform(_ actions: [Session.Action]) {
+    for action in actions {
+      // One action may end the connection; a RECEIPT behind it must not follow the ERROR.
+      guard phase != .ended else { return }
+      switch action {
+      case .authenticate(let request): authenticate(request)
+      case .write(let frame):
+        services.counters.update { $0.framesOut += 1 }
+        write(FrameEncoder(version: session.version).encode(frame))
+      case .heartBeat: write(FrameEncoder.heartBeat)
+      case .ask(let subscription): ask(subscription)
+      case .subscribed(let subscription): subscribed(subscription)
+      case .unsubscribed(let subscription): unsubscribed(subscription)
+      case .sent(let frame): sent(frame)
+      case .acknowledged(let receiver, let token, let accepted):
+        if receiver.destination == Destination.events {
+          submit(.acknowledge(id, seq: token, accepted: accepted))
+        } else {
+          settle(token, of: receiver.key, accepted: accepted)
+        }
+      case .close(let end): finish(end)
+      }
+    }
+  }
+
+  // MARK: Time
+
+  /// Has the session called at its next deadline. Deadlines mostly move away, so an earlier timer is left to find that out by itself.
+  func armTimer() {
+    guard let context, let deadline = session.nextDeadline else { return }
+    if let timer, timer.deadline <= deadline { return }
+    timer?.task.cancel()
+    let task = context.eventLoop.assumeIsolated().scheduleTask(deadline: .uptimeNanoseconds(deadline)) {
+      [weak self] () -> Void in
+      self?.timerFired()
+    }
+    timer = (task, deadline)
+  }
+
+  private func timerFired() {
+    timer = nil
+    perform(session.handleTimeout(now: now))
+    flush()
+    armTimer()
+  }
+
+  // MARK: Login and end
+
+  /// The client is let in.
+  /// - Parameter share: what the user may use; nil for services.
+  func logIn(_ identity: Identity, _ share: UserShare?, expiresAt: UInt64) {
+    phase = .loggedIn
+    user = identity.device.user
+    self.share = share
+    gate?.open()
+    decoder.limits = services.configuration.frameLimits
+    services.counters.update { $0.sessions += 1 }
+    services.logger.debug("logged in", metadata: ["session": "\(id.rawValue)"])
+    submit(.connect(id, identity))
+    let welcome = Welcome(
+      session: String(id.rawValue), server: services.configuration.serverName, user: identity.device.user.text,
+      device: identity.device.device.text, expiresAt: expiresAt)
+    let rules = identity.isService ? services.serviceRules : services.deviceRules
+    perform(session.accept(welcome, admit: rules, now: now))
+  }
+
+  func submit(_ command: Calls.Command) {
+    if phase == .loggedIn { services.sink.submit(command) }
+  }
+
+  /// Ends the session and lets what was written arrive: writing stops, what still comes is read and thrown away for a bounded time. Closing at once
+  /// would make the kernel answer unread bytes with a reset, which destroys the ERROR on its way.
+  private func finish(_ end: Session.End) {
+    leave(SignalingStatistics.Ending(end))
+    guard let context else { return }
+    flush()
+    context.triggerUserOutboundEvent(WebSocketEnd(end), promise: nil)
+    if isInputClosed { return closeWhenWritten() }
+    updateReading()
+    linger = context.eventLoop.assumeIsolated().scheduleTask(
+      in: .nanoseconds(services.configuration.linger.nanoseconds)
+    ) { [weak self] in
+      self?.context?.close(promise: nil)
+    }
+    context.close(mode: .output, promise: nil)
+  }
+
+  private func closeWhenWritten() {
+    guard let context else { return }
+    // A write of nothing is done when all before it is.
+    let promise = context.eventLoop.makePromise(of: Void.self)
+    promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
+    context.writeAndFlush(Self.wrapOutboundOut(ByteBuffer()), promise: promise)
+  }
+
+  /// The session is over for the application, once.
+  func leave(_ ending: SignalingStatistics.Ending) {
+    guard phase != .ended else { return }
+    submit(.disconnect(id))
+    let wasLoggedIn = phase == .loggedIn
+    phase = .ended
+    for key in addresses.keys { unsubscribe(key) }
+    flushOperations()
+    share?.disconnect(subscriptions: subscriptionCount, inboundBytes: heldBytes)
+    share = nil
+    services.connections.remove(id)
+    timer?.task.cancel()
+    timer = nil
+    services.counters.update { statistics in
+      statistics.endings[ending, default: 0] += 1
+      if wasLoggedIn { statistics.sessions -= 1 }
+    }
+    let metadata: Logger.Metadata = ["session": "\(id.rawValue)", "ending": "\(ending.rawValue)"]
+    if wasLoggedIn {
+      services.logger.debug("ended", metadata: metadata)
+    } else {
+      services.log.log(.ending, .debug, "ended before the login", metadata)
+    }
+  }
+
+  // MARK: Back pressure
+
+  /// Reads nothing while an answer is awaited or the client has sent too fast, so that it can't fill the memory meanwhile.
+  func updateReading() {
+    let reads = phase == .ended || (!session.isWaiting && pauseEnd == nil)
+    guard reads != isReading else { return }
+    isReading = reads
+    try? context?.channel.syncOptions?.setOption(.autoRead, value: reads)
+  }
+
+  /// Handles no frame for so many nanoseconds, a second at most: then the client's heart-beats are looked for.
+  func pause(for nanoseconds: UInt64) {
+    guard pauseEnd == nil, let context else { return }
+    let time = TimeAmount.nanoseconds(Int64(min(nanoseconds, 1_000_000_000)))
+    pauseEnd = context.eventLoop.assumeIsolated().scheduleTask(in: time) { [weak self] in
+      self?.pauseEnd = nil
+      self?.readFrames()
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import Calls
+import NIOCore
+import Synchronization
+
+/// The STOMP connections by session, so that deliveries find their event loop.
+final class ConnectionTable: Sendable {
+  struct Entry: Sendable {
+    let loop: any EventLoop
+    let handler: NIOLoopBound<ConnectionHandler>
+  }
+
+  private let entries = Mutex<[SessionID: Entry]>([:])
+
+  func insert(_ entry: Entry, for session: SessionID) { entries.withLock { $0[session] = entry } }
+
+  func remove(_ session: SessionID) { entries.withLock { _ = $0.removeValue(forKey: session) } }
+
+  func entry(_ session: SessionID) -> Entry? { entries.withLock { $0[session] } }
+
+  var all: [Entry] { entries.withLock { Array($0.values) } }
+}
+
+/// Numbers for sessions, none used twice.
+final class SessionNumbers: Sendable {
+  private let last = Atomic<UInt64>(0)
+
+  func next() -> SessionID { SessionID(rawValue: last.wrappingAdd(1, ordering: .relaxed).newValue) }
+}

@@ -1,0 +1,62 @@
+import Contract
+import JSON
+import NIOCore
+import STOMP
+
+/// Reads requests out of SEND frames.
+struct RequestReader {
+  /// In bytes; of `…/keys` and of all others.
+  let keysBody: Int
+  let body: Int
+
+  /// The request that a SEND asks for.
+  func request(_ frame: Frame) throws(RequestError) -> Request {
+    let destination = frame.headers["destination"] ?? ""
+    let limit = Destination.isKeys(destination) ? keysBody : body
+    guard frame.body.readableBytes <= limit else {
+      throw RequestError(.requestTooLarge, "the body may have \(limit) bytes; split it or send less")
+    }
+    do {
+      guard let request = try Request(destination: destination, decode: { try decode($0, frame.body) }) else {
+        throw RequestError(.requestUnknown, "there is no such request; check the destination")
+      }
+      return request
+    } catch let error as RequestError {
+      throw error
+    } catch let error as JSONError {
+      throw RequestError(.requestInvalid, error.reason, field: error.field)
+    } catch {
+      throw RequestError(.requestInvalid, "the body does not fit the request")
+    }
+  }
+
+  private func decode<Body: Decodable>(_ type: Body.Type, _ body: ByteBuffer) throws -> Body {
+    if body.readableBytes == 0 { return try JSON.decode(type, from: Array("{}".utf8)) }
+    guard body.readableBytesView.first(where: { !$0.isJSONBlank }) == UInt8(ascii: "{") else {
+      throw RequestError(.requestInvalid, "the body must be a JSON object")
+    }
+    return try body.withUnsafeReadableBytes { try JSON.decode(type, from: $0) }
+  }
+}
+
+extension UInt8 {
+  fileprivate var isJSONBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
+}
+
+extension Request {
+  /// Its cost beside its frame, in units of the simplest request (protocol section 10). The work that follows from it is charged when it is known.
+  var weight: Int {
+    switch self {
+    case .start(let body): 2 + body.callees.count / 2 + (body.envelopes?.count ?? 0) / 16
+    case .invite(_, let body): 2 + body.callees.count / 2
+    case .cancel(_, let body): 2 + (body.callees?.count ?? 0) / 4
+    case .listDevices(let body): body.users.count
+    case .watchPresence(let body): (body.users?.count ?? 0) / 8
+    case .keys(_, let body): body.envelopes.count / 16
+    case .media: 8
+    case .message(_, let body): (body.to?.count ?? 0) / 8
+    case .accept, .join, .rejoin, .transfer, .listCalls, .listHistory, .deleteHistory, .historyTotals: 2
+    default: 0
+    }
+  }
+}

@@ -1,0 +1,65 @@
+package import NIOCore
+
+/// A GET, HEAD or small POST. HEAD is asked as GET: the answer's body is left out on the way.
+package struct HTTPRequest: Sendable {
+  package var method: String
+  /// Without the query.
+  package var path: String
+  package var query: String?
+  package var headers: [(name: String, value: String)]
+  package var body: ByteBuffer
+  package var remoteAddress: SocketAddress?
+
+  package init(
+    method: String, path: String, query: String?, headers: [(name: String, value: String)], body: ByteBuffer,
+    remoteAddress: SocketAddress?
+  ) {
+    self.method = method
+    self.path = path
+    self.query = query
+    self.headers = headers
+    self.body = body
+    self.remoteAddress = remoteAddress
+  }
+
+  /// The value of the first header of this name, upper and lower case alike.
+  package subscript(header name: String) -> String? {
+    headers.first { $0.name.lowercased() == name.lowercased() }?.value
+  }
+
+  /// Whether the request comes from this very machine, and not through a proxy on it.
+  package var isFromLoopback: Bool {
+    let isProxied = headers.contains { header in
+      let name = header.name.lowercased()
+      return ["forwarded", "via", "x-real-ip"].contains(name) || name.hasPrefix("x-forwarded-")
+    }
+    guard !isProxied else { return false }
+    return remoteAddress?.isLoopback ?? false
+  }
+}
+
+extension SocketAddress {
+  /// 127.0.0.0/8, ::1, and the former as an IPv4-mapped address.
+  var isLoopback: Bool {
+    guard let text = ipAddress else { return false }
+    return text == "::1" || text.hasPrefix("127.") || text.hasPrefix("::ffff:127.")
+  }
+}
+
+/// The answer to an `HTTPRequest`; `content-length` and `connection` are added on the way.
+package struct HTTPResponse: Sendable {
+  package var status: Int
+  package var headers: [(name: String, value: String)]
+  package var body: ByteBuffer
+
+  package init(status: Int = 200, headers: [(name: String, value: String)] = [], body: ByteBuffer = ByteBuffer()) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  package init(status: Int = 200, text: String) {
+    self.init(
+      status: status, headers: [("content-type", "text/plain; charset=utf-8")], body: ByteBuffer(string: text))
+  }
+}

@@ -1,8 +1,0 @@
-package import Calls
-
-/// The receiver of clients' requests. The control plane is one.
-package protocol SignalingSink: Sendable {
-  /// Takes a command; called on the connections' event loops, in order for each session, and must return at once.
-  /// A session's first command is `.connect`, its last `.disconnect`. A `media` request comes as `.request(…, .media(…))`, its SDP not read yet.
-  func submit(_ command: Calls.Command)
-}

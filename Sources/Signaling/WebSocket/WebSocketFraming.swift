@@ -1,0 +1,156 @@
+import NIOCore
+import NIOWebSocket
+import STOMP
+
+/// STOMP's bytes in WebSocket messages: whole messages in, and one message a buffer out, as text unless it is not UTF-8.
+final class WebSocketFraming: ChannelDuplexHandler {
+  typealias InboundIn = WebSocketFrame
+  typealias InboundOut = ByteBuffer
+  typealias OutboundIn = ByteBuffer
+  typealias OutboundOut = WebSocketFrame
+
+  /// How long a client that broke a rule may take to read the Close frame. If the server closed at once, the kernel would answer the client's unread bytes
+  /// with a reset, and the Close frame could be lost.
+  private static let patience = TimeAmount.seconds(1)
+
+  /// The largest message taken, all its fragments together.
+  private let messageBytes: Int
+  private var message: (opcode: WebSocketOpcode, bytes: ByteBuffer)?
+  private var end: WebSocketEnd?
+  private var hasSentClose = false
+  /// The client broke a rule or sent its Close: further input is dropped.
+  private var ignoresInput = false
+
+  init(messageBytes: Int) { self.messageBytes = messageBytes }
+
+  // MARK: In
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !ignoresInput else { return }
+    let frame = Self.unwrapInboundIn(data)
+    switch frame.opcode {
+    case .text, .binary:
+      guard message == nil else { return fail(context, .protocolError) }
+      message = (frame.opcode, ByteBuffer())
+      append(frame, context)
+    case .continuation:
+      guard message != nil else { return fail(context, .protocolError) }
+      append(frame, context)
+    case .ping:
+      // When pings arrive faster than their answers are read, only some need an answer (RFC 6455 section 5.5.3).
+      guard !hasSentClose, context.channel.isWritable else { return }
+      let pong = WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData)
+      context.writeAndFlush(Self.wrapOutboundOut(pong), promise: nil)
+    case .connectionClose: receiveClose(frame.unmaskedData, context)
+    // Pongs need no answer (RFC 6455 section 5.5.3).
+    default: break
+    }
+  }
+
+  private func append(_ frame: WebSocketFrame, _ context: ChannelHandlerContext) {
+    guard var message = exchange(&self.message, with: nil) else { return }
+    var bytes = frame.unmaskedData
+    guard message.bytes.readableBytes + bytes.readableBytes <= messageBytes else {
+      return fail(context, .messageTooLarge)
+    }
+    message.bytes.writeBuffer(&bytes)
+    guard frame.fin else {
+      self.message = message
+      return
+    }
+    guard message.opcode == .binary || message.bytes.isUTF8 else { return fail(context, .dataInconsistentWithMessage) }
+    context.fireChannelRead(Self.wrapInboundOut(message.bytes))
+  }
+
+  /// A Close is answered with its own code (RFC 6455 section 5.5.1), one without a code with a normal end.
+  private func receiveClose(_ payload: ByteBuffer, _ context: ChannelHandlerContext) {
+    var reason = payload
+    let code = reason.readWebSocketErrorCode()
+    guard payload.readableBytes == 0 || code?.isOnTheWire == true else { return fail(context, .protocolError) }
+    guard reason.isUTF8 else { return fail(context, .dataInconsistentWithMessage) }
+    ignoresInput = true
+    if !hasSentClose { sendClose(code ?? .normalClosure, context) }
+    context.close(promise: nil)
+  }
+
+  /// A violation of RFC 6455 itself: the session ends now, the connection after the client had time to read the Close frame.
+  private func fail(_ context: ChannelHandlerContext, _ code: WebSocketErrorCode) {
+    guard !ignoresInput else { return }
+    ignoresInput = true
+    message = nil
+    if !hasSentClose { sendClose(code, context) }
+    context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { context.close(promise: nil) }
+    context.fireErrorCaught(WebSocketBreach(code))
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    if let breach = error as? WebSocketBreach { return fail(context, breach.code) }
+    // Bytes behind a breach.
+    if ignoresInput, error is ByteToMessageDecoderError { return }
+    context.fireErrorCaught(error)
+  }
+
+  // MARK: Out
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    // Nothing follows a Close (RFC 6455 section 5.5.1).
+    guard !hasSentClose else {
+      promise?.fail(ChannelError.outputClosed)
+      return
+    }
+    let bytes = Self.unwrapOutboundIn(data)
+    let frame = WebSocketFrame(fin: true, opcode: bytes.isUTF8 ? .text : .binary, data: bytes)
+    context.write(Self.wrapOutboundOut(frame), promise: promise)
+  }
+
+  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+    guard let end = event as? WebSocketEnd else {
+      return context.triggerUserOutboundEvent(event, promise: promise)
+    }
+    self.end = end
+    promise?.succeed()
+  }
+
+  /// Closing the output is a Close frame here; the client answers with its own, and then the connection goes. After a breach it goes by itself.
+  func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+    guard mode == .output || ignoresInput && context.channel.isActive else {
+      return context.close(mode: mode, promise: promise)
+    }
+    if !hasSentClose { sendClose(end?.code ?? .goingAway, context) }
+    promise?.succeed()
+  }
+
+  private func sendClose(_ code: WebSocketErrorCode, _ context: ChannelHandlerContext) {
+    hasSentClose = true
+    var data = ByteBuffer()
+    data.write(webSocketErrorCode: code)
+    let frame = WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
+    context.writeAndFlush(Self.wrapOutboundOut(frame), promise: nil)
+  }
+}
+
+extension WebSocketErrorCode {
+  /// RFC 6455 section 7.4: 1004 to 1006 and 1015 are never sent, nor is what is below 1000 or not assigned.
+  fileprivate var isOnTheWire: Bool {
+    let number = UInt16(webSocketErrorCode: self)
+    return (1_000...1_003).contains(number) || (1_007...1_014).contains(number) || (3_000...4_999).contains(number)
+  }
+}
+
+extension ByteBuffer {
+  fileprivate var isUTF8: Bool { (try? UTF8Span(validating: readableBytesUInt8Span)) != nil }
+}
+
+/// Tells the WebSocket layer, if there is one, with which code to close (RFC 6455 section 7.4).
+struct WebSocketEnd: Sendable {
+  let code: WebSocketErrorCode
+
+  init(_ end: Session.End) {
+    code =
+      switch end {
+      case .disconnected: .normalClosure
+      case .violation(.protocolError): .protocolError
+      case .violation: .policyViolation
+      }
+  }
+}
