@@ -1,0 +1,231 @@
+"""The packages, as an operator installs them: the .deb under systemd in a fresh Debian 12, and the OCI image with what its configuration names.
+
+`deploy/package --test` runs this on packages with a static Swift runtime. Elsewhere it packages the build of the other tests. It needs root.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import urllib.request
+
+import pytest
+
+from conftest import BINARY, PATIENCE, free_port, wait_for
+from device import Device, join, states
+
+ROOT = pathlib.Path(__file__).parents[2]
+MIRROR = "http://deb.debian.org/debian"
+CLONE_NEWNET = 0x40000000
+
+
+def run(*command, **more):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300 * PATIENCE, **more)
+    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    if given := os.environ.get("CONCLAVE_PACKAGES"):
+        return pathlib.Path(given)
+    folder = tmp_path_factory.mktemp("packages")
+    run(ROOT / "deploy/package", "--from", pathlib.Path(BINARY).resolve().parent, "--output", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def package(packages):
+    return next(packages.glob("*.deb"))
+
+
+@pytest.fixture(scope="module")
+def debian(package, tmp_path_factory):
+    """The files of a Debian 12 with systemd and what the package depends on; kept in .build for the next run."""
+    needed = ["systemd", "dbus", *(part.split()[0] for part in run("dpkg-deb", "-f", package, "Depends").split(", "))]
+    kept = ROOT / ".build/debian12"
+    if not (kept / "made-with").exists() or (kept / "made-with").read_text() != " ".join(needed):
+        shutil.rmtree(kept, ignore_errors=True)
+        run("debootstrap", "--variant=minbase", "bookworm", kept, MIRROR)
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "TMPDIR": "/tmp"}
+        run("chroot", kept, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *needed, env=quiet)
+        (kept / "made-with").write_text(" ".join(needed))
+    root = tmp_path_factory.mktemp("debian") / "root"
+    run("cp", "-a", kept, root)
+    yield root
+    shutil.rmtree(root, ignore_errors=True)
+
+
+class Machine:
+    """A booted Debian with a network of its own. It stands for the server in `Device`, within `network()`."""
+
+    stomp_port, http_port = 61613, 8080
+
+    def __init__(self, root, log):
+        self.root, self.state = root, root / "var/lib/conclave"
+        self.nspawn = subprocess.Popen(
+            ["systemd-nspawn", "-q", "-D", str(root), "--boot", "--register=no", "--keep-unit", "--private-network"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        self.init = wait_for(self._init, 60, "the machine boots")
+        wait_for(lambda: self.do("systemctl", "is-system-running", check=False).strip() in ("running", "degraded"), 60, "the machine has booted")
+
+    def _init(self):
+        assert self.nspawn.poll() is None, "systemd-nspawn does not run here"
+        children = pathlib.Path(f"/proc/{self.nspawn.pid}/task/{self.nspawn.pid}/children").read_text().split()
+        return next((child for child in children if pathlib.Path(f"/proc/{child}/comm").read_text() == "systemd\n"), None)
+
+    def do(self, *command, check=True):
+        inside = ["nsenter", "-t", self.init, "-m", "-u", "-i", "-n", "-p", "--", *map(str, command)]
+        done = subprocess.run(inside, capture_output=True, text=True, timeout=120 * PATIENCE)
+        assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    @contextlib.contextmanager
+    def network(self):
+        """This thread's new sockets are the machine's."""
+        setns = ctypes.CDLL(None, use_errno=True).setns
+        with open("/proc/self/ns/net") as own, open(f"/proc/{self.init}/ns/net") as its:
+            assert setns(its.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+            try:
+                yield
+            finally:
+                assert setns(own.fileno(), CLONE_NEWNET) == 0
+
+    def is_ready(self):
+        try:
+            with self.network(), urllib.request.urlopen("http://127.0.0.1:8080/readyz", timeout=5) as reply:
+                return reply.status == 200
+        except OSError:
+            return False
+
+    def files(self):
+        """Everything that a package could leave, with its owner."""
+        skipped = "proc sys dev run tmp var/log var/cache var/lib/dpkg var/lib/systemd var/tmp made-with".split()
+        prune = [part for place in skipped for part in ("-path", f"./{place}", "-o")][:-1]
+        return set(run("find", ".", "(", *prune, ")", "-prune", "-o", "-printf", "%p %u %g %m\n", cwd=self.root).splitlines())
+
+    def halt(self):
+        self.nspawn.terminate()
+        try:
+            self.nspawn.wait(60)
+        finally:
+            self.nspawn.kill()
+
+
+@pytest.fixture(scope="module")
+def machine(debian, package, artifacts):
+    with open(artifacts / "package-machine.log", "wb") as log:
+        booted = Machine(debian, log)
+        booted.before = booted.files()
+        run("cp", package, debian / "root/conclave.deb")
+        booted.do("dpkg", "-i", "/root/conclave.deb")
+        yield booted
+        booted.halt()
+
+
+def test_the_server_runs_after_the_installation(machine):
+    wait_for(machine.is_ready, 30, "the installed server answers /readyz")
+    shown = machine.do("systemctl", "show", "conclave", "-p", "User,NRestarts,ActiveState,UnitFileState,LimitNOFILE").split()
+    assert set(shown) == {"User=conclave", "NRestarts=0", "ActiveState=active", "UnitFileState=enabled", "LimitNOFILE=65536"}
+    with machine.network(), urllib.request.urlopen("http://127.0.0.1:8080/", timeout=5) as page:
+        assert b"<title>Conclave" in page.read()
+    token = machine.do("setpriv", "--reuid=conclave", "--regid=conclave", "--clear-groups", "conclave", "token", "--user", "alice").strip()
+    assert token.count(".") == 2
+
+
+def test_the_unit_is_hardened(machine):
+    told = machine.do("systemd-analyze", "security", "--no-pager", "conclave.service")
+    score = float(re.search(r"Overall exposure level for conclave.service: ([\d.]+)", told)[1])
+    assert score <= 2.0
+    # The limits on system calls hold nothing up that the server needs.
+    journal = machine.do("journalctl", "-u", "conclave", "--no-pager")
+    assert "8080" in journal and "not permitted" not in journal
+
+
+def test_an_upgrade_keeps_running_calls_and_the_configuration(machine):
+    wait_for(machine.is_ready, 30, "the server is ready")
+    (machine.root / "etc/conclave/config.json").write_text('{"drain":1}')
+    machine.do("systemctl", "restart", "conclave")
+    wait_for(machine.is_ready, 30, "the server is ready")
+    with machine.network():
+        alice, bob = (Device(machine, user) for user in ("alice", "bob"))
+        call, _ = alice.start("bob")
+        bob.event("call.ring")
+        bob.enter(call)
+        before = machine.do("systemctl", "show", "conclave", "-p", "MainPID", "--value")
+        machine.do("dpkg", "-i", "--force-confold", "/root/conclave.deb")
+        wait_for(machine.is_ready, 30, "the new server is ready")
+        assert machine.do("systemctl", "show", "conclave", "-p", "MainPID", "--value") != before, "the upgrade started the new program"
+        assert (machine.root / "etc/conclave/config.json").read_text() == '{"drain":1}'
+        # The same tokens and the same call.
+        devices = [Device(machine, user, keys=False) for user in ("alice", "bob")]
+        state = devices[0].event("call.state")
+        assert state["call"] == call and states(state) == {"alice": "joined", "bob": "joined"}
+        assert devices[1].call(call, "rejoin", join())["participant"] == 3
+
+
+def test_a_purge_leaves_nothing(machine):
+    machine.do("dpkg", "--remove", "conclave")
+    assert machine.do("systemctl", "is-active", "conclave", check=False).strip() != "active"
+    assert (machine.state / "secret").exists(), "calls and the secret stay until the purge"
+    machine.do("dpkg", "--purge", "conclave")
+    (machine.root / "root/conclave.deb").unlink()
+    # Backups of the user database, which every change of a user makes.
+    after = {line for line in machine.files() if not re.match(r"\./etc/(passwd|shadow|group|gshadow|subuid|subgid)-? ", line)}
+    left = {line for line in after - machine.before if not line.startswith("./root ")}
+    assert left == set()
+    assert machine.do("getent", "passwd", "conclave", check=False) == ""
+
+
+def test_the_image_runs(packages, tmp_path):
+    archive = next(packages.glob("*_oci.tar"))
+    version = archive.name.split("_")[1]
+    run("skopeo", "copy", "-q", f"oci-archive:{archive}:{version}", f"oci:{tmp_path}/layout:{version}")
+    config = json.loads(run("skopeo", "inspect", "--config", f"oci:{tmp_path}/layout:{version}"))["config"]
+    run("umoci", "unpack", "--image", f"{tmp_path}/layout:{version}", tmp_path / "bundle")
+    rootfs = tmp_path / "bundle/rootfs"
+    assert not (rootfs / "bin/sh").exists() and config["User"] == "900:900"
+    installed = Machine.__new__(Machine)
+    installed.stomp_port, installed.http_port, installed.state = free_port(), free_port(), rootfs / "var/lib/conclave"
+    listen = {"stomp": installed.stomp_port, "http": installed.http_port, "address": "127.0.0.1"}
+    # As an operator mounts a configuration of their own.
+    (rootfs / "etc/conclave/config.json").write_text(json.dumps({"listen": listen, "media": {"port": free_port(), "workers": 1}, "drain": 0}))
+    (rootfs / "proc").mkdir(exist_ok=True)
+    command = ["chroot", f"--userspec={config['User']}", str(rootfs), *config["Entrypoint"], *config["Cmd"]]
+    within = ["unshare", "-m", "sh", "-c", 'mount -t proc proc "$0/proc" && exec "$@"', str(rootfs), *command]
+    log = tmp_path / "log"
+    process = subprocess.Popen(within, stdout=log.open("wb"), stderr=subprocess.STDOUT, env={"PATH": "/usr/bin:/usr/sbin:/bin:/sbin"})
+    try:
+
+        def is_ready():
+            assert process.poll() is None, log.read_text()
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{installed.http_port}/readyz", timeout=5) as reply:
+                return reply.status == 200
+
+        wait_for(is_ready, 30, "the image's server answers /readyz")
+        alice, bob = (Device(installed, user) for user in ("alice", "bob"))
+        alice.start("bob")
+        assert bob.event("call.ring")["from"] == "alice"
+    finally:
+        process.terminate()
+    assert process.wait(10 * PATIENCE) == 0, log.read_text()
+
+
+def test_the_list_of_components_is_whole(packages):
+    bom = json.loads(next(packages.glob("*.cdx.json")).read_text())
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.5")
+    components = {item["name"]: item for item in bom["components"]}
+    for item in components.values():
+        assert item["version"] and item["purl"].startswith("pkg:") and item["licenses"][0]["expression"]
+    depends = run("dpkg-deb", "-f", next(packages.glob("*.deb")), "Depends").split(", ")
+    wanted = {part.split()[0] for part in depends} - {"adduser"}
+    manifest = (ROOT / "Package.swift").read_text()
+    wanted |= {url.rsplit("/", 1)[1] for url in re.findall(r'\.package\(url: "([^"]+)"', manifest)}
+    assert wanted | {"swift", "boringssl", "llhttp"} <= set(components)
