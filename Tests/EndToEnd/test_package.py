@@ -10,13 +10,15 @@ import os
 import pathlib
 import re
 import shutil
+import ssl
 import subprocess
 import urllib.request
 
 import pytest
 
 from conftest import BINARY, PATIENCE, free_port, wait_for
-from device import Device, join, states
+from device import Device, join, states, token
+from recipes import recipe
 
 ROOT = pathlib.Path(__file__).parents[2]
 MIRROR = "http://deb.debian.org/debian"
@@ -46,7 +48,7 @@ def package(packages):
 @pytest.fixture(scope="module")
 def debian(package, tmp_path_factory):
     """The files of a Debian 12 with systemd and what the package depends on; kept in .build for the next run."""
-    needed = ["systemd", "dbus", *(part.split()[0] for part in run("dpkg-deb", "-f", package, "Depends").split(", "))]
+    needed = ["systemd", "dbus", "sqlite3", *(part.split()[0] for part in run("dpkg-deb", "-f", package, "Depends").split(", "))]
     kept = ROOT / ".build/debian12"
     if not (kept / "made-with").exists() or (kept / "made-with").read_text() != " ".join(needed):
         shutil.rmtree(kept, ignore_errors=True)
@@ -171,11 +173,69 @@ def test_an_upgrade_keeps_running_calls_and_the_configuration(machine):
         assert devices[1].call(call, "rejoin", join())["participant"] == 3
 
 
+def test_a_backup_brings_back_tokens_keys_and_history(machine):
+    wait_for(machine.is_ready, 30, "the server is ready")
+    old = token(machine, "carol")
+    with machine.network():
+        carol, dave = Device(machine, "carol"), Device(machine, "dave")
+        call, _ = carol.start("dave")
+        dave.event("call.ring")
+        dave.enter(call)
+        carol.call(call, "end")
+        wait_for(lambda: carol.request("/app/history/list")["calls"], 5, "the call is in the history")
+        machine.do("bash", "-e", "-c", recipe("deploy.md", "sh", "# backup"))
+        machine.do("bash", "-e", "-c", "systemctl stop conclave; rm -rf /var/lib/conclave/*; systemctl start conclave")
+        wait_for(machine.is_ready, 30, "an empty server is ready")
+        assert token(machine, "carol") != old, "another secret"
+        machine.do("bash", "-e", "-c", recipe("deploy.md", "sh", "# restore"))
+        wait_for(machine.is_ready, 30, "the restored server is ready")
+        again = Device(machine, "carol", keys=False, connect={"passcode": old})
+        assert [entry["id"] for entry in again.request("/app/history/list")["calls"]] == [call]
+        assert {entry["user"] for entry in again.request("/app/devices/list", {"users": ["dave"]})["devices"]} == {"dave"}
+
+
+def certificate(folder, name):
+    """A lineage as certbot leaves it, for its hook."""
+    folder.mkdir()
+    names = [str(folder / file) for file in ("fullchain.pem", "privkey.pem")]
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj".split()
+    run(*made, f"/CN={name}", "-out", names[0], "-keyout", names[1])
+
+
+def test_a_renewed_certificate_is_taken_while_connections_stay(machine):
+    hook = machine.root / "root/hook"
+    hook.write_text(recipe("deploy.md", "sh", "#!/bin/sh"))
+    hook.chmod(0o755)
+
+    def shown():
+        with machine.network(), contextlib.suppress(OSError):
+            return ssl.get_server_certificate(("127.0.0.1", 61614), timeout=5)
+
+    for name in ("first", "second"):
+        lineage = machine.root / "root" / name
+        certificate(lineage, name)
+        machine.do("env", f"RENEWED_LINEAGE=/root/{name}", "/root/hook")
+        if name == "first":
+            tls = {"certificate": "/etc/conclave/chain.pem", "key": "/etc/conclave/key.pem"}
+            (machine.root / "etc/conclave/config.json").write_text(json.dumps({"tls": tls, "drain": 1}))
+            machine.do("systemctl", "restart", "conclave")
+        expected = (lineage / "fullchain.pem").read_text()
+        wait_for(lambda: shown() == expected, 20, f"the {name} certificate is shown")
+        if name == "first":
+            with machine.network():
+                alice = Device(machine, "alice", keys=False)
+    # Signed in before the second certificate came.
+    alice.request("/app/calls/list")
+    for name in ("hook", "first", "second"):
+        run("rm", "-r", machine.root / "root" / name)
+
+
 def test_a_purge_leaves_nothing(machine):
     machine.do("dpkg", "--remove", "conclave")
     assert machine.do("systemctl", "is-active", "conclave", check=False).strip() != "active"
     assert (machine.state / "secret").exists(), "calls and the secret stay until the purge"
     machine.do("dpkg", "--purge", "conclave")
+    shutil.rmtree(machine.root / "var/backups/conclave", ignore_errors=True)
     (machine.root / "root/conclave.deb").unlink()
     # Backups of the user database, which every change of a user makes.
     after = {line for line in machine.files() if not re.match(r"\./etc/(passwd|shadow|group|gshadow|subuid|subgid)-? ", line)}

@@ -1,0 +1,86 @@
+"""The proxies' configurations of docs/deploy.md, in front of a real server."""
+
+import os
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+import websocket
+
+from conftest import UNVERIFIED, free_port, wait_for
+from device import token
+from recipes import recipe
+
+
+def nginx(folder, port, upstream):
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost".split()
+    subprocess.run([*made, "-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"], check=True, capture_output=True)
+    site = recipe("deploy.md", "nginx").replace("/etc/letsencrypt/live/calls.app.example", str(folder))
+    site = site.replace("listen 443", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8080", upstream)
+    places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    (folder / "nginx.conf").write_text(f"events {{}}\nhttp {{\naccess_log off;\n{places}{site}}}\n")
+    return ["nginx", "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log", "-g", f"daemon off; pid {folder}/pid;"]
+
+
+def caddy(folder, port, upstream):
+    # Its own authority in place of an ACME server, and no port below 1024.
+    site = recipe("deploy.md", "caddy").replace("calls.app.example {", f"https://localhost:{port} {{\n  tls internal").replace("127.0.0.1:8080", upstream)
+    (folder / "Caddyfile").write_text(f"{{\n  admin off\n  skip_install_trust\n  http_port {free_port()}\n}}\n{site}")
+    return ["caddy", "run", "--config", folder / "Caddyfile", "--adapter", "caddyfile"]
+
+
+@pytest.fixture(params=[nginx, caddy], ids=["nginx", "caddy"])
+def proxy(request, server, tmp_path):
+    """The port of a proxy in front of the server."""
+    port = free_port()
+    command = request.param(tmp_path, port, f"127.0.0.1:{server.http_port}")
+    environment = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    log = tmp_path / "proxy.log"
+    process = subprocess.Popen([str(part) for part in command], env=environment, stdout=log.open("wb"), stderr=subprocess.STDOUT)
+
+    def answers():
+        assert process.poll() is None, log.read_text()
+        try:
+            return get(port, "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    try:
+        wait_for(answers, 20, "the proxy answers")
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def get(port, path):
+    try:
+        with urllib.request.urlopen(f"https://localhost:{port}{path}", timeout=5, context=UNVERIFIED) as reply:
+            return reply.status, reply.read().decode(errors="replace")
+    except urllib.error.HTTPError as refused:
+        return refused.code, ""
+
+
+def opened(port, origin):
+    return websocket.create_connection(
+        f"wss://localhost:{port}/stomp", 10, subprotocols=["v12.stomp"], origin=origin, sslopt={"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+    )
+
+
+def test_pages_and_signaling_go_through_the_proxy(server, proxy):
+    status, page = get(proxy, "/")
+    assert status == 200 and "<title>Conclave" in page
+    # The page's own origin is compared with the Host that the proxy passes on.
+    web = opened(proxy, f"https://localhost:{proxy}")
+    assert web.getsubprotocol() == "v12.stomp"
+    web.send(f"CONNECT\naccept-version:1.2\nhost:h\npasscode:{token(server, 'alice')}\n\n\0")
+    assert web.recv().startswith("CONNECTED\n")
+    web.close()
+
+
+def test_metrics_and_foreign_pages_stay_outside(server, proxy):
+    assert server.get("/metrics") and get(proxy, "/metrics")[0] == 404
+    with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
+        opened(proxy, "https://elsewhere.example")
