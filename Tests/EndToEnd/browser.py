@@ -16,7 +16,7 @@ FLAGS = [
     "--disable-gpu",
     "--disable-dev-shm-usage",
     # All browsers of a test encode and decode on one machine.
-    "--use-fake-device-for-media-stream=fps=10",
+    "--use-fake-device-for-media-stream=fps=10,device-count=2",
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     "--window-size=1280,800",

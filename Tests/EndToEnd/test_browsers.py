@@ -61,7 +61,7 @@ def test_three_people_call_share_leave_return_and_end(person, artifacts):
     for tab in (alice, bob):
         tab.decodes("carol/screen", "carol/camera", voices=2)
     alice.screenshot(artifacts / "screen.png")
-    carol.press("Stop sharing")
+    carol.press("Share screen")
     alice.loses(".tile[data-source=screen]")
 
     bob.leave()
@@ -131,9 +131,9 @@ def test_mute_and_camera_are_seen_by_the_other(person):
     alice.sees(".tile[data-user=bob][data-muted=true]")
     bob.press("Stop camera")
     alice.sees(".tile[data-user=bob][data-video=off]")
-    bob.press("Unmute")
+    bob.press("Mute")
     alice.sees(".tile[data-user=bob][data-muted=false]")
-    bob.press("Start camera")
+    bob.press("Stop camera")
     everybody_decodes(*tabs)
 
 

@@ -67,7 +67,7 @@ def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):
     ivan = person("Ivan")
     everybody_decodes(grace, heidi)
     ivan.call("Grace")
-    grace.answer()
+    grace.press("Hold and accept")
     everybody_decodes(grace, ivan, seconds=8)
     grace.sees("#held [data-kind=held]")
     wait_for(lambda: "On hold" in heidi.text(".tile[data-user=grace]"), 5, "Heidi sees that he is on hold")

@@ -14,6 +14,7 @@ interface RTCRtpReceiver {
 
 interface Navigator {
   userAgentData?: { brands: { brand: string }[]; platform: string };
+  wakeLock?: { request(type: 'screen'): Promise<{ released: boolean; release(): Promise<void> }> };
 }
 
 // Events of the library carry a `detail` of their own kind.
@@ -22,3 +23,12 @@ interface EventTarget {
 }
 
 declare function addEventListener(name: 'rtctransform', listener: (event: { transformer: any }) => void): void;
+
+// Background blur (Media Capture Extensions, section 7) and output devices (Audio Output Devices API).
+interface MediaTrackConstraintSet {
+  backgroundBlur?: boolean;
+}
+
+interface MediaTrackCapabilities {
+  backgroundBlur?: boolean[];
+}

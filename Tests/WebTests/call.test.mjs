@@ -137,6 +137,16 @@ test('an offer for more slots that got no answer is made again with the next con
   assert.equal(pc.offers.length, 3);
 });
 
+test('a call that was left while the browser opened the camera sends nothing, and that is no error', async (t) => {
+  const { media, pc } = newMedia(t);
+  pc.addTransceiver = () => {
+    throw new Error('signalingState is closed');
+  };
+  media.close();
+  await media.send('camera', { kind: 'video' });
+  assert.equal(media.trackID('camera'), undefined);
+});
+
 test('an ICE restart that got no answer is tried again, and then the path is lost', async (t) => {
   const { media, server, tick, pc } = newMedia(t);
   await media.negotiate();

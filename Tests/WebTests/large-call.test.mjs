@@ -42,6 +42,7 @@ function callOf(count) {
   return {
     work,
     participant: 1,
+    hasKey: true,
     members: new Members(members),
     local: () => ({ isOn: true }),
     look: () => watch.update(0, { isConnected: true, participant: 1, epoch: 2, list, members, rotateMinutes: 10 }),
@@ -62,7 +63,7 @@ function drawing(t, count) {
   const call = callOf(count);
   const normalize = t.mock.method(String.prototype, 'normalize');
   call.look();
-  const tiles = tilesOf(call, () => undefined);
+  const tiles = tilesOf(call, { find: () => undefined, pictureOf: () => 'awaited' });
   beginNames('user-0', [], () => {});
   learnNames(call.members.values());
   for (const { member } of tiles) labelFor(member.user);

@@ -5,11 +5,12 @@ import { fakeTimers, load, loadPage } from './web.mjs';
 const { userIDOf } = await loadPage('people.js');
 const { nameOf, rest } = await loadPage('dom.js');
 const { beginNames, labelFor, learnNames, namesakeOf, rememberNames } = await loadPage('names.js');
+const { Hands } = await loadPage('hands.js');
+const { Speaker } = await loadPage('speaker.js');
 const { Members } = await load('members.js');
 const { ownerOf, tilesOf } = await load('tiles.js');
 
-globalThis.ResizeObserver = class {};
-const { layout } = await loadPage('stage.js');
+const { layout, pageOf, pageSize } = await loadPage('layout.js');
 
 test('a typed name stands for one user id, the same for everybody who types it', () => {
   assert.equal(userIDOf(' Carol Núñez ', true), 'carol-nunez');
@@ -30,26 +31,43 @@ test('a name cannot turn the text around it', () => {
   assert.equal(nameOf({ user: 'li', name: '李雷 محمد' }), '李雷 محمد');
 });
 
-test('tiles fit their box and keep the shape of a face', () => {
+test('tiles fit their box, are 16:9, and as large as they can be', () => {
   for (const [count, width, height] of [[1, 1280, 640], [3, 1280, 640], [3, 366, 680], [9, 800, 600], [25, 1920, 900]]) {
     const tile = layout(count, width, height);
     const columns = Math.floor((width + 12) / (tile.width + 12));
-    assert.ok(Math.ceil(count / columns) * (tile.height + 12) - 12 <= height, `${count} in ${width}×${height}`);
-    assert.ok(tile.width / tile.height < 1.8 && tile.width / tile.height > 0.7, `${tile.width}×${tile.height}`);
+    const down = (of) => Math.ceil(count / columns) * (of + 12) - 12;
+    assert.ok(down(tile.height) <= height, `${count} in ${width}×${height}`);
+    assert.ok(Math.abs(tile.width / tile.height - 16 / 9) < 0.03, `${tile.width}×${tile.height}`);
+    const isTight = columns * (tile.width + 14) - 12 > width || down(tile.height + 2) > height;
+    assert.ok(isTight, `${count} in ${width}×${height} could be larger`);
   }
+  assert.deepEqual(layout(2, 0, 0), { width: 0, height: 0 });
+});
+
+test('people are on pages of tiles that show a face, each on one of them', () => {
+  assert.equal(pageSize(1280, 560), 25, 'no more than there are slots for video');
+  assert.ok(pageSize(336, 560) >= 8 && pageSize(336, 560) <= 12, `${pageSize(336, 560)} on a phone`);
+  assert.equal(pageSize(10, 10), 1);
+  const people = Array.from({ length: 23 }, (_, index) => index);
+  const all = [0, 1, 2].flatMap((number) => pageOf(people, 10, number).items);
+  assert.deepEqual([all, pageOf(people, 10, 0).pages], [people, 3]);
+  assert.equal(pageOf(people, 10, 9).number, 2, 'the last page, when those behind it are gone');
+  assert.deepEqual(pageOf([], 10, 0), { items: [], number: 0, pages: 1 });
 });
 
 const track = (id, source, muted = false) => ({ track: id, source, kind: 'video', muted });
 
 const person = (facts) => ({ state: 'member', ...facts });
+const noVideo = { find: () => undefined, pictureOf: () => 'awaited' };
 const noConfirmation = { state: 'confirming', missing: [] };
 
-function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmation }) {
+function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmation, hasKey = true }) {
   const bob = { user: 'bob', state: 'joined', participants: [{ participant: 2, device: 'phone', connected: true, tracks }] };
   return {
     participant: 1,
     devices,
     roster,
+    hasKey,
     confirmation,
     members: new Members([bob, { user: 'carol', state: 'ringing', participants: [] }]),
     local: () => ({ isOn: true }),
@@ -58,7 +76,7 @@ function callOf({ devices = [], tracks, roster = [], confirmation = noConfirmati
 
 test('a person, a shared screen and somebody who is rung have a tile each', () => {
   const call = callOf({ tracks: [track('2.2', 'camera'), track('2.3', 'screen')] });
-  const tiles = tilesOf(call, (participant, n) => `video ${participant}.${n}`);
+  const tiles = tilesOf(call, { ...noVideo, find: (participant, n) => `video ${participant}.${n}` });
   assert.deepEqual(tiles.map(({ source, video }) => [source, video]), [
     ['camera', 'video 2.2'],
     ['screen', 'video 2.3'],
@@ -68,21 +86,21 @@ test('a person, a shared screen and somebody who is rung have a tile each', () =
 
 test('a muted camera shows no picture', () => {
   const call = callOf({ tracks: [track('2.2', 'camera', true)] });
-  assert.equal(tilesOf(call, () => 'video')[0].video, undefined);
+  assert.equal(tilesOf(call, { ...noVideo, find: () => 'video' })[0].video, undefined);
 });
 
 test('who is on hold shows no picture, and nobody does while the call is on hold here', () => {
   const call = callOf({ tracks: [track('2.2', 'camera')] });
   call.members.get('bob').participants[0].held = true;
-  assert.deepEqual(tilesOf(call, () => 'video').map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
+  assert.deepEqual(tilesOf(call, { ...noVideo, find: () => 'video' }).map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
   call.members.get('bob').participants[0].held = false;
   call.isHeld = true;
-  assert.equal(tilesOf(call, () => 'video')[0].video, undefined);
+  assert.equal(tilesOf(call, { ...noVideo, find: () => 'video' })[0].video, undefined);
 });
 
 test('the list of keys, not the server, says whose a tile or a message is', () => {
   const call = callOf({ devices: [{ participant: 2, user: 'mallory' }], tracks: [] });
-  assert.equal(tilesOf(call, () => undefined)[0].member.user, 'mallory');
+  assert.equal(tilesOf(call, noVideo)[0].member.user, 'mallory');
   assert.equal(ownerOf(call, 2).user, 'mallory');
   assert.equal(ownerOf(callOf({ tracks: [] }), 2).user, 'bob');
   assert.equal(ownerOf(call, 9), undefined, 'who is gone already');
@@ -93,7 +111,7 @@ test('a device that can hear the call and is not in it has a tile of its own, wh
   const second = person({ user: 'bob', device: 'tablet', participant: 7, state: 'stranger' });
   const gone = person({ user: 'dave', device: 'd', participant: 5, state: 'gone' });
   const roster = [person({ user: 'bob', device: 'phone', participant: 2 }), ghost, second, gone];
-  const tiles = tilesOf(callOf({ tracks: [], roster }), () => undefined);
+  const tiles = tilesOf(callOf({ tracks: [], roster }), noVideo);
   const listeners = tiles.filter(({ source }) => source === 'listener');
   assert.deepEqual(listeners.map(({ member, doubt }) => [member.user, doubt]), [['zed', 'stranger'], ['bob', 'stranger'], ['dave', 'gone']]);
   assert.equal(new Set(tiles.map(({ key }) => key)).size, tiles.length);
@@ -101,12 +119,12 @@ test('a device that can hear the call and is not in it has a tile of its own, wh
 
 test('somebody who left a moment ago and is still listed has no tile yet', () => {
   const roster = [person({ user: 'bob', device: 'phone', participant: 2 }), person({ user: 'dave', device: 'd', participant: 5 })];
-  assert.deepEqual(tilesOf(callOf({ tracks: [], roster }), () => undefined).map(({ source }) => source), ['camera', 'ringing']);
+  assert.deepEqual(tilesOf(callOf({ tracks: [], roster }), noVideo).map(({ source }) => source), ['camera', 'ringing']);
 });
 
 test('a member that is not on the list cannot hear yet; on a ring’s list a device has no number', () => {
   const alice = person({ user: 'alice', device: 'd', participant: 1 });
-  const doubt = (roster) => tilesOf(callOf({ tracks: [], roster }), () => undefined)[0].doubt;
+  const doubt = (roster) => tilesOf(callOf({ tracks: [], roster }), noVideo)[0].doubt;
   assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2, state: 'unlisted' })]), 'unlisted');
   assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 0 })]), undefined);
   assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2 })]), undefined);
@@ -114,11 +132,24 @@ test('a member that is not on the list cannot hear yet; on a ring’s list a dev
 
 test('who did not confirm the key in time is marked, who may still do so is not', () => {
   const roster = [person({ user: 'bob', device: 'phone', participant: 2 })];
-  const doubt = (confirmation) => tilesOf(callOf({ tracks: [], roster, confirmation }), () => undefined)[0].doubt;
+  const doubt = (confirmation) => tilesOf(callOf({ tracks: [], roster, confirmation }), noVideo)[0].doubt;
   const missing = [{ participant: 2 }];
   assert.equal(doubt({ state: 'confirming', missing }), undefined);
   assert.equal(doubt({ state: 'not-confirmed', missing }), 'not-confirmed');
   assert.equal(doubt({ state: 'not-confirmed', missing: [{ participant: 3 }] }), undefined);
+});
+
+test('a tile says why the two do not hear each other', () => {
+  const doubt = (facts, hasKey) => tilesOf(callOf({ tracks: [], roster: [person({ user: 'bob', device: 'phone', participant: 2, ...facts })], hasKey }), noVideo)[0].doubt;
+  assert.equal(doubt({}, false), 'no-key');
+  assert.equal(doubt({ problem: 'changed-key' }), 'untrusted');
+  assert.equal(doubt({ isWaiting: true }), 'distrusting');
+  assert.equal(doubt({}), undefined);
+});
+
+test('a tile says how it stands with its picture, if one is sent', () => {
+  const picture = (muted) => tilesOf(callOf({ tracks: [track('2.2', 'camera', muted)] }), { ...noVideo, pictureOf: (participant, n) => `of ${participant}.${n}` })[0].picture;
+  assert.deepEqual([picture(false), picture(true)], ['of 2.2', undefined]);
 });
 
 test('a user id stands beside a name at the first contact and where somebody else has that name', () => {
@@ -156,7 +187,30 @@ test('tracks come, change and go', () => {
   assert.equal(members.setTrack({ ...track('2.1', 'camera', true), participant: 2 }).isNew, false);
   assert.deepEqual(members.tracksOfOthers('alice'), [track('2.1', 'camera', true)]);
   assert.deepEqual(members.tracksOfOthers('bob'), []);
-  members.removeTrack({ track: '2.1', participant: 2 });
+  assert.deepEqual(members.removeTrack({ track: '2.1', participant: 2 }).removed, track('2.1', 'camera', true));
+  assert.equal(members.removeTrack({ track: '2.1', participant: 2 }).removed, undefined);
   assert.deepEqual(members.tracksOfOthers('alice'), []);
   assert.equal(members.setTrack({ ...track('9.1', 'camera'), participant: 9 }).isNew, false);
+});
+
+test('the speaker changes after two seconds at the earliest, and a screen reader hears of another every five', () => {
+  const speaker = new Speaker();
+  const update = (now, ...speaking) => speaker.update(now, new Set(speaking));
+  assert.deepEqual([update(0), speaker.current, speaker.toSay(0)], [false, undefined, undefined]);
+  assert.deepEqual([update(100, 2), speaker.current, speaker.toSay(100)], [true, 2, 2]);
+  assert.deepEqual([update(1_000, 3), speaker.current], [false, 2], 'not with every word');
+  assert.deepEqual([update(2_200, 3), speaker.current, speaker.toSay(2_200)], [true, 3, undefined]);
+  assert.deepEqual([speaker.toSay(5_100), speaker.toSay(20_000)], [3, undefined], 'once');
+  assert.equal(update(9_000, 2, 3), false, 'who goes on speaking stays');
+});
+
+test('a hand is up until its owner lowers it or goes', () => {
+  const hands = new Hands();
+  assert.equal(hands.take({ participant: 2, text: 'Hello' }), false);
+  hands.take({ participant: 2, hand: true });
+  hands.take({ participant: 3, hand: true });
+  hands.take({ participant: 3, hand: false });
+  assert.deepEqual([2, 3].map((participant) => hands.isRaised(participant)), [true, false]);
+  hands.keep(new Set([1, 3]));
+  assert.equal(hands.isRaised(2), false);
 });

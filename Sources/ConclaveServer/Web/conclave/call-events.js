@@ -93,7 +93,8 @@ export class CallEvents {
   }
 
   #removeTrack({ track, participant, cause }) {
-    this.#facts.trackRemoved({ track, participant });
+    const news = this.#facts.trackRemoved({ track, participant });
+    if (news) this.#notice(news);
     if (participant !== this.#call.participant || track !== this.#transport?.trackID('screen')) return;
     if (cause === 'replaced') this.#notice({ kind: 'screen-replaced' });
     this.#call.stopScreen();

@@ -97,7 +97,9 @@ export class CallState {
     return { isNew, news: isNews ? { kind: 'screen', member } : undefined };
   }
 
+  /** `track.removed`: the notice for another's screen. */
   trackRemoved(track) {
-    this.members.removeTrack(track);
+    const { member, removed } = this.members.removeTrack(track);
+    return removed?.source === 'screen' && member.user !== this.#user ? { kind: 'screen-stopped', member } : undefined;
   }
 }

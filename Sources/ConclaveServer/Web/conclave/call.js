@@ -7,21 +7,23 @@ import { CallSession } from './call-session.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Capture } from './capture.js';
 import { Recovery } from './recovery.js';
 import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
+import { VideoWishes } from './video-wishes.js';
 
-const EARLY_WARNINGS = 16;
+const EARLY = 16; // events
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
  * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
- * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, text}` or `{participant, reaction}`,
- * and `isPrivate`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
+ * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or
+ * `hand`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
- * `directory`, `connectionNumber`.
+ * `directory`, `connectionNumber`, `capture`.
  */
 export class Call extends CallRequests {
   participant = 0;
@@ -36,7 +38,8 @@ export class Call extends CallRequests {
   #session;
   #sending;
   #wasConnected = false;
-  #early = [];
+  #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
+  #wishes = new VideoWishes();
   #asked; // the join that the server was asked for, until it has answered
   #watch;
   #recovery;
@@ -47,6 +50,7 @@ export class Call extends CallRequests {
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
     this.#sending = new Sending({
+      capture: connection.capture ?? new Capture(),
       tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
       negotiate: () => this.#negotiate(),
       changed: () => this.#changed(),
@@ -135,6 +139,11 @@ export class Call extends CallRequests {
     return this.#keys?.epoch ?? 0;
   }
 
+  /** Whether the key in use is here: without it nobody is heard or seen, and this device is neither. */
+  get hasKey() {
+    return Boolean(this.#keys?.hasKey);
+  }
+
   get hasUnverified() {
     return Boolean(this.#keys?.hasUnverified);
   }
@@ -151,7 +160,23 @@ export class Call extends CallRequests {
 
   /** What there is to show: see `tiles.js`. */
   tiles() {
-    return tilesOf(this, (participant, n) => this.#transport?.videoOf(participant, n));
+    return tilesOf(this, {
+      find: (participant, n) => this.#transport?.videoOf(participant, n),
+      pictureOf: (participant, n) => this.#transport?.pictureOf(participant, n) ?? 'awaited',
+    });
+  }
+
+  /** Of the others' videos only those of `tracks`, `participant.n` each, are sent here from now on: the server is told what has changed. */
+  async watch(tracks) {
+    const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
+    const videos = this.#wishes.toTell(this.participant, others, new Set(tracks));
+    if (videos.length === 0) return;
+    try {
+      await this.request('receive', { videos });
+    } catch (error) {
+      this.#wishes.untold(videos);
+      throw error;
+    }
   }
 
   /** The member whose participant has this number; undefined when it is gone. */
@@ -287,6 +312,11 @@ export class Call extends CallRequests {
     return this.#sending.setCamera(isOn);
   }
 
+  /** Another microphone or camera was chosen. */
+  reopen(source) {
+    return this.#sending.reopen(source);
+  }
+
   /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
   shareScreen(options) {
     return this.#sending.shareScreen(options);
@@ -310,7 +340,7 @@ export class Call extends CallRequests {
     }
   }
 
-  /** Sends `{text}` or `{reaction}` to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
+  /** Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
   async send(message, { to = undefined } = {}) {
     const body = await this.#session?.messages?.seal(message, to);
     if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
@@ -387,8 +417,8 @@ export class Call extends CallRequests {
     this.#changed();
   }
 
-  /** What was warned of while the call was joined, before anybody could listen. From now on warnings are events alone. */
-  takeEarlyWarnings() {
+  /** The events `warning` and `notice` while the call was joined, before anybody could listen: `[name, detail]` each. From now on they are events alone. */
+  takeEarly() {
     const early = this.#early ?? [];
     this.#early = undefined;
     return early;
@@ -404,12 +434,16 @@ export class Call extends CallRequests {
   }
 
   #warn(detail) {
-    if (this.#early?.length < EARLY_WARNINGS) this.#early.push(detail);
-    this.dispatchEvent(new CustomEvent('warning', { detail }));
+    this.#tell('warning', detail);
   }
 
   #notice(detail) {
-    this.dispatchEvent(new CustomEvent('notice', { detail }));
+    this.#tell('notice', detail);
+  }
+
+  #tell(name, detail) {
+    if (this.#early?.length < EARLY) this.#early.push([name, detail]);
+    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 
   #changed() {

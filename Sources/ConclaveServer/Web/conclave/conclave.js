@@ -2,6 +2,7 @@
 
 import { toBase64 } from './bytes.js';
 import { Calls } from './calls.js';
+import { Capture } from './capture.js';
 import { Directory } from './directory.js';
 import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
@@ -31,6 +32,8 @@ export class Conclave extends EventTarget {
   ownDevices;
   connectionNumber = 0;
   presence;
+  /** The person's choice of camera, microphone and speaker: see `capture.js`. */
+  capture = new Capture();
   #calls;
   #rings;
   #stomp;
@@ -49,6 +52,7 @@ export class Conclave extends EventTarget {
     this.#name = name;
     this.presence = new Presence((path, body) => this.request(path, body));
     this.presence.addEventListener('change', () => this.#tell('presence'));
+    this.capture.addEventListener('change', ({ detail: { source } }) => source !== 'speaker' && this.call?.reopen(source));
     this.#calls = new Calls(this);
     this.#calls.addEventListener('change', () => this.#tell('calls'));
     this.#rings = new Rings({ rang: (ring) => this.#tell('ring', ring), ended: (end) => this.#tell('ring-over', end) });
@@ -156,6 +160,13 @@ export class Conclave extends EventTarget {
   /** Talks in a held call again; the one before is held. */
   resume(call) {
     return this.#calls.resume(call);
+  }
+
+  /** Those of `users` whom a call can reach: the server knows a device of theirs. */
+  async reachable(users) {
+    const { devices } = await this.request('devices/list', { users });
+    const known = new Set(Array.isArray(devices) ? devices.map((device) => device?.user) : []);
+    return new Set(users.filter((user) => known.has(user)));
   }
 
   // Devices, keys, history

@@ -10,6 +10,7 @@
 // Copy this folder to your own origin and serve it over HTTPS. Other modules are the library's own and may change: import this one alone.
 // `docs/clients.md` has the guide; `../page` is an example.
 
+export { canBlur } from './capture.js';
 export { Conclave } from './conclave.js';
 export { readable } from './identity.js';
 export { isSupported } from './media.js';

@@ -42,6 +42,7 @@ export class KeyAgreement extends EventTarget {
   #handout;
   #warnings = new KeyWarnings((detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   #seats;
+  #waiting = new Map(); // participant -> the epoch whose key it has and does not open, as it does not trust this device
   /** What a leader does, until it is done. */
   leading;
   #received;
@@ -128,10 +129,21 @@ export class KeyAgreement extends EventTarget {
     return this.#switching.canSend;
   }
 
-  /** Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed}`. */
+  /** Whether the secret of the epoch in use is here. */
+  get hasKey() {
+    return Boolean(this.#epochs.inUse?.secret);
+  }
+
+  /**
+   * Each device of the list in use: `{user, device, participant, fingerprint, problem?, isVerified, level, isConfirmed, isWaiting}`. `isWaiting`: it has been
+   * handed the key, and does not use it as long as its person does not trust the device that handed it.
+   */
   get devices() {
     const devices = this.#epochs.inUse?.devices ?? [];
-    return devices.map((device) => ({ ...device, isConfirmed: this.confirmations.isConfirmed(device.participant) || sameDevice(device, this.#identity) }));
+    return devices.map((device) => {
+      const isConfirmed = this.confirmations.isConfirmed(device.participant) || sameDevice(device, this.#identity);
+      return { ...device, isConfirmed, isWaiting: !isConfirmed && this.#waiting.get(device.participant) === this.epoch };
+    });
   }
 
   /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
@@ -248,7 +260,10 @@ export class KeyAgreement extends EventTarget {
   /** `keys.waiting`: that device does not trust the one that handed it the key. */
   waiting({ epoch, participant, reason }) {
     const entry = this.#epochs.get(epochIn(epoch))?.others.find((other) => other.participant === participant);
-    if (entry && reason === 'trust') this.#warnings.warn('waiting', { epoch, ...entry });
+    if (!entry || reason !== 'trust') return;
+    this.#waiting.set(entry.participant, epoch);
+    this.#warnings.warn('waiting', { epoch, ...entry });
+    this.#changed();
   }
 
   /** After a gap in the events: which epoch there is, and its key if it is not here. */
@@ -318,6 +333,7 @@ export class KeyAgreement extends EventTarget {
     record.own = record.roster.find(this.#identity);
     if (before) record.inherit(before);
     this.#epochs.add(record);
+    for (const [participant, epoch] of this.#waiting) if (epoch < this.#epochs.current) this.#waiting.delete(participant);
     this.#seats.takeFrom(record.list);
     this.#handout.begin(record);
     this.#received.forgetBefore(record.epoch);

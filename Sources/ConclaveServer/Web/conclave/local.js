@@ -1,13 +1,17 @@
 // The sources that this device captures: microphone, camera, screen.
 
-const wishes = {
-  microphone: { audio: { echoCancellation: true, noiseSuppression: true, autoGainControl: true } },
-  camera: { video: { width: { ideal: 960 }, height: { ideal: 540 }, frameRate: { ideal: 30, max: 30 } } },
-};
 const screenWish = { video: { frameRate: { max: 15 } }, audio: true };
 
 export class LocalMedia {
   #sources = new Map();
+  #capture;
+  #ended;
+
+  /** `ended(source)` is called when the browser ends a microphone or camera, as when it was unplugged. */
+  constructor({ capture, ended }) {
+    this.#capture = capture;
+    this.#ended = ended;
+  }
 
   /** `{isOn, track}` of a source. */
   state(source) {
@@ -21,8 +25,9 @@ export class LocalMedia {
 
   /** Opens `microphone` or `camera`; rejects as getUserMedia does. */
   async open(source) {
-    const stream = await navigator.mediaDevices.getUserMedia(wishes[source]);
-    this.#sources.set(source, { isOn: true, track: stream.getTracks()[0] });
+    const track = await this.#capture.open(source);
+    track.addEventListener('ended', () => track === this.state(source).track && this.#ended(source));
+    this.#sources.set(source, { isOn: true, track });
   }
 
   /** Lets the user choose a screen; `ended` is called when the browser's own button stops it. */

@@ -7,6 +7,7 @@ const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for
 const MAX_VIDEO_SLOTS = 9;
 const MOST_VIDEO_SLOTS = 25; // whatever the server says is needed
 const MAX_SECTIONS = 64;
+const MAX_UNSUPPORTED = 4_096;
 const DISCONNECTED_MS = 1_000; // browsers have waited some seconds before they say so; after this ICE is restarted
 const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
@@ -51,6 +52,12 @@ function preferVP8(transceiver) {
   transceiver.setCodecPreferences([...named('vp8'), ...named('vp9'), ...named('rtx')]);
 }
 
+/** On a slow path a screen gets fewer pictures a second and not fewer pixels: its text stays readable (mst-content-hint, section 5). */
+function keepSharp(sender) {
+  const parameters = sender.getParameters?.();
+  if (parameters) sender.setParameters({ ...parameters, degradationPreference: 'maintain-resolution' }).catch(() => {}); // not in every browser
+}
+
 /**
  * Events: `change` (a slot shows somebody else, or nobody), `speaking`, `connection` (of the path), `failures` (frames that did not
  * open) with `{count}`, `refused-track` (the server gave a track that is not this device's: nothing is sent on it), and `lost`: only a new join helps.
@@ -62,7 +69,7 @@ export class Media extends EventTarget {
   #request;
   #senders = new Map();
   #slots = [];
-  #shown = { rev: -1, tracks: new Map() }; // what the server says each slot shows, by mid
+  #shown = { rev: -1, tracks: new Map(), unsupported: new Set() }; // what the server says each slot shows, by mid, and which tracks no slot can
   #numbers = new Map(); // n -> the source that had it first
   #wanted = { audio: 0, video: 0 };
   #negotiation;
@@ -112,6 +119,16 @@ export class Media extends EventTarget {
     return slot?.transceiver.receiver.track;
   }
 
+  /**
+   * How it stands with the picture of track `n` of `participant`: `shown`; `awaited`, it has a slot, and no frame of it has opened lately; `unsent`, no slot
+   * shows it; `unsupported`, this browser cannot decode it.
+   */
+  pictureOf(participant, n) {
+    if (this.videoOf(participant, n)) return 'shown';
+    if (this.#shown.unsupported.has(`${participant}.${n}`)) return 'unsupported';
+    return [...this.#shown.tracks.values()].some((track) => track.participant === participant && track.n === n) ? 'awaited' : 'unsent';
+  }
+
   /** Who is speaking: participants whose opened audio is loud now. 0 stands for this device. */
   get speaking() {
     const now = performance.now();
@@ -130,6 +147,7 @@ export class Media extends EventTarget {
 
   /** Sends `track` as `source`; replaces what was sent as it before. Does not negotiate. */
   async send(source, track) {
+    if (this.#isClosed) return; // left while the browser opened the device
     const sender = this.#senders.get(source);
     if (!sender) {
       this.#addSender(source, track);
@@ -180,9 +198,9 @@ export class Media extends EventTarget {
   }
 
   /** `media.slots`, or the same of an answer: which track each slot shows. A lower `rev` came late. */
-  showSlots({ rev, receive }) {
+  showSlots({ rev, receive, unsupported }) {
     if (!isWhole(rev, this.#shown.rev + 1, Number.MAX_SAFE_INTEGER)) return;
-    this.#shown = { rev, tracks: slotsIn(receive, MAX_SECTIONS) };
+    this.#shown = { rev, tracks: slotsIn(receive, MAX_SECTIONS), unsupported: new Set(listIn(unsupported ?? [], MAX_UNSUPPORTED, 'unsupported tracks')) };
     this.#tellSlots();
   }
 
@@ -217,6 +235,7 @@ export class Media extends EventTarget {
     const options = { operation: 'seal', name: source, isVideo: kind === 'video' };
     transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
     if (kind === 'video') preferVP8(transceiver);
+    if (source === 'screen') keepSharp(transceiver.sender);
     this.#senders.set(source, { transceiver, isActive: true, replaces: false, track: undefined });
   }
 

@@ -22,9 +22,12 @@ export class Members extends Map {
     return { member, isNew };
   }
 
+  /** Brings the track that was removed, if it was there, and its member. */
   removeTrack({ track, participant }) {
-    const { found } = this.find(participant);
-    if (found) found.tracks = found.tracks.filter((other) => other.track !== track);
+    const { member, found } = this.find(participant);
+    const removed = found?.tracks.find((other) => other.track === track);
+    if (removed) found.tracks = found.tracks.filter((other) => other !== removed);
+    return { member, removed };
   }
 
   tracksOfOthers(user) {

@@ -1,4 +1,4 @@
-// Messages to the others in a call: text and reactions, sealed in the worker with the keys that seal frames (protocol section 6).
+// Messages to the others in a call: text, reactions and raised hands, sealed in the worker with the keys that seal frames (protocol section 6).
 
 import { bytesIn, participantIn } from './checks.js';
 import { toBase64, utf8 } from './bytes.js';
@@ -10,7 +10,7 @@ const MAX_BODY_BYTES = 16_384;
 const ANSWER_MS = 3_000;
 const PRIVATE = 1;
 
-/** `{text}` or `{reaction}` as bytes; undefined for what is too long. */
+/** `{text}`, `{reaction}` or `{hand}` as bytes; undefined for what is too long. */
 export function encodeMessage(message, most = MAX_BYTES) {
   const bytes = utf8(JSON.stringify(message));
   return bytes.length <= most ? bytes : undefined;
@@ -19,9 +19,10 @@ export function encodeMessage(message, most = MAX_BYTES) {
 /** Undefined for bytes that are no message: another client may send what it likes. */
 export function decodeMessage(bytes) {
   try {
-    const { text, reaction } = JSON.parse(new TextDecoder().decode(bytes));
+    const { text, reaction, hand } = JSON.parse(new TextDecoder().decode(bytes));
     if (typeof text === 'string') return { text };
     if (typeof reaction === 'string' && reaction.length <= 16) return { reaction };
+    if (typeof hand === 'boolean') return { hand };
   } catch {
     // not JSON
   }
@@ -66,7 +67,7 @@ export class MessageSealer {
     return this.#ask({ type: 'seal-message', data, kind: PRIVATE, epoch: record.epoch });
   }
 
-  /** `{participant, text, isPrivate}` or `{participant, reaction, isPrivate}` of the event's body; undefined for what is not by `from`, not for this device, or did not open. */
+  /** `{participant, isPrivate}` with `text`, `reaction` or `hand`, of the event's body; undefined for what is not by `from`, not for this device, or did not open. */
   async open({ from, body }) {
     try {
       const data = bytesIn(body, 1, MAX_BODY_BYTES, 'a message');

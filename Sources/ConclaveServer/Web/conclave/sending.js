@@ -3,12 +3,12 @@
 import { LocalMedia } from './local.js';
 
 /**
- * `transport` (a `Media`) is set when there is one. `tellMuted(track, muted)` tells the server; `negotiate()` brings a change of tracks
+ * `capture` opens microphone and camera. `transport` (a `Media`) is set when there is one. `tellMuted(track, muted)` tells the server; `negotiate()` brings a change of tracks
  * about; `changed()` and `notice(detail)` are for people.
  */
 export class Sending {
   transport;
-  #local = new LocalMedia();
+  #local;
   #held; // the sources to open again after a hold
   #isClosed = false;
   #tellMuted;
@@ -16,7 +16,8 @@ export class Sending {
   #changed;
   #notice;
 
-  constructor({ tellMuted, negotiate, changed, notice }) {
+  constructor({ capture, tellMuted, negotiate, changed, notice }) {
+    this.#local = new LocalMedia({ capture, ended: (source) => this.#lost(source) });
     this.#tellMuted = tellMuted;
     this.#negotiate = negotiate;
     this.#changed = changed;
@@ -62,6 +63,15 @@ export class Sending {
     this.#changed();
     await this.transport?.pause('camera');
     return this.#mute('camera', true);
+  }
+
+  /** Another device was chosen for `source`: takes the place of the one that is open. A muted microphone is opened when it is switched on. */
+  async reopen(source) {
+    const { isOn, track } = this.state(source);
+    if (this.#held || !track) return;
+    this.#local.turnOff(source);
+    this.#changed();
+    if (isOn) await this.#add(source);
   }
 
   /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
@@ -121,6 +131,15 @@ export class Sending {
   close() {
     this.#isClosed = true;
     this.#local.closeAll();
+  }
+
+  /** A device was unplugged, or the system took it: another is opened, if there is one. */
+  async #lost(source) {
+    const { isOn } = this.state(source);
+    this.#notice({ kind: 'lost-device', source });
+    this.#local.turnOff(source);
+    this.#changed();
+    if (isOn && !this.#isClosed) await this.#add(source);
   }
 
   #keepForLater(source, isOn) {

@@ -3,36 +3,49 @@
 
 const numberOf = (track) => Number(track.split('.')[1]);
 
-/** `find(participant, n)` brings the video that opened as that track, if any. */
-export function tilesOf(call, find) {
+/**
+ * `find(participant, n)` brings the video that opened as that track, if any, and `pictureOf(participant, n)` how it stands with it: see `Media`.
+ *
+ * A tile: `{key, source, member, participant, isOwn, isConnected, isHeld, isMuted, video, picture, track, doubt}`. `source` is `camera`, `screen`, `ringing` or
+ * `listener`. `picture` is undefined where no picture is sent, as with a camera that is off. `doubt`, the first that holds:
+ * - `stranger`, `gone`: it can decrypt what is sent here, and the server does not name it as a participant;
+ * - `no-key`: this device has no key, so nothing of the other can be heard or seen;
+ * - `unlisted`: it has no key to what is sent here yet;
+ * - `untrusted`: it gets no key from this device, which does not trust it; `distrusting`: it does not trust this device, and does not use the key from it;
+ * - `not-confirmed`: it did not confirm that it has the same key and list.
+ */
+export function tilesOf(call, { find, pictureOf }) {
   const known = knownOf(call);
   /** @type {Record<string, any>[]} */
   const tiles = [];
   for (const member of call.members.values()) {
     if (member.state === 'ringing') tiles.push({ key: `ring/${member.user}`, source: 'ringing', member });
-    for (const participant of member.participants) tiles.push(...ofParticipant(call, known, member, participant, find));
+    for (const participant of member.participants) tiles.push(...ofParticipant(call, known, member, participant, { find, pictureOf }));
   }
   return [...tiles, ...ofListeners(call, known, new Set(tiles.map(({ participant }) => participant)))];
 }
 
 /** What the tiles ask of each participant, gathered once: with a list for each, a call of 300 would make 90,000 objects each time it is drawn. */
-function knownOf({ devices, roster, confirmation: { state, missing } }) {
+function knownOf({ devices, roster, hasKey, confirmation: { state, missing } }) {
   const listed = roster.filter((person) => person.state !== 'unlisted');
   return {
     roster,
+    hasKey,
     owners: new Map(devices.map(({ participant, user }) => [participant, user])),
     listed: new Map(listed.map((person) => [`${person.user}/${person.device}`, person])),
     unconfirmed: new Set(state === 'not-confirmed' ? missing.map(({ participant }) => participant) : []),
   };
 }
 
-function ofParticipant(call, known, member, { participant, device, tracks, connected, held }, find) {
+function ofParticipant(call, known, member, { participant, device, tracks, connected, held }, { find, pictureOf }) {
   const isOwn = participant === call.participant;
   const trackOf = (source) => tracks.find((track) => track.source === source);
   const videoOf = (source) => {
-    if (isOwn) return call.local(source).track;
+    if (isOwn) return { video: call.local(source).track };
     const track = trackOf(source);
-    return track && !track.muted && !held && !call.isHeld ? find(participant, numberOf(track.track)) : undefined;
+    if (!track || track.muted || held || call.isHeld) return {};
+    const n = numberOf(track.track);
+    return { video: find(participant, n), picture: pictureOf(participant, n) };
   };
   const microphone = trackOf('microphone');
   const owner = ownerBy(known.owners.get(participant), call, member);
@@ -44,11 +57,11 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     track: trackOf('camera')?.track,
     isMuted: isOwn ? !call.local('microphone').isOn : !microphone || microphone.muted,
     doubt: isOwn ? undefined : doubtOf(known, `${member.user}/${device}`, participant),
-    video: videoOf('camera'),
+    ...videoOf('camera'),
   };
   const screen = trackOf('screen');
   if (!screen) return [camera];
-  return [camera, { ...base, key: screen.track, source: 'screen', track: screen.track, video: videoOf('screen') }];
+  return [camera, { ...base, key: screen.track, source: 'screen', track: screen.track, ...videoOf('screen') }];
 }
 
 /** Devices that can decrypt what is sent here, and that the server does not name as participants. */
@@ -64,11 +77,14 @@ function ofListeners(call, { roster }, shown) {
   }));
 }
 
-/** `unlisted`: it has no key to what is sent here yet. `not-confirmed`: it did not confirm that it has the same key and list. */
-function doubtOf({ listed, unconfirmed }, name, participant) {
+function doubtOf({ listed, unconfirmed, hasKey }, name, participant) {
+  if (!hasKey) return 'no-key';
+  const entry = listed.get(name);
   // On a ring's list devices have no numbers yet.
-  const isListed = [0, participant].includes(listed.get(name)?.participant);
+  const isListed = [0, participant].includes(entry?.participant);
   if (!isListed && listed.size > 0) return 'unlisted';
+  if (entry?.problem) return 'untrusted';
+  if (entry?.isWaiting) return 'distrusting';
   return unconfirmed.has(participant) ? 'not-confirmed' : undefined;
 }
 

@@ -1,14 +1,16 @@
 // The page: signing in, and which view is shown. All that it knows of Conclave is `../conclave/index.js`.
 
-import { hideCall, showCall } from './call-view.js';
+import { hideCall, showCall, useSpeaker } from './call-view.js';
 import { Conclave, isSupported } from '../conclave/index.js';
 import { beginDevices } from './devices-view.js';
 import { busy, byID, setText } from './dom.js';
 import { Lobby } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
-import { notice, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { notice, placeNotices, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
 import { userIDOf } from './people.js';
 import * as session from './session.js';
+import { beginSetup, openSetup } from './setup-dialog.js';
+import { beginShortcuts } from './shortcuts.js';
 
 const views = ['welcome', 'lobby', 'call', 'elsewhere'];
 let conclave;
@@ -24,6 +26,7 @@ function show(view) {
   for (const name of views) byID(name).hidden = name !== view;
   document.body.classList.toggle('in-call', view === 'call');
   byID('account').hidden = view === 'welcome' || view === 'elsewhere';
+  placeNotices();
   setTitle();
   byID(`${view}-title`).focus({ preventScroll: true });
 }
@@ -101,6 +104,9 @@ async function connect(entered) {
   conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
   lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
   beginDevices(conclave);
+  const { capture } = conclave;
+  capture.addEventListener('change', ({ detail: { source } }) => source === 'speaker' && useSpeaker(capture.choice.speaker));
+  beginSetup(conclave);
   return conclave.connect();
 }
 
@@ -218,6 +224,13 @@ byID('use-here').addEventListener('click', () => location.reload());
 window.addEventListener('online', () => conclave?.hurry());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());
 
+for (const id of ['show-setup', 'more-setup']) {
+  byID(id).addEventListener('click', () => {
+    byID('more-dialog').close();
+    openSetup();
+  });
+}
+
 // Availability
 
 function showAvailability() {
@@ -250,13 +263,17 @@ function showCurrent() {
 
 function left(call, detail) {
   const words = wordsForEnd(detail, nameFor, conclave.user, call.facts.others);
+  const isOther = conclave.call && conclave.call !== call; // one on hold ended
+  if (!isOther) {
+    session.forgetCall(conclave.identity.device);
+    hideCall();
+    show('lobby');
+  }
   if (words) notice(words);
-  if (conclave.call && conclave.call !== call) return; // one on hold ended
-  session.forgetCall(conclave.identity.device);
-  hideCall();
-  show('lobby');
+  if (isOther) return;
   if (conclave.status === 'ready') lobby.refresh();
   if (conclave.status === 'refused') signedOut();
 }
 
+beginShortcuts();
 begin();

@@ -3,18 +3,22 @@
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, joinNames, rest, setIcon, setText } from './dom.js';
+import { Hands } from './hands.js';
 import { isFirstContact, labelFor, learnNames, namesakeOf, rememberNames } from './names.js';
-import { clearWarnings, notice, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
+import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
 import { openPeople, showPeople } from './people-dialog.js';
 import * as session from './session.js';
 import { Stage } from './stage.js';
 import { Tone, outgoing } from './tone.js';
+import { keepAwake } from './wake-lock.js';
 
 const SAVED_EVERY_S = 5;
 const FAILURES_TOLD_EVERY_MS = 10_000;
+const KEY_PATIENCE_MS = 3_000; // the key of a call comes with a join, or moments later
 const qualities = ['very bad', 'bad', 'fair', 'good', 'very good'];
 
-const stage = new Stage({ root: byID('stage'), grid: byID('grid'), screens: byID('screens'), sound: byID('sound') });
+const stage = new Stage({ compare: () => openCode(call, conclave) });
+const hands = new WeakMap(); // by call
 const tone = new Tone(outgoing);
 const known = new WeakSet();
 const told = new Set(); // of people with the name of another, by call
@@ -23,6 +27,7 @@ let call;
 let fieldOptions;
 let timer;
 let failuresToldAt = -Infinity;
+let keylessSince;
 
 /** Shows `entered` until another is shown or it is over. `options` is what `chosenIDs` wants. */
 export function showCall(entered, { connection, options }) {
@@ -31,6 +36,10 @@ export function showCall(entered, { connection, options }) {
   conclave = connection;
   fieldOptions = options;
   clearWarnings();
+  clearNotices();
+  stage.clear();
+  keylessSince = undefined;
+  keepAwake(true);
   beginChat(entered);
   if (!known.has(entered)) listen(entered);
   clearInterval(timer);
@@ -39,9 +48,15 @@ export function showCall(entered, { connection, options }) {
   render(entered);
 }
 
+/** Voices are played through this output device from now on; '' is the system's own choice. */
+export function useSpeaker(id) {
+  stage.chooseSpeaker(id).catch((error) => notice(wordsForError(error)));
+}
+
 /** No call is shown any more. */
 export function hideCall() {
   call = undefined;
+  keepAwake(false);
   clearInterval(timer);
   tone.stop();
   for (const { id } of document.querySelectorAll('dialog[open]:not(#ring)')) byID(id).close();
@@ -58,17 +73,34 @@ function tellFailures() {
 /** A call that is held and shown again has its listeners already. */
 function listen(entered) {
   known.add(entered);
+  hands.set(entered, new Hands());
   const on = (name, action) => entered.addEventListener(name, ({ detail }) => entered === call && action(detail));
   on('change', () => render(entered));
   on('speaking', () => stage.showSpeaking(entered.speaking));
   on('failures', () => tellFailures());
   on('warning', (detail) => warned(detail));
-  for (const detail of entered.takeEarlyWarnings()) warned(detail);
+  entered.addEventListener('message', ({ detail }) => messageCame(entered, detail));
   entered.addEventListener('ended', () => rememberNames(new Set(entered.devices.map(({ user }) => user))));
-  entered.addEventListener('notice', ({ detail }) => {
-    const words = wordsFor(detail);
-    if (words) notice(words);
-  });
+  entered.addEventListener('notice', ({ detail }) => noticed(detail));
+  for (const [name, detail] of entered.takeEarly()) (name === 'warning' ? warned : noticed)(detail);
+}
+
+/** A camera or microphone that is not there stays said until it is, for the person has to do something. */
+function noticed(detail) {
+  const words = wordsFor(detail);
+  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words);
+  else if (words) notice(words);
+}
+
+function messageCame(to, message) {
+  const isHand = hands.get(to).take(message);
+  if (to !== call) return;
+  const { participant, reaction, hand } = message;
+  if (reaction) stage.react(participant, reaction);
+  if (!isHand) return;
+  const owner = hand && participant !== to.participant && to.ownerOf(participant);
+  if (owner) notice(`${labelFor(owner.user)} raised a hand`);
+  render(to);
 }
 
 function render(rendered) {
@@ -80,14 +112,15 @@ function render(rendered) {
   clearWarnings(overIn(roster));
   checkNames(roster);
   showStop();
-  stage.show(call);
+  stage.show(call, hands.get(call));
   if (byID('code-dialog').open) showCode(call);
   if (byID('people-dialog').open) showPeople(call);
 }
 
 function warned(detail) {
   const { user } = detail;
-  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: (fingerprint) => trust(detail, fingerprint) });
+  const trusted = (fingerprint) => trust(detail, fingerprint);
+  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: trusted, compare: () => openCode(call, conclave) });
 }
 
 async function trust({ user, device }, fingerprint) {
@@ -103,6 +136,7 @@ function overIn(roster) {
     'no-key': () => call.stop?.cause !== 'no-key',
     unconfirmed: () => call.confirmation.state === 'confirmed',
     'old-epoch': () => !call.isKeyOld,
+    'no-device': (key) => call.local(key.split('/')[1]).isOn,
   };
   return (key) => over[key.split('/', 1)[0]]?.(key);
 }
@@ -119,7 +153,9 @@ function checkNames(roster) {
 
 /** Why nothing is sent, in a line above the stage. */
 function showStop() {
-  const { stop } = call;
+  keylessSince = call.hasKey ? undefined : (keylessSince ?? performance.now());
+  const isKeyless = performance.now() - keylessSince >= KEY_PATIENCE_MS;
+  const stop = call.stop ?? (isKeyless ? { cause: 'no-key' } : undefined);
   byID('call-notice').hidden = !stop;
   if (!stop) return;
   const { cause, user, device, needsPerson } = stop;
@@ -142,8 +178,8 @@ function showHeading() {
   if (isCalling && !call.isHeld) tone.start();
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
-  const connected = isCalling ? 'Ringing…' : 'Connected';
-  byID('call-path').dataset.state = path;
+  const connected = isCalling ? 'Ringing…' : call.hasKey ? 'Connected' : 'Waiting for the key…';
+  byID('call-path').dataset.state = path === 'connected' && !call.hasKey ? 'connecting' : path;
   setText(byID('call-path'), { connecting: 'Connecting…', connected, reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
   showQuality(path === 'connected' ? call.quality : undefined);
 }
@@ -158,26 +194,32 @@ function showQuality(level) {
 }
 
 function showTools() {
-  showTool('microphone', call.local('microphone').isOn, 'Mute', 'Unmute');
-  showTool('camera', call.local('camera').isOn, 'Stop camera', 'Start camera');
-  const isSharing = call.local('screen').isOn;
-  setIcon(byID('toggle-screen'), isSharing ? 'screen-off' : 'screen');
-  setText(byID('toggle-screen').querySelector('span'), isSharing ? 'Stop sharing' : 'Share screen');
-  byID('toggle-screen').classList.toggle('on', isSharing);
+  showSource('microphone');
+  showSource('camera');
+  showToggle('screen', call.local('screen').isOn);
   byID('toggle-screen').hidden = !navigator.mediaDevices?.getDisplayMedia;
-  setText(byID('toggle-hold').querySelector('span'), call.isHeld ? 'Resume' : 'Hold');
-  byID('toggle-hold').classList.toggle('on', call.isHeld);
+  showToggle('hand', hands.get(call).isRaised(call.participant));
+  showToggle('hold', call.isHeld);
+  // Phones have a camera on each side; elsewhere one is chosen by its name.
+  byID('flip-camera').hidden = !matchMedia('(pointer: coarse)').matches || !call.local('camera').isOn;
   for (const source of ['microphone', 'camera', 'screen']) byID(`toggle-${source}`).disabled = call.isHeld;
   // While nobody else is there, leaving ends it.
   byID('end').hidden = !call.isInitiator || call.facts.others.every(({ participants }) => participants.length === 0);
 }
 
-function showTool(source, isOn, off, on) {
+/** The buttons are named by what they do and pressed while it is done (WAI-ARIA, "button"): *Mute* is pressed while the microphone is off. */
+function showSource(source) {
+  const { isOn } = call.local(source);
   const button = byID(`toggle-${source}`);
   setIcon(button, isOn ? source : `${source}-off`);
-  setText(button.querySelector('span'), isOn ? off : on);
+  button.ariaPressed = !isOn;
   button.classList.toggle('off', !isOn);
-  button.dataset.on = isOn;
+}
+
+function showToggle(name, isOn) {
+  const button = byID(`toggle-${name}`);
+  button.ariaPressed = isOn;
+  button.classList.toggle('on', isOn);
 }
 
 function tick({ startedAt }) {
@@ -205,7 +247,16 @@ onClick('toggle-camera', async () => {
   if (call) save();
 });
 onClick('toggle-screen', async () => (call.local('screen').isOn ? call.stopScreen() : share()));
-onClick('toggle-hold', async () => call.hold(!call.isHeld));
+onClick('toggle-hand', async () => call.send({ hand: !hands.get(call).isRaised(call.participant) }));
+onClick('flip-camera', async () => {
+  byID('more-dialog').close();
+  conclave.capture.flip();
+});
+onClick('toggle-hold', async () => {
+  byID('more-dialog').close();
+  await call.hold(!call.isHeld);
+});
+byID('show-more').addEventListener('click', () => byID('more-dialog').showModal());
 onClick('leave', async () => call.leave());
 onClick('send-anyway', async () => (call.stop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway()));
 byID('end').addEventListener('click', () => byID('end-dialog').showModal());

@@ -4,7 +4,7 @@ import { byID, element, setText } from './dom.js';
 import { labelFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 
-const REACTIONS = { '👍': 'Thumbs up', '👏': 'Applause', '❤️': 'Heart', '😂': 'Laughing', '🎉': 'Party', '✋': 'Raised hand' };
+const REACTIONS = { '👍': 'Thumbs up', '👏': 'Applause', '❤️': 'Heart', '😂': 'Laughing', '🎉': 'Party' };
 const KEPT = 200;
 const TOLD = 80; // characters of a message that is told while the chat is closed
 
@@ -45,6 +45,7 @@ function showUnread() {
 }
 
 function add(to, { participant, text, reaction, isPrivate }) {
+  if (text === undefined && reaction === undefined) return; // a hand
   const isOwn = participant === to.participant;
   const owner = to.ownerOf(participant);
   const sender = isOwn ? 'You' : owner ? labelFor(owner.user) : 'Somebody';
@@ -52,7 +53,8 @@ function add(to, { participant, text, reaction, isPrivate }) {
   const words = text ?? reaction;
   keep(to, lineOf({ name, words, isOwn, isReaction: Boolean(reaction) }));
   if (isOwn || (to === call && !byID('chat').hidden)) return;
-  const dismiss = notice(`${name}: ${words.length > TOLD ? `${words.slice(0, TOLD)}…` : words}`);
+  // A reaction is seen on its sender's tile.
+  const dismiss = reaction && to === call ? () => {} : notice(`${name}: ${words.length > TOLD ? `${words.slice(0, TOLD)}…` : words}`);
   if (to !== call) return;
   unread.push(dismiss);
   showUnread();

@@ -79,6 +79,9 @@ export function joinNames(names) {
   return `${names[0]}, ${names[1]} and ${names.length - 2} more`;
 }
 
+/** All of them: "Bob", "Bob and Carol", "Bob, Carol and Dave". */
+export const listNames = (names) => [names.slice(0, -1).join(', '), ...names.slice(-1)].filter(Boolean).join(' and ');
+
 export const REST_MS = 2_000;
 
 /** `button` does nothing for 2 s: a press that was meant for what was there before must not count for what is there now. */

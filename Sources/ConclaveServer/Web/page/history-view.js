@@ -19,11 +19,14 @@ const presences = {
 export class HistoryView {
   #conclave;
   #callBack;
+  #favourites;
   #enter;
   #calls = [];
+  #running = new Set();
 
-  constructor({ callBack, enter }) {
+  constructor({ callBack, enter, favourites }) {
     this.#callBack = callBack;
+    this.#favourites = favourites;
     this.#enter = enter;
     byID('history-more').addEventListener('click', busy(byID('history-more'), () => this.#more()));
     byID('history-clear').addEventListener('click', () => byID('clear-dialog').showModal());
@@ -47,10 +50,17 @@ export class HistoryView {
     this.show();
   }
 
+  /** Without the calls that are listed as running: one call has one row. */
+  without(running) {
+    this.#running = new Set(running);
+    this.show();
+  }
+
   show() {
     if (!this.#conclave) return;
-    byID('history').hidden = this.#calls.length === 0;
-    replaceRows(byID('history-list'), this.#calls.map((call) => this.#row(call)), byID('history-title'));
+    const past = this.#calls.filter(({ id }) => !this.#running.has(id));
+    byID('history').hidden = past.length === 0;
+    replaceRows(byID('history-list'), past.map((call) => this.#row(call)), byID('history-title'));
   }
 
   async #more() {
@@ -92,10 +102,22 @@ export class HistoryView {
     const users = others.map(({ user }) => user);
     if (call.rejoinable) made.append(rowButton('Rejoin', who, () => this.#enter(call.id)));
     else if (users.length > 0) made.append(rowButton('Call back', who, () => this.#callBack(users, call.media === 'video')));
+    if (users.length === 1) made.append(this.#favouriteButton(users[0], who));
     const remove = rowButton('Delete', who, () => this.#delete(call), 'quiet icon-only');
     remove.replaceChildren(icon('trash'));
     made.append(remove);
     return made;
+  }
+
+  #favouriteButton(user, who) {
+    const button = element('button', { type: 'button', className: 'quiet icon-only star', ariaLabel: `Favourite: ${who}` }, icon('star'));
+    // As an attribute, which `replaceRows` compares.
+    button.setAttribute('aria-pressed', String(this.#favourites.has(user)));
+    button.addEventListener('click', () => {
+      this.#favourites.toggle(user);
+      this.show();
+    });
+    return button;
   }
 
   async #showTotals(button, others) {

@@ -1,11 +1,13 @@
 // The lobby: the field for people to call, the running calls, a link that was opened, the recent calls; and the rings that come.
 
 import { busy, byID, setText } from './dom.js';
+import { Favourites } from './favourites.js';
 import { HistoryView } from './history-view.js';
 import { learnNames, nameFor } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
-import { PeopleField, chosenIDs } from './people.js';
-import { RingDialog } from './ringing.js';
+import { openWithLink } from './people-dialog.js';
+import { PeopleField, checkNames, chosenIDs, suggestPeople } from './people.js';
+import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
 
@@ -21,8 +23,10 @@ export class Lobby {
   #isDemo;
   #entered;
   #open = [];
-  #callees = new PeopleField(byID('people'));
+  #callees = new PeopleField(byID('people'), (names) => checkNames(this.#callees, names, byID('call-error'), this.fieldOptions));
+  #favourites = new Favourites((user) => this.#callees.add(user));
   #history = new HistoryView({
+    favourites: this.#favourites,
     callBack: (users, camera) => this.#start(users, camera),
     enter: (id) => this.#rejoin(id),
   });
@@ -37,10 +41,12 @@ export class Lobby {
     this.#conclave = conclave;
     this.#isDemo = isDemo;
     this.#entered = entered;
-    this.rings = new RingDialog({
+    this.rings = new Ringing({
       accept: (ring, camera) => this.#enter(() => conclave.accept(ring, { camera })),
+      end: (ring) => this.#endAndAccept(ring),
       decline: (ring) => this.#decline(ring),
       isInCall: () => Boolean(conclave.call),
+      own: () => conclave.user,
     });
     conclave.addEventListener('ring', ({ detail }) => {
       learnNames(detail.members);
@@ -53,7 +59,10 @@ export class Lobby {
       ringsChanged();
       if (detail.reason !== 'answered') this.#refreshShown();
     });
-    conclave.addEventListener('calls', () => this.#showRunning());
+    conclave.addEventListener('calls', () => {
+      this.rings.callChanged();
+      this.#showRunning();
+    });
     conclave.addEventListener('call-over', ({ detail }) => {
       this.#open = this.#open.filter(({ id }) => id !== detail);
       this.#showRunning();
@@ -64,7 +73,7 @@ export class Lobby {
   }
 
   get fieldOptions() {
-    return { isDemo: this.#isDemo, own: this.#conclave.user };
+    return { isDemo: this.#isDemo, own: this.#conclave.user, reachable: (users) => this.#conclave.reachable(users) };
   }
 
   focus() {
@@ -76,9 +85,12 @@ export class Lobby {
   /** Asks the server what there is to join and to remember. */
   async refresh() {
     this.showLink();
+    this.#favourites.begin(this.#conclave.user);
     this.#open = await this.#conclave.joinable().catch(() => []);
     this.#showRunning();
     await this.#history.load(this.#conclave);
+    this.#favourites.show();
+    suggestPeople();
   }
 
   /** A call came, went or is over: where that can be seen now. */
@@ -112,10 +124,24 @@ export class Lobby {
     this.#refreshShown();
   }
 
+  /** The call before goes on, held, until the other one has been joined: one that is over already costs nothing. */
+  async #endAndAccept(ring) {
+    const before = this.#conclave.call;
+    await this.#enter(() => this.#conclave.accept(ring, { camera: ring.media === 'video' }));
+    if (this.#conclave.call !== before) await before?.leave();
+  }
+
   async #start(users, camera) {
     const call = await this.#conclave.start(users, { camera });
     if (!call.hasEnded) this.#entered(call);
     tellResults(call.results, nameFor);
+  }
+
+  async #startWithLink() {
+    const call = await this.#conclave.start([], { camera: true });
+    if (call.hasEnded) return;
+    this.#entered(call);
+    await openWithLink(call, this.fieldOptions);
   }
 
   async #rejoin(id) {
@@ -138,7 +164,9 @@ export class Lobby {
   #showRunning() {
     const { held, elsewhere, call } = this.#conclave;
     const isOpen = ({ id }) => id !== call?.id && !held.some((other) => other.id === id);
-    showRunning({ held, elsewhere, open: this.#open.filter(isOpen) }, this.#actions);
+    const open = this.#open.filter(isOpen);
+    showRunning({ held, elsewhere, open }, this.#actions);
+    this.#history.without([...held, ...elsewhere, ...open].map(({ id }) => id));
     showBeside({ held, elsewhere }, this.#actions);
   }
 
@@ -159,6 +187,8 @@ export class Lobby {
       startVideo();
     });
     byID('call-audio').addEventListener('click', busy(byID('call-audio'), () => submit(false)));
+    const startWithLink = () => this.#startWithLink().catch((error) => setText(byID('call-error'), wordsForError(error)));
+    byID('call-link').addEventListener('click', busy(byID('call-link'), startWithLink));
     byID('invited-video').addEventListener('click', busy(byID('invited-video'), () => this.#joinByLink(true)));
     byID('invited-audio').addEventListener('click', busy(byID('invited-audio'), () => this.#joinByLink(false)));
     window.addEventListener('hashchange', () => this.showLink());

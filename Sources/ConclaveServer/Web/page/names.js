@@ -67,6 +67,13 @@ export function labelFor(user) {
   return namesakeOf(user) || (isFirstContact(user) && !saysTheSame) ? `${name} (${user})` : name;
 }
 
+/** People from earlier calls and of this visit, the latest first: `[user, name]` each. */
+export function knownPeople(most) {
+  const all = new Map([...known, ...names]);
+  all.delete(own);
+  return [...all].reverse().slice(0, most);
+}
+
 /** The call with `users` is over: by these names they are known from now on. */
 export function rememberNames(users) {
   for (const user of users) {

@@ -1,14 +1,15 @@
 // Notices that pass, and warnings about keys that people must decide on.
 
-import { readable } from '../conclave/index.js';
+import { RequestError, readable } from '../conclave/index.js';
 import { byID, element, icon, nameOf, rest } from './dom.js';
 
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
 
-/** Where notices are seen and said: in the dialog that is open, for the page behind it is neither. */
-function placeNotices() {
-  const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
+/** Where notices are seen and said: in the dialog that is open, for the page behind it is neither; else in a call's bar, where they cover no face. */
+export function placeNotices() {
+  const bar = byID('call').hidden ? document.body : byID('call-bar');
+  const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? bar;
   const list = byID('notices');
   if (list.parentElement !== host) host.append(list);
   return list;
@@ -26,12 +27,17 @@ export function notice(text) {
   return () => line.remove();
 }
 
+/** What was said of one call is not for the next. */
+export function clearNotices() {
+  byID('notices').replaceChildren();
+}
+
 /**
  * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
- * a press that was meant for that. `detail` is shown as it is, for people to compare.
+ * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `detail` is shown as it is, for people to compare.
  * @param {string} key
  * @param {string} text
- * @param {{ action?: { label: string, run: () => void }, detail?: string }} options
+ * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, detail?: string }} options
  */
 export function warn(key, text, { action, detail } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
@@ -45,7 +51,7 @@ export function warn(key, text, { action, detail } = {}) {
   if (action) {
     const button = element('button', { type: 'button', className: 'primary', textContent: action.label });
     button.addEventListener('click', () => {
-      node.remove();
+      if (!action.isRepeatable) node.remove();
       action.run();
     });
     actions.append(button);
@@ -72,7 +78,7 @@ const lasting = {
   stranger: ({ whose, device }) => `${whose} device ${device} can hear this call, but the server does not show it as a member.`,
   gone: ({ isOwn, label, device }) => `${isOwn ? 'Your device' : label} (${device}) has left, but may still hear the call.`,
   unverified: ({ whose, isOwn, label, device }) =>
-    `${whose} device ${device} is not verified. While it is in the call you are neither heard nor seen: ${isOwn ? 'pair it with this device' : `compare the call code with ${label}`}.`,
+    `${whose} device ${device} is not verified. While it is in the call you are neither heard nor seen: ${isOwn ? 'pair it with this device' : `compare the call code with ${label}, by phone or in person if you do not hear each other here`}.`,
   revoked: ({ has, device }) => `${has} removed the device ${device} for good. It gets no keys from you.`,
   fell: ({ whose, device }) => `${whose} device ${device} is no longer vouched for by a device that you have verified.`,
   disagree: ({ whose, isOwn, label, device, by }) =>
@@ -95,16 +101,18 @@ const lasting = {
 
 const unverifiable = ({ whose, device }) => `${whose} device ${device} could not be verified. It gets no keys, and is neither heard nor seen.`;
 
+const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
 const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
 
-/** What the person should know about keys. `trust(fingerprint)` accepts a changed key; `label` is what the person calls the user, `isOwn` says that it is their own device. */
-export function warnOfKey(detail, { label, isOwn, trust }) {
+/** What the person should know about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user, `isOwn` says that it is their own device. */
+export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
   const about = { ...detail, label, isOwn, whose: isOwn ? 'Your' : `${label}’s`, has: isOwn ? 'You have' : `${label} has` };
   if (passing[problem]) return notice(passing[problem](about));
   const key = [problem, user, device].filter(Boolean).join('/');
-  if (problem !== 'changed-key') return warn(key, (lasting[problem] ?? unverifiable)(about));
+  const action = compare && COMPARED.includes(problem) && !isOwn ? { label: 'Compare the call code', run: compare, isRepeatable: true } : undefined;
+  if (problem !== 'changed-key') return warn(key, (lasting[problem] ?? unverifiable)(about), { action });
   const owner = isOwn ? 'your' : `${label}’s`;
   const ask = isOwn ? 'Look first whether that device shows this key:' : `Ask ${label} first whether this is the new key:`;
   const words = `The security key of ${owner} device ${device} has changed. Until you trust it, it neither hears nor sees you. ${ask}`;
@@ -143,11 +151,25 @@ export function wordsFor({ kind, cause, member, source, error }) {
   if (cause === 'held') return `${name} ${member.participants.some(({ held }) => held) ? 'put the call on hold' : 'is back in the call'}`;
   if (kind === 'member') return causes[cause] && `${name} ${causes[cause]}`;
   if (kind === 'screen') return `${name} is sharing a screen`;
+  if (kind === 'screen-stopped') return `${name} stopped sharing the screen`;
   if (kind === 'screen-replaced') return 'Your screen is not shared any more';
-  if (kind === 'media-failed') return `The server did not take this device’s media (${error})`;
-  if (kind !== 'no-device') return undefined;
+  if (kind === 'media-failed') return 'Your sound and pictures cannot be sent now. Leave the call and join again.';
+  if (kind === 'lost-device') return `The ${source} was disconnected`;
+  return kind === 'no-device' ? wordsForDevice(source, error) : undefined;
+}
+
+const refusals = {
+  NotAllowedError: (device) => `The browser does not allow the ${device}. Allow it in the browser’s settings for this site, then start it here`,
+  NotFoundError: (device) => `No ${device} was found. Connect one, then start it here`,
+  NotReadableError: (device) => `The ${device} is in use by another program. Close that, then start it here`,
+  OverconstrainedError: (device) => `The ${device} that you chose is not there. Choose another under “Camera and sound”`,
+};
+
+/** Why the browser did not open a camera or microphone, and what to do; `error` is the name of its error. */
+export function wordsForDevice(source, error) {
   const device = source === 'camera' ? 'camera' : 'microphone';
-  return error === 'NotAllowedError' ? `The browser does not allow the ${device}` : `No ${device} was found`;
+  const words = refusals[error]?.(device) ?? `The ${device} could not be started. Connect it anew, then start it here`;
+  return source === 'camera' ? `${words}. The call goes on with sound.` : `${words}. Until then the others do not hear you.`;
 }
 
 const results = {
@@ -202,4 +224,17 @@ const codes = {
   'device.not-found': 'Your other device is not connected. Open Conclave there.',
 };
 
-export const wordsForError = (error) => codes[error.code] ?? error.message ?? 'That did not work.';
+const browserErrors = {
+  NotAllowedError: 'The browser does not allow that. Allow it in the browser’s settings for this site, and try again.',
+  NotFoundError: 'This computer has nothing of that kind. Connect one and try again.',
+  NotReadableError: 'Another program uses that. Close it and try again.',
+  NotSupportedError: 'This browser cannot do that. A current Chrome, Edge, Firefox or Safari can.',
+  AbortError: 'That was interrupted. Try again.',
+  QuotaExceededError: 'The browser has no room left. Free some space on this device and try again.',
+};
+
+/** What went wrong and what to do. The server's errors bring a text for people; the browser's are for programmers and are not shown. */
+export function wordsForError(error) {
+  if (error instanceof RequestError) return codes[error.code] ?? error.message;
+  return browserErrors[error.name] ?? 'That did not work. Try again; if it fails again, load the page anew.';
+}

@@ -4,7 +4,7 @@ import { busy, byID, setText } from './dom.js';
 import { replaceRows, row, rowButton } from './dialogs.js';
 import { labelFor, nameFor } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
-import { PeopleField, chosenIDs } from './people.js';
+import { PeopleField, checkNames, chosenIDs } from './people.js';
 
 const phases = {
   ringing: 'Ringing…',
@@ -16,7 +16,7 @@ const phases = {
   disconnected: 'Connection lost',
 };
 
-const added = new PeopleField(byID('add-name'));
+const added = new PeopleField(byID('add-name'), (names) => checkNames(added, names, byID('add-error'), options));
 const links = new WeakMap(); // the link that was made here, by call
 let call;
 let options;
@@ -32,6 +32,12 @@ export function openPeople(shown, fieldOptions) {
   showPeople(call);
   byID('people-dialog').showModal();
   if (call.mayInvite) added.focus();
+}
+
+/** Opens the dialog with a link made. */
+export async function openWithLink(shown, fieldOptions) {
+  openPeople(shown, fieldOptions);
+  await makeLink();
 }
 
 export function showPeople(shown) {
@@ -98,12 +104,14 @@ function onClick(id, action) {
   byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => notice(wordsForError(error)))));
 }
 
-onClick('link-make', async () => {
+async function makeLink() {
   const { link } = await call.makeLink();
   links.set(call, link);
   showLink();
   byID('link-text').select();
-});
+}
+
+onClick('link-make', makeLink);
 onClick('link-copy', async () => {
   await navigator.clipboard.writeText(byID('link-text').value);
   notice('The link is copied');

@@ -1,7 +1,7 @@
 // A field for several people: typed names become chips, and chips become user ids.
 
-import { element, icon, setText } from './dom.js';
-import { suggestName } from './names.js';
+import { byID, element, icon, listNames, setText } from './dom.js';
+import { knownPeople, nameFor, suggestName } from './names.js';
 
 const VALID = /^[A-Za-z0-9._~@+-]{1,128}$/;
 
@@ -16,28 +16,54 @@ export function userIDOf(name, isDemo) {
   return `u${[...typed].map((character) => character.codePointAt(0).toString(36)).join('-')}`.slice(0, 128);
 }
 
+const SUGGESTED = 100;
+
+/** Fills the list that the fields suggest people from while a name is typed. */
+export function suggestPeople() {
+  byID('known-people').replaceChildren(...knownPeople(SUGGESTED).map(([value, label]) => element('option', { value, label })));
+}
+
 export class PeopleField {
   #input;
   #list;
   #names = [];
+  #doubtful = new Set();
+  #taken;
 
-  constructor(input) {
+  /** `taken(names)` follows when names were entered one by one, and not with the whole form. */
+  constructor(input, taken = (_) => {}) {
     this.#input = input;
+    this.#taken = taken;
     const root = input.closest('.chips');
     this.#list = root.querySelector('.chip-list');
     root.addEventListener('click', (event) => event.target === root && input.focus());
     input.addEventListener('keydown', (event) => this.#key(event));
-    input.addEventListener('input', () => /[,;]/.test(input.value) && this.#take());
+    input.addEventListener('input', (event) => {
+      // A suggestion that was chosen is a whole name.
+      if (/[,;]/.test(input.value) || event.inputType === 'insertReplacementText') this.#take();
+    });
   }
 
   /** The names so far, with what is still in the field. */
   get names() {
-    this.#take();
+    this.#read();
     return [...this.#names];
+  }
+
+  add(name) {
+    this.#input.value = this.#input.value ? `${this.#input.value},${name}` : name;
+    this.#take();
+  }
+
+  /** Marks names that are perhaps wrong. */
+  doubt(names) {
+    for (const name of names) this.#doubtful.add(name);
+    this.#render();
   }
 
   clear() {
     this.#names = [];
+    this.#doubtful.clear();
     this.#input.value = '';
     this.#render();
   }
@@ -57,25 +83,49 @@ export class PeopleField {
   }
 
   #take() {
+    const fresh = this.#read();
+    if (fresh.length > 0) this.#taken(fresh);
+  }
+
+  /** Makes chips of what is typed; brings those that are new. */
+  #read() {
     const typed = this.#input.value.split(/[,;]/).map((name) => name.trim()).filter(Boolean);
     this.#input.value = '';
-    this.#names = [...new Set([...this.#names, ...typed])];
-    this.#render();
+    const fresh = [...new Set(typed)].filter((name) => !this.#names.includes(name));
+    if (fresh.length > 0) {
+      this.#names.push(...fresh);
+      this.#render();
+    }
+    return fresh;
   }
 
   #render() {
     this.#list.replaceChildren(
       ...this.#names.map((name) => {
-        const remove = element('button', { type: 'button', ariaLabel: `Remove ${name}` }, icon('close'));
+        const remove = element('button', { type: 'button', ariaLabel: `Remove ${nameFor(name)}` }, icon('close'));
         remove.addEventListener('click', () => {
           this.#names = this.#names.filter((other) => other !== name);
           this.#render();
           this.focus();
         });
-        return element('li', { className: 'chip' }, element('span', { textContent: name }), remove);
+        const chip = element('li', { className: 'chip' }, element('span', { textContent: nameFor(name) }), remove);
+        chip.dataset.doubtful = this.#doubtful.has(name);
+        return chip;
       }),
     );
   }
+}
+
+/** Says in `problem` which of `names`, just typed, cannot be reached: a typing error is found before the call. `reachable` asks the server. */
+export async function checkNames(field, names, problem, { isDemo, reachable }) {
+  const ids = new Map(names.map((name) => [name, userIDOf(name, isDemo)]));
+  const asked = [...ids.values()].filter(Boolean);
+  const found = asked.length > 0 ? await reachable(asked).catch(() => undefined) : new Set();
+  if (!found) return; // the server could not be asked; the call will tell
+  const missing = names.filter((name) => !found.has(ids.get(name)));
+  if (missing.length === 0) return setText(problem, '');
+  field.doubt(missing);
+  setText(problem, `${listNames(missing.map((name) => `“${name}”`))} ${missing.length > 1 ? 'have' : 'has'} no device here yet: check the spelling.`);
 }
 
 /** The user ids that a field names; undefined when something is wrong with them, which `problem` then says. */

@@ -113,6 +113,11 @@ export const saveSetting = (name, value) => write(browser, `setting/${name}`, va
 export const savedNames = (user) => read(browser, `names/${user}`) ?? [];
 export const saveNames = (user, names) => write(browser, `names/${user}`, names);
 
+// Favourites, user ids
+
+export const savedFavourites = (user) => read(browser, `favourites/${user}`) ?? [];
+export const saveFavourites = (user, favourites) => write(browser, `favourites/${user}`, favourites);
+
 /** Another device for this tab: the one that it was has no keys any more. */
 export function forgetDevice(user) {
   const device = read(tab, 'device')?.device;
@@ -125,7 +130,8 @@ export function forgetDevice(user) {
 /** Everything that this browser remembers of `user`, and of the last sign-in. */
 export function forgetAll(user) {
   for (const device of devicesOf(user)) forgetCall(device);
-  for (const key of [`devices/${user}`, `names/${user}`, 'name', 'setting/verified-only']) browser.removeItem(key);
+  for (const key of [`devices/${user}`, `names/${user}`, `favourites/${user}`, 'name']) browser.removeItem(key);
+  for (const key of Object.keys(browser)) if (key.startsWith('setting/')) browser.removeItem(key);
   tab.clear();
 }
 

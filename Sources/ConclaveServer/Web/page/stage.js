@@ -1,163 +1,226 @@
-// The stage of a call: a tile for each person and each shared screen, laid out to be as large as they can.
+// The stage of a call: which tiles are shown, where, and how large. Two people: the other fills it. More: a grid of 16:9 tiles with pages. A shared screen
+// or a pinned person is large, with the others beside it.
 
-import { avatar, element, icon, nameOf, setInitials, setText } from './dom.js';
+import { byID, setText } from './dom.js';
+import { GAP, layout, pageOf, pageSize } from './layout.js';
 import { labelFor } from './names.js';
+import { OwnPicture } from './own-picture.js';
+import { Sounds } from './sounds.js';
+import { Speaker } from './speaker.js';
+import { Tile } from './tile.js';
 
-const GAP = 12; // as in style.css
-const WIDEST = 16 / 9;
-const NARROWEST = 3 / 4;
-
-/** The tile size for `count` tiles in a box: the number of columns that makes them largest. */
-export function layout(count, width, height) {
-  let best = { area: 0, width, height };
-  for (let columns = 1; columns <= count; columns += 1) {
-    const rows = Math.ceil(count / columns);
-    const cell = { width: (width - GAP * (columns - 1)) / columns, height: (height - GAP * (rows - 1)) / rows };
-    const tileWidth = Math.min(cell.width, cell.height * WIDEST);
-    const tileHeight = Math.min(cell.height, tileWidth / NARROWEST);
-    // A face wants no narrow strip: what is far from 4:3 counts less.
-    const fit = Math.min(1, tileWidth / tileHeight / (4 / 3), 4 / 3 / (tileWidth / tileHeight));
-    const area = tileWidth * tileHeight * (0.4 + 0.6 * fit);
-    if (area > best.area) best = { area, width: Math.floor(tileWidth), height: Math.floor(tileHeight) };
-  }
-  return best;
-}
-
-const doubts = {
-  stranger: 'Can hear, is not in the call',
-  gone: 'Has left, may still hear',
-  unlisted: 'Cannot hear you yet',
-  'not-confirmed': 'Key not confirmed',
-};
-
-class Tile {
-  #video = element('video', { autoplay: true, playsInline: true, muted: true });
-  #avatar = avatar('');
-  #name = element('span', { className: 'tile-name' });
-  #state = element('span', { className: 'tile-state' });
-  #muted = icon('microphone-off');
-  #mutedText = element('span', { className: 'visually-hidden', textContent: 'microphone off' });
-
-  constructor() {
-    this.#video.setAttribute('muted', '');
-    const caption = element('figcaption', {}, this.#muted, this.#mutedText, this.#name, this.#state);
-    this.node = element('li', { className: 'tile' }, element('figure', {}, this.#avatar, this.#video, caption));
-  }
-
-  show({ source, member, participant, isOwn, isConnected, isHeld, isMuted, video, track, doubt }) {
-    const name = nameOf(member);
-    const label = labelFor(member.user);
-    const { dataset, classList } = this.node;
-    Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted) });
-    if (participant) dataset.participant = participant;
-    if (track) dataset.track = track;
-    else delete dataset.track;
-    dataset.doubt = doubt ?? '';
-    classList.toggle('own', Boolean(isOwn));
-    classList.toggle('away', source === 'camera' && !isConnected);
-    setText(this.#name, source === 'screen' ? `${isOwn ? 'Your' : `${label}’s`} screen` : isOwn ? 'You' : label);
-    const path = isHeld ? 'On hold' : isConnected ? doubts[doubt] : 'Connecting…';
-    const state = { ringing: 'Ringing…', camera: path, listener: doubts[doubt], screen: video ? '' : 'Loading…' }[source] ?? '';
-    setText(this.#state, state);
-    this.#state.hidden = !state;
-    this.#muted.toggleAttribute('hidden', !isMuted);
-    this.#mutedText.hidden = !isMuted;
-    setInitials(this.#avatar, name);
-    // Behind a video too: that may take a moment to begin.
-    this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
-    this.#avatar.classList.toggle('pulsing', source === 'ringing');
-    this.#attach(video);
-  }
-
-  #attach(track) {
-    const now = this.#video.srcObject?.getVideoTracks()[0];
-    this.#video.hidden = !track;
-    if (now === track) return;
-    this.#video.srcObject = track ? new MediaStream([track]) : null;
-    if (track) this.#video.play().catch(() => {});
-  }
-
-  /** After the tile is in the page: a video that moves there stops otherwise. */
-  resume() {
-    if (this.#video.srcObject && this.#video.paused) this.#video.play().catch(() => {});
-  }
-}
+const SIDE = 240; // CSS pixels, as in style.css: tiles beside what is large
+const NARROW = 640;
 
 export class Stage {
-  #root;
-  #grid;
-  #screens;
-  #sound;
+  #root = byID('stage');
+  #grid = byID('grid');
+  #large = byID('large');
   #tiles = new Map();
-  #sounds = new Map();
+  #own = new OwnPicture(byID('stage'));
+  #sounds = new Sounds(byID('sound'), () => this.#soundChanged());
+  #speaker = new Speaker();
+  #call;
+  #hands;
+  #compare;
+  #pinned; // the key of a tile
+  #page = 0;
 
-  constructor({ root, grid, screens, sound }) {
-    this.#root = root;
-    this.#grid = grid;
-    this.#screens = screens;
-    this.#sound = sound;
-    new ResizeObserver(() => this.#arrange()).observe(root);
+  /** `compare()` opens the call code. */
+  constructor({ compare }) {
+    this.#compare = compare;
+    new ResizeObserver(() => this.#arrange()).observe(this.#root);
+    byID('hear').addEventListener('click', () => this.#sounds.retry());
+    byID('page-before').addEventListener('click', () => this.#turn(-1));
+    byID('page-after').addEventListener('click', () => this.#turn(1));
+    byID('show-own').addEventListener('click', () => this.#hideOwn(false));
   }
 
-  show(call) {
+  /** Draws `call`; `hands` are its raised hands. */
+  show(call, hands) {
+    this.#call = call;
+    this.#hands = hands;
     const wanted = call.tiles();
+    hands.keep(new Set(wanted.map(({ participant }) => participant)));
     const gone = new Set(this.#tiles.keys());
     for (const description of wanted) {
       gone.delete(description.key);
-      let tile = this.#tiles.get(description.key);
-      const place = description.source === 'screen' ? this.#screens : this.#grid;
-      if (!tile) {
-        tile = new Tile();
-        this.#tiles.set(description.key, tile);
-        place.append(tile.node);
-      }
-      tile.show(description);
-      tile.resume();
+      const tile = this.#tiles.get(description.key) ?? this.#add(description);
+      const { key, participant, source } = description;
+      tile.show(description, {
+        isPinned: key === this.#pinned,
+        isHandRaised: source === 'camera' && hands.isRaised(participant),
+        isSilent: this.#sounds.isBlocked,
+      });
     }
-    for (const key of gone) {
-      this.#tiles.get(key).node.remove();
-      this.#tiles.delete(key);
-    }
+    for (const key of gone) this.#remove(key);
     this.#arrange();
-    this.#play(call.audioTracks);
+    this.#sounds.play(call.audioTracks);
     this.showSpeaking(call.speaking);
   }
 
   showSpeaking(speaking) {
-    for (const { node } of this.#tiles.values()) {
-      const isSpeaking = node.dataset.source === 'camera' && speaking.has(Number(node.dataset.participant));
-      node.classList.toggle('speaking', isSpeaking);
+    for (const { node, description } of this.#tiles.values()) {
+      node.classList.toggle('speaking', description.source === 'camera' && speaking.has(description.participant));
     }
+    const others = new Set([...speaking].filter((participant) => participant !== this.#call?.participant));
+    const now = performance.now();
+    if (this.#speaker.update(now, others) && this.#root.dataset.mode === 'large') this.#arrange();
+    const named = this.#cameraOf(this.#speaker.toSay(now));
+    if (named) setText(byID('speaker'), `${labelFor(named.description.member.user)} is speaking`);
+  }
+
+  /** Shows a reaction on the tile of its sender. */
+  react(participant, reaction) {
+    this.#cameraOf(participant)?.react(reaction);
+  }
+
+  /** Plays voices through this output device. */
+  chooseSpeaker(id) {
+    return this.#sounds.choose(id);
   }
 
   clear() {
-    for (const { node } of this.#tiles.values()) node.remove();
-    this.#tiles.clear();
-    this.#play([]);
+    for (const key of [...this.#tiles.keys()]) this.#remove(key);
+    this.#sounds.play([]);
+    this.#call = undefined;
+    this.#pinned = undefined;
+    this.#page = 0;
+    this.#speaker = new Speaker();
+    this.#own.isHidden = false;
+    setText(byID('speaker'), '');
   }
 
-  #play(tracks) {
-    for (const track of tracks) {
-      if (this.#sounds.has(track)) continue;
-      const audio = element('audio', { autoplay: true, srcObject: new MediaStream([track]) });
-      this.#sounds.set(track, audio);
-      this.#sound.append(audio);
-      audio.play().catch(() => {});
-    }
-    for (const [track, audio] of this.#sounds) {
-      if (tracks.includes(track)) continue;
-      audio.srcObject = null;
-      audio.remove();
-      this.#sounds.delete(track);
-    }
+  #cameraOf(participant) {
+    return participant === undefined ? undefined : this.#tiles.get(`${participant}/camera`);
+  }
+
+  #add(description) {
+    const { key } = description;
+    const tile = new Tile({
+      pin: () => this.#pin(key),
+      compare: this.#compare,
+      move: () => this.#own.move(),
+      hide: () => this.#hideOwn(true),
+    });
+    tile.description = description;
+    this.#tiles.set(key, tile);
+    return tile;
+  }
+
+  #remove(key) {
+    this.#tiles.get(key).node.remove();
+    this.#tiles.delete(key);
+    if (key === this.#pinned) this.#pinned = undefined;
+  }
+
+  #pin(key) {
+    this.#pinned = key === this.#pinned ? undefined : key;
+    this.#redraw();
+  }
+
+  #hideOwn(isHidden) {
+    this.#own.isHidden = isHidden;
+    this.#redraw();
+    if (isHidden) byID('show-own').focus();
+  }
+
+  #turn(by) {
+    this.#page += by;
+    this.#arrange();
+  }
+
+  #redraw() {
+    if (this.#call) this.show(this.#call, this.#hands);
+  }
+
+  #soundChanged() {
+    byID('hear').hidden = !this.#sounds.isBlocked;
+    this.#redraw();
+  }
+
+  /** The tiles, this device's own last. */
+  #sorted() {
+    const all = [...this.#tiles.values()];
+    const own = all.filter(({ description: { isOwn, source } }) => isOwn && source === 'camera');
+    return { others: all.filter((tile) => !own.includes(tile)), own: this.#own.isHidden ? [] : own, hidden: this.#own.isHidden ? own : [] };
   }
 
   #arrange() {
-    const count = this.#grid.childElementCount;
-    this.#root.classList.toggle('has-screen', this.#screens.childElementCount > 0);
-    if (count === 0) return;
-    const { width, height } = layout(count, this.#root.clientWidth, this.#root.clientHeight);
-    this.#grid.style.setProperty('--tile-width', `${width}px`);
-    this.#grid.style.setProperty('--tile-height', `${height}px`);
+    const { others, own, hidden } = this.#sorted();
+    const screens = others.filter(({ description }) => description.source === 'screen');
+    const pinned = this.#tiles.get(this.#pinned);
+    const large = screens.length > 0 ? screens : pinned ? [pinned] : [];
+    const small = [...others.filter((tile) => !large.includes(tile)), ...own];
+    const mode = large.length > 0 ? 'large' : others.length === 1 ? 'pair' : 'grid';
+    this.#root.dataset.mode = mode;
+    byID('show-own').hidden = hidden.length === 0;
+    const { width, height } = this.#room(mode);
+    const shown = this.#showPage(mode, small, width, height);
+    place(this.#large, large);
+    place(this.#grid, shown);
+    this.#own.attach(own[0]?.node);
+    if (mode === 'pair') this.#own.arrange();
+    else this.#size(mode, shown.length, width, height);
+    for (const tile of [...large, ...shown]) {
+      tile.resume();
+      if (mode === 'pair') tile.fit();
+    }
+    this.#tellWatched([...large, ...shown]);
   }
+
+  /** The room for the tiles that are not large. */
+  #room(mode) {
+    const { clientWidth, clientHeight } = this.#root;
+    if (mode !== 'large') return { width: clientWidth, height: clientHeight };
+    return clientWidth < NARROW ? { width: clientWidth, height: SIDE / 2 } : { width: SIDE, height: clientHeight };
+  }
+
+  /** Beside what is large the person who speaks comes first. */
+  #showPage(mode, small, width, height) {
+    if (mode === 'pair') return this.#showPages(small, 0, 1);
+    const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
+    const inOrder = speaker && small.includes(speaker) ? [speaker, ...small.filter((tile) => tile !== speaker)] : small;
+    const size = mode === 'large' ? Math.max(1, sideCount(width, height)) : pageSize(width, height);
+    const { items, number, pages } = pageOf(inOrder, size, this.#page);
+    return this.#showPages(items, number, pages);
+  }
+
+  #showPages(items, number, pages) {
+    this.#page = number;
+    byID('pages').hidden = pages < 2;
+    setText(byID('page-number'), pages < 2 ? '' : `Page ${number + 1} of ${pages}`);
+    byID('page-before').disabled = number === 0;
+    byID('page-after').disabled = number === pages - 1;
+    return items;
+  }
+
+  #size(mode, count, width, height) {
+    if (count === 0) return;
+    const tile = mode === 'large' ? sideTile(width, height) : layout(count, width, height);
+    this.#grid.style.setProperty('--tile-width', `${tile.width}px`);
+    this.#grid.style.setProperty('--tile-height', `${tile.height}px`);
+  }
+
+  /** Videos that are on no page need not be sent. */
+  #tellWatched(tiles) {
+    const tracks = tiles.map(({ description }) => description.track).filter(Boolean);
+    this.#call?.watch(tracks).catch(() => {}); // told again with the next change
+  }
+}
+
+const sideTile = (width, height) => (width > height ? { width: Math.floor((height * 16) / 9), height } : { width, height: Math.floor((width * 9) / 16) });
+
+function sideCount(width, height) {
+  const tile = sideTile(width, height);
+  return Math.max(Math.floor((width + GAP) / (tile.width + GAP)), Math.floor((height + GAP) / (tile.height + GAP)));
+}
+
+/** The nodes of `tiles` in `list`, in this order; one that is in its place already stays, because a video that moves stops. */
+function place(list, tiles) {
+  const nodes = tiles.map(({ node }) => node);
+  for (const node of [...list.children]) if (!nodes.includes(node)) node.remove();
+  nodes.forEach((node, index) => {
+    if (list.children[index] !== node) list.insertBefore(node, list.children[index] ?? null);
+  });
 }

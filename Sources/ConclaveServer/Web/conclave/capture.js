@@ -1,0 +1,71 @@
+// Which camera, microphone and speaker this device uses. The choice is the person's; where a chosen device is not there, the browser takes another.
+
+const sources = { videoinput: 'camera', audioinput: 'microphone', audiooutput: 'speaker' };
+const voice = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
+const GONE = ['OverconstrainedError', 'NotFoundError'];
+const picture = { width: { ideal: 960 }, height: { ideal: 540 }, frameRate: { ideal: 30, max: 30 } };
+
+/** Events: `change` with `{source}`, when another device is chosen; `inputs`, when one was connected or removed. */
+export class Capture extends EventTarget {
+  /** The ids of the chosen devices, '' for the browser's own choice; `facing` is `user` or `environment`, and counts where no camera is chosen. */
+  choice = { camera: '', microphone: '', speaker: '', facing: 'user', hasBlur: false };
+
+  constructor() {
+    super();
+    globalThis.navigator?.mediaDevices?.addEventListener?.('devicechange', () => this.dispatchEvent(new Event('inputs')));
+  }
+
+  /** The devices there are: `{source, id, label}`. Browsers name them once one has been opened. */
+  async inputs() {
+    const devices = await navigator.mediaDevices.enumerateDevices();
+    return devices.map(({ kind, deviceId, label }) => ({ source: sources[kind], id: deviceId, label }));
+  }
+
+  /**
+   * Uses another device from now on, in the running call, too. `choice` is a part of `this.choice`.
+   * @param {Record<string, string | boolean>} choice
+   */
+  choose(choice) {
+    const before = this.choice;
+    this.choice = { ...before, ...choice };
+    const isOther = (name) => before[name] !== this.choice[name];
+    if (['camera', 'facing', 'hasBlur'].some(isOther)) this.#changed('camera');
+    for (const source of ['microphone', 'speaker']) if (isOther(source)) this.#changed(source);
+  }
+
+  /** The camera on the other side of a phone. */
+  flip() {
+    this.choose({ camera: '', facing: this.choice.facing === 'user' ? 'environment' : 'user' });
+  }
+
+  /** A track of `microphone` or `camera`; rejects as getUserMedia does. */
+  async open(source) {
+    const [track] = (await this.#stream(source)).getTracks();
+    if (source === 'camera' && this.choice.hasBlur && canBlur(track)) await track.applyConstraints({ backgroundBlur: true }).catch(() => {});
+    return track;
+  }
+
+  /** As an `ideal` device a browser may pass over the chosen one, so it is asked for as the only one; one that is not there is done without. */
+  async #stream(source) {
+    const { [source]: id } = this.choice;
+    try {
+      return await navigator.mediaDevices.getUserMedia(this.#wish(source, id));
+    } catch (error) {
+      if (!id || !GONE.includes(error.name)) throw error;
+      return navigator.mediaDevices.getUserMedia(this.#wish(source));
+    }
+  }
+
+  #wish(source, id = '') {
+    const device = id ? { deviceId: { exact: id } } : {};
+    if (source === 'microphone') return { audio: { ...voice, ...device } };
+    return { video: { ...picture, ...(id ? device : { facingMode: { ideal: this.choice.facing } }) } };
+  }
+
+  #changed(source) {
+    this.dispatchEvent(new CustomEvent('change', { detail: { source } }));
+  }
+}
+
+/** Whether the browser can blur what is behind the person on this camera's track. */
+export const canBlur = (track) => Boolean(track?.getCapabilities?.().backgroundBlur?.includes(true));

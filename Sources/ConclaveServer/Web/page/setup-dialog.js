@@ -1,0 +1,114 @@
+// Camera and sound: which devices are used, with a preview and a level, before a call and in it.
+
+import { canBlur } from '../conclave/index.js';
+import { byID, element, setText } from './dom.js';
+import { wordsForDevice } from './notices.js';
+import { saveSetting, savedSetting } from './session.js';
+
+const labels = { camera: 'Camera', microphone: 'Microphone', speaker: 'Speaker' };
+const LEVEL_MS = 100;
+const LOUD = 0.25; // of the full scale: speech close to the microphone
+
+let conclave;
+let opened = []; // what was opened for the preview alone
+let context;
+let timer;
+let turn = 0;
+
+/** The choice that this browser remembers is used. */
+export function beginSetup(connection) {
+  conclave = connection;
+  const saved = savedSetting('capture');
+  if (saved) conclave.capture.choose(saved);
+  conclave.capture.addEventListener('change', () => {
+    saveSetting('capture', conclave.capture.choice);
+    // The call opens what was chosen; what it has then is shown.
+    if (byID('setup-dialog').open) setTimeout(showPreview);
+  });
+  conclave.capture.addEventListener('inputs', () => byID('setup-dialog').open && showInputs());
+}
+
+export async function openSetup() {
+  byID('setup-dialog').showModal();
+  await showPreview();
+}
+
+async function showInputs() {
+  const inputs = await conclave.capture.inputs().catch(() => []);
+  const { choice } = conclave.capture;
+  for (const source of Object.keys(labels)) {
+    const found = inputs.filter((input) => input.source === source && input.id && input.id !== 'default');
+    const options = [['', 'Automatic'], ...found.map(({ id, label }, index) => [id, label || `${labels[source]} ${index + 1}`])];
+    const select = byID(`setup-${source}`);
+    select.replaceChildren(...options.map(([value, textContent]) => element('option', { value, textContent })));
+    select.value = found.some(({ id }) => id === choice[source]) ? choice[source] : '';
+    select.disabled = found.length === 0;
+  }
+  byID('setup-speaker-field').hidden = !('setSinkId' in HTMLMediaElement.prototype);
+}
+
+/** In a call what the call has open is shown; else both are opened for a moment. */
+async function showPreview() {
+  const own = (turn += 1);
+  stopPreview();
+  const { call } = conclave;
+  const problems = [];
+  const open = async (source) => {
+    if (call) return call.local(source).track;
+    try {
+      const track = await conclave.capture.open(source);
+      if (own !== turn || !byID('setup-dialog').open) return void track.stop();
+      opened.push(track);
+      return track;
+    } catch (error) {
+      problems.push(wordsForDevice(source, error.name));
+      return undefined;
+    }
+  };
+  const [camera, microphone] = await Promise.all([open('camera'), open('microphone')]);
+  if (own !== turn) return;
+  await showInputs();
+  setText(byID('setup-problem'), problems.join(' '));
+  byID('setup-video').srcObject = camera ? new MediaStream([camera]) : null;
+  byID('setup-video').hidden = !camera;
+  byID('setup-off').hidden = Boolean(camera);
+  byID('setup-video').classList.toggle('mirrored', conclave.capture.choice.facing === 'user');
+  byID('setup-blur-field').hidden = !canBlur(camera);
+  byID('setup-blur').checked = conclave.capture.choice.hasBlur;
+  measure(microphone);
+}
+
+function measure(track) {
+  byID('setup-level').value = 0;
+  if (!track) return;
+  try {
+    context = new AudioContext();
+  } catch {
+    return; // a browser without it shows no level
+  }
+  const analyser = context.createAnalyser();
+  context.createMediaStreamSource(new MediaStream([track])).connect(analyser);
+  const samples = new Float32Array(analyser.fftSize);
+  timer = setInterval(() => {
+    analyser.getFloatTimeDomainData(samples);
+    const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+    byID('setup-level').value = Math.min(1, Math.sqrt(power) / LOUD);
+  }, LEVEL_MS);
+}
+
+function stopPreview() {
+  clearInterval(timer);
+  context?.close();
+  context = undefined;
+  for (const track of opened.splice(0)) track.stop();
+}
+
+for (const source of Object.keys(labels)) {
+  byID(`setup-${source}`).addEventListener('change', () => conclave.capture.choose({ [source]: byID(`setup-${source}`).value }));
+}
+byID('setup-blur').addEventListener('change', () => conclave.capture.choose({ hasBlur: byID('setup-blur').checked }));
+byID('setup-dialog').addEventListener('close', () => {
+  turn += 1;
+  stopPreview();
+  byID('setup-video').srcObject = null;
+});

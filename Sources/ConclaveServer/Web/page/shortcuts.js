@@ -1,0 +1,50 @@
+// Single keys for a call's buttons. They can be switched off, and do nothing where text is typed (WCAG 2.2, 2.1.4).
+
+import { byID, element } from './dom.js';
+import { saveSetting, savedSetting } from './session.js';
+
+const SHORTCUTS = [
+  { key: 'm', button: 'toggle-microphone', words: 'Mute or unmute' },
+  { key: 'v', button: 'toggle-camera', words: 'Stop or start the camera' },
+  { key: 's', button: 'toggle-screen', words: 'Share a screen, or stop' },
+  { key: 'h', button: 'toggle-hand', words: 'Raise or lower your hand' },
+  { key: 'c', button: 'toggle-chat', words: 'Open or close the chat' },
+  { key: 'p', button: 'add-people', words: 'People, and adding them' },
+  { key: '?', button: 'show-shortcuts', words: 'These shortcuts' },
+];
+
+/** The id of the button that a key stands for; undefined where it stands for none, or text is typed. */
+export function buttonFor({ key, ctrlKey, metaKey, altKey, target }) {
+  if (ctrlKey || metaKey || altKey || target?.closest?.('input, textarea, select, [contenteditable]')) return undefined;
+  return SHORTCUTS.find((shortcut) => shortcut.key === key.toLowerCase())?.button;
+}
+
+export function beginShortcuts() {
+  for (const { key, button, words } of SHORTCUTS) {
+    const shown = key.toUpperCase();
+    byID('shortcut-list').append(element('dt', {}, element('kbd', { textContent: shown })), element('dd', { textContent: words }));
+    byID(button).setAttribute('aria-keyshortcuts', shown);
+    byID(button).append(element('kbd', { textContent: shown, ariaHidden: 'true' }));
+  }
+  byID('shortcuts-on').checked = savedSetting('shortcuts') ?? true;
+  showOn();
+  byID('shortcuts-on').addEventListener('change', () => {
+    saveSetting('shortcuts', byID('shortcuts-on').checked);
+    showOn();
+  });
+  byID('show-shortcuts').addEventListener('click', () => {
+    byID('more-dialog').close();
+    byID('shortcuts-dialog').showModal();
+  });
+  document.addEventListener('keydown', (event) => {
+    if (!byID('shortcuts-on').checked || byID('call').hidden || document.querySelector('dialog[open]')) return;
+    const id = buttonFor(event);
+    if (!id || event.repeat) return;
+    event.preventDefault();
+    if (!byID(id).hidden) byID(id).click();
+  });
+}
+
+function showOn() {
+  document.body.classList.toggle('has-shortcuts', byID('shortcuts-on').checked);
+}

@@ -1,0 +1,173 @@
+// One tile of the stage: a person or a shared screen, with its state in words and what can be done with it.
+
+import { avatar, element, icon, nameOf, setInitials, setText } from './dom.js';
+import { labelFor } from './names.js';
+
+const LOADING_MS = 6_000; // a picture that has not come by then is explained
+const SIMILAR = 1.55; // shapes that differ by less may be cropped to fill the window
+
+const doubts = {
+  stranger: 'Can hear, is not in the call',
+  gone: 'Has left, may still hear',
+  'no-key': 'You have no key yet: you do not hear each other',
+  unlisted: 'Has no key yet: cannot hear you',
+  untrusted: 'Not trusted by you: cannot hear you',
+  distrusting: 'Their device does not trust yours yet: cannot hear you',
+  'not-confirmed': 'Key not confirmed',
+};
+const COMPARED = ['untrusted', 'distrusting', 'not-confirmed']; // comparing the call code helps
+
+const pictures = {
+  awaited: 'Picture cannot be shown: nothing that fits the key arrives',
+  unsent: 'Picture is not sent to you now',
+  unsupported: 'This browser cannot show this picture',
+};
+
+function tool(name, label, action) {
+  const button = element('button', { type: 'button', className: `tile-tool ${name}` }, icon(name));
+  setLabel(button, label);
+  button.addEventListener('click', action);
+  return button;
+}
+
+function setLabel(button, label) {
+  if (button.ariaLabel === label) return;
+  button.ariaLabel = label;
+  button.title = label;
+}
+
+export class Tile {
+  /** What it was shown with last. */
+  description;
+  #video = element('video', { autoplay: true, playsInline: true, muted: true });
+  #avatar = avatar('');
+  #name = element('span', { className: 'tile-name' });
+  #state = element('span', { className: 'tile-state' });
+  #muted = icon('microphone-off');
+  #mutedText = element('span', { className: 'visually-hidden', textContent: 'microphone off' });
+  #hand = element('span', { className: 'tile-hand', textContent: '✋', role: 'img', ariaLabel: 'Hand raised' });
+  #reaction = element('span', { className: 'tile-reaction', ariaHidden: 'true' });
+  #compare = element('button', { type: 'button', className: 'tile-action', textContent: 'Compare codes' });
+  #tools = element('div', { className: 'tile-tools' });
+  #pin;
+  #full;
+  #window;
+  #lackingSince;
+
+  /** `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed; the last two on this device's own tile. */
+  constructor({ pin, compare, move, hide }) {
+    this.#video.setAttribute('muted', '');
+    this.#video.addEventListener('resize', () => this.fit());
+    this.#compare.addEventListener('click', compare);
+    this.#pin = tool('pin', 'Pin', pin);
+    this.#full = tool('full-screen', 'Full screen', () => this.#showFull());
+    this.#window = tool('window', 'Small window', () => this.#video.requestPictureInPicture().catch(() => {}));
+    this.#tools.append(this.#pin, this.#full, this.#window);
+    this.ownTools = [tool('move', 'Move your picture to the next corner', move), tool('hide', 'Hide your picture', hide)];
+    this.#tools.append(...this.ownTools);
+    const caption = element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#state, this.#compare);
+    this.node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#video, this.#reaction, caption), this.#tools);
+    // Without a mouse there is nothing to hover with: a touch shows what can be done with the tile.
+    this.node.addEventListener('pointerup', ({ pointerType, target }) => {
+      if (pointerType !== 'mouse' && !target.closest('button')) this.node.classList.toggle('touched');
+    });
+  }
+
+  /** `isPinned` and `isSilent` (the browser blocks sound) are the page's, the rest is as `tilesOf` in the library describes it. */
+  show(description, { isPinned, isHandRaised, isSilent }) {
+    this.description = description;
+    const { source, member, participant, isOwn, isConnected, isMuted, video, track, doubt } = description;
+    const label = labelFor(member.user);
+    const who = source === 'screen' ? `${isOwn ? 'Your' : `${label}’s`} screen` : isOwn ? 'You' : label;
+    const { dataset, classList } = this.node;
+    Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted), doubt: doubt ?? '', hand: Boolean(isHandRaised) });
+    if (participant) dataset.participant = participant;
+    if (track) dataset.track = track;
+    else delete dataset.track;
+    classList.toggle('own', Boolean(isOwn));
+    classList.toggle('away', source === 'camera' && !isConnected);
+    classList.toggle('pinned', isPinned);
+    setText(this.#name, who);
+    const state = this.#stateOf(description, isSilent);
+    setText(this.#state, state);
+    this.#state.hidden = !state;
+    this.#compare.hidden = !COMPARED.includes(doubt);
+    this.#muted.toggleAttribute('hidden', !isMuted);
+    this.#mutedText.hidden = !isMuted;
+    this.#hand.hidden = !isHandRaised;
+    setInitials(this.#avatar, nameOf(member));
+    // Behind a video too: that may take a moment to begin.
+    this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
+    this.#avatar.classList.toggle('pulsing', source === 'ringing');
+    this.#showTools(description, who, isPinned);
+    this.#attach(video);
+  }
+
+  /** After the tile is in the page: a video that moves there stops otherwise. */
+  resume() {
+    if (this.#video.srcObject && this.#video.paused) this.#video.play().catch(() => {});
+  }
+
+  /** Where the picture fills the window, it may be cropped a little; one of another shape is shown whole. */
+  fit() {
+    const { videoWidth, videoHeight } = this.#video;
+    const { clientWidth, clientHeight } = this.node;
+    if (!videoWidth || !clientHeight) return;
+    const ratio = videoWidth / videoHeight / (clientWidth / clientHeight);
+    this.node.dataset.fit = ratio < SIMILAR && ratio > 1 / SIMILAR ? 'cover' : 'contain';
+  }
+
+  /** A reaction that is seen for a moment. */
+  react(reaction) {
+    const node = element('span', { textContent: reaction });
+    this.#reaction.replaceChildren(node);
+    setTimeout(() => node.remove(), REACTION_MS);
+  }
+
+  #stateOf({ source, isOwn, isConnected, isHeld, video, picture, doubt }, isSilent) {
+    if (source === 'ringing') return 'Ringing…';
+    if (source === 'listener') return doubts[doubt];
+    if (source === 'camera' && isHeld) return 'On hold';
+    if (!isConnected) return 'Connecting…';
+    const words = [doubts[doubt], this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key'), isSilent && !isOwn && source === 'camera' ? 'Sound is blocked' : ''];
+    return words.filter(Boolean).join(' · ');
+  }
+
+  #pictureState(picture, isShown) {
+    if (isShown || !picture || picture === 'shown') {
+      this.#lackingSince = undefined;
+      return '';
+    }
+    this.#lackingSince ??= performance.now();
+    if (picture === 'unsupported') return pictures.unsupported;
+    return performance.now() - this.#lackingSince < LOADING_MS ? 'Loading…' : pictures[picture];
+  }
+
+  #showTools({ isOwn, source, video }, who, isPinned) {
+    const isOthers = !isOwn && source !== 'ringing';
+    this.#pin.hidden = !isOthers || source === 'screen';
+    this.#pin.ariaPressed = isPinned;
+    setLabel(this.#pin, `Pin: ${who}`);
+    this.#full.hidden = !isOthers || !video || !document.fullscreenEnabled;
+    setLabel(this.#full, `Full screen: ${who}`);
+    this.#window.hidden = !isOthers || !video || !document.pictureInPictureEnabled;
+    setLabel(this.#window, `Small window: ${who}`);
+    for (const button of this.ownTools) button.hidden = !isOwn || source !== 'camera';
+  }
+
+  #showFull() {
+    if (document.fullscreenElement) document.exitFullscreen();
+    else this.node.requestFullscreen().catch(() => {});
+  }
+
+  #attach(track) {
+    const now = this.#video.srcObject?.getVideoTracks()[0];
+    this.#video.hidden = !track;
+    if (now === track) return;
+    this.node.dataset.facing = track?.getSettings?.().facingMode ?? '';
+    this.#video.srcObject = track ? new MediaStream([track]) : null;
+    if (track) this.#video.play().catch(() => {});
+  }
+}
+
+export const REACTION_MS = 4_000;

@@ -1,0 +1,201 @@
+"""The page: choosing camera and microphone, people to call, and the keys and sizes that people need."""
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
+
+from conftest import wait_for
+from test_browsers import everybody_decodes, in_a_call
+
+# Keeps what the page asks the browser to open, and whether it keeps the screen on.
+ASKED = """
+(() => {
+  window.conclaveOpened = [];
+  window.conclaveAwake = 0;
+  const ask = MediaDevices.prototype.getUserMedia;
+  MediaDevices.prototype.getUserMedia = async function (wish) {
+    const stream = await ask.call(this, wish);
+    window.conclaveOpened.push(...stream.getTracks());
+    return stream;
+  };
+  const lock = () => {
+    window.conclaveAwake += 1;
+    return { released: false, release: async () => void (window.conclaveAwake -= 1) };
+  };
+  Object.defineProperty(navigator, 'wakeLock', { value: { request: async () => lock() } });
+})();
+"""
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+def live(tab):
+    """The labels of what is open."""
+    return tab.driver.execute_script("return conclaveOpened.filter(({ readyState }) => readyState === 'live').map(({ label }) => label)")
+
+
+def choose(tab, field, index):
+    """Chooses a device of a list; gives its name."""
+    select = lambda: Select(tab.driver.find_element(By.ID, f"setup-{field}"))
+    wait_for(lambda: len(select().options) > index, 10, f"{tab.name} has devices to choose from")
+    name = select().options[index].text
+    select().select_by_index(index)
+    return name
+
+
+def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it(person, artifacts):
+    alice, bob = person("Alice", ASKED), person("Bob")
+    alice.press("Camera and sound")
+    alice.sees("#setup-video")
+    level = lambda: alice.driver.execute_script("return document.getElementById('setup-level').value")
+    wait_for(lambda: level() > 0.01, 10, "the level of the microphone moves")
+    # The second fake camera is one for depth, whose pictures are not encoded.
+    depth = choose(alice, "camera", 2)
+    wait_for(lambda: depth in live(alice), 10, f"{depth} is open")
+    camera = choose(alice, "camera", 1)
+    wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open in place of {depth}")
+    alice.screenshot(artifacts / "setup.png")
+    alice.find("#setup-dialog button", "Close").click()
+    wait_for(lambda: not live(alice), 5, "the preview is closed")
+
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    assert camera in live(alice)
+    assert alice.driver.execute_script("return conclaveAwake") == 1
+    alice.press("More")
+    alice.find("#more-dialog button", "Camera and sound").click()
+    microphone = choose(alice, "microphone", 2)
+    wait_for(lambda: microphone in live(alice), 10, f"{microphone} is open")
+    choose(alice, "camera", 2)
+    wait_for(lambda: depth in live(alice) and camera not in live(alice), 10, f"{depth} is open in place of {camera}")
+    assert choose(alice, "camera", 1) == camera
+    wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open again")
+    alice.find("#setup-dialog button", "Close").click()
+    everybody_decodes(alice, bob)
+    alice.press("End for all")
+    alice.find("#end-dialog button", "End for all").click()
+    alice.sees("#lobby")
+    wait_for(lambda: not live(alice), 5, "nothing is open after the call")
+    assert alice.driver.execute_script("return conclaveAwake") == 0
+    alice.driver.refresh()
+    alice.sees("#lobby")
+    alice.press("Camera and sound")
+    select = lambda: Select(alice.driver.find_element(By.ID, "setup-camera")).first_selected_option.text
+    wait_for(lambda: select() == camera, 10, "the choice is remembered")
+
+
+def test_a_new_call_with_a_link_lets_somebody_in(person):
+    judy, liam = person("Judy"), person("Liam")
+    judy.press("New call with a link")
+    judy.sees("#link-made")
+    link = judy.driver.execute_script("return document.getElementById('link-text').value")
+    judy.press("Close")
+    liam.driver.get(link)
+    liam.press("Join with video")
+    everybody_decodes(judy, liam, seconds=10)
+
+
+def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts):
+    mona, nils = in_a_call(person, "Mona", "Nils")
+    everybody_decodes(mona, nils)
+    nils.leave()
+    mona.sees("#history-list li")
+    suggested = "return [...document.querySelectorAll('#known-people option')].map(({ value }) => value)"
+    wait_for(lambda: "nils" in mona.driver.execute_script(suggested), 10, "Nils is suggested")
+    mona.find("input", "People").send_keys("Nisl,")
+    wait_for(lambda: "“Nisl” has no device here" in mona.text("#call-error"), 10, "a typing error is told")
+    mona.sees(".chip[data-doubtful=true]")
+    mona.press("Remove Nisl")
+    mona.press("Favourite: Nils")
+    mona.sees("#history-list [aria-label='Favourite: Nils'][aria-pressed=true]")
+    mona.driver.refresh()
+    mona.sees("#favourites")
+    mona.press("Add Nils")
+    mona.sees("#call-form .chip[data-doubtful=false]")
+    mona.screenshot(artifacts / "lobby.png")
+    mona.press("Video call")
+    mona.sees("#call")
+    nils.answer()
+    everybody_decodes(mona, nils)
+
+
+def type_key(tab, key):
+    tab.driver.find_element(By.TAG_NAME, "body").send_keys(key)
+
+
+def test_keys_work_the_call_are_listed_and_can_be_switched_off(person, artifacts):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    type_key(alice, "m")
+    alice.sees("#toggle-microphone[aria-pressed=true]")
+    bob.sees(".tile[data-user=alice][data-muted=true]")
+    type_key(alice, "m")
+    alice.sees("#toggle-microphone[aria-pressed=false]")
+    type_key(alice, "c")
+    alice.fill("Message", "hm")  # text, and no shortcut
+    alice.sees("#chat")
+    assert alice.shown("#toggle-microphone[aria-pressed=false]") and alice.shown("#toggle-hand[aria-pressed=false]")
+    alice.find("#chat button", "Close the chat").click()
+    type_key(alice, "?")
+    alice.sees("#shortcuts-dialog")
+    listed = alice.text("#shortcut-list")
+    assert all(words in listed for words in ("Mute or unmute", "Raise or lower your hand", "Share a screen"))
+    alice.screenshot(artifacts / "shortcuts.png")
+    alice.driver.find_element(By.ID, "shortcuts-on").click()
+    alice.find("#shortcuts-dialog button", "Close").click()
+    type_key(alice, "m")
+    alice.press("Raise hand")  # what was typed has been handled by now
+    alice.sees("#toggle-hand[aria-pressed=true]")
+    assert alice.shown("#toggle-microphone[aria-pressed=false]")
+
+
+# Everything that is pressed or typed into, as the window shows it.
+CONTROLS = """
+return [...document.querySelectorAll(arguments[0])].filter((one) => one.checkVisibility({ visibilityProperty: true })).map((one) => {
+  const { left, top, right, bottom, width, height } = one.getBoundingClientRect();
+  const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return { name: one.ariaLabel || one.innerText, width, height, isInside: left >= 0 && right <= innerWidth + 1, isReached: Boolean(at && (one.contains(at) || at.contains(one))) };
+});
+"""
+
+
+@pytest.mark.parametrize("width,height", [(640, 400), (320, 640)])
+def test_at_200_percent_and_on_a_phone_every_control_is_in_the_window_and_large_enough(person, artifacts, width, height):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    # 200 % of 1280 x 800, or a small phone: the same to the page.
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": False}
+    alice.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    wait_for(lambda: alice.driver.execute_script("return innerWidth") == width, 5, "the size is used")
+    alice.screenshot(artifacts / f"call-{width}.png")
+    controls = alice.driver.execute_script(CONTROLS, "#toolbar button, #show-code")
+    assert len(controls) >= 8
+    for control in controls:
+        assert control["isInside"] and control["isReached"], control
+        assert min(control["width"], control["height"]) >= 24, control  # WCAG 2.2, 2.5.8
+    assert alice.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    stage = alice.driver.execute_script("return document.getElementById('stage').clientHeight")
+    assert stage > 100, stage
+    alice.press("Leave")
+    alice.sees("#lobby")
+    assert alice.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    alice.screenshot(artifacts / f"lobby-{width}.png")
+
+
+def test_with_reduced_motion_nothing_moves(person):
+    alice, bob = person("Alice"), person("Bob")
+    alice.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+    alice.fill("People", "Bob")
+    alice.press("Video call")
+    alice.sees("#call")
+    alice.sees(".tile[data-source=ringing]")
+    bob.sees("#ring")
+    running = "return document.getAnimations().filter(({ playState }) => playState === 'running').length"
+    assert alice.driver.execute_script(running) == 0
+    durations = "return [...document.querySelectorAll('*')].map((one) => getComputedStyle(one).animationName).filter((name) => name !== 'none')"
+    assert alice.driver.execute_script(durations) == []

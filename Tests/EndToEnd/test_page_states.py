@@ -1,0 +1,142 @@
+"""The page of a call: each tile says why two people do not hear or see each other, and what helps."""
+
+import pytest
+
+from conftest import wait_for
+from test_browsers import everybody_decodes, in_a_call
+
+# The browser plays sound only after something was pressed in the call.
+BLOCKED = """
+(() => {
+  let mayPlay = false;
+  addEventListener('click', ({ target }) => (mayPlay ||= Boolean(target.closest('#hear'))), true);
+  const { play } = HTMLMediaElement.prototype;
+  HTMLMediaElement.prototype.play = function () {
+    if (mayPlay || !(this instanceof HTMLAudioElement)) return play.call(this);
+    this.pause();
+    return Promise.reject(new DOMException('play() failed because the user did not interact with the document first', 'NotAllowedError'));
+  };
+})();
+"""
+
+# No frame that this browser receives opens: another key than the sender's.
+NO_ENVELOPES = """
+(() => {
+  const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, 'onmessage');
+  const isKept = (data) => typeof data === 'string' && /^event:keys\\\\.(rotate|envelope|switch)$/m.test(data.split('\\\\n\\\\n')[0]);
+  Object.defineProperty(WebSocket.prototype, 'onmessage', {
+    set(handler) {
+      set.call(this, (event) => isKept(event.data) || handler(event));
+    },
+  });
+  const { send } = WebSocket.prototype;
+  WebSocket.prototype.send = function (data) {
+    if (typeof data === 'string' && /destination:.*keys.list/.test(data)) return;
+    send.call(this, data);
+  };
+})();
+""".replace("\\\\", "\\")
+
+REFUSED_CAMERA = """
+(() => {
+  const ask = MediaDevices.prototype.getUserMedia;
+  MediaDevices.prototype.getUserMedia = function (wish) {
+    if (wish.video) return Promise.reject(new DOMException('Permission denied', 'NotAllowedError'));
+    return ask.call(this, wish);
+  };
+})();
+"""
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+def tile_says(tab, other, words, seconds=10):
+    wait_for(lambda: words in tab.text(f".tile[data-user={other.user}]"), seconds, f"{tab.name}'s tile of {other.name} says “{words}”")
+
+
+def test_without_a_key_nobody_is_shown_as_connected(person, artifacts):
+    alice, bob = person("Alice"), person("Bob")
+    carol = person("Carol", NO_ENVELOPES)
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    alice.ring("Carol")
+    carol.answer()
+    for other in (alice, bob):
+        tile_says(carol, other, "You have no key yet")
+    carol.sees("#call-notice[data-cause=no-key]")
+    carol.screenshot(artifacts / "no-key.png")
+    assert "Waiting for the key" in carol.text("#call-path")
+    everybody_decodes(alice, bob)
+
+
+def test_blocked_sound_is_said_and_heard_after_a_tap(person, artifacts):
+    alice, bob = person("Alice"), person("Bob", BLOCKED)
+    alice.call("Bob")
+    bob.answer()
+    bob.sees("#hear")
+    tile_says(bob, alice, "Sound is blocked")
+    bob.screenshot(artifacts / "blocked.png")
+    paused = "return [...document.querySelectorAll('audio')].map((audio) => audio.paused)"
+    assert all(bob.driver.execute_script(paused))
+    bob.press("Tap to hear")
+    bob.loses("#hear")
+    wait_for(lambda: bob.driver.execute_script(paused) and not any(bob.driver.execute_script(paused)), 5, "the voices play")
+    assert "blocked" not in bob.text(f".tile[data-user={alice.user}]")
+
+
+def test_a_warning_of_an_unverified_device_and_its_tile_lead_to_the_call_code(person):
+    alice, bob = person("Alice"), person("Bob")
+    alice.only_verified()
+    alice.call("Bob")
+    bob.answer()
+    tile_says(alice, bob, "Not trusted by you")
+    alice.press("Compare the call code")
+    alice.sees("#code-dialog")
+    alice.find("#code-dialog button", "Close").click()
+    alice.find(".tile button", "Compare codes").click()
+    alice.sees("#code-dialog")
+    alice.press("Verify: Bob")
+    alice.hears("Bob is verified")
+    alice.find("#code-dialog button", "Close").click()
+    everybody_decodes(alice, bob, seconds=8)
+    wait_for(lambda: "Not trusted" not in alice.text(".tile"), 5, "the tile says so no more")
+
+
+def test_a_refused_camera_is_said_with_a_next_step_and_the_call_has_sound(person):
+    alice, bob = person("Alice"), person("Bob", REFUSED_CAMERA)
+    alice.call("Bob")
+    bob.answer()
+    wait_for(lambda: "Allow it in the browser’s settings" in bob.text("#warnings"), 10, "the next step")
+    assert "Permission denied" not in bob.text("body")
+    alice.decodes(voices=1)
+    bob.decodes("alice/camera", voices=1)
+
+
+# The browser dies without the page saying so, and with what it had saved of the call.
+FORGET_CALL = """
+for (const key of Object.keys(localStorage)) if (key.startsWith('call/')) localStorage.removeItem(key);
+Storage.prototype.setItem = () => {};
+window.isOld = true;
+location.reload();
+"""
+
+
+def test_a_call_whose_browsers_are_gone_is_listed_once(person):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    alice.driver.execute_script(FORGET_CALL)
+    wait_for(lambda: alice.driver.execute_script("return !window.isOld && document.readyState === 'complete'"), 10, "Alice's page is loaded anew")
+    alice.sees("#running-list li")
+    rows = lambda: alice.driver.execute_script("return [...document.querySelectorAll('#running-list li, #history-list li')].map(({ dataset }) => dataset.call)")
+    assert len(rows()) == 1
+    alice.press("Rejoin: Call with Bob")
+    everybody_decodes(alice, bob, seconds=8)
+    alice.press("End for all")
+    alice.find("#end-dialog button", "End for all").click()
+    alice.sees("#history-list li")
+    alice.loses("#running-list li")
+    assert len(rows()) == 1

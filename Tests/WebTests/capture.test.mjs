@@ -1,0 +1,143 @@
+// The choice of camera, microphone and speaker, and what becomes of a call when it or the devices change.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load, loadPage } from './web.mjs';
+
+const { Capture, canBlur } = await load('capture.js');
+const { Sending } = await load('sending.js');
+globalThis.sessionStorage ??= {};
+globalThis.localStorage ??= {};
+const { buttonFor } = await loadPage('shortcuts.js');
+
+/** A browser that opens what it is asked for; `wishes` has what it was asked. */
+function browserWith(t, { refuses = () => false, errorName = 'NotAllowedError', blur = false } = {}) {
+  const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  const wishes = [];
+  const tracks = [];
+  const getUserMedia = async (wish) => {
+    wishes.push(wish);
+    if (refuses(wish)) throw Object.assign(new Error('Permission denied'), { name: errorName });
+    const track = Object.assign(new EventTarget(), {
+      kind: wish.video ? 'video' : 'audio',
+      enabled: true,
+      isStopped: false,
+      applied: [],
+      stop: () => void (track.isStopped = true),
+      getCapabilities: () => (blur ? { backgroundBlur: [false, true] } : {}),
+      applyConstraints: async (constraint) => void track.applied.push(constraint),
+    });
+    tracks.push(track);
+    return { getTracks: () => [track] };
+  };
+  Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: { getUserMedia } }, configurable: true });
+  t.after(() => before && Object.defineProperty(globalThis, 'navigator', before));
+  return { wishes, tracks };
+}
+
+/** Sends into a transport that notes what it is given. */
+function sendingWith(capture) {
+  const notices = [];
+  const sent = [];
+  const sending = new Sending({ capture, tellMuted: async () => {}, negotiate: async () => {}, changed() {}, notice: (detail) => notices.push(detail) });
+  sending.transport = { send: async (source, track) => sent.push([source, track]), trackID: () => '1.1', pause: async () => {} };
+  return { sending, notices, sent };
+}
+
+test('a chosen device that is not there is done without, and one that is refused is not', async (t) => {
+  const isChosen = ({ video }) => Boolean(video.deviceId);
+  const gone = browserWith(t, { refuses: isChosen, errorName: 'OverconstrainedError' });
+  const capture = new Capture();
+  capture.choose({ camera: 'c2' });
+  assert.equal((await capture.open('camera')).kind, 'video');
+  assert.deepEqual(gone.wishes.map(({ video }) => video.deviceId), [{ exact: 'c2' }, undefined]);
+  const refused = browserWith(t, { refuses: isChosen });
+  await assert.rejects(capture.open('camera'), { name: 'NotAllowedError' });
+  assert.equal(refused.wishes.length, 1);
+});
+
+test('a chosen device is asked for, and a phone’s other camera', async (t) => {
+  const { wishes } = browserWith(t);
+  const capture = new Capture();
+  await capture.open('camera');
+  assert.deepEqual(wishes[0].video.facingMode, { ideal: 'user' });
+  capture.choose({ camera: 'c2', microphone: 'm2' });
+  await capture.open('camera');
+  await capture.open('microphone');
+  assert.deepEqual([wishes[1].video.deviceId, wishes[2].audio.deviceId], [{ exact: 'c2' }, { exact: 'm2' }]);
+  capture.flip();
+  await capture.open('camera');
+  assert.deepEqual([wishes[3].video.deviceId, wishes[3].video.facingMode], [undefined, { ideal: 'environment' }]);
+});
+
+test('a choice is told once, for the source that it is about', () => {
+  const capture = new Capture();
+  const told = [];
+  capture.addEventListener('change', ({ detail }) => told.push(detail.source));
+  capture.choose({ camera: 'c2' });
+  capture.choose({ camera: 'c2' });
+  capture.choose({ speaker: 's2', microphone: 'm2' });
+  assert.deepEqual(told, ['camera', 'microphone', 'speaker']);
+});
+
+test('the background is blurred where the browser can and the person wants it', async (t) => {
+  browserWith(t, { blur: true });
+  const capture = new Capture();
+  assert.deepEqual((await capture.open('camera')).applied, []);
+  capture.choose({ hasBlur: true });
+  const track = await capture.open('camera');
+  assert.deepEqual([track.applied, canBlur(track)], [[{ backgroundBlur: true }], true]);
+  browserWith(t);
+  assert.equal(canBlur(await capture.open('camera')), false);
+});
+
+test('a device that is chosen in a call takes the place of the one before', async (t) => {
+  const { tracks } = browserWith(t);
+  const { sending, sent } = sendingWith(new Capture());
+  await sending.capture({ camera: true });
+  const [microphone] = tracks;
+  await sending.reopen('microphone');
+  assert.deepEqual([microphone.isStopped, sending.state('microphone').isOn], [true, true]);
+  assert.deepEqual(sent.at(-1), ['microphone', tracks.at(-1)]);
+});
+
+test('a muted microphone stays muted when another is chosen, and the other is opened when it is switched on', async (t) => {
+  const { tracks, wishes } = browserWith(t);
+  const { sending } = sendingWith(new Capture());
+  await sending.capture({ camera: false });
+  await sending.setMicrophone(false);
+  await sending.reopen('microphone');
+  assert.deepEqual([tracks[0].isStopped, sending.state('microphone').isOn, wishes.length], [true, false, 1]);
+  await sending.setMicrophone(true);
+  assert.deepEqual([sending.state('microphone').isOn, wishes.length], [true, 2]);
+});
+
+test('a device that is unplugged is told of, and another is opened', async (t) => {
+  const { tracks } = browserWith(t);
+  const { sending, notices, sent } = sendingWith(new Capture());
+  await sending.capture({ camera: false });
+  tracks[0].dispatchEvent(new Event('ended'));
+  for (let turn = 0; turn < 20; turn += 1) await undefined;
+  assert.deepEqual(notices, [{ kind: 'lost-device', source: 'microphone' }]);
+  assert.deepEqual([sending.state('microphone').track, sent.at(-1)[1]], [tracks[1], tracks[1]]);
+  tracks[0].dispatchEvent(new Event('ended'));
+  assert.equal(notices.length, 1, 'the one before is no news');
+});
+
+test('a refused camera leaves the microphone', async (t) => {
+  browserWith(t, { refuses: ({ video }) => Boolean(video) });
+  const { sending, notices } = sendingWith(new Capture());
+  await sending.capture({ camera: true });
+  assert.deepEqual([sending.state('microphone').isOn, sending.state('camera').isOn], [true, false]);
+  assert.deepEqual(notices, [{ kind: 'no-device', source: 'camera', error: 'NotAllowedError' }]);
+});
+
+test('a key stands for a button, but not while text is typed or with a modifier', () => {
+  const button = {};
+  const field = { closest: (selector) => (selector.includes('input') ? field : null) };
+  assert.equal(buttonFor({ key: 'm', target: button }), 'toggle-microphone');
+  assert.equal(buttonFor({ key: 'M', target: button }), 'toggle-microphone');
+  assert.equal(buttonFor({ key: 'm', target: field }), undefined);
+  for (const modifier of ['ctrlKey', 'metaKey', 'altKey']) assert.equal(buttonFor({ key: 'm', target: button, [modifier]: true }), undefined);
+  assert.equal(buttonFor({ key: 'x', target: button }), undefined);
+});

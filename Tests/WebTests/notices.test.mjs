@@ -1,0 +1,47 @@
+// Errors and rings in words: the words of the page, never those of the browser.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { page } from './fake-page.mjs';
+import { load, loadPage } from './web.mjs';
+
+page();
+const { wordsFor, wordsForError } = await loadPage('notices.js');
+const { wordsForRing } = await loadPage('ringing.js');
+const { beginNames } = await loadPage('names.js');
+const { RequestError } = await load('stomp.js');
+
+const namedLike = (name, message) => Object.assign(new Error(message), { name });
+
+test('an error of the browser becomes words with a next step, and its own text is not shown', () => {
+  for (const name of ['NotAllowedError', 'NotFoundError', 'AbortError', 'TypeError', 'OperationError']) {
+    const words = wordsForError(namedLike(name, "Failed to execute 'x' on 'Y'"));
+    assert.doesNotMatch(words, /Failed to execute/, name);
+    assert.match(words, /[Tt]ry again|[Cc]onnect one/, name);
+  }
+});
+
+test('an error of the server is told in the page’s words, or in the server’s', () => {
+  assert.equal(wordsForError(new RequestError({ code: 'call.full', message: 'x' })), 'The call is full.');
+  assert.equal(wordsForError(new RequestError({ code: 'app.other', message: 'Ask the desk.' })), 'Ask the desk.');
+});
+
+test('a camera that is refused, missing or in use is told with what to do, and that sound goes on', () => {
+  for (const error of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'OverconstrainedError', 'UnknownError']) {
+    const words = wordsFor({ kind: 'no-device', source: 'camera', error });
+    assert.match(words, /camera.*(Allow|Connect|Close|Choose).*goes on with sound/, error);
+    assert.doesNotMatch(words, /Error/, error);
+  }
+  assert.match(wordsFor({ kind: 'no-device', source: 'microphone', error: 'NotAllowedError' }), /microphone.*do not hear you/);
+  assert.doesNotMatch(wordsFor({ kind: 'media-failed', error: 'sdp.invalid' }), /sdp/);
+});
+
+test('a group ring names everybody who is in the call or rung', () => {
+  beginNames('me', [], () => {});
+  const member = (user, state) => ({ user, state });
+  const members = [member('ann', 'joined'), member('bob', 'joined'), member('me', 'ringing'), ...['cleo', 'dan', 'eve', 'fay'].map((user) => member(user, 'ringing'))];
+  const { title, text } = wordsForRing({ from: 'ann', media: 'video', members }, 'me');
+  assert.equal(title, 'ann is calling');
+  assert.equal(text, 'Video call · bob is in it · also rings cleo, dan, eve and fay');
+  assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: [member('ann', 'joined'), member('me', 'ringing')] }, 'me').text, 'Audio call');
+});

@@ -1,0 +1,52 @@
+// Videos that are not looked at: how the server is told, and how the page knows why a picture is not there.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { VideoWishes } = await load('video-wishes.js');
+const { CallState } = await load('call-state.js');
+const { Media } = await load('media.js');
+
+const names = (count) => Array.from({ length: count }, (_, index) => `${index + 2}.2`);
+
+test('nothing is told while every video is looked at, and each change once', () => {
+  const wishes = new VideoWishes();
+  const tell = (...wanted) => wishes.toTell(1, names(3), new Set(wanted));
+  assert.deepEqual(tell(...names(3)), []);
+  assert.deepEqual(tell('2.2'), [{ track: '3.2', paused: true }, { track: '4.2', paused: true }]);
+  assert.deepEqual(tell('2.2'), []);
+  assert.deepEqual(tell('3.2'), [{ track: '2.2', paused: true }, { track: '3.2', paused: false }]);
+});
+
+test('a join as another participant tells all wishes anew', () => {
+  const wishes = new VideoWishes();
+  wishes.toTell(1, names(2), new Set(['2.2']));
+  assert.deepEqual(wishes.toTell(7, names(2), new Set(['2.2'])), [{ track: '3.2', paused: true }]);
+});
+
+test('one request names 64 videos at most, and the next one the rest', () => {
+  const wishes = new VideoWishes();
+  const told = [1, 2, 3].map(() => wishes.toTell(1, names(100), new Set()).length);
+  assert.deepEqual(told, [64, 36, 0]);
+});
+
+test('it is news when somebody stops to share a screen, and none when this device does', () => {
+  const facts = new CallState({ user: 'alice', device: 'd' });
+  const id = '00000000-0000-4000-8000-000000000000';
+  const screen = (participant) => ({ track: `${participant}.3`, source: 'screen', kind: 'video', muted: false });
+  const joined = (user, participant) => ({ user, state: 'joined', participants: [{ participant, device: 'd', tracks: [screen(participant)] }] });
+  facts.take({ id, state: 'active', media: 'video', initiator: 'alice', startedAt: 0, epoch: 1, members: [joined('alice', 1), joined('bob', 2)] });
+  assert.equal(facts.trackRemoved({ track: '1.3', participant: 1 }), undefined);
+  assert.deepEqual(facts.trackRemoved({ track: '2.3', participant: 2 }).kind, 'screen-stopped');
+  assert.equal(facts.trackRemoved({ track: '2.3', participant: 2 }), undefined, 'once');
+});
+
+test('a picture is awaited in its slot, unsent without one, and unsupported where the server says so', (t) => {
+  globalThis.RTCPeerConnection = class extends EventTarget { close() {} };
+  t.after(() => delete globalThis.RTCPeerConnection);
+  const media = new Media({ worker: { addEventListener() {}, postMessage() {}, terminate() {} }, participant: 1, request: async () => ({}) });
+  t.after(() => media.close());
+  media.showSlots({ rev: 1, receive: [{ mid: '3', track: '2.2' }], unsupported: ['4.2'] });
+  assert.deepEqual([2, 3, 4].map((participant) => media.pictureOf(participant, 2)), ['awaited', 'unsent', 'unsupported']);
+});
