@@ -247,7 +247,7 @@ def test_a_purge_leaves_nothing(machine):
 def test_the_image_runs(packages, tmp_path):
     archive = next(packages.glob("*_oci.tar"))
     version = archive.name.split("_")[1]
-    run("skopeo", "copy", "-q", f"oci-archive:{archive}:{version}", f"oci:{tmp_path}/layout:{version}")
+    run("skopeo", "copy", "-q", f"oci-archive:{archive}:conclave:{version}", f"oci:{tmp_path}/layout:{version}")
     config = json.loads(run("skopeo", "inspect", "--config", f"oci:{tmp_path}/layout:{version}"))["config"]
     run("umoci", "unpack", "--image", f"{tmp_path}/layout:{version}", tmp_path / "bundle")
     rootfs = tmp_path / "bundle/rootfs"
