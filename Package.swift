@@ -149,7 +149,9 @@ let package = Package(
     .testTarget(
       name: "ConclaveServerTests",
       dependencies: [
-        "ConclaveServer", "MediaModel", "Contract", "Calls", "Signaling", "Persistence", "CZlib",
+        "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane",
+        "Transport",
+        "CZlib",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),

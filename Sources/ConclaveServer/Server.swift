@@ -68,8 +68,10 @@ package final class Server: Sendable {
         configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
-      recorder: Recorder(store, logger: logger, health: health),
-      archive: Archive(store: store, clock: clock, log: log), historyDays: configuration.history.days,
+      store: store, recorder: Recorder(file: store.path, logger: logger, health: health),
+      archive: Archive(store: store, clock: clock, log: log),
+      housekeeping: Housekeeping(
+        store: store, health: health, clock: clock, historyDays: configuration.history.days, log: log),
       backEnd: backEnd, measurements: measurements, reading: reading,
       clients: ControlPlane.Clients(
         deliver: { signalingOnce.value?.deliver($0) }, charge: { signalingOnce.value?.charge($0, units: $1) })
@@ -116,6 +118,7 @@ package final class Server: Sendable {
   /// Tells clients, closes the ports and ends the threads.
   package func stop() async {
     await signaling.stop()
+    await control.stop()
     await Self.close(media, backEnd, group, reading)
   }
 

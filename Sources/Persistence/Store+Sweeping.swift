@@ -3,7 +3,7 @@ package import MediaModel
 
 /// Retention (`historyDays`).
 extension Store {
-  /// Rows that one step may write, roughly: so long a call has to wait.
+  /// Rows that one step may write, roughly: so long the next transaction has to wait.
   private static let stepRows = 500
   private static let stepEnded = 20
 

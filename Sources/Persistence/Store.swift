@@ -11,7 +11,7 @@ package final class Store: Sendable {
   package let path: String
 
   let writer: DatabaseQueue
-  /// Long answers of history do not hold up a call.
+  /// Long answers of history hold up no transaction.
   let reader: DatabaseQueue
   /// Waits for the disk (fsync), so that no call has to.
   let checkpointer: DatabaseQueue
@@ -20,7 +20,7 @@ package final class Store: Sendable {
   let version = Mutex<Int?>(nil)
 
   /// Opens the file, or makes it with mode 600, and brings its tables up to date.
-  /// - Parameter patience: how many seconds another process's transaction is waited for: short where calls wait with it.
+  /// - Parameter patience: how many seconds another process's transaction is waited for: short where clients wait with it.
   package init(path: String, patience: Double = 0.25) throws(StoreError) {
     self.path = path
     let configuration = Self.configuration(patience: patience)
@@ -64,14 +64,8 @@ package final class Store: Sendable {
     return configuration
   }
 
-  /// Writes all of it or nothing.
-  package func write(_ changes: [StoreChange]) throws(StoreError) {
-    try transaction { db in for change in changes { try db.apply(change) } }
-    noteForgotten(changes)
-  }
-
-  /// The same, without waiting for it.
-  /// - Parameter done: gets why it could not be written, or nil; on a thread of the database.
+  /// Writes all of it or nothing, on the database's thread and behind what was given to it before. Returns at once.
+  /// - Parameter done: gets why it could not be written, or nil; on that thread, also when it may wait for the disk longer than the caller.
   package func write(_ changes: [StoreChange], done: @escaping @Sendable (StoreError?) -> Void) {
     writer.asyncWrite({ db in for change in changes { try db.apply(change) } }) { [self] _, result in
       switch result {

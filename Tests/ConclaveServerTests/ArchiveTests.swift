@@ -16,11 +16,12 @@ private let alice = UserID(unchecked: "alice")
 /// A history that everybody asks for at once.
 struct ArchiveTests {
   private let folder = FileManager.default.temporaryDirectory.path + "/archive-\(UUID().uuidString)"
+  private let store: Store
   private let archive: Archive
 
   init() throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    let store = try Store(path: folder + "/conclave.sqlite")
+    store = try Store(path: folder + "/conclave.sqlite")
     archive = Archive(store: store, clock: WallClock(), log: LimitedLog(Logger(label: "test")))
   }
 
@@ -33,7 +34,7 @@ struct ArchiveTests {
     let more = 10
     let archive = archive
     // As long as the history is held nobody is answered.
-    try await archive.store.reader.writeWithoutTransaction { _ in
+    try await store.reader.writeWithoutTransaction { _ in
       for _ in 0..<Archive.maximumWaiting + more {
         archive.answer(.totals(alice, with: UserID(unchecked: "bob"))) { reply in
           if case .ok = reply { told.yield(true) } else { told.yield(false) }

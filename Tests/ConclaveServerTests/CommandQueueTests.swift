@@ -104,4 +104,13 @@ struct CommandQueueTests {
     #expect(ask(1, "n") == nil)
     #expect(all() == ["n"])
   }
+
+  @Test mutating func theServersOwnAloneAreTakenWhileClientsWait() {
+    connect(1, "alice")
+    _ = ask(1, "a1")
+    _ = queue.append(.timeout)
+    #expect(word(queue.next(takesAll: false)) == "timeout")
+    #expect(queue.next(takesAll: false) == nil && queue.waiting == 1)
+    #expect(all() == ["a1"])
+  }
 }

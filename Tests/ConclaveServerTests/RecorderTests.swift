@@ -25,7 +25,8 @@ private final class Rig {
   init(maximumBacklog: Int = 100) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     store = try Store(path: folder + "/conclave.sqlite")
-    recorder = Recorder(store, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
+    recorder = Recorder(
+      file: store.path, logger: Logger(label: "test"), health: health, maximumBacklog: maximumBacklog)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: folder) }
@@ -42,19 +43,37 @@ private final class Rig {
     return [.mailbox(device, StoredMailbox(envelopes: [], rung: calls))]
   }
 
+  /// Takes changes and writes all that may be written, as `ControlPlane` does, without a thread of its own.
+  func write(_ changes: [StoreChange], now: Instant) {
+    recorder.record(changes)
+    flush(now: now)
+  }
+
+  func flush(now: Instant) {
+    while let changes = recorder.next(now: now) { recorder.finish(failure(of: changes), now: now) }
+  }
+
+  private func failure(of changes: [StoreChange]) -> StoreError? {
+    do {
+      try store.write(changes)
+      return nil
+    } catch {
+      return error
+    }
+  }
+
   /// The disk is full, and the recorder has met it.
   func fail(at now: Instant) throws {
     try makeFull(true)
-    recorder.write(large, now: now)
+    write(large, now: now)
     #expect(health.statistics.failure?.contains("the disk is full") == true)
   }
 
-  /// Rewrites as `ControlPlane` does, without a thread of its own. Returns the changes that were to be written.
+  /// Rewrites, the same way. Returns the changes that were to be written.
   func rewrite(at now: Instant, _ everything: [StoreChange] = [.reset]) -> [StoreChange]? {
-    guard let changes = recorder.begin(now: now, everything: { everything }) else { return nil }
-    var failure: StoreError?
-    do { try store.write(changes) } catch { failure = error }
-    recorder.finish(failure, now: now)
+    guard let changes = recorder.rewrite(now: now, everything: { everything }) else { return nil }
+    recorder.finish(failure(of: changes), now: now)
+    flush(now: now)
     return changes
   }
 
@@ -69,9 +88,69 @@ private func part(_ outcome: HistoryEntry.Outcome?) -> StoreChange {
 private let began = StoreChange.history(.call(call, .audio, startedAt: time))
 
 struct RecorderTests {
+  @Test func whatComesDuringATransactionIsTheNextOne() throws {
+    let rig = try Rig()
+    rig.recorder.record([began])
+    #expect(rig.recorder.next(now: second(0)) == [began] && rig.recorder.isWriting)
+    rig.recorder.record([part(nil)])
+    rig.recorder.record([part(.missed)])
+    #expect(rig.recorder.next(now: second(0)) == nil, "one at a time")
+    #expect(rig.recorder.settled == 0 && rig.recorder.recorded == 3)
+    rig.recorder.finish(nil, now: second(0))
+    #expect(rig.recorder.settled == 1, "the others are not on the disk")
+    #expect(rig.recorder.next(now: second(0)) == [part(nil), part(.missed)], "both, as one")
+    rig.recorder.finish(nil, now: second(0))
+    #expect(rig.recorder.settled == 3 && !rig.recorder.isWriting)
+    #expect(rig.recorder.next(now: second(0)) == nil)
+  }
+
+  @Test func aFailureHoldsUpNothingThatWaits() throws {
+    let rig = try Rig()
+    for change in [began, part(nil), part(.missed)] { rig.recorder.record([change]) }
+    _ = rig.recorder.next(now: second(0))
+    rig.recorder.record([.reset])
+    rig.recorder.finish(StoreError(.full, "full"), now: second(1))
+    #expect(rig.recorder.settled == 4)
+    rig.recorder.record([.reset])
+    #expect(rig.recorder.settled == 5 && rig.recorder.next(now: second(2)) == nil)
+    #expect(rig.recorder.rewrite(now: second(4)) { [.reset] } == [began, part(nil), part(.missed), .reset])
+    rig.recorder.record([.reset])
+    #expect(rig.recorder.settled == 6, "a rewrite holds up nobody either")
+  }
+
+  @Test func aDiskThatDoesNotAnswerIsAFailure() throws {
+    let rig = try Rig()
+    rig.recorder.record([began])
+    _ = rig.recorder.next(now: second(0))
+    rig.recorder.record([part(.missed)])
+    rig.recorder.checkPatience(now: second(4))
+    #expect(rig.recorder.settled == 0 && rig.health.statistics.failure == nil)
+    rig.recorder.checkPatience(now: second(5))
+    #expect(rig.recorder.settled == 2 && rig.health.statistics.failure?.contains("has not answered") == true)
+    #expect(rig.recorder.rewrite(now: second(60)) { [.reset] } == nil, "the transaction is under way still")
+    rig.recorder.finish(nil, now: second(61))
+    #expect(rig.health.statistics.failure != nil, "what came behind it is not on the disk")
+    #expect(rig.recorder.rewrite(now: second(61)) { [.reset] } == [began, part(.missed), .reset])
+    rig.recorder.finish(nil, now: second(62))
+    #expect(rig.health.statistics.failure == nil && rig.health.statistics.lost == 0)
+  }
+
+  @Test func asManyChangesWaitAsMay() throws {
+    let rig = try Rig(maximumBacklog: 3)
+    rig.recorder.record([began])
+    _ = rig.recorder.next(now: second(0))
+    rig.recorder.record([.reset, .reset])
+    #expect(!rig.recorder.isFull)
+    rig.recorder.record([.reset])
+    #expect(rig.recorder.isFull)
+    rig.recorder.finish(nil, now: second(0))
+    _ = rig.recorder.next(now: second(0))
+    #expect(!rig.recorder.isFull)
+  }
+
   @Test func whatAHealthyDiskTakesIsThereAtOnce() throws {
     let rig = try Rig()
-    rig.recorder.write([began, part(.answered)], now: second(0))
+    rig.write([began, part(.answered)], now: second(0))
     #expect(try rig.outcomes() == [.answered])
     #expect(rig.health.statistics.transactions == 1 && rig.health.statistics.failure == nil)
     #expect(rig.rewrite(at: second(60)) == nil, "there is nothing to repair")
@@ -81,21 +160,21 @@ struct RecorderTests {
     let rig = try Rig()
     try rig.fail(at: second(0))
     try rig.makeFull(false)
-    rig.recorder.write([began, part(.answered)], now: second(1))
+    rig.write([began, part(.answered)], now: second(1))
     #expect(try rig.outcomes().isEmpty)
     #expect(rig.rewrite(at: second(2)) == nil)
     #expect(rig.health.statistics.failures == 1, "one try, though two were to be written")
     #expect(rig.rewrite(at: second(3)) != nil)
     #expect(try rig.outcomes() == [.answered], "nothing is missing")
     #expect(rig.health.statistics.failure == nil)
-    rig.recorder.write([part(.declined)], now: second(4))
+    rig.write([part(.declined)], now: second(4))
     #expect(try rig.outcomes() == [.declined], "it is healthy again")
   }
 
   @Test func aDiskThatStaysFullKeepsEverythingForTheNextTry() throws {
     let rig = try Rig()
     try rig.fail(at: second(0))
-    rig.recorder.write([began, part(.answered)], now: second(1))
+    rig.write([began, part(.answered)], now: second(1))
     #expect(rig.rewrite(at: second(3), rig.large) == [began, part(.answered)] + rig.large)
     #expect(rig.health.statistics.failures == 2 && rig.health.statistics.failure != nil)
     #expect(rig.rewrite(at: second(5)) == nil)
@@ -110,14 +189,15 @@ struct RecorderTests {
     try rig.makeFull(false)
     let device = Device(user: alice, device: DeviceID(unchecked: "phone"))
     let mailbox = StoredMailbox(envelopes: [], rung: [call])
-    let changes = try #require(rig.recorder.begin(now: second(3)) { [.reset, .mailbox(device, mailbox)] })
+    let changes = try #require(rig.recorder.rewrite(now: second(3)) { [.reset, .mailbox(device, mailbox)] })
     // The rewrite is under way: nobody waits for it, and it knows nothing of these.
-    rig.recorder.write([.mailbox(device, StoredMailbox(envelopes: [], rung: []))], now: second(3))
-    rig.recorder.write([began, part(.missed)], now: second(4))
-    #expect(rig.recorder.begin(now: second(9)) { [] } == nil, "one at a time")
+    rig.write([.mailbox(device, StoredMailbox(envelopes: [], rung: []))], now: second(3))
+    rig.write([began, part(.missed)], now: second(4))
+    #expect(rig.recorder.rewrite(now: second(9)) { [] } == nil, "one at a time")
     #expect(rig.health.statistics.failure != nil)
     try rig.store.write(changes)
     rig.recorder.finish(nil, now: second(9))
+    rig.flush(now: second(9))
     #expect(try rig.store.load(now: time).mailboxes.isEmpty)
     #expect(try rig.outcomes() == [.missed])
     #expect(rig.health.statistics.failure == nil && rig.health.statistics.lost == 0)
@@ -126,22 +206,22 @@ struct RecorderTests {
   @Test func factsOfAFailedRewriteAreKept() throws {
     let rig = try Rig()
     try rig.fail(at: second(0))
-    rig.recorder.write([began], now: second(1))
-    _ = try #require(rig.recorder.begin(now: second(3)) { [.reset] })
-    rig.recorder.write([part(.missed), .reset], now: second(4))
+    rig.write([began], now: second(1))
+    _ = try #require(rig.recorder.rewrite(now: second(3)) { [.reset] })
+    rig.write([part(.missed), .reset], now: second(4))
     rig.recorder.finish(StoreError(.full, "full"), now: second(5))
-    #expect(rig.recorder.begin(now: second(7)) { [] } == nil, "the pause counts from the failure")
-    #expect(rig.recorder.begin(now: second(8)) { [.reset] } == [began, part(.missed), .reset])
+    #expect(rig.recorder.rewrite(now: second(7)) { [] } == nil, "the pause counts from the failure")
+    #expect(rig.recorder.rewrite(now: second(8)) { [.reset] } == [began, part(.missed), .reset])
   }
 
   @Test func tooMuchDuringARewriteIsAnotherRewrite() throws {
     let rig = try Rig(maximumBacklog: 3)
     try rig.fail(at: second(0))
     try rig.makeFull(false)
-    _ = try #require(rig.recorder.begin(now: second(3)) { [.reset] })
-    rig.recorder.write([.reset, .reset, began], now: second(3))
-    rig.recorder.write([.reset, part(.missed)], now: second(3))
-    rig.recorder.write([.reset], now: second(3))
+    _ = try #require(rig.recorder.rewrite(now: second(3)) { [.reset] })
+    rig.write([.reset, .reset, began], now: second(3))
+    rig.write([.reset, part(.missed)], now: second(3))
+    rig.write([.reset], now: second(3))
     rig.recorder.finish(nil, now: second(4))
     #expect(rig.health.statistics.failure != nil)
     #expect(rig.rewrite(at: second(4)) == [began, part(.missed), .reset])
@@ -152,9 +232,9 @@ struct RecorderTests {
   @Test func whatFindsNoRoomIsCounted() throws {
     let rig = try Rig(maximumBacklog: 2)
     try rig.fail(at: second(0))
-    rig.recorder.write([began, part(nil), part(.missed)], now: second(1))
-    rig.recorder.write([part(.answered)], now: second(1))
+    rig.write([began, part(nil), part(.missed)], now: second(1))
+    rig.write([part(.answered)], now: second(1))
     #expect(rig.health.statistics.lost == 2)
-    #expect(rig.recorder.begin(now: second(3)) { [] } == [began, part(nil)], "the first are kept, in order")
+    #expect(rig.recorder.rewrite(now: second(3)) { [] } == [began, part(nil)], "the first are kept, in order")
   }
 }

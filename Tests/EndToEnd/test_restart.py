@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import threading
 import time
 import urllib.error
 
@@ -246,6 +247,40 @@ def test_a_disk_that_fails_ends_no_call(server, sign_in):
     with pytest.raises(RequestFailed, match="call.ended"):
         alice.request(f"/app/calls/{call}/state")
     assert alice.request("/app/history/list")["calls"][0]["outcome"] == "answered", "it was written late"
+
+
+def test_a_slow_disk_holds_back_what_is_told_and_no_connection(server, sign_in):
+    """The writer waits for another process's lock, at most 250 ms; the loop that carries its clients does not."""
+    alice, bob = sign_in("alice"), sign_in("bob")
+    db = sqlite3.connect(server.state / "conclave.sqlite", isolation_level=None)
+
+    def set_presence_during_a_lock(state):
+        """Whether the request waited while the server answered others; None when the lock was held too long for the server's patience."""
+        before = server.metric("conclave_signaling_requests_total")
+        db.execute("BEGIN IMMEDIATE")
+        start = time.monotonic()
+        told = threading.Event()
+
+        def ask():
+            alice.request("/app/presence/set", {"state": state})
+            told.set()
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        wait_for(lambda: server.metric("conclave_signaling_requests_total") > before, 10, "the request arrives")
+        assert server.get("/healthz") == "ok\n"
+        waited = not told.is_set()
+        db.execute("ROLLBACK")
+        took = time.monotonic() - start
+        asking.join(10 * PATIENCE)
+        assert told.is_set()
+        wait_for(server.is_ready, 10, "the server is ready")
+        return waited if took < 0.2 else None
+
+    rounds = [set_presence_during_a_lock(["unavailable", "available"][n % 2]) for n in range(10)]
+    db.close()
+    assert True in rounds and False not in rounds, rounds
+    assert bob.request("/app/calls/list") == {"calls": []}
 
 
 def test_what_was_set_and_joined_is_known_still(server, sign_in):

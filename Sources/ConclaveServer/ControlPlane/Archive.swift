@@ -11,7 +11,7 @@ import Synchronization
 final class Archive: Sendable {
   /// The most answers under way; a query beyond that is told to retry.
   static let maximumWaiting = 256
-  let store: Store
+  private let store: Store
   private let clock: WallClock
   private let log: LimitedLog
   private let queue = DispatchQueue(label: "conclave.archive")

@@ -82,8 +82,10 @@ struct CommandQueue: Sendable {
   }
 
   /// Takes out the next command; nil when there is none, or when all wait for `resume`.
-  mutating func next() -> Calls.Command? {
+  /// - Parameter takesAll: false for the server's own commands alone.
+  mutating func next(takesAll: Bool = true) -> Calls.Command? {
     if let command = own.popFirst() { return command }
+    guard takesAll else { return nil }
     while let owner = turns.popFirst() {
       queues[owner]?.hasTurn = false
       guard queues[owner]?.isHeld == false, let command = queues[owner]?.commands.popFirst() else { continue }

@@ -11,17 +11,18 @@ import Signaling
 import Synchronization
 
 /// The one place where calls change: an actor around the pure `Calls`, on one event loop. Requests of clients and events of the media plane come in by
-/// `submit`, in order; what follows from them goes out at once.
+/// `submit`, in order. Their effects go out in that order, each when the disk has all that it may tell of; the loop itself never waits for the disk.
 actor ControlPlane: SignalingSink {
   private var calls: Calls
   private let media: MediaWorkers
   private let announced: AnnouncedAddresses
-  private let fingerprint: CertificateFingerprint
   private let clock: WallClock
   private let backEnd: BackEnd?
+  private let store: Store
   private var recorder: Recorder
+  private var pending = PendingEffects()
   private let archive: Archive
-  private var sweeping: Sweeping
+  private let housekeeping: Housekeeping
   private let measurements: Measurements
   private let clients: Clients
   private nonisolated let waiting = Mutex(Waiting())
@@ -30,25 +31,20 @@ actor ControlPlane: SignalingSink {
   private let loop: any EventLoop
   private let executor: any SerialExecutor
 
-  private var negotiations: [PeerID: Negotiation] = [:]
-  private var placement: Placement
-  /// Answers that wait for the media plane's `.configured`, by request number.
-  private var answers: [UInt64: Answer] = [:]
-  private var lastRequest: UInt64 = 0
-  /// Called once, when no call is left.
+  private var peers: MediaPeers
+  /// Called once, when no call is left and all is told.
   private var idle: (@Sendable () -> Void)?
+  /// Called once, when nothing is being written.
+  private var quiet: CheckedContinuation<Void, Never>?
+  private var isStopped = false
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
   /// So many effects cost about as much as a simple request.
   private static let effectsOfUnit = 16
-
-  private struct Answer {
-    var session: SessionID
-    var id: String
-    var peer: PeerID
-    var sdp: String
-    var tracks: [MediaAnswer.Track]
-  }
+  /// Effects that may wait for the disk; beyond it clients' commands wait in their queue, which refuses what is too much.
+  private static let maximumPending = 100_000
+  /// Effects that go out in one go.
+  private static let effectsOfStep = 512
 
   /// The way to the clients; callable from any thread, must not block.
   struct Clients: Sendable {
@@ -69,24 +65,24 @@ actor ControlPlane: SignalingSink {
   /// - Parameter reading: threads that read SDPs, started.
   init(
     calls: sending Calls, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
-    clock: WallClock, loop: any EventLoop, recorder: Recorder, archive: Archive, historyDays: Int, backEnd: BackEnd?,
-    measurements: Measurements, reading: NIOThreadPool, clients: Clients
+    clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder, archive: Archive,
+    housekeeping: Housekeeping, backEnd: BackEnd?, measurements: Measurements, reading: NIOThreadPool, clients: Clients
   ) {
     self.calls = calls
     self.media = media
     self.announced = announced
-    self.fingerprint = fingerprint
     self.clock = clock
+    self.store = store
     self.recorder = recorder
     self.archive = archive
-    sweeping = Sweeping(days: historyDays)
+    self.housekeeping = housekeeping
     self.backEnd = backEnd
     self.measurements = measurements
     self.reading = reading
     self.clients = clients
     self.loop = loop
     executor = loop.executor
-    placement = Placement(workers: media.workers)
+    peers = MediaPeers(workers: media.workers, fingerprint: fingerprint, hasTCP: media.hasTCP)
   }
 
   /// Takes one command from any thread. The commands of a connection are handled in order, users round-robin; a request is refused when too many are pending.
@@ -115,13 +111,15 @@ actor ControlPlane: SignalingSink {
   private func work() {
     let end = MonotonicClock.now().advanced(by: .milliseconds(1))
     repeat {
+      let hasMore = release()
+      // On a disk that is slow clients wait where their number is bounded. The server's own commands are few.
+      let takesAll = pending.count < Self.maximumPending && !recorder.isFull
       let command = waiting.withLock { waiting in
-        let command = waiting.commands.next()
-        waiting.isWorking = command != nil
+        let command = waiting.commands.next(takesAll: takesAll)
+        waiting.isWorking = command != nil || hasMore
         return command
       }
-      guard let command else { return }
-      handle(command)
+      if let command { handle(command) } else if !hasMore { return }
     } while MonotonicClock.now() < end
     let loop = loop
     loop.execute { loop.scheduleTask(in: .microseconds(50)) { self.assumeIsolated { $0.work() } } }
@@ -144,7 +142,8 @@ actor ControlPlane: SignalingSink {
   private func handle(_ command: Calls.Command) {
     switch command {
     case .request(let session, let id, .media(let call, let request)): read(request, of: call, session, id)
-    case .media(.configured(let peer, let request, let slots)): answer(request, peer: peer, slots: slots)
+    case .media(.configured(let peer, let request, let slots)):
+      if let reply = peers.configured(peer, request: request, slots: slots) { tell([reply], isStored: false) }
     default: run(command)
     }
   }
@@ -152,7 +151,7 @@ actor ControlPlane: SignalingSink {
   /// Reads an SDP beside the calls, of participants alone. Later commands of the same user wait for it.
   private func read(_ request: MediaRequest, of call: CallID, _ session: SessionID, _ id: String) {
     if let error = calls.refusal(ofOfferBy: session, to: call) {
-      return clients.deliver([.reply(session, id: id, .failed(error))])
+      return tell([.reply(session, id: id, .failed(error))], isStored: true)
     }
     waiting.withLock { $0.commands.hold(session) }
     reading.submit { _ in
@@ -171,10 +170,11 @@ actor ControlPlane: SignalingSink {
 
   private func run(_ command: Calls.Command) {
     let effects = calls.handle(command, now: clock.now())
-    record(effects)
-    var deliveries: [Delivery] = []
-    for effect in effects { perform(effect, &deliveries) }
-    if !deliveries.isEmpty { clients.deliver(deliveries) }
+    let changes = effects.prefix { if case .store = $0 { true } else { false } }.compactMap(\.change)
+    if !changes.isEmpty { recorder.record(changes) }
+    let isFromMedia = if case .media = command { true } else { false }
+    tell(Array(effects[changes.count...]), isStored: !changes.isEmpty || !isFromMedia)
+    write()
     if case .request(let session, _, _) = command, effects.count >= Self.effectsOfUnit {
       clients.charge(session, effects.count / Self.effectsOfUnit)
     }
@@ -182,31 +182,47 @@ actor ControlPlane: SignalingSink {
     tellIdle()
   }
 
-  private func tellIdle() {
-    guard let idle, calls.isIdle else { return }
-    self.idle = nil
-    idle()
-  }
+  // MARK: effects
 
-  /// On disk before anybody is told: what is stored comes first.
-  private func record(_ effects: [Calls.Effect]) {
-    var changes: [StoreChange] = []
-    for effect in effects {
-      guard case .store(let change) = effect else { break }
-      changes.append(change)
+  /// Effects go out in order, each when the disk has all changes up to now.
+  /// - Parameter isStored: they may tell of something that is stored. Otherwise they wait only for earlier ones of the same session.
+  private func tell(_ effects: [Calls.Effect], isStored: Bool) {
+    if pending.isEmpty, recorder.settled == recorder.recorded {
+      carryOut(effects)
+    } else if isStored {
+      pending.append(effects, behind: recorder.recorded)
+      release()
+    } else {
+      carryOut(pending.releasable(effects, behind: recorder.recorded))
     }
-    if !changes.isEmpty { recorder.write(changes, now: MonotonicClock.now()) }
   }
 
-  private func perform(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
+  /// Carries out effects that wait for nothing any more. Returns whether there are more of them than go out in one go.
+  @discardableResult private func release() -> Bool {
+    let effects = pending.release(through: recorder.settled, limit: Self.effectsOfStep)
+    carryOut(effects)
+    return effects.count >= Self.effectsOfStep
+  }
+
+  private func carryOut(_ effects: [Calls.Effect]) {
+    var deliveries: [Delivery] = []
+    for effect in effects { carryOut(effect, &deliveries) }
+    if !deliveries.isEmpty { clients.deliver(deliveries) }
+  }
+
+  private func carryOut(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
     switch effect {
     case .reply, .event, .close, .admission, .publish:
       if let delivery = Delivery(effect) { deliveries.append(delivery) }
-    case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session: session, id: id)
-    case .media(let command):
-      guard let worker = placement.worker(of: command.peer) else { return }
+    case .negotiate(let session, let id, let negotiate):
+      var generator = SystemRandomNumberGenerator()
+      let (command, worker) = peers.negotiate(
+        negotiate, for: session, id: id, candidates: { announced.addresses(of: $0, in: media) }, using: &generator)
       media.submit(command, worker: worker)
-      if case .remove(let peer) = command { forget(peer, &deliveries) }
+    case .media(let command):
+      guard let worker = peers.worker(of: command.peer) else { return }
+      media.submit(command, worker: worker)
+      if case .remove(let peer) = command { deliveries += peers.remove(peer).compactMap(Delivery.init) }
     case .webhook(_, let event): backEnd?.webhooks?.send(event)
     case .ask(let question, .authorize(let action, let from, let to)):
       ask(question, action, from: from, to: to)
@@ -226,39 +242,10 @@ actor ControlPlane: SignalingSink {
     backEnd.ask(action, from: from, to: to) { self.submit(.answer(question, allowed: $0)) }
   }
 
-  private func negotiate(_ negotiate: Negotiate, session: SessionID, id: String) {
-    var generator = SystemRandomNumberGenerator()
-    var negotiation = negotiations[negotiate.peer] ?? Negotiation(using: &generator)
-    let configuration = negotiation.apply(
-      negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
-      participant: negotiate.participant, isOnKeyList: negotiate.isOnKeyList, using: &generator)
-    negotiations[negotiate.peer] = negotiation
-    let worker = placement.place(negotiate.peer, of: negotiate.call)
-    let candidates = announced.addresses(of: worker, in: media)
-    lastRequest += 1
-    answers[lastRequest] = Answer(
-      session: session, id: id, peer: negotiate.peer,
-      sdp: negotiation.answer(fingerprint: fingerprint, candidates: candidates, tcp: media.hasTCP),
-      tracks: negotiate.tracks.map { MediaAnswer.Track(mid: $0.mid, track: $0.track) })
-    media.submit(.configure(configuration, request: lastRequest), worker: worker)
-  }
-
-  private func answer(_ request: UInt64, peer: PeerID, slots: SlotMap) {
-    guard let answer = answers.removeValue(forKey: request) else { return }
-    let body = MediaAnswer(
-      sdp: answer.sdp, tracks: answer.tracks, receive: slots.slots.map(Slot.init), rev: slots.revision,
-      unsupported: slots.unsupported)
-    clients.deliver([.reply(answer.session, id: answer.id, .ok(body))])
-  }
-
-  private func forget(_ peer: PeerID, _ deliveries: inout [Delivery]) {
-    negotiations[peer] = nil
-    placement.remove(peer)
-    for (request, answer) in answers where answer.peer == peer {
-      answers[request] = nil
-      let error = RequestError(.callNotJoined, "this participant left the call; rejoin it first")
-      deliveries.append(.reply(answer.session, id: answer.id, .failed(error)))
-    }
+  private func tellIdle() {
+    guard let idle, calls.isIdle, pending.isEmpty else { return }
+    self.idle = nil
+    idle()
   }
 
   /// Keeps one timer, at the state machine's next deadline.
@@ -285,19 +272,53 @@ actor ControlPlane: SignalingSink {
   }
 
   private func tick() {
+    guard !isStopped else { return }
     let now = MonotonicClock.now()
-    archive.store.checkpoint()
-    if let changes = recorder.begin(now: now, everything: { calls.everything }) { rewrite(changes) }
-    guard recorder.health.statistics.failure == nil else { return }
-    for user in (try? archive.store.takeForgotten()) ?? [] { run(.forget(user)) }
-    sweeping.step(archive.store, at: clock.now(), now: now)
+    recorder.checkPatience(now: now)
+    if let changes = recorder.rewrite(now: now, everything: { calls.everything }) { write(changes) }
+    housekeeping.begin(now: now) { self.submit(.forget($0)) }
+    wake()
   }
 
-  /// Beside the calls: a disk that fails may take its time.
-  private func rewrite(_ changes: [StoreChange]) {
-    archive.store.write(changes) { error in
-      self.loop.execute { self.assumeIsolated { $0.recorder.finish(error, now: MonotonicClock.now()) } }
+  /// Starts the next transaction, if none is under way.
+  private func write() {
+    guard !isStopped, let changes = recorder.next(now: MonotonicClock.now()) else { return }
+    write(changes)
+  }
+
+  private func write(_ changes: [StoreChange]) {
+    store.write(changes) { error in
+      self.loop.execute { self.assumeIsolated { $0.wrote(error) } }
     }
+  }
+
+  private func wrote(_ error: StoreError?) {
+    recorder.finish(error, now: MonotonicClock.now())
+    write()
+    release()
+    tellIdle()
+    wake()
+    if !recorder.isWriting { endWait() }
+  }
+
+  /// Goes on with what waits for nothing any more.
+  private func wake() { enqueue { _ in () } }
+
+  /// Waits until what was recorded is on the disk, at most as long as the disk may take. Nothing is written afterwards.
+  func stop() async {
+    if recorder.isWriting {
+      let timeout = loop.scheduleTask(in: .nanoseconds(Recorder.patience.nanoseconds)) {
+        self.assumeIsolated { $0.endWait() }
+      }
+      await withCheckedContinuation { quiet = $0 }
+      timeout.cancel()
+    }
+    isStopped = true
+  }
+
+  private func endWait() {
+    quiet?.resume()
+    quiet = nil
   }
 
   private func fire(_ deadline: Timestamp) {
@@ -305,4 +326,8 @@ actor ControlPlane: SignalingSink {
     timer = nil
     run(.timeout)
   }
+}
+
+extension Calls.Effect {
+  fileprivate var change: StoreChange? { if case .store(let change) = self { change } else { nil } }
 }

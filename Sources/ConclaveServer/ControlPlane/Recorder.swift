@@ -1,12 +1,21 @@
 import Calls
-import LinuxIO
 import Logging
 import MediaModel
 import Persistence
 import Synchronization
 
-/// Writes what `Calls` wants stored, before anybody is told. A disk that fails ends no call and holds none up: they go on in memory, the operator is
-/// told, and all is written anew beside them until the disk takes it.
+/// Says what to write to the disk and when, and what need not wait for it any more: a group commit.
+///
+/// ## Overview
+/// `record` takes the changes of each command and numbers them. All that came while a transaction was under way is the next one (`next`, `finish`).
+/// `settled` is the number up to which clients may be told.
+///
+/// A disk that fails ends no call and holds none up: calls go on in memory, everything is settled at once, the operator is told, and all is written anew
+/// until the disk takes it (`rewrite`). A transaction that takes longer than `patience` counts as a failure, too.
+///
+/// ## Invariants
+/// - At most one transaction is under way, and changes reach the disk in the order in which they came.
+/// - `settled` never goes back, and on a disk that works it is never ahead of the disk.
 struct Recorder {
   private enum State {
     case healthy
@@ -16,81 +25,136 @@ struct Recorder {
     case rewriting(isOutdated: Bool)
   }
 
+  private struct Transaction {
+    var changes: [StoreChange]
+    /// The number of the last command in it.
+    var last: UInt64
+    var since: Instant
+  }
+
   /// Between two tries on a disk that fails.
   static let pause = Duration.seconds(3)
+  /// The longest time that clients wait for a transaction.
+  static let patience = Duration.seconds(5)
   private static let logPause = Duration.seconds(60)
 
   let health: StoreHealth
-  private let store: Store
+  private let file: String
   private let logger: Logger
   /// Changes that may wait for the disk.
   private let maximumBacklog: Int
   private var state = State.healthy
+  private var transaction: Transaction?
+  /// Changes that wait for the next transaction; on a disk that is being rewritten, those since the rewrite began.
+  private var waiting: [StoreChange] = []
   /// Changes that a full rewrite of the calls does not include.
   private var backlog: [StoreChange] = []
-  /// Changes since the rewrite began.
-  private var meanwhile: [StoreChange] = []
   private var nextLog: Instant?
+  /// The number of the last command with changes.
+  private(set) var recorded: UInt64 = 0
+  /// The changes of all commands up to this one are on the disk, or the disk fails.
+  private(set) var settled: UInt64 = 0
 
-  init(_ store: Store, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
-    self.store = store
+  /// - Parameters:
+  ///   - file: the database's, for the log.
+  ///   - maximumBacklog: of changes.
+  init(file: String, logger: Logger, health: StoreHealth, maximumBacklog: Int = 100_000) {
+    self.file = file
     self.logger = logger
     self.health = health
     self.maximumBacklog = maximumBacklog
   }
 
-  mutating func write(_ changes: [StoreChange], now: Instant) {
+  /// As many changes wait for a transaction as may: clients' commands have to wait, too. A disk that fails holds up nobody.
+  var isFull: Bool { if case .healthy = state { waiting.count >= maximumBacklog } else { false } }
+
+  /// Something was given out to be written and has not been reported by `finish`.
+  var isWriting: Bool { if case .rewriting = state { true } else { transaction != nil } }
+
+  /// Takes the changes of one command.
+  mutating func record(_ changes: [StoreChange]) {
+    recorded += 1
     switch state {
-    case .healthy:
-      do {
-        try store.write(changes)
-        health.succeeded()
-      } catch {
-        keep(changes)
-        fail(error, now: now)
-      }
-    case .failing: keep(changes)
-    case .rewriting: putBehind(changes)
+    case .healthy: waiting += changes
+    case .failing:
+      keep(changes)
+      settled = recorded
+    case .rewriting:
+      putBehind(changes)
+      settled = recorded
     }
   }
 
-  /// The changes to write now, in one transaction and off the loop; the caller reports the outcome by `finish`. nil while there are none.
+  /// The changes of the next transaction; nil while one is under way, or nothing waits. The caller writes them off the loop and reports by `finish`.
+  mutating func next(now: Instant) -> [StoreChange]? {
+    guard case .healthy = state, transaction == nil, !waiting.isEmpty else { return nil }
+    let changes = exchange(&waiting, with: [])
+    transaction = Transaction(changes: changes, last: recorded, since: now)
+    return changes
+  }
+
+  /// The changes that repair a disk that failed, as `next`; nil while it is too early, or nothing is to be repaired.
   /// - Parameter everything: all that there is of the calls.
-  mutating func begin(now: Instant, everything: () -> [StoreChange]) -> [StoreChange]? {
-    guard case .failing(let nextTry) = state, nextTry <= now else { return nil }
+  mutating func rewrite(now: Instant, everything: () -> [StoreChange]) -> [StoreChange]? {
+    guard case .failing(let nextTry) = state, nextTry <= now, transaction == nil else { return nil }
     state = .rewriting(isOutdated: false)
     return backlog + everything()
   }
 
-  /// - Parameter error: nil when it was written.
+  /// The changes that were given out last are written, or could not be.
+  /// - Parameter error: nil when it was written, all of it; otherwise nothing of it was.
   mutating func finish(_ error: StoreError?, now: Instant) {
-    guard case .rewriting(let isOutdated) = state else { return }
-    let changes = meanwhile
-    meanwhile = []
+    if let done = transaction {
+      transaction = nil
+      finish(done, error, now: now)
+    } else if case .rewriting(let isOutdated) = state {
+      finishRewrite(error, isOutdated: isOutdated, now: now)
+    }
+  }
+
+  /// To be called each second: a transaction that takes too long counts as a failure, and clients wait no more.
+  mutating func checkPatience(now: Instant) {
+    guard case .healthy = state, let transaction, transaction.since.advanced(by: Self.patience) <= now else { return }
+    // Perhaps it succeeds later. Then these facts are written twice, which does no harm.
+    keep(transaction.changes + exchange(&waiting, with: []))
+    fail("\(file): the disk has not answered for \(Self.patience); look at its load and the kernel's log (dmesg)", now)
+  }
+
+  private mutating func finish(_ done: Transaction, _ error: StoreError?, now: Instant) {
+    // Otherwise it took too long, and its changes are kept for the rewrite already.
+    guard case .healthy = state else { return }
     if let error {
-      keep(changes)
-      return fail(error, now: now)
+      keep(done.changes + exchange(&waiting, with: []))
+      return fail(error.description, now)
+    }
+    settled = done.last
+    health.succeeded()
+  }
+
+  private mutating func finishRewrite(_ error: StoreError?, isOutdated: Bool, now: Instant) {
+    if let error {
+      keep(exchange(&waiting, with: []))
+      return fail(error.description, now)
     }
     backlog = []
     guard !isOutdated else {
-      keep(changes)
+      keep(exchange(&waiting, with: []))
       state = .failing(nextTry: now)
       return
     }
     state = .healthy
     health.succeeded()
-    logger.notice("the database can be written again", metadata: ["file": "\(store.path)"])
-    if !changes.isEmpty { write(changes, now: now) }
+    logger.notice("the database can be written again", metadata: ["file": "\(file)"])
   }
 
   private mutating func putBehind(_ changes: [StoreChange]) {
     if case .rewriting(isOutdated: true) = state {
-      meanwhile += lasting(changes, besides: meanwhile.count)
-    } else if meanwhile.count + changes.count <= maximumBacklog {
-      meanwhile += changes
+      waiting += lasting(changes, besides: waiting.count)
+    } else if waiting.count + changes.count <= maximumBacklog {
+      waiting += changes
     } else {
       state = .rewriting(isOutdated: true)
-      meanwhile = lasting(meanwhile + changes, besides: 0)
+      waiting = lasting(waiting + changes, besides: 0)
     }
   }
 
@@ -104,12 +168,13 @@ struct Recorder {
     return Array(facts.prefix(room))
   }
 
-  private mutating func fail(_ error: StoreError, now: Instant) {
+  private mutating func fail(_ reason: String, _ now: Instant) {
     state = .failing(nextTry: now.advanced(by: Self.pause))
-    health.failed(error.description)
+    settled = recorded
+    health.failed(reason)
     guard nextLog.map({ $0 <= now }) ?? true else { return }
     nextLog = now.advanced(by: Self.logPause)
-    logger.error("the database cannot be written; calls go on in memory", metadata: ["reason": "\(error)"])
+    logger.error("the database cannot be written; calls go on in memory", metadata: ["reason": "\(reason)"])
   }
 }
 

@@ -1,0 +1,70 @@
+import Calls
+import Dispatch
+import Logging
+import MediaModel
+import Persistence
+import Signaling
+import Synchronization
+
+/// The database's periodic work, on a thread of its own: checkpoints, users whom `conclave forget` named, and rows that were kept long enough.
+final class Housekeeping: Sendable {
+  /// Between two sweeps.
+  static let sweepPause = Duration.seconds(3_600)
+
+  private struct State {
+    var isUnderWay = false
+    var nextSweep: Instant?
+  }
+
+  private let store: Store
+  private let health: StoreHealth
+  private let clock: WallClock
+  private let historyDays: Int
+  private let log: LimitedLog
+  private let queue = DispatchQueue(label: "conclave.housekeeping")
+  private let state = Mutex(State())
+
+  /// - Parameter historyDays: how long calls stay in the history.
+  init(store: Store, health: StoreHealth, clock: WallClock, historyDays: Int, log: LimitedLog) {
+    self.store = store
+    self.health = health
+    self.clock = clock
+    self.historyDays = historyDays
+    self.log = log
+  }
+
+  /// Does what is due, later and on the thread of its own; nothing while that is at work. To be called each second.
+  /// - Parameter forget: is called on that thread for each user whom another process had forgotten; `.forget` does the rest.
+  func begin(now: Instant, forget: @escaping @Sendable (UserID) -> Void) {
+    let begins = state.withLock { state in
+      defer { state.isUnderWay = true }
+      return !state.isUnderWay
+    }
+    guard begins else { return }
+    queue.async {
+      self.step(now: now, forget: forget)
+      self.state.withLock { $0.isUnderWay = false }
+    }
+  }
+
+  /// The same, at once.
+  func step(now: Instant, forget: (UserID) -> Void) {
+    store.checkpoint()
+    // A disk that fails gets the whole state first, and its time is for that.
+    guard health.statistics.failure == nil else { return }
+    do {
+      for user in try store.takeForgotten() { forget(user) }
+      try sweep(now: now)
+    } catch {
+      // It is repeated a second later.
+      log.log(.history, .error, "the database's periodic work failed", ["reason": "\(error)"])
+    }
+  }
+
+  /// A short step each second, until nothing is left that was kept long enough.
+  private func sweep(now: Instant) throws(StoreError) {
+    guard state.withLock({ $0.nextSweep.map { $0 <= now } ?? true }) else { return }
+    let hasMore = try store.sweep(now: clock.now(), historyDays: historyDays)
+    if !hasMore { state.withLock { $0.nextSweep = now.advanced(by: Self.sweepPause) } }
+  }
+}

@@ -1,0 +1,176 @@
+import Contract
+import Crypto
+import Foundation
+import GRDB
+import Logging
+import MediaModel
+import MediaPlane
+import NIOCore
+import NIOPosix
+import Signaling
+import Synchronization
+import Testing
+import Transport
+
+@testable import Calls
+@testable import ConclaveServer
+@testable import Persistence
+
+/// A control plane with a real database whose disk can be held, and a list instead of clients.
+private final class Plane: Sendable {
+  let folder = FileManager.default.temporaryDirectory.path + "/plane-\(UUID().uuidString)"
+  let store: Store
+  let health = StoreHealth()
+  let loop: any EventLoop
+  let control: ControlPlane
+  /// All that clients were told, as `session id`, with the users whose presence was on the disk at that moment.
+  let told: AsyncStream<(String, stored: [String])>
+  private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+  private let reading = NIOThreadPool(numberOfThreads: 1)
+  private let media: MediaWorkers
+  private let count = Counter()
+  private let disk = DispatchSemaphore(value: 0)
+
+  /// Replies so far.
+  var replies: Int { count.value.withLock { $0 } }
+
+  private final class Counter: Sendable { let value = Mutex(0) }
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    let store = try Store(path: folder + "/conclave.sqlite")
+    self.store = store
+    loop = group.next()
+    reading.start()
+    let log = LimitedLog(Logger(label: "test"))
+    let clock = WallClock()
+    let health = health
+    var layout = MediaPlaneConfiguration()
+    layout.workers = 1
+    let certificate = DTLSCertificate()
+    media = try MediaWorkers(layout, certificate: certificate, seed: 1) { _ in }
+    let (told, continuation) = AsyncStream.makeStream(of: (String, stored: [String]).self)
+    self.told = told
+    let count = count
+    control = ControlPlane(
+      calls: Calls(
+        configuration: Calls.Configuration(), digest: { Array(SHA256.hash(data: $0)) },
+        random: { UInt64.random(in: .min ... .max) }),
+      media: media, announced: try AnnouncedAddresses(["192.0.2.1"]), fingerprint: certificate.fingerprint,
+      clock: clock, loop: loop, store: store,
+      recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
+      archive: Archive(store: store, clock: clock, log: log),
+      housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log), backEnd: nil,
+      measurements: Measurements(), reading: reading,
+      clients: ControlPlane.Clients(
+        deliver: { deliveries in
+          let users = try? store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user") }
+          for case .reply(let session, let id, _) in deliveries {
+            count.value.withLock { $0 += 1 }
+            continuation.yield(("\(session.rawValue) \(id)", stored: users ?? ["unreadable"]))
+          }
+        }, charge: { _, _ in }))
+  }
+
+  func connect(_ session: UInt64, _ user: String) {
+    let device = Device(user: UserID(unchecked: user), device: DeviceID(unchecked: "phone"))
+    control.submit(.connect(SessionID(rawValue: session), Identity(device: device, name: nil)))
+  }
+
+  /// A request that stores something.
+  func setPresence(_ session: UInt64, _ id: String) {
+    control.submit(.request(SessionID(rawValue: session), id: id, .setPresence(SetPresence(state: .unavailable))))
+  }
+
+  /// A request that stores nothing.
+  func listCalls(_ session: UInt64, _ id: String) {
+    control.submit(.request(SessionID(rawValue: session), id: id, .listCalls))
+  }
+
+  /// Until `releaseDisk` no transaction ends.
+  func holdDisk() { store.writer.asyncWriteWithoutTransaction { [disk] _ in disk.wait() } }
+  func releaseDisk() { disk.signal() }
+
+  /// Returns when the control plane has handled all requests, which it does on the loop that serves connections.
+  func settle() async throws {
+    while control.backlog.waiting > 0 { try await loop.submit {}.get() }
+    try await loop.submit {}.get()
+  }
+
+  func stop() async throws {
+    await control.stop()
+    media.stop()
+    try await group.shutdownGracefully()
+    try await reading.shutdownGracefully()
+    try FileManager.default.removeItem(atPath: folder)
+  }
+}
+
+/// Everything that a client was told is on the disk, and nobody's connection waits for the disk.
+@Suite(.timeLimit(.minutes(2))) struct ControlPlaneTests {
+  @Test func aSlowDiskHoldsBackRepliesAndNotTheLoop() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    plane.connect(2, "bob")
+    plane.holdDisk()
+    plane.setPresence(1, "a1")
+    plane.listCalls(2, "b1")
+    plane.setPresence(2, "b2")
+    plane.listCalls(1, "a2")
+    try await plane.settle()
+    #expect(plane.replies == 0, "the loop has gone on, and told nobody what is not on the disk")
+    plane.releaseDisk()
+    var told = plane.told.makeAsyncIterator()
+    var order: [String] = []
+    for _ in 0..<4 {
+      let (reply, stored) = try #require(await told.next())
+      order.append(reply)
+      #expect(stored.contains("alice"), "\(reply) may tell of it")
+      if order.contains("2 b2") { #expect(stored == ["alice", "bob"]) }
+    }
+    // Users are served round-robin, and each one's requests in order.
+    #expect(order.first == "1 a1" && order.filter { $0.hasPrefix("1") } == ["1 a1", "1 a2"])
+    #expect(order.filter { $0.hasPrefix("2") } == ["2 b1", "2 b2"])
+    try await plane.stop()
+  }
+
+  @Test func whatNothingWaitsForGoesOutAtOnce() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    plane.holdDisk()
+    plane.listCalls(1, "a1")
+    var told = plane.told.makeAsyncIterator()
+    #expect(await told.next()?.0 == "1 a1", "nothing was to be stored")
+    plane.releaseDisk()
+    try await plane.stop()
+  }
+
+  /// One transaction holds all that came while the one before was under way.
+  @Test func manyRequestsShareATransaction() async throws {
+    let plane = try Plane()
+    for session in UInt64(1)...50 { plane.connect(session, "user\(session)") }
+    plane.holdDisk()
+    for session in UInt64(1)...50 { plane.setPresence(session, "r") }
+    try await plane.settle()
+    let before = plane.health.statistics.transactions
+    plane.releaseDisk()
+    var told = plane.told.makeAsyncIterator()
+    for _ in 0..<50 { #expect(await told.next() != nil) }
+    #expect(plane.health.statistics.transactions - before == 2, "the first request's, and one for the others")
+    try await plane.stop()
+  }
+
+  @Test func theServerEndsWithoutATransactionUnderWay() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    plane.holdDisk()
+    plane.setPresence(1, "a1")
+    try await plane.settle()
+    async let stopped: Void = plane.control.stop()
+    plane.releaseDisk()
+    await stopped
+    let users = try await plane.store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence") }
+    #expect(users == ["alice"])
+    try await plane.stop()
+  }
+}

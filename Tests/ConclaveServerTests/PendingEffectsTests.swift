@@ -1,0 +1,61 @@
+import Calls
+import Contract
+import MediaModel
+import Testing
+
+@testable import ConclaveServer
+
+/// In which order effects go out, without a disk.
+struct PendingEffectsTests {
+  private var pending = PendingEffects()
+
+  private func reply(_ session: UInt64, _ id: String) -> Calls.Effect {
+    .reply(SessionID(rawValue: session), id: id, .ok(NoBody()))
+  }
+
+  private func words(_ effects: [Calls.Effect]) -> [String] {
+    effects.map { effect in
+      switch effect {
+      case .reply(_, let id, _): id
+      case .media(.remove(let peer)): "remove \(peer.rawValue)"
+      default: "other"
+      }
+    }
+  }
+
+  private mutating func release(through number: UInt64, limit: Int = 100) -> [String] {
+    words(pending.release(through: number, limit: limit))
+  }
+
+  @Test mutating func effectsWaitForTheirOwnChangesAndForAllBefore() {
+    pending.append([reply(1, "a1")], behind: 1)
+    pending.append([reply(2, "b1")], behind: 1)
+    pending.append([reply(1, "a2"), .media(.remove(PeerID(rawValue: 7)))], behind: 2)
+    #expect(release(through: 0).isEmpty && pending.count == 4)
+    #expect(release(through: 1) == ["a1", "b1"], "b1 changed nothing, and may tell of what a1 changed")
+    #expect(release(through: 1).isEmpty && !pending.isEmpty)
+    #expect(release(through: 5) == ["a2", "remove 7"])
+    #expect(pending.isEmpty && pending.count == 0)
+  }
+
+  @Test mutating func mediaEventsPassAllButTheirOwnSessionsEarlierEffects() {
+    let remove = Calls.Effect.media(.remove(PeerID(rawValue: 7)))
+    #expect(words(pending.releasable([reply(1, "a0"), remove], behind: 0)) == ["a0", "remove 7"], "nothing waits")
+    pending.append([reply(1, "a1"), reply(1, "a2"), reply(2, "b1")], behind: 1)
+    let passing = pending.releasable([reply(1, "a3"), reply(3, "c1"), remove], behind: 1)
+    #expect(words(passing) == ["c1"], "a command for a worker has no session, and keeps its place")
+    #expect(words(pending.releasable([reply(1, "a4")], behind: 1)).isEmpty)
+    #expect(release(through: 1) == ["a1", "a2", "b1", "a3", "remove 7", "a4"])
+    #expect(words(pending.releasable([reply(1, "a5"), remove], behind: 1)) == ["a5", "remove 7"])
+  }
+
+  @Test mutating func aLongBacklogGoesOutInPiecesOfWholeCommands() {
+    for number in UInt64(1)...4 {
+      pending.append([reply(number, "\(number)a"), reply(number, "\(number)b")], behind: number)
+    }
+    #expect(release(through: 4, limit: 3) == ["1a", "1b", "2a", "2b"])
+    #expect(words(pending.releasable([reply(1, "x"), reply(3, "y")], behind: 4)) == ["x"], "1 has all that waited")
+    #expect(release(through: 4, limit: 3) == ["3a", "3b", "4a", "4b"])
+    #expect(release(through: 4, limit: 3) == ["y"])
+  }
+}

@@ -1,0 +1,24 @@
+import Calls
+import Dispatch
+import Persistence
+import Synchronization
+import Testing
+
+extension Store {
+  /// Writes and waits for it, at most half a minute.
+  func write(_ changes: [StoreChange]) throws(StoreError) {
+    let failure = Failure()
+    let done = DispatchSemaphore(value: 0)
+    write(changes) { error in
+      failure.value.withLock { $0 = error }
+      done.signal()
+    }
+    guard done.wait(timeout: .now() + 30) == .success else {
+      Issue.record("the database has not answered for 30 s")
+      return
+    }
+    if let error = failure.value.withLock({ $0 }) { throw error }
+  }
+}
+
+private final class Failure: Sendable { let value = Mutex<StoreError?>(nil) }
