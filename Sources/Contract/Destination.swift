@@ -1,64 +1,70 @@
 import MediaModel
 
+/// The body of a SEND, in whichever encoding the caller reads it.
+package protocol RequestBody {
+  /// - Throws: the caller's own errors, when the body does not fit.
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value
+}
+
 extension Request {
-  /// Reads the request that a SEND to `destination` asks for; `decode` turns the frame's body into the given type.
-  /// nil when there is no such request (`request.unknown`); rethrows what `decode` throws.
-  package init?(destination: String, decode: (any Decodable.Type) throws -> any Decodable) throws {
-    func body<Body: Decodable>(_ type: Body.Type) throws -> Body { try decode(type) as! Body }
-    let path = destination.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
-    guard path.first == "app", path.count >= 3 else { return nil }
-    switch (path[1], path[2], path.count) {
-    case ("devices", "register", 3): self = .registerDevice(try body(RegisterDevice.self))
-    case ("devices", "list", 3): self = .listDevices(try body(ListDevices.self))
-    case ("devices", "remove", 3): self = .removeDevice(try body(RemoveDevice.self))
-    case ("devices", "vouch", 3): self = .vouchForDevice(try body(DeviceStatement.self))
-    case ("devices", "revoke", 3): self = .revokeDevice(try body(DeviceStatement.self))
-    case ("devices", "pair", 3): self = .pairDevice(try body(PairDevice.self))
-    case ("presence", "set", 3): self = .setPresence(try body(SetPresence.self))
-    case ("presence", "watch", 3): self = .watchPresence(try body(WatchPresence.self))
-    case ("history", "list", 3): self = .listHistory(try body(ListHistory.self))
-    case ("history", "delete", 3): self = .deleteHistory(try body(DeleteHistory.self))
-    case ("history", "totals", 3): self = .historyTotals(try body(HistoryTotals.self))
-    case ("calls", "start", 3): self = .start(try body(StartCall.self))
-    case ("calls", "list", 3):
-      _ = try body(NoBody.self)
+  /// Reads the request that a SEND to a destination of `/app/` asks for.
+  /// nil when there is no such request (`request.unknown`); rethrows what `body` throws.
+  /// - Parameter path: the segments of the destination behind `/app/`.
+  package init?(path: ArraySlice<Substring>, body: some RequestBody) throws {
+    let path = Array(path)
+    guard path.count >= 2 else { return nil }
+    switch (path[0], path[1], path.count) {
+    case ("devices", "register", 2): self = .registerDevice(try body.decode(RegisterDevice.self))
+    case ("devices", "list", 2): self = .listDevices(try body.decode(ListDevices.self))
+    case ("devices", "remove", 2): self = .removeDevice(try body.decode(RemoveDevice.self))
+    case ("devices", "vouch", 2): self = .vouchForDevice(try body.decode(DeviceStatement.self))
+    case ("devices", "revoke", 2): self = .revokeDevice(try body.decode(DeviceStatement.self))
+    case ("devices", "pair", 2): self = .pairDevice(try body.decode(PairDevice.self))
+    case ("presence", "set", 2): self = .setPresence(try body.decode(SetPresence.self))
+    case ("presence", "watch", 2): self = .watchPresence(try body.decode(WatchPresence.self))
+    case ("history", "list", 2): self = .listHistory(try body.decode(ListHistory.self))
+    case ("history", "delete", 2): self = .deleteHistory(try body.decode(DeleteHistory.self))
+    case ("history", "totals", 2): self = .historyTotals(try body.decode(HistoryTotals.self))
+    case ("calls", "start", 2): self = .start(try body.decode(StartCall.self))
+    case ("calls", "list", 2):
+      _ = try body.decode(NoBody.self)
       self = .listCalls
-    case ("calls", let id, 4...):
-      guard let call = CallID(id) else { return nil }
-      switch (path[3], path.count) {
-      case ("accept", 4): self = .accept(call, try body(Join.self))
-      case ("decline", 4): self = .decline(call, try body(Decline.self))
-      case ("invite", 4): self = .invite(call, try body(Invite.self))
-      case ("cancel", 4): self = .cancel(call, try body(Cancel.self))
-      case ("join", 4): self = .join(call, try body(Join.self))
-      case ("rejoin", 4): self = .rejoin(call, try body(Join.self))
-      case ("transfer", 4): self = .transfer(call, try body(Join.self))
-      case ("link", 4): self = .link(call, try body(MakeLink.self))
-      case ("hold", 4): self = .hold(call, try body(Hold.self))
-      case ("receive", 4): self = .receive(call, try body(Receive.self))
-      case ("message", 4): self = .message(call, try body(SendMessage.self))
-      case ("stats", 4): self = .stats(call, try body(QualityNumbers.self))
-      case ("report", 4): self = .report(call, try body(ReportAbuse.self))
-      case ("leave", 4):
-        _ = try body(NoBody.self)
+    case ("calls", let id, 3...):
+      guard let call = CallID(String(id)) else { return nil }
+      switch (path[2], path.count) {
+      case ("accept", 3): self = .accept(call, try body.decode(Join.self))
+      case ("decline", 3): self = .decline(call, try body.decode(Decline.self))
+      case ("invite", 3): self = .invite(call, try body.decode(Invite.self))
+      case ("cancel", 3): self = .cancel(call, try body.decode(Cancel.self))
+      case ("join", 3): self = .join(call, try body.decode(Join.self))
+      case ("rejoin", 3): self = .rejoin(call, try body.decode(Join.self))
+      case ("transfer", 3): self = .transfer(call, try body.decode(Join.self))
+      case ("link", 3): self = .link(call, try body.decode(MakeLink.self))
+      case ("hold", 3): self = .hold(call, try body.decode(Hold.self))
+      case ("receive", 3): self = .receive(call, try body.decode(Receive.self))
+      case ("message", 3): self = .message(call, try body.decode(SendMessage.self))
+      case ("stats", 3): self = .stats(call, try body.decode(QualityNumbers.self))
+      case ("report", 3): self = .report(call, try body.decode(ReportAbuse.self))
+      case ("leave", 3):
+        _ = try body.decode(NoBody.self)
         self = .leave(call)
-      case ("end", 4):
-        _ = try body(NoBody.self)
+      case ("end", 3):
+        _ = try body.decode(NoBody.self)
         self = .end(call)
-      case ("state", 4):
-        _ = try body(NoBody.self)
+      case ("state", 3):
+        _ = try body.decode(NoBody.self)
         self = .state(call)
-      case ("media", 4): self = .media(call, try body(MediaRequest.self))
-      case ("tracks", 5):
-        guard let track = TrackID(path[4]) else { return nil }
-        self = .track(call, track, try body(ChangeTrack.self))
-      case ("keys", 4): self = .keys(call, try body(HandOutKeys.self))
-      case ("keys", 5) where path[4] == "request": self = .requestKey(call, try body(RequestKey.self))
-      case ("keys", 5) where path[4] == "list": self = .listKeys(call, try body(ListKeys.self))
-      case ("keys", 5) where path[4] == "wait": self = .waitForKey(call, try body(WaitForKey.self))
-      case ("keys", 5) where path[4] == "confirm": self = .confirmKey(call, try body(ConfirmKey.self))
-      case ("keys", 5) where path[4] == "confirmations":
-        self = .listConfirmations(call, try body(ListConfirmations.self))
+      case ("media", 3): self = .media(call, try body.decode(MediaRequest.self))
+      case ("tracks", 4):
+        guard let track = TrackID(String(path[3])) else { return nil }
+        self = .track(call, track, try body.decode(ChangeTrack.self))
+      case ("keys", 3): self = .keys(call, try body.decode(HandOutKeys.self))
+      case ("keys", 4) where path[3] == "request": self = .requestKey(call, try body.decode(RequestKey.self))
+      case ("keys", 4) where path[3] == "list": self = .listKeys(call, try body.decode(ListKeys.self))
+      case ("keys", 4) where path[3] == "wait": self = .waitForKey(call, try body.decode(WaitForKey.self))
+      case ("keys", 4) where path[3] == "confirm": self = .confirmKey(call, try body.decode(ConfirmKey.self))
+      case ("keys", 4) where path[3] == "confirmations":
+        self = .listConfirmations(call, try body.decode(ListConfirmations.self))
       default: return nil
       }
     default: return nil

@@ -3,7 +3,6 @@ import NIOCore
 /// A session after CONNECTED: subscriptions, transactions, heart-beats.
 struct Conversation: Sendable {
   let configuration: Session.Configuration
-  private let admit: @Sendable (Session.Access) -> Session.Admission
   let version: Version
   let expiresAt: UInt64?
   var heartBeat: HeartBeatTimers
@@ -16,11 +15,9 @@ struct Conversation: Sendable {
   private var lastMessage: UInt64 = 0
 
   init(
-    configuration: Session.Configuration, admit: (@Sendable (Session.Access) -> Session.Admission)?,
-    version: Version, heartBeat: HeartBeatTimers, expiresAt: UInt64?
+    configuration: Session.Configuration, version: Version, heartBeat: HeartBeatTimers, expiresAt: UInt64?
   ) {
     self.configuration = configuration
-    self.admit = admit ?? configuration.admit
     self.version = version
     self.heartBeat = heartBeat
     self.expiresAt = expiresAt
@@ -45,11 +42,26 @@ struct Conversation: Sendable {
   // MARK: Frames
 
   /// Does what the frame asks for, all of it or nothing; a receipt is the last action.
-  mutating func handle(_ frame: Frame) throws(Violation) -> [Session.Action] {
+  mutating func handle(_ frame: Frame, _ admission: Session.Admission) throws(Violation) -> [Session.Action] {
     if version.refusesStrayBodies, !frame.command.mayHaveBody, frame.body.readableBytes > 0 {
       throw Violation(.protocolError, "only SEND may have a body")
     }
-    var actions = try act(on: frame)
+    var actions: [Session.Action] = []
+    switch frame.command {
+    case .send:
+      _ = try header("destination", of: frame)
+      if case .refused(let text) = admission { throw Violation(.protocolError, text) }
+      if frame.headers["transaction"] == nil { actions = [.sent(frame)] } else { try stage(frame) }
+    case .ack, .nack: actions = try acknowledge(frame)
+    case .subscribe: actions = try subscribe(frame, admission)
+    case .unsubscribe: actions = try unsubscribe(frame)
+    case .begin: try begin(try name(of: frame))
+    case .commit: actions = try commit(try end(try name(of: frame)))
+    case .abort: _ = try end(try name(of: frame))
+    case .disconnect: actions = [.close(.disconnected)]
+    case .connect, .stomp: throw Violation(.protocolError, "already connected")
+    case .connected, .message, .receipt, .error: throw Violation(.protocolError, "not a client's command")
+    }
     if let receipt = frame.headers["receipt"], asked == nil {
       let reply = Session.Action.write(Frame(.receipt, ["receipt-id": receipt]))
       if case .close = actions.last { actions.insert(reply, at: actions.count - 1) } else { actions.append(reply) }
@@ -57,27 +69,11 @@ struct Conversation: Sendable {
     return actions
   }
 
-  private mutating func act(on frame: Frame) throws(Violation) -> [Session.Action] {
-    switch frame.command {
-    case .send, .ack, .nack: return try stageOrPerform(frame)
-    case .subscribe: return try subscribe(frame)
-    case .unsubscribe: return try unsubscribe(frame)
-    case .begin:
-      try begin(try name(of: frame))
-      return []
-    case .commit: return try commit(try end(try name(of: frame)))
-    case .abort:
-      _ = try end(try name(of: frame))
-      return []
-    case .disconnect: return [.close(.disconnected)]
-    case .connect, .stomp: throw Violation(.protocolError, "already connected")
-    case .connected, .message, .receipt, .error: throw Violation(.protocolError, "not a client's command")
-    }
-  }
-
   // MARK: Subscriptions
 
-  private mutating func subscribe(_ frame: Frame) throws(Violation) -> [Session.Action] {
+  private mutating func subscribe(
+    _ frame: Frame, _ admission: Session.Admission
+  ) throws(Violation) -> [Session.Action] {
     let destination = try header("destination", of: frame)
     let id = version.requiresSubscriptionID ? try header("id", of: frame) : frame.headers["id"]
     guard let mode = AckMode(rawValue: frame.headers["ack"] ?? "auto"), version.ackModes.contains(mode) else {
@@ -89,9 +85,12 @@ struct Conversation: Sendable {
       throw Violation(.protocolError, "subscription id is in use")
     }
     guard subscriptions.count < configuration.subscriptions else { throw Violation(.limit, "too many subscriptions") }
-    let existing = subscriptions.count { $0.destination == destination }
-    let admission = admit(.subscribe(destination: destination, existing: existing))
-    if case .refused(let text) = admission { throw Violation(.protocolError, text) }
+    switch admission {
+    case .refused(let text): throw Violation(.protocolError, text)
+    case .allowedOnce(let text) where subscriptions.contains(where: { $0.destination == destination }):
+      throw Violation(.protocolError, text)
+    case .allowed, .allowedOnce, .asked: break
+    }
     lastSubscription += 1
     let subscription = Subscription(
       id: id, destination: destination, mode: mode, key: lastSubscription, version: version)
@@ -159,19 +158,18 @@ struct Conversation: Sendable {
     return .written(isSettled: !wantsAck)
   }
 
-  // MARK: SEND, ACK, NACK
+  // MARK: ACK, NACK
 
-  /// Checks a SEND, ACK or NACK and does what it says, or keeps it for the COMMIT of its transaction.
-  private mutating func stageOrPerform(_ frame: Frame) throws(Violation) -> [Session.Action] {
-    if frame.command == .send {
-      let destination = try header("destination", of: frame)
-      if case .refused(let text) = admit(.send(destination: destination, bytes: frame.body.readableBytes)) {
-        throw Violation(.protocolError, text)
-      }
-    } else {
-      _ = try acknowledged(by: frame)
-    }
-    guard frame.headers["transaction"] != nil else { return try perform(frame) }
+  /// Settles what an ACK or NACK means. In a transaction it must mean a message that waits, too, and again at the COMMIT.
+  private mutating func acknowledge(_ frame: Frame) throws(Violation) -> [Session.Action] {
+    guard frame.headers["transaction"] != nil else { return try settle(frame) }
+    _ = try acknowledged(by: frame)
+    try stage(frame)
+    return []
+  }
+
+  /// Keeps a frame for the COMMIT of its transaction.
+  private mutating func stage(_ frame: Frame) throws(Violation) {
     let index = try transactionIndex(named: try name(of: frame))
     guard transactions[index].frames.count < configuration.framesInTransaction else {
       throw Violation(.limit, "too many frames in a transaction")
@@ -180,11 +178,9 @@ struct Conversation: Sendable {
       throw Violation(.limit, "open transactions are too large")
     }
     transactions[index].append(frame)
-    return []
   }
 
-  private mutating func perform(_ frame: Frame) throws(Violation) -> [Session.Action] {
-    guard frame.command != .send else { return [.sent(frame)] }
+  private mutating func settle(_ frame: Frame) throws(Violation) -> [Session.Action] {
     let (index, number) = try acknowledged(by: frame)
     let receiver = Session.Receiver(key: subscriptions[index].key, destination: subscriptions[index].destination)
     return subscriptions[index].settle(number).map { token in
@@ -224,7 +220,7 @@ struct Conversation: Sendable {
   /// An ACK in it that has become void since makes the whole COMMIT fail: the thrown error drops the actions collected so far.
   private mutating func commit(_ transaction: Transaction) throws(Violation) -> [Session.Action] {
     var actions: [Session.Action] = []
-    for frame in transaction.frames { actions += try perform(frame) }
+    for frame in transaction.frames { actions += frame.command == .send ? [.sent(frame)] : try settle(frame) }
     return actions
   }
 

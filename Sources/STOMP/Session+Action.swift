@@ -25,15 +25,11 @@ extension Session {
     case violation(Violation.Kind)
   }
 
-  /// The destination that a frame wants to reach, for `Configuration.admit`.
-  package enum Access: Equatable, Sendable {
-    /// `existing` is the number of subscriptions that the connection has to this destination.
-    case subscribe(destination: String, existing: Int)
-    case send(destination: String, bytes: Int)
-  }
-
+  /// Whether the client may use a frame's destination.
   package enum Admission: Equatable, Sendable {
     case allowed
+    /// Allowed, unless the connection has a subscription to it already: then the text of the ERROR.
+    case allowedOnce(String)
     /// A subscription that others decide about: `.ask`.
     case asked
     /// The text of the ERROR.
@@ -68,9 +64,7 @@ extension Session {
     package var transactionBytes = 2 << 20
     /// Messages of one subscription that wait for an ACK.
     package var unacknowledged = 4_096
-    /// Decides whether a destination may be used. A SEND is asked for when it comes, so that COMMIT can't fail over it.
-    package var admit: @Sendable (Access) -> Admission
 
-    package init(admit: @escaping @Sendable (Access) -> Admission) { self.admit = admit }
+    package init() {}
   }
 }

@@ -61,7 +61,9 @@ package struct Session: Sendable {
   // MARK: From the network
 
   /// A whole frame came.
-  package mutating func handle(_ frame: Frame, now: UInt64) -> [Action] {
+  /// - Parameter admission: of the destination of a SEND or SUBSCRIBE; other frames have none. It counts for a SEND when that comes, so that COMMIT
+  ///   can't fail over it.
+  package mutating func handle(_ frame: Frame, admission: Admission, now: UInt64) -> [Action] {
     let receipt = frame.headers["receipt"]
     do {
       switch state {
@@ -72,7 +74,7 @@ package struct Session: Sendable {
       case .authenticating:
         preconditionFailure("a frame was handed in before the answer to CONNECT")
       case .connected:
-        let actions = try conversation?.handle(frame) ?? []
+        let actions = try conversation?.handle(frame, admission) ?? []
         if case .close = actions.last { close() }
         return actions
       case .closed:
@@ -127,13 +129,10 @@ package struct Session: Sendable {
   // MARK: From the application
 
   /// The client of the last `.authenticate` may come in.
-  /// - Parameter admit: decides for this client instead of the configuration's.
-  package mutating func accept(
-    _ welcome: Welcome, admit: (@Sendable (Access) -> Admission)? = nil, now: UInt64
-  ) -> [Action] {
+  package mutating func accept(_ welcome: Welcome, now: UInt64) -> [Action] {
     guard case .authenticating(let request, _) = state else { return [] }
     var conversation = Conversation(
-      configuration: configuration, admit: admit, version: request.version,
+      configuration: configuration, version: request.version,
       heartBeat: configuration.heartBeat.agreed(with: request.heartBeat), expiresAt: welcome.expiresAt)
     conversation.heartBeat.start(now: now)
     self.conversation = conversation

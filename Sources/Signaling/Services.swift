@@ -1,12 +1,9 @@
 import Logging
 import MediaModel
 import NIOCore
-import STOMP
 
 /// Everything that all connections of a server share.
 struct Services: Sendable {
-  typealias Admit = @Sendable (Session.Access) -> Session.Admission
-
   let configuration: SignalingServer.Configuration
   let authenticator: any Authenticator
   let sink: any SignalingSink
@@ -24,9 +21,7 @@ struct Services: Sendable {
   let slowReaders: SlowReaders
   let sessionIDs = SessionNumbers()
   let stateTexts = StateTexts()
-  /// The rules of which user may use which destination.
-  let deviceRules: Admit
-  let serviceRules: Admit
+  let rules: DestinationRules
 
   init(
     configuration: SignalingServer.Configuration, group: any EventLoopGroup, authenticator: any Authenticator,
@@ -46,8 +41,6 @@ struct Services: Sendable {
     shares = UserShares(limits: configuration.userShare)
     slowReaders = SlowReaders(limits: configuration.backlog)
     broker = SharedBroker(loops: Array(group.makeIterator()), counters: counters)
-    let rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)
-    deviceRules = { rules.admission(of: $0, isService: false) }
-    serviceRules = { rules.admission(of: $0, isService: true) }
+    rules = DestinationRules(prefixes: configuration.destinations, body: configuration.requestBody)
   }
 }

@@ -113,8 +113,7 @@ extension SignalingServer {
     var messageBytes: Int { frameLimits.head + frameLimits.body + 1_024 }
 
     var session: Session.Configuration {
-      // Each client's rules come with its login.
-      var session = Session.Configuration { _ in .refused("not connected") }
+      var session = Session.Configuration()
       session.heartBeat = HeartBeat(sends: heartBeatMilliseconds, wants: heartBeatMilliseconds)
       session.connectTimeout = UInt64(max(0, connectTimeout.nanoseconds))
       session.subscriptions = subscriptions

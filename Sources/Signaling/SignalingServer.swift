@@ -1,3 +1,4 @@
+package import struct Calls.Calls
 package import struct Calls.SessionID
 package import Logging
 package import MediaModel
@@ -99,7 +100,8 @@ package final class SignalingServer: Sendable {
   }
 
   /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.
-  package func deliver(_ deliveries: [Delivery]) { services.deliver(deliveries) }
+  /// Effects for a session that is gone are dropped and counted; those that are for no client are left out.
+  package func deliver(_ effects: [Calls.Effect]) { services.deliver(effects) }
 
   /// Closes the ports, and all sessions with an ERROR of this `message`.
   package func stop(message: String = "the server is shutting down") async {

@@ -19,7 +19,7 @@ struct GoldenTests {
     var paths: Set<String> = []
     for (destination, body) in try golden("requests") {
       let request = try #require(
-        try Request(destination: destination) { type in try JSON.decode(type, from: body) }, "\(destination)")
+        try readRequest(destination, body), "\(destination)")
       #expect(request.destination == destination)
       #expect(try sorted(try JSON.encode(Body(request.body))) == sorted(body), "\(destination)")
       note(request.body)

@@ -43,7 +43,8 @@ func readRequest(_ input: UnsafeMutableRawBufferPointer) {
   guard parts.count == 2 else { return }
   let frame = Frame(
     .send, ["destination": String(decoding: parts[0], as: UTF8.self)], body: ByteBuffer(bytes: parts[1]))
-  _ = try? RequestReader(keysBody: 1 << 20, body: 64 << 10).request(frame)
+  guard case .request(let path)? = Destination(of: frame) else { return }
+  _ = try? RequestReader(keysBody: 1 << 20, body: 64 << 10).request(path, frame.body)
 }
 
 /// The HTTP decoder of the server's port, with its limits.

@@ -140,7 +140,7 @@ import Testing
   func theTokenIsPasscodeOrBearer(headers: String, token: String?) throws {
     var server = TestServer()
     let frame = try #require(try decode("CONNECT\naccept-version:1.2\n\(headers)\n\n\0").first)
-    guard case .authenticate(let request) = server.session.handle(frame, now: 0).first else {
+    guard case .authenticate(let request) = server.session.handle(frame, admission: .allowed, now: 0).first else {
       Issue.record("no authentication asked for")
       return
     }

@@ -11,6 +11,15 @@ import Testing
     #expect(server.error == "header destination is missing" && server.last?.headers["receipt-id"] == "1")
   }
 
+  @Test func aDestinationThatIsAllowedOnceTakesOneSubscriptionAtATime() {
+    var server = TestServer(.v12)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/once/a\n\n\0SUBSCRIBE\nid:2\ndestination:/once/b\n\n\0")
+    server.receive("UNSUBSCRIBE\nid:1\n\n\0SUBSCRIBE\nid:3\ndestination:/once/a\n\n\0")
+    #expect(server.subscribed == ["/once/b", "/once/a"] && server.error == nil)
+    server.receive("SUBSCRIBE\nid:4\ndestination:/once/b\n\n\0")
+    #expect(server.error == "once only")
+  }
+
   @Test("stomp.md 41: message headers are the servers own") func messageHeadersAreTheServersOwn() {
     var server = TestServer(.v12)
     server.receive("SUBSCRIBE\nid:s\ndestination:/a\nack:client\n\n\0")

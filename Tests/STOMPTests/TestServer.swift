@@ -23,12 +23,7 @@ struct TestServer {
     _ version: Version? = nil, heartBeat: String? = nil, expiresAt: UInt64? = nil,
     configure: (inout Session.Configuration) -> Void = { _ in }
   ) {
-    var configuration = Session.Configuration { access in
-      switch access {
-      case .subscribe(let destination, _), .send(let destination, _):
-        destination.hasPrefix("/no") ? .refused("not allowed") : destination.hasPrefix("/ask") ? .asked : .allowed
-      }
-    }
+    var configuration = Session.Configuration()
     configure(&configuration)
     session = Session(configuration: configuration, now: 0)
     self.expiresAt = expiresAt
@@ -50,11 +45,18 @@ struct TestServer {
   mutating func pull() {
     do {
       while !session.isWaiting, closed == nil, let frame = try next() {
-        perform(session.handle(frame, now: now))
+        perform(session.handle(frame, admission: admission(of: frame), now: now))
       }
     } catch {
       perform(session.handle(error))
     }
+  }
+
+  private func admission(of frame: Frame) -> Session.Admission {
+    let destination = frame.headers["destination"] ?? ""
+    if destination.hasPrefix("/no") { return .refused("not allowed") }
+    if destination.hasPrefix("/once") { return .allowedOnce("once only") }
+    return destination.hasPrefix("/ask") ? .asked : .allowed
   }
 
   private mutating func next() throws(FrameError) -> Frame? {

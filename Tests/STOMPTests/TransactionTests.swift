@@ -148,7 +148,8 @@ import Testing
     var server = TestServer(version)
     server.receive("SEND\ndestination:/no\n\n\0SEND\ndestination:/a\nreceipt:b\n\n\0")
     #expect(server.closed == .violation(.protocolError) && server.session.isClosed)
-    #expect(server.session.handle(Frame(.send, ["destination": "/a", "receipt": "c"]), now: 1).isEmpty)
+    #expect(
+      server.session.handle(Frame(.send, ["destination": "/a", "receipt": "c"]), admission: .allowed, now: 1).isEmpty)
     #expect(server.written.count == 1 && server.sent.isEmpty)
   }
 
@@ -166,7 +167,8 @@ import Testing
     var server = TestServer(.v12)
     server.receive("SEND\ndestination:/a\n\n1\0DISCONNECT\nreceipt:1\n\n\0")
     #expect(server.sent.count == 1 && server.written == ["RECEIPT\nreceipt-id:1\n\n\0"])
-    let actions = server.session.handle(Frame(.send, ["destination": "/a", "receipt": "2"]), now: 1)
+    let actions = server.session.handle(
+      Frame(.send, ["destination": "/a", "receipt": "2"]), admission: .allowed, now: 1)
     #expect(actions.isEmpty && server.session.nextDeadline == nil)
     #expect(server.session.handle(FrameError(.noColon)).isEmpty)
     #expect(server.session.fail(Violation(.closedByServer, "x")).isEmpty)

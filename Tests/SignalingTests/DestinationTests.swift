@@ -1,3 +1,4 @@
+import NIOCore
 import STOMP
 import Testing
 
@@ -8,11 +9,19 @@ import Testing
   private let rules = DestinationRules(prefixes: ["/topic/", "/queue/work", "/exchange/chat/"], body: 100)
 
   private func send(_ destination: String, service: Bool = false, bytes: Int = 1) -> Bool {
-    rules.admission(of: .send(destination: destination, bytes: bytes), isService: service) == .allowed
+    admission(.send, destination, service: service, bytes: bytes) == .allowed
   }
 
   private func subscribe(_ destination: String, service: Bool = false) -> Session.Admission {
-    rules.admission(of: .subscribe(destination: destination, existing: 0), isService: service)
+    admission(.subscribe, destination, service: service)
+  }
+
+  private func admission(
+    _ command: Command, _ destination: String, service: Bool = false, bytes: Int = 0, by rules: DestinationRules? = nil
+  ) -> Session.Admission {
+    let body = ByteBuffer(repeating: 0, count: bytes)
+    let frame = Frame(command, ["destination": destination], body: body)
+    return (rules ?? self.rules).admission(of: Destination(of: frame), for: frame, isService: service)
   }
 
   @Test(arguments: [
@@ -68,9 +77,9 @@ import Testing
   @Test func withoutPrefixesNothingIsOpenButRequests() {
     let rules = DestinationRules(prefixes: [], body: 100)
     for destination in ["/topic/a", "/queue/a", "/exchange/a"] {
-      #expect(rules.admission(of: .send(destination: destination, bytes: 1), isService: true) != .allowed)
+      #expect(admission(.send, destination, service: true, bytes: 1, by: rules) != .allowed)
     }
-    #expect(rules.admission(of: .send(destination: "/app/x", bytes: 1_000), isService: false) == .allowed)
+    #expect(admission(.send, "/app/x", bytes: 1_000, by: rules) == .allowed)
   }
 
   @Test func bodiesAreBounded() {

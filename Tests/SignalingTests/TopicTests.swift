@@ -33,7 +33,7 @@ import Testing
       #expect(try await asked(sink) == "client")
       // Nothing behind it is done before the answer.
       #expect(server.statistics.requests == 0)
-      server.deliver(.admission(session, refusal: nil))
+      server.deliver(.admission(session, .serviceCalls, refusal: nil))
       #expect(try await client.frame()?.headers["receipt-id"] == "s")
       #expect(try await client.frame()?.headers["receipt-id"] == "r")
       // Asked once: a second answer would be taken for that of the next question.
@@ -57,7 +57,8 @@ import Testing
       try await client.send("SUBSCRIBE\nid:7\ndestination:/topic/calls/c1\nreceipt:s\n\n\0SEND\ndestination:/x\n\n\0")
       _ = try await asked(sink)
       server.deliver([
-        .admission(session, refusal: "this call is not yours"), .admission(session, refusal: nil),
+        .admission(session, .serviceCalls, refusal: "this call is not yours"),
+        .admission(session, .serviceCalls, refusal: nil),
       ])
       let frame = try #require(try await client.frame())
       #expect(frame.command == .error && frame.headers["receipt-id"] == "s")
@@ -74,7 +75,7 @@ import Testing
       for id in 1...2 {
         try await client.send("SUBSCRIBE\nid:\(id)\ndestination:/topic/calls/c1\nreceipt:s\n\n\0")
         _ = try await asked(sink)
-        server.deliver(.admission(session, refusal: nil))
+        server.deliver(.admission(session, .serviceCalls, refusal: nil))
         #expect(try await client.frame()?.command == .receipt)
       }
       try publish(server, session, epoch: 3, id: 1)
@@ -94,7 +95,7 @@ import Testing
       for id in 1...2 {
         try await client.send("SUBSCRIBE\nid:\(id)\ndestination:/topic/calls/c1\nreceipt:s\n\n\0")
         _ = try await asked(sink)
-        server.deliver(.admission(session, refusal: nil))
+        server.deliver(.admission(session, .serviceCalls, refusal: nil))
         #expect(try await client.frame()?.command == .receipt)
         try publish(server, session, epoch: 3, id: 0)
         #expect(try await client.frame()?.headers["subscription"] == "\(id)")
@@ -106,7 +107,7 @@ import Testing
 
   @Test func oneEventIsSharedByManySubscribersOfAllVersions() async throws {
     try await withServer { server, sink in
-      var deliveries: [Delivery] = []
+      var deliveries: [Calls.Effect] = []
       var clients: [TestClient] = []
       for version in Version.allCases {
         let client = try await TestClient.connected(
@@ -114,7 +115,7 @@ import Testing
         let session = try await sink.session()
         try await client.send("SUBSCRIBE\nid:1\ndestination:/topic/calls/c1\nreceipt:s\n\n\0")
         _ = try await asked(sink)
-        server.deliver(.admission(session, refusal: nil))
+        server.deliver(.admission(session, .serviceCalls, refusal: nil))
         try #require(try await client.frame()?.command == .receipt)
         clients.append(client)
         for epoch in [1, 2] as [UInt32] {
@@ -141,7 +142,7 @@ import Testing
       try await sink.first { if case .subscribe(_, .serviceCalls, _) = $0 { () } else { nil } }
       try await client.close()
       await server.until { $0.sessions == 0 }
-      server.deliver(.admission(session, refusal: nil))
+      server.deliver(.admission(session, .serviceCalls, refusal: nil))
       await server.until { $0.drops[.sessionGone] == 1 }
     }
   }

@@ -48,8 +48,8 @@ actor ControlPlane: SignalingSink {
 
   /// The way to the clients; callable from any thread, must not block.
   struct Clients: Sendable {
-    /// Takes what goes to clients, in order.
-    var deliver: @Sendable ([Delivery]) -> Void
+    /// Takes effects that clients get, in order.
+    var deliver: @Sendable ([Calls.Effect]) -> Void
     /// A request of this session brought about more than most do.
     var charge: @Sendable (SessionID, _ units: Int) -> Void
   }
@@ -134,18 +134,29 @@ actor ControlPlane: SignalingSink {
     loop.execute {
       self.assumeIsolated {
         $0.idle = idle
-        $0.run(.drain)
+        $0.handle(.drain)
       }
     }
   }
 
   private func handle(_ command: Calls.Command) {
     switch command {
-    case .request(let session, let id, .media(let call, let request)): read(request, of: call, session, id)
+    case .request(let session, let id, .media(let call, let request)): return read(request, of: call, session, id)
     case .media(.configured(let peer, let request, let slots)):
-      if let reply = peers.configured(peer, request: request, slots: slots) { tell([reply], isStored: false) }
-    default: run(command)
+      return tell(peers.configured(peer, request: request, slots: slots).map { [$0] } ?? [], isStored: false)
+    default: break
     }
+    let effects = calls.handle(command, now: clock.now())
+    let changes = effects.prefix { if case .store = $0 { true } else { false } }.compactMap(\.change)
+    if !changes.isEmpty { recorder.record(changes) }
+    let isFromMedia = if case .media = command { true } else { false }
+    tell(Array(effects[changes.count...]), isStored: !changes.isEmpty || !isFromMedia)
+    write()
+    if case .request(let session, _, _) = command, effects.count >= Self.effectsOfUnit {
+      clients.charge(session, effects.count / Self.effectsOfUnit)
+    }
+    schedule()
+    tellIdle()
   }
 
   /// Reads an SDP beside the calls, of participants alone. Later commands of the same user wait for it.
@@ -166,20 +177,6 @@ actor ControlPlane: SignalingSink {
     } catch {
       return .failure(RequestError(.mediaSDPInvalid, "line \(error.line): \(error.reason)", field: "sdp"))
     }
-  }
-
-  private func run(_ command: Calls.Command) {
-    let effects = calls.handle(command, now: clock.now())
-    let changes = effects.prefix { if case .store = $0 { true } else { false } }.compactMap(\.change)
-    if !changes.isEmpty { recorder.record(changes) }
-    let isFromMedia = if case .media = command { true } else { false }
-    tell(Array(effects[changes.count...]), isStored: !changes.isEmpty || !isFromMedia)
-    write()
-    if case .request(let session, _, _) = command, effects.count >= Self.effectsOfUnit {
-      clients.charge(session, effects.count / Self.effectsOfUnit)
-    }
-    schedule()
-    tellIdle()
   }
 
   // MARK: effects
@@ -205,15 +202,15 @@ actor ControlPlane: SignalingSink {
   }
 
   private func carryOut(_ effects: [Calls.Effect]) {
-    var deliveries: [Delivery] = []
-    for effect in effects { carryOut(effect, &deliveries) }
-    if !deliveries.isEmpty { clients.deliver(deliveries) }
+    var forClients: [Calls.Effect] = []
+    for effect in effects { carryOut(effect, &forClients) }
+    if !forClients.isEmpty { clients.deliver(forClients) }
   }
 
-  private func carryOut(_ effect: Calls.Effect, _ deliveries: inout [Delivery]) {
+  private func carryOut(_ effect: Calls.Effect, _ forClients: inout [Calls.Effect]) {
     switch effect {
     case .reply, .event, .close, .admission, .publish:
-      if let delivery = Delivery(effect) { deliveries.append(delivery) }
+      forClients.append(effect)
     case .negotiate(let session, let id, let negotiate):
       var generator = SystemRandomNumberGenerator()
       let (command, worker) = peers.negotiate(
@@ -222,7 +219,7 @@ actor ControlPlane: SignalingSink {
     case .media(let command):
       guard let worker = peers.worker(of: command.peer) else { return }
       media.submit(command, worker: worker)
-      if case .remove(let peer) = command { deliveries += peers.remove(peer).compactMap(Delivery.init) }
+      if case .remove(let peer) = command { forClients += peers.remove(peer) }
     case .webhook(_, let event): backEnd?.webhooks?.send(event)
     case .ask(let question, .authorize(let action, let from, let to)):
       ask(question, action, from: from, to: to)
@@ -324,7 +321,7 @@ actor ControlPlane: SignalingSink {
   private func fire(_ deadline: Timestamp) {
     guard timer?.deadline == deadline else { return }
     timer = nil
-    run(.timeout)
+    handle(.timeout)
   }
 }
 

@@ -1,5 +1,6 @@
 import Calls
 import NIOCore
+import Signaling
 
 /// The effects of commands in the commands' order, until everything that they may tell of is on the disk.
 ///
@@ -67,17 +68,5 @@ struct PendingEffects {
   private mutating func forget(_ session: SessionID) {
     guard let count = sessions[session] else { return }
     sessions[session] = count == 1 ? nil : count - 1
-  }
-}
-
-extension Calls.Effect {
-  /// The session whose client sees the effect; nil for effects that are not for a client, or not at once.
-  fileprivate var session: SessionID? {
-    switch self {
-    case .reply(let session, _, _), .event(let session, _), .close(let session, _), .admission(let session, _, _),
-      .publish(let session, _, _, _):
-      session
-    case .negotiate, .media, .webhook, .ask, .history, .store, .measured: nil
-    }
   }
 }

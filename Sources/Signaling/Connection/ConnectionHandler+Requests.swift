@@ -9,17 +9,17 @@ import STOMP
 /// Requests in, replies and events out.
 extension ConnectionHandler {
   /// The client would be subscribed to a topic of the control plane's, which answers. Once for each: a second answer would be taken for the next question's.
-  func ask(_ subscription: Subscription) {
+  func ask(_ subscription: Subscription, _ destination: Destination?) {
     guard maySubscribe() else { return }
-    if case .channel(let channel) = Destination(subscription.destination) {
+    if case .channel(let channel) = destination {
       submit(.subscribe(id, channel, as: subscription.mode))
     }
   }
 
-  func subscribed(_ subscription: Subscription) {
-    switch Destination(subscription.destination) {
+  /// - Parameter destination: nil for a topic of the control plane, which knows of the subscription since it was asked.
+  func subscribed(_ subscription: Subscription, _ destination: Destination?) {
+    switch destination {
     case .channel(let channel):
-      // The control plane knows of its topics' since it was asked.
       guard channel.isOwn, maySubscribe() else { return }
       submit(.subscribe(id, channel, as: subscription.mode))
     case .ownQueue(let name):
@@ -63,18 +63,8 @@ extension ConnectionHandler {
     }
   }
 
-  func sent(_ frame: Frame) {
-    let destination = frame.headers["destination"] ?? ""
-    switch Destination(destination) {
-    case .request: request(frame)
-    case .userQueue(let user, let name): send(frame, as: "/user/queue/\(name)", to: .user(user, name))
-    case .app(let address): send(frame, as: destination, to: address)
-    case .channel, .ownQueue, nil: break
-    }
-  }
-
   /// A SEND to `/app/…`: the sink gets the request, or the client an error's reply.
-  private func request(_ frame: Frame) {
+  func request(_ frame: Frame, _ path: ArraySlice<Substring>) {
     services.counters.update { $0.requests += 1 }
     if let wait = rate.take(now: now) { return refuse(frame, .rateLimited, wait) }
     // A body costs its parsing, whatever is in it.
@@ -87,11 +77,11 @@ extension ConnectionHandler {
       }
       let reader = RequestReader(
         keysBody: services.configuration.keysBody, body: services.configuration.requestBody)
-      let request = try reader.request(frame)
+      let request = try reader.request(path, frame.body)
       if request.weight > 0, let wait = share?.take(request.weight, now: now) {
         return refuse(frame, .userRateLimited, wait)
       }
-      submit(.request(id, id: requestID, request))
+      services.sink.submit(.request(id, id: requestID, request))
     } catch {
       services.counters.drop(.invalidRequest)
       reply(to: requestID(of: frame), .failed(error))
@@ -128,7 +118,7 @@ extension ConnectionHandler {
     case .admission(let refusal):
       perform(session.answer(refusal: refusal))
       readFrames()
-    case .publish(var event): publish(&event.message, newestOnly: event.isForTheNewest)
+    case .publish(let messageID, var message): publish(&message, newestOnly: messageID == 0)
     case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
     }
   }

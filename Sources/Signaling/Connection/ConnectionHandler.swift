@@ -21,6 +21,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private(set) var user: UserID?
   /// The allowance that the user's connections share; nil for services.
   private(set) var share: UserShare?
+  private var isService = false
   /// Counted in the share.
   var subscriptionCount = 0
   /// Bytes in `decoder` and open transactions, as last reported to the share.
@@ -121,10 +122,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Hands whole frames to the session, one at a time since each may change how the next is read.
   func readFrames() {
     do {
-      while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try nextFrame() {
+      while phase != .ended, !session.isWaiting, pauseEnd == nil, let frame = try decoder.next() {
         services.counters.update { $0.framesIn += 1 }
         countFrame()
-        perform(session.handle(frame, now: now))
+        let destination = Destination(of: frame)
+        let admission = services.rules.admission(of: destination, for: frame, isService: isService)
+        perform(session.handle(frame, admission: admission, now: now), of: destination)
       }
     } catch {
       if error.reason == .tls {
@@ -160,13 +163,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let wait = share?.readBatch(now: now) { pause(for: wait) }
   }
 
-  private func nextFrame() throws(FrameError) -> Frame? {
-    decoder.version = session.version
-    return try decoder.next()
-  }
-
   /// Carries out what the session says; nothing is flushed yet.
-  func perform(_ actions: [Session.Action]) {
+  /// - Parameter destination: of the frame that the actions come from; nil when it was not read for them, as for a SEND that a COMMIT lets through.
+  func perform(_ actions: [Session.Action], of destination: Destination? = nil) {
     for action in actions {
       // One action may end the connection; a RECEIPT behind it must not follow the ERROR.
       guard phase != .ended else { return }
@@ -176,10 +175,16 @@ final class ConnectionHandler: ChannelInboundHandler {
         services.counters.update { $0.framesOut += 1 }
         write(FrameEncoder(version: session.version).encode(frame))
       case .heartBeat: write(FrameEncoder.heartBeat)
-      case .ask(let subscription): ask(subscription)
-      case .subscribed(let subscription): subscribed(subscription)
+      case .ask(let subscription): ask(subscription, destination)
+      case .subscribed(let subscription): subscribed(subscription, destination)
       case .unsubscribed(let subscription): unsubscribed(subscription)
-      case .sent(let frame): sent(frame)
+      case .sent(let frame):
+        switch destination ?? Destination(of: frame) {
+        case .request(let path): request(frame, path)
+        case .userQueue(let user, let name): send(frame, as: "/user/queue/\(name)", to: .user(user, name))
+        case .app(let address): send(frame, as: frame.headers["destination"] ?? "", to: address)
+        case .channel, .ownQueue, nil: break
+        }
       case .acknowledged(let receiver, let token, let accepted):
         if receiver.destination == Destination.events {
           submit(.acknowledge(id, seq: token, accepted: accepted))
@@ -220,6 +225,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     phase = .loggedIn
     user = identity.device.user
     self.share = share
+    isService = identity.isService
     gate?.open()
     decoder.limits = services.configuration.frameLimits
     services.counters.update { $0.sessions += 1 }
@@ -228,8 +234,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     let welcome = Welcome(
       session: String(id.rawValue), server: services.configuration.serverName, user: identity.device.user.text,
       device: identity.device.device.text, expiresAt: expiresAt)
-    let rules = identity.isService ? services.serviceRules : services.deviceRules
-    perform(session.accept(welcome, admit: rules, now: now))
+    perform(session.accept(welcome, now: now))
+    decoder.version = session.version
   }
 
   func submit(_ command: Calls.Command) {

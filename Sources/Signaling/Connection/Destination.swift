@@ -4,8 +4,8 @@ import STOMP
 
 /// A destination of SEND or SUBSCRIBE (protocol section 3), parsed once.
 enum Destination: Equatable {
-  /// `/app/…`. Whether there is such a request is answered by a reply, not by an ERROR.
-  case request
+  /// `/app/…`, by what stands behind `/app/`. Whether there is such a request is answered by a reply, not by an ERROR.
+  case request(path: ArraySlice<Substring>)
   /// A destination that the control plane fills.
   case channel(Channel)
   /// `/user/queue/{name}`: what services send to the client's user.
@@ -26,7 +26,7 @@ enum Destination: Equatable {
       return nil
     }
     switch parts[1] {
-    case "app": self = .request
+    case "app": self = .request(path: parts.dropFirst(2))
     case "user": self.init(user: parts.dropFirst(2))
     case "topic": self.init(topic: parts.dropFirst(2), text)
     case "queue": self = .app(.queue(text))
@@ -89,9 +89,12 @@ enum Destination: Equatable {
     return "/topic/" + text.dropFirst(exchange.count).replacing("/", with: ".", maxReplacements: 1)
   }
 
-  /// Requests that hand out keys may be larger than others.
-  static func isKeys(_ destination: String) -> Bool {
-    destination.hasPrefix("/app/calls/") && destination.hasSuffix("/keys")
+  /// The destination of a SEND or SUBSCRIBE; nil for other frames, and for a text that is none.
+  init?(of frame: Frame) {
+    guard frame.command == .send || frame.command == .subscribe, let text = frame.headers["destination"] else {
+      return nil
+    }
+    self.init(text)
   }
 }
 

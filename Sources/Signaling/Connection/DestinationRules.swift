@@ -1,3 +1,4 @@
+import NIOCore
 import STOMP
 
 /// Decides which user may use which destination (protocol section 3). A refusal ends the connection with an ERROR, as STOMP requires.
@@ -12,25 +13,27 @@ struct DestinationRules: Sendable {
     self.body = body
   }
 
-  func admission(of access: Session.Access, isService: Bool) -> Session.Admission {
-    switch access {
-    case .subscribe(let destination, let existing):
-      switch Destination(destination) {
+  /// The admission of a frame's destination, which is nil for a frame without one, and for a text that is no destination.
+  func admission(of destination: Destination?, for frame: Frame, isService: Bool) -> Session.Admission {
+    switch frame.command {
+    case .subscribe:
+      switch destination {
       case .channel(let channel) where channel.isOwn:
-        existing == 0 ? .allowed : .refused("this connection is subscribed to the queue already")
+        .allowedOnce("this connection is subscribed to the queue already")
       case .channel: .asked
       case .ownQueue: .allowed
       case .app(let address) where isOpen(address): .allowed
       default: .refused("no such destination to subscribe to")
       }
-    case .send(let destination, let bytes):
-      switch Destination(destination) {
+    case .send:
+      switch destination {
       case .request: .allowed
-      case .userQueue where isService: isSmall(bytes)
+      case .userQueue where isService: isSmall(frame.body.readableBytes)
       case .userQueue: .refused("only a service may send to a user's queue")
-      case .app(let address) where isOpen(address): isSmall(bytes)
+      case .app(let address) where isOpen(address): isSmall(frame.body.readableBytes)
       default: .refused("no such destination to send to")
       }
+    default: .allowed
     }
   }
 

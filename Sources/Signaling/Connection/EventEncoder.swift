@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import STOMP
 
-/// Deliveries as what their connections write. Events are JSON already; the last one is kept since many may get it.
+/// Effects as what connections write. Events become JSON here; the last one is kept since many may get it.
 struct EventEncoder {
   let log: LimitedLog
   let texts: StateTexts
@@ -16,12 +16,12 @@ struct EventEncoder {
     self.texts = texts
   }
 
-  /// nil, and logged, for an event that can't be written.
-  mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
-    switch delivery {
+  /// nil for an effect that is not for a client, and, logged, for an event that can't be written.
+  mutating func outgoing(_ effect: Calls.Effect) -> Outgoing? {
+    switch effect {
     case .reply(_, let id, let reply): return .reply(id: id, encoded(reply))
     case .close(_, let reason): return .close(reason: reason)
-    case .admission(_, let refusal): return .admission(refusal: refusal)
+    case .admission(_, _, let refusal): return .admission(refusal: refusal)
     case .event(_, let event):
       guard let body = body(event.message, event.messageID) else { return nil }
       return .event(event.message.body.name, seq: event.seq, redelivered: event.redelivered, body: body)
@@ -29,9 +29,8 @@ struct EventEncoder {
       guard let body = body(message, messageID) else { return nil }
       let headers: Headers = ["content-type": "application/json", "event": message.body.name.rawValue]
       return .publish(
-        SharedEvent(
-          messageID: messageID, channel: channel,
-          message: SharedMessage(destination: channel.destination, headers: headers, body: body)))
+        messageID: messageID, SharedMessage(destination: channel.destination, headers: headers, body: body))
+    case .negotiate, .media, .webhook, .ask, .history, .store, .measured: return nil
     }
   }
 
@@ -67,4 +66,15 @@ struct EventEncoder {
     default: try JSON.encode(message)
     }
   }
+}
+
+/// Something on its way to its connection's event loop. Events come as JSON already, since one body may go to a thousand connections.
+enum Outgoing: Sendable {
+  case reply(id: String, Calls.Reply)
+  case event(EventName, seq: UInt64, redelivered: Bool, body: ByteBuffer)
+  case admission(refusal: String?)
+  /// An event of a topic. Messages of the same number and destination are the same, and written once for all subscribers; 0 is equal to none, and for
+  /// the session's newest subscription alone: what a SUBSCRIBE to a call that ended brings.
+  case publish(messageID: UInt64, SharedMessage)
+  case close(reason: String)
 }

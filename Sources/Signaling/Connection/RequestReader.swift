@@ -10,14 +10,17 @@ struct RequestReader {
   let body: Int
 
   /// The request that a SEND asks for.
-  func request(_ frame: Frame) throws(RequestError) -> Request {
-    let destination = frame.headers["destination"] ?? ""
-    let limit = Destination.isKeys(destination) ? keysBody : body
-    guard frame.body.readableBytes <= limit else {
+  /// - Parameters:
+  ///   - path: of its destination, behind `/app/`.
+  ///   - content: its body.
+  func request(_ path: ArraySlice<Substring>, _ content: ByteBuffer) throws(RequestError) -> Request {
+    // Requests that hand out keys may be larger than others.
+    let limit = path.first == "calls" && path.last == "keys" ? keysBody : body
+    guard content.readableBytes <= limit else {
       throw RequestError(.requestTooLarge, "the body may have \(limit) bytes; split it or send less")
     }
     do {
-      guard let request = try Request(destination: destination, decode: { try decode($0, frame.body) }) else {
+      guard let request = try Request(path: path, body: Body(content: content)) else {
         throw RequestError(.requestUnknown, "there is no such request; check the destination")
       }
       return request
@@ -30,12 +33,17 @@ struct RequestReader {
     }
   }
 
-  private func decode<Body: Decodable>(_ type: Body.Type, _ body: ByteBuffer) throws -> Body {
-    if body.readableBytes == 0 { return try JSON.decode(type, from: Array("{}".utf8)) }
-    guard body.readableBytesView.first(where: { !$0.isJSONBlank }) == UInt8(ascii: "{") else {
-      throw RequestError(.requestInvalid, "the body must be a JSON object")
+  /// A frame's body, which is a JSON object. One without a byte stands for an empty object.
+  private struct Body: RequestBody {
+    let content: ByteBuffer
+
+    func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
+      if content.readableBytes == 0 { return try JSON.decode(type, from: Array("{}".utf8)) }
+      guard content.readableBytesView.first(where: { !$0.isJSONBlank }) == UInt8(ascii: "{") else {
+        throw RequestError(.requestInvalid, "the body must be a JSON object")
+      }
+      return try content.withUnsafeReadableBytes { try JSON.decode(type, from: $0) }
     }
-    return try body.withUnsafeReadableBytes { try JSON.decode(type, from: $0) }
   }
 }
 

@@ -3,16 +3,17 @@ import NIOCore
 import STOMP
 
 extension Services {
-  /// Sorts deliveries by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a large call.
-  func deliver(_ deliveries: [Delivery]) {
+  /// Sorts what is for clients by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a large call.
+  func deliver(_ effects: [Calls.Effect]) {
     var batches: [ObjectIdentifier: [(ConnectionTable.Entry, Outgoing)]] = [:]
     var encoder = EventEncoder(log: log, texts: stateTexts)
-    for delivery in deliveries {
-      guard let entry = connections.entry(delivery.session) else {
+    for effect in effects {
+      guard let session = effect.session else { continue }
+      guard let entry = connections.entry(session) else {
         counters.drop(.sessionGone)
         continue
       }
-      if let outgoing = encoder.outgoing(delivery) {
+      if let outgoing = encoder.outgoing(effect) {
         batches[ObjectIdentifier(entry.loop), default: []].append((entry, outgoing))
       }
     }
@@ -22,15 +23,18 @@ extension Services {
   }
 
   private static func write(_ batch: [(ConnectionTable.Entry, Outgoing)]) {
-    var shared: SharedEvent?
+    var last: (id: UInt64, message: SharedMessage)?
     for (entry, outgoing) in batch {
-      guard case .publish(let event) = outgoing else {
+      guard case .publish(let messageID, let new) = outgoing else {
         entry.handler.value.deliver(outgoing)
         continue
       }
-      var same = Swift.exchange(&shared, with: nil).flatMap { $0.isSame(as: event) ? $0 : nil } ?? event
-      entry.handler.value.publish(&same.message, newestOnly: event.isForTheNewest)
-      shared = same
+      // The message that was written last has the bytes that are the same for all.
+      let known = exchange(&last, with: nil)
+      let isKnown = messageID != 0 && known?.id == messageID && known?.message.destination == new.destination
+      var message = isKnown ? known?.message ?? new : new
+      entry.handler.value.publish(&message, newestOnly: messageID == 0)
+      last = (messageID, message)
     }
     for (entry, _) in batch {
       entry.handler.value.flush()
