@@ -1,9 +1,14 @@
 // The part of a call that only looks at its facts or asks the server something.
 
+import { VideoWishes } from './video-wishes.js';
+
 export class CallRequests extends EventTarget {
   /** What the server has told: a `CallState`. */
   facts;
+  /** This device's number in the call; 0 until it has joined. */
+  participant = 0;
   #connection;
+  #wishes = new VideoWishes();
 
   constructor(facts, connection) {
     super();
@@ -38,6 +43,19 @@ export class CallRequests extends EventTarget {
 
   request(rest, body) {
     return this.#connection.request(`calls/${this.id}/${rest}`, body);
+  }
+
+  /** Of the others' videos only those of `tracks`, `participant.n` each, are sent here from now on: the server is told what has changed. */
+  async watch(tracks) {
+    const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
+    const videos = this.#wishes.toTell(this.participant, others, new Set(tracks));
+    if (videos.length === 0) return;
+    try {
+      await this.request('receive', { videos });
+    } catch (error) {
+      this.#wishes.untold(videos);
+      throw error;
+    }
   }
 
   /** Rings `callees`; brings what became of each. */

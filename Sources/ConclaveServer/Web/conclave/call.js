@@ -12,7 +12,6 @@ import { Recovery } from './recovery.js';
 import { Sending } from './sending.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
-import { VideoWishes } from './video-wishes.js';
 
 const EARLY = 16; // events
 
@@ -26,7 +25,6 @@ const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, o
  * `directory`, `connectionNumber`, `capture`.
  */
 export class Call extends CallRequests {
-  participant = 0;
   hasEnded = false;
   code = '';
   /** Of a call that this device starts: what became of each ring, by user. */
@@ -39,7 +37,6 @@ export class Call extends CallRequests {
   #sending;
   #wasConnected = false;
   #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
-  #wishes = new VideoWishes();
   #asked; // the join that the server was asked for, until it has answered
   #watch;
   #recovery;
@@ -164,19 +161,6 @@ export class Call extends CallRequests {
       find: (participant, n) => this.#transport?.videoOf(participant, n),
       pictureOf: (participant, n) => this.#transport?.pictureOf(participant, n) ?? 'awaited',
     });
-  }
-
-  /** Of the others' videos only those of `tracks`, `participant.n` each, are sent here from now on: the server is told what has changed. */
-  async watch(tracks) {
-    const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
-    const videos = this.#wishes.toTell(this.participant, others, new Set(tracks));
-    if (videos.length === 0) return;
-    try {
-      await this.request('receive', { videos });
-    } catch (error) {
-      this.#wishes.untold(videos);
-      throw error;
-    }
   }
 
   /** The member whose participant has this number; undefined when it is gone. */

@@ -45,7 +45,7 @@ export class Tile {
   #state = element('span', { className: 'tile-state' });
   #muted = icon('microphone-off');
   #mutedText = element('span', { className: 'visually-hidden', textContent: 'microphone off' });
-  #hand = element('span', { className: 'tile-hand', textContent: '✋', role: 'img', ariaLabel: 'Hand raised' });
+  #hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: 'Hand raised' }, icon('hand'));
   #reaction = element('span', { className: 'tile-reaction', ariaHidden: 'true' });
   #compare = element('button', { type: 'button', className: 'tile-action', textContent: 'Compare codes' });
   #tools = element('div', { className: 'tile-tools' });
