@@ -143,6 +143,7 @@ def test_hands_reactions_and_the_speaker_are_shown_on_tiles_and_said(person, art
     bob.press("Chat")
     bob.press("Applause")
     wait_for(lambda: "👏" in alice.text(".tile[data-user=bob] .tile-reaction"), 5, "the reaction on Bob's tile")
+    assert not overlaps(box(alice, ".tile[data-user=bob] .tile-reaction"), box(alice, ".tile.own")), "one's own picture hides it"
     alice.screenshot(artifacts / "reaction.png")
     wait_for(lambda: not alice.text(".tile-reaction").strip(), 10, "it passes")
 
