@@ -110,7 +110,7 @@ package struct Slot: Codable, Sendable, Hashable {
 }
 
 /// A signed token that lets anyone who holds it `join` the call.
-package struct Link: Codable, Sendable, Hashable {
+package struct CallLink: Codable, Sendable, Hashable {
   package var link: String
   package var expiresAt: Timestamp
   package init(link: String, expiresAt: Timestamp) {
@@ -119,7 +119,7 @@ package struct Link: Codable, Sendable, Hashable {
   }
 }
 
-extension Link: CustomStringConvertible { package var description: String { "link" } }
+extension CallLink: CustomStringConvertible { package var description: String { "link" } }
 
 /// Reply of `presence/watch`: how the users are now; the event `presence` tells each change.
 package struct PresenceList: Codable, Sendable, Hashable {

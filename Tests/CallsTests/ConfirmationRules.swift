@@ -114,7 +114,7 @@ struct ConfirmationRules {
     let names = (0..<200).map { "u\($0)" }
     let clients = names.map { stage.connect($0) }
     let call = try clients[0].call([]) { $0.aloneSeconds = 60 }
-    let link: Link = try clients[0].get(.link(call, MakeLink()))
+    let link: CallLink = try clients[0].get(.link(call, MakeLink()))
     for client in clients.dropFirst() { _ = client.ask(.join(call, client.join(link: link.link))) }
     stage.advance(.milliseconds(100))
     _ = try clients[0].handOut(call, 2, to: Array(clients.dropFirst()))

@@ -38,7 +38,7 @@ struct HistoryRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
     try bob.accept(call)
-    let link: Link = try bob.get(.link(call, MakeLink(expiresIn: 3_600, revoke: nil)))
+    let link: CallLink = try bob.get(.link(call, MakeLink(expiresIn: 3_600, revoke: nil)))
     stage.handle(.forget(alice.user))
     let again = stage.connect("alice")
     _ = try again.get(.join(call, again.join(link: link.link)), as: Joined.self)

@@ -159,7 +159,7 @@ struct KeyChainRules {
     }
     #expect(bob.events().rings.isEmpty)
     #expect(bob.code(.join(call, bob.join())) == .callNotFound)
-    let link: Link = try alice.get(.link(call, MakeLink()))
+    let link: CallLink = try alice.get(.link(call, MakeLink()))
     #expect(bob.code(.join(call, bob.join(link: link.link))) == nil)
     stage.advance(.milliseconds(100))
     #expect(alice.events().rotations.first?.mode == .fresh)

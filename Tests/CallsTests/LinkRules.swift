@@ -17,7 +17,7 @@ struct LinkRules {
     guest = stage.connect("guest")
   }
 
-  private func link(_ call: CallID, _ seconds: Int? = nil, by client: Client? = nil) throws -> Link {
+  private func link(_ call: CallID, _ seconds: Int? = nil, by client: Client? = nil) throws -> CallLink {
     try (client ?? alice).get(.link(call, MakeLink(expiresIn: seconds)))
   }
 
@@ -108,7 +108,7 @@ struct LinkRules {
     }
     let alice = stage.connect("alice")
     let call = try alice.call(["nobody"]) { $0.aloneSeconds = 60 }
-    let link: Link = try alice.get(.link(call, MakeLink()))
+    let link: CallLink = try alice.get(.link(call, MakeLink()))
     let guests = ["a", "b", "c"].map { stage.connect($0) }
     #expect(join(call, link.link, guests[0]) == nil)
     #expect(join(call, link.link, guests[1]) == .callFull)

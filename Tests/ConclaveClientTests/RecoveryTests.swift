@@ -22,19 +22,19 @@ struct RecoveryTests {
 
   @Test func aLostConnectionAloneNeedsNoRejoin() {
     var machine = Machine()
-    #expect(machine.on(.seat(.connected)) == nil)
+    #expect(machine.on(.standing(.connected)) == nil)
     #expect(machine.on(.signalingLost) == nil)
     #expect(machine.on(.signalingBack) == nil)
     #expect(machine.on(.state(.connected)) == nil)
     #expect(machine.recovery.nextTimeout == nil)
   }
 
-  @Test(arguments: [Recovery.Seat.absent, .silent])
-  func whoFindsItselfAbsentOrSilentRejoins(_ seat: Recovery.Seat) {
+  @Test(arguments: [ParticipantStanding.absent, .silent])
+  func whoFindsItselfAbsentOrSilentRejoins(_ standing: ParticipantStanding) {
     var machine = Machine()
     _ = machine.on(.signalingLost)
     _ = machine.on(.signalingBack)
-    #expect(machine.on(.state(seat)) == .rejoin)
+    #expect(machine.on(.state(standing)) == .rejoin)
     // Once: what comes meanwhile is about the participant that was.
     #expect(machine.on(.state(.absent)) == nil)
     #expect(machine.on(.rejoined) == nil)
@@ -59,23 +59,23 @@ struct RecoveryTests {
 
   @Test func aLostPathIsRestartedAndThenRejoined() {
     var machine = Machine()
-    _ = machine.on(.seat(.connected))
-    #expect(machine.on(.seat(.silent)) == .restartMedia)
+    _ = machine.on(.standing(.connected))
+    #expect(machine.on(.standing(.silent)) == .restartMedia)
     #expect(machine.on(.mediaFailed) == nil)
     #expect(machine.wait(.seconds(8)) == .rejoin)
   }
 
   @Test func aRestartThatHelpsIsTheEndOfIt() {
     var machine = Machine()
-    _ = machine.on(.seat(.connected))
+    _ = machine.on(.standing(.connected))
     #expect(machine.on(.mediaFailed) == .restartMedia)
-    #expect(machine.on(.seat(.connected)) == nil)
+    #expect(machine.on(.standing(.connected)) == nil)
     #expect(machine.wait(.seconds(60)) == nil)
   }
 
   @Test func mediaThatNeverFlowedIsNotLost() {
     var machine = Machine()
-    #expect(machine.on(.seat(.silent)) == nil)
+    #expect(machine.on(.standing(.silent)) == nil)
   }
 
   @Test func aFailedRejoinIsTriedAgainWithPausesThatGrow() {

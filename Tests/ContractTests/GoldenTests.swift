@@ -32,7 +32,7 @@ struct GoldenTests {
     let types: [String: any Codable.Type] = [
       "joined": Joined.self, "started": StartedCall.self, "results": InviteResults.self,
       "registered": Registered.self, "devices": Devices.self,
-      "state": CallState.self, "calls": CallList.self, "link": Link.self, "media": MediaAnswer.self,
+      "state": CallState.self, "calls": CallList.self, "link": CallLink.self, "media": MediaAnswer.self,
       "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self,
       "presence": PresenceList.self, "history": HistoryList.self,
       "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,

@@ -62,8 +62,8 @@ struct HonestRunTests {
     first.start([], policy: policy)
     world.run(1_000)
     let call = try #require(world.calls.calls.keys.first)
-    var link: Link?
-    first.ask(.link(call, MakeLink())) { (made: Link) in link = made }
+    var link: CallLink?
+    first.ask(.link(call, MakeLink())) { (made: CallLink) in link = made }
     world.run(500)
     let token = try #require(link).link
     let others = (1...200).map { world.add("u\(String(1_000 + $0).suffix(3))") }

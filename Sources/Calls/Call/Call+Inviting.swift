@@ -16,7 +16,7 @@ extension Call {
   /// Makes a link that is valid for so many seconds. `key` is for the call's first, and for the first after a `revoke`.
   mutating func makeLink(
     _ seconds: Int?, by user: UserID, key: () -> [UInt8], now: Timestamp, out: inout Outputs
-  ) throws(RequestError) -> Link {
+  ) throws(RequestError) -> CallLink {
     try checkMayInvite(user)
     let seconds = seconds ?? CallLinks.defaultLifetime
     guard CallLinks.lifetimes.contains(seconds) else {

@@ -24,12 +24,12 @@ struct CallLinks {
 
   var stored: StoredLinks { StoredLinks(key: Base64Bytes(key), validUntil: validUntil) }
 
-  mutating func make(for call: CallID, until expiry: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Link {
+  mutating func make(for call: CallID, until expiry: Timestamp, digest: ([UInt8]) -> [UInt8]) -> CallLink {
     validUntil = max(validUntil, expiry)
     let time = Self.bytes(of: expiry)
     let token = Base64Bytes(time + mac(call, time, digest)).base64
     let text = token.filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }
-    return Link(link: String(text), expiresAt: expiry)
+    return CallLink(link: String(text), expiresAt: expiry)
   }
 
   func isValid(_ token: String, for call: CallID, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {

@@ -23,7 +23,7 @@ extension Call {
 
   /// Makes a link that is good for so many seconds, 60 to 86,400; for an hour without.
   public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
-    let reply = try await client.connection.request(.link(callID, MakeLink(expiresIn: seconds)), reply: Link.self)
+    let reply = try await client.connection.request(.link(callID, MakeLink(expiresIn: seconds)), reply: CallLink.self)
     return Invitation(link: reply.link, expiresAt: reply.expiresAt.milliseconds)
   }
 

@@ -22,22 +22,22 @@ public final class Call: Sendable {
 
   let callID: CallID
   let client: CallClient
-  private let seat: Seat
+  private let stay: CurrentStay
 
-  init(_ id: CallID, seat: Seat, cipher: FrameCipher, updates: AsyncStream<CallUpdate>, client: CallClient) {
+  init(_ id: CallID, stay: CurrentStay, cipher: FrameCipher, updates: AsyncStream<CallUpdate>, client: CallClient) {
     callID = id
     self.id = id.text
-    self.seat = seat
+    self.stay = stay
     self.cipher = cipher
     self.updates = updates
     self.client = client
   }
 
   /// This device's number in the call; another one after each `CallUpdate.rejoined`.
-  public var participant: UInt32 { seat.now.participant }
+  public var participant: UInt32 { stay.now.participant }
 
   /// TURN servers for the PeerConnection.
-  public var iceServers: [ICEServer] { seat.now.iceServers }
+  public var iceServers: [ICEServer] { stay.now.iceServers }
 
   /// How the call stands now; nil when it is over for this device.
   public var snapshot: CallSnapshot? { get async { await client.snapshot(callID) } }

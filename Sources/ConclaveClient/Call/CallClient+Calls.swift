@@ -168,12 +168,12 @@ extension CallClient {
     let id = joined.call.id
     let updates = UpdateQueue()
     let cipher = FrameCipher()
-    let seat = Seat(joined)
+    let stay = CurrentStay(joined)
     forget(id)
-    calls[id] = Ongoing(session: CallSession(joined), keys: keys, seat: seat, cipher: cipher, updates: updates)
+    calls[id] = Ongoing(session: CallSession(joined), keys: keys, stay: stay, cipher: cipher, updates: updates)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
-    return Call(id, seat: seat, cipher: cipher, updates: updates.stream, client: self)
+    return Call(id, stay: stay, cipher: cipher, updates: updates.stream, client: self)
   }
 
   func offer(_ call: CallID, _ sdp: String, _ tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
@@ -234,9 +234,11 @@ extension CallClient {
         standing: call.keys.standing(of: entry, now: Self.now))
     }
     let known = Set(call.keys.listed.map(\.address))
-    let unlisted = call.session.state.members.flatMap(\.seats).filter { !known.contains($0.device) }.map { seat in
+    let unlisted = call.session.state.members.flatMap(\.joinedDevices).filter { !known.contains($0.device) }.map {
+      joined in
       ListedDevice(
-        user: seat.device.user.text, device: seat.device.device.text, participant: seat.participant, fingerprint: [],
+        user: joined.device.user.text, device: joined.device.device.text, participant: joined.participant,
+        fingerprint: [],
         trust: .new, standing: .unlisted)
     }
     return listed + unlisted

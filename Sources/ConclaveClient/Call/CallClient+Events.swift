@@ -134,10 +134,10 @@ extension CallClient {
         calls[id]?.isBeginning = false
         feed(.state(state), to: id)
       }
-      recover(id, .state(call.session.seat))
+      recover(id, .state(call.session.standing))
     case .member(let change):
       feed(.member(change.member), to: id)
-      if call.session.isOwn(change.member) { recover(id, .seat(call.session.seat)) }
+      if call.session.isOwn(change.member) { recover(id, .standing(call.session.standing)) }
     case .devicesChanged(let change): examineDevices(of: change.user, id)
     case .confirmed(let confirmed): feed(.confirmed(confirmed), to: id)
     case .keyWaiting(let waiting): call.updates.yield(.keyWaiting(participant: waiting.participant))

@@ -70,7 +70,7 @@ extension CallClient {
     call.deliveries = []
     call.keys = agreement(credentials)
     let effects = call.keys.enter(joined, now: Self.now)
-    call.seat.move(joined)
+    call.stay.begin(joined)
     call.cipher.assign([:], now: Self.now)
     calls[id] = call
     recover(id, .rejoined)

@@ -42,7 +42,7 @@ package struct CallSession: Sendable {
   }
 
   /// The server's view of this participant.
-  package var seat: Recovery.Seat {
+  package var standing: ParticipantStanding {
     let own = state.members.flatMap(\.participants).first { $0.participant == participant }
     return own.map { $0.connected ? .connected : .silent } ?? .absent
   }
@@ -54,10 +54,10 @@ package struct CallSession: Sendable {
     switch event {
     case .state(let whole):
       state = whole
-      return seat == .absent ? .lost : .members
+      return standing == .absent ? .lost : .members
     case .member(let change):
       let result = replace(change.member)
-      guard isOwn(change.member), seat == .absent else { return result }
+      guard isOwn(change.member), standing == .absent else { return result }
       switch change.cause {
       case .transferred, .left, .failed: return .gone(change.cause)
       default: return .lost

@@ -1,5 +1,13 @@
 package import MediaModel
 
+/// The server's view of the own participant.
+package enum ParticipantStanding: Sendable, Hashable {
+  case absent
+  /// It is there, and no media flows.
+  case silent
+  case connected
+}
+
 /// How a participant stays in its call: when it asks for the state, for an ICE restart, or rejoins (protocol section 4, rules 10 to 13 and 16).
 ///
 /// A value without clock: what happens goes into `handle`, what is to be done comes out.
@@ -9,22 +17,14 @@ package struct Recovery: Sendable {
   /// How long an ICE restart may take before the participant is made anew.
   static let restartTime: Duration = .seconds(8)
 
-  /// The server's view of the own participant.
-  package enum Seat: Sendable, Hashable {
-    case absent
-    /// It is there, and no media flows.
-    case silent
-    case connected
-  }
-
   package enum Input: Sendable {
     case signalingLost
     /// The connection is there again and the device registered.
     case signalingBack
     /// A `call.state`.
-    case state(Seat)
+    case state(ParticipantStanding)
     /// A `call.member` of the own user.
-    case seat(Seat)
+    case standing(ParticipantStanding)
     /// The app's PeerConnection has lost its path.
     case mediaFailed
     case rejoined
@@ -74,11 +74,11 @@ package struct Recovery: Sendable {
       return nil
     case (.signalingBack, _): return nil
     // It may come before the registration is answered.
-    case (.state(let seat), .asking), (.state(let seat), .unreachable): return firstState(seat, now: now)
-    case (.state(let seat), .steady), (.state(let seat), .restarting), (.seat(let seat), .steady),
-      (.seat(let seat), .restarting):
-      return see(seat, now: now)
-    case (.state, _), (.seat, _): return nil
+    case (.state(let standing), .asking), (.state(let standing), .unreachable): return firstState(standing, now: now)
+    case (.state(let standing), .steady), (.state(let standing), .restarting), (.standing(let standing), .steady),
+      (.standing(let standing), .restarting):
+      return see(standing, now: now)
+    case (.state, _), (.standing, _): return nil
     case (.historyBroken, .rejoining), (.historyBroken, .pausing): return nil
     case (.historyBroken, _): return rejoin()
     case (.mediaFailed, .steady): return restart(now: now)
@@ -120,15 +120,15 @@ package struct Recovery: Sendable {
   package var isRejoining: Bool { if case .rejoining = phase { true } else { false } }
 
   /// The state that begins a connection: who is not connected does not wait for ICE to fail (rule 16).
-  private mutating func firstState(_ seat: Seat, now: Instant) -> Action? {
-    guard seat == .connected else { return rejoin() }
+  private mutating func firstState(_ standing: ParticipantStanding, now: Instant) -> Action? {
+    guard standing == .connected else { return rejoin() }
     phase = .steady
     wasConnected = true
     return hasFailed ? restart(now: now) : nil
   }
 
-  private mutating func see(_ seat: Seat, now: Instant) -> Action? {
-    switch seat {
+  private mutating func see(_ standing: ParticipantStanding, now: Instant) -> Action? {
+    switch standing {
     case .absent: return rejoin()
     case .connected:
       phase = .steady

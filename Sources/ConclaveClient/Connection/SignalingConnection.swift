@@ -32,10 +32,10 @@ package actor SignalingConnection {
   private let statusSink: AsyncStream<Status>.Continuation
 
   /// Acknowledgements are written from wherever an event was handled, in their order.
-  private nonisolated let openLink = Mutex<Link?>(nil)
-  private nonisolated var link: Link? {
-    get { openLink.withLock { $0 } }
-    set { openLink.withLock { $0 = newValue } }
+  private nonisolated let guardedChannel = Mutex<OpenChannel?>(nil)
+  private nonisolated var openChannel: OpenChannel? {
+    get { guardedChannel.withLock { $0 } }
+    set { guardedChannel.withLock { $0 = newValue } }
   }
   private var connections = 0
   private var nextRequest = 0
@@ -50,7 +50,7 @@ package actor SignalingConnection {
   }
 
   /// An open connection.
-  private struct Link: Sendable {
+  private struct OpenChannel: Sendable {
     var channel: any Channel
     var version: Version
     var number: Int
@@ -77,14 +77,14 @@ package actor SignalingConnection {
   }
 
   /// Breaks the connection, and so begins another.
-  package func restart() { link?.channel.close(promise: nil) }
+  package func restart() { openChannel?.channel.close(promise: nil) }
 
   /// Says goodbye and ends the streams.
   package func close(reason: String = "closed") async {
     loop?.cancel()
-    if let link {
-      try? await link.channel.writeAndFlush(FrameEncoder(version: link.version).encode(.disconnect()))
-      try? await link.channel.close()
+    if let openChannel {
+      try? await openChannel.channel.writeAndFlush(FrameEncoder(version: openChannel.version).encode(.disconnect()))
+      try? await openChannel.channel.close()
     }
     finish(reason)
   }
@@ -105,30 +105,30 @@ package actor SignalingConnection {
 
   /// ACKs an event that was handled, or NACKs an envelope that did not open.
   package nonisolated func acknowledge(_ delivery: EventDelivery, accepted: Bool) {
-    guard let link, link.number == delivery.connection else { return }
-    write(.acknowledge(delivery.frame, accepted: accepted, version: link.version), link)
+    guard let openChannel, openChannel.number == delivery.connection else { return }
+    write(.acknowledge(delivery.frame, accepted: accepted, version: openChannel.version), openChannel)
   }
 
   /// Asks how a call stands. The reply takes its place among the events, as an arrival: a state that came in a way of its own could overwrite events that
   /// were sent after it.
   package func askState(of call: CallID) {
     do {
-      guard let link else { throw SignalingError.disconnected }
+      guard let openChannel else { throw SignalingError.disconnected }
       let (id, frame, timeout) = try prepare(.state(call))
       waiting[id] = .state(call, timeout: timeout)
-      write(frame, link)
+      write(frame, openChannel)
     } catch {
       arrivalSink.yield(.state(call, .failure(.disconnected)))
     }
   }
 
   private func reply(to request: Request) async throws -> ByteBuffer {
-    guard let link else { throw SignalingError.disconnected }
+    guard let openChannel else { throw SignalingError.disconnected }
     let (id, frame, timeout) = try prepare(request)
     defer { timeout.cancel() }
     return try await withCheckedThrowingContinuation { continuation in
       waiting[id] = .request(continuation)
-      write(frame, link)
+      write(frame, openChannel)
     }
   }
 
@@ -157,8 +157,8 @@ package actor SignalingConnection {
     }
   }
 
-  private nonisolated func write(_ frame: Frame, _ link: Link) {
-    link.channel.writeAndFlush(FrameEncoder(version: link.version).encode(frame), promise: nil)
+  private nonisolated func write(_ frame: Frame, _ openChannel: OpenChannel) {
+    openChannel.channel.writeAndFlush(FrameEncoder(version: openChannel.version).encode(frame), promise: nil)
   }
 }
 
@@ -175,7 +175,7 @@ extension SignalingConnection {
     while !Task.isCancelled {
       let before = connections
       let ending = await serve()
-      link = nil
+      openChannel = nil
       for id in Array(waiting.keys) { settle(id, .failure(.disconnected)) }
       if Task.isCancelled { break }
       if case .final(let reason) = ending { return finish(reason) }
@@ -232,11 +232,11 @@ extension SignalingConnection {
 
   private func connected(_ frame: Frame, _ channel: any Channel) {
     connections += 1
-    let link = Link(
+    let openChannel = OpenChannel(
       channel: channel, version: frame.headers["version"].flatMap(Version.init) ?? .v10, number: connections)
-    self.link = link
-    write(.subscribe(id: "replies", to: "/user/queue/replies"), link)
-    write(.subscribe(id: "events", to: "/user/queue/events", ack: .individual), link)
+    self.openChannel = openChannel
+    write(.subscribe(id: "replies", to: "/user/queue/replies"), openChannel)
+    write(.subscribe(id: "events", to: "/user/queue/events", ack: .individual), openChannel)
     statusSink.yield(.connected)
   }
 
@@ -268,14 +268,14 @@ extension SignalingConnection {
   private func reply(_ frame: Frame) {
     guard let id = frame.headers["request-id"] else { return }
     guard frame.headers["status"] != "ok" else { return settle(id, .success(frame.body)) }
-    guard let error = try? Wire.decode(Refusal.self, from: frame.body).error else {
+    guard let error = try? Wire.decode(ErrorReply.self, from: frame.body).error else {
       return settle(id, .failure(.notUnderstood))
     }
     settle(id, .failure(.refused(code: error.code, message: error.message)))
   }
 
   /// An error reply, its code any text: a newer server may know more codes.
-  private struct Refusal: Decodable {
+  private struct ErrorReply: Decodable {
     struct Content: Decodable {
       var code: String
       var message: String
@@ -284,22 +284,22 @@ extension SignalingConnection {
   }
 
   private func event(_ frame: Frame) {
-    guard let link else { return }
+    guard let openChannel else { return }
     let redelivered = frame.headers["redelivered"] == "true"
     guard let seq = frame.headers["seq"].flatMap(UInt64.init),
       let name = frame.headers["event"].flatMap(EventName.init),
       let message = try? Wire.event(name, from: frame.body)
     else {
       // Something that a newer server says and this client does not know.
-      return write(.acknowledge(frame, version: link.version), link)
+      return write(.acknowledge(frame, version: openChannel.version), openChannel)
     }
     if let lastSeq, seq <= lastSeq, redelivered, name != .keysEnvelope {
-      return write(.acknowledge(frame, version: link.version), link)
+      return write(.acknowledge(frame, version: openChannel.version), openChannel)
     }
     let gap = lastSeq.map { seq > $0 && seq - $0 > 1 } ?? false
     lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq
     arrivalSink.yield(
-      .event(EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: link.number)))
+      .event(EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: openChannel.number)))
   }
 
   private func finish(_ reason: String) {

@@ -6,29 +6,31 @@ extension KeyAgreement {
   mutating func see(_ state: CallState, now: Instant, into effects: inout [KeyEffect]) {
     if let minutes = state.policy.rotateMinutes { rotateMinutes = min(max(minutes, 1), 1_440) }
     watch.see(state.members, now: now)
-    for member in state.members { seat(member.seats) }
-    seated(now: now, into: &effects)
+    for member in state.members { note(member.joinedDevices) }
+    noteJoined(now: now, into: &effects)
   }
 
   mutating func see(_ member: MemberState, now: Instant, into effects: inout [KeyEffect]) {
     watch.see(member, now: now)
-    seat(member.seats)
-    seated(now: now, into: &effects)
+    note(member.joinedDevices)
+    noteJoined(now: now, into: &effects)
   }
 
   /// The first device with a number keeps it.
-  private mutating func seat(_ devices: [SeatedDevice]) {
-    for seat in devices {
-      guard current ?? 1 == 1, seat.participant > 0, seats[seat.participant] == nil, seat.joinId.count == 16 else {
+  private mutating func note(_ devices: [JoinedDevice]) {
+    for joined in devices {
+      guard current ?? 1 == 1, joined.participant > 0, joinedDevices[joined.participant] == nil,
+        joined.joinId.count == 16
+      else {
         continue
       }
-      seats[seat.participant] = seat
+      joinedDevices[joined.participant] = joined
     }
   }
 
-  private mutating func seated(now: Instant, into effects: inout [KeyEffect]) {
-    guard current == 1 || newest == 1 || newest == 0 else { return seats = [:] }
-    securing.joined(seats.count, now: now)
+  private mutating func noteJoined(now: Instant, into effects: inout [KeyEffect]) {
+    guard current == 1 || newest == 1 || newest == 0 else { return joinedDevices = [:] }
+    securing.joined(joinedDevices.count, now: now)
     if let first = epochs[1], first.list.hasRung { install(1, into: &effects) }
   }
 

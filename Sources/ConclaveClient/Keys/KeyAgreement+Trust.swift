@@ -154,12 +154,12 @@ extension KeyAgreement {
     }
     guard epoch.number == 1 else { return senders }
     var joins = Set(epoch.list.entries.compactMap { $0.joinId?.bytes }).union([join.joinId.bytes])
-    for seat in seats.values.sorted(by: { $0.participant < $1.participant }) {
-      guard let entry = epoch.list[seat.device], entry.participant == 0, entry.address != identity.address,
-        seat.participant != participant, epoch.list[seat.participant] == nil, joins.insert(seat.joinId).inserted,
+    for joined in joinedDevices.values.sorted(by: { $0.participant < $1.participant }) {
+      guard let entry = epoch.list[joined.device], entry.participant == 0, entry.address != identity.address,
+        joined.participant != participant, epoch.list[joined.participant] == nil, joins.insert(joined.joinId).inserted,
         isHeard(entry)
       else { continue }
-      senders[seat.participant] = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: seat.joinId)
+      senders[joined.participant] = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: joined.joinId)
     }
     return senders
   }

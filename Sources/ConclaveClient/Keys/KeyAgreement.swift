@@ -42,7 +42,7 @@ package struct KeyAgreement: Sendable {
   /// Warnings that the app has had.
   var warned: Set<KeyWarning> = []
   /// The devices that have joined, for epoch 1.
-  var seats: [ParticipantNumber: SeatedDevice] = [:]
+  var joinedDevices: [ParticipantNumber: JoinedDevice] = [:]
 
   /// The epochs that are not retired: the newest, the one in use and those before it in their overlap.
   var epochs: [UInt32: Epoch] = [:]

@@ -35,16 +35,16 @@ package enum KeyInput: Sendable {
 }
 
 /// A device that has joined.
-struct SeatedDevice: Sendable, Hashable {
+struct JoinedDevice: Sendable, Hashable {
   var device: Device
   var participant: ParticipantNumber
   var joinId: [UInt8]
 }
 
 extension MemberState {
-  var seats: [SeatedDevice] {
+  var joinedDevices: [JoinedDevice] {
     participants.map {
-      SeatedDevice(
+      JoinedDevice(
         device: Device(user: user, device: $0.device), participant: $0.participant, joinId: $0.joinId.bytes)
     }
   }

@@ -76,7 +76,9 @@ extension SimulatedWorld {
       devices[place].isSubscribed = false
       devices[place].isDeaf = false
     case .reply(_, _, .ok(let body)):
-      if let link = body as? Link, case .request(_, _, .link(let call, _)) = command { links.append((call, link.link)) }
+      if let link = body as? CallLink, case .request(_, _, .link(let call, _)) = command {
+        links.append((call, link.link))
+      }
     case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
     case .ask(let id, .authorize(_, _, let users)): askBackEnd(id, users, command)
     default: break
