@@ -94,7 +94,6 @@ struct KeyCostTests {
         switch effect {
         case .install(let keys): cipher.install(keys)
         case .send(let key): cipher.send(key)
-        case .settle(let epoch): cipher.settle(epoch)
         case .retire(let epoch): cipher.retire(epoch)
         default: break
         }

@@ -230,7 +230,6 @@ struct KeyWorld {
         members[name]!.cipher.stopSending()
         members[name]!.isSending = false
       case .silence(let causes): members[name]!.silence = causes
-      case .settle(let epoch): members[name]!.cipher.settle(epoch)
       case .exclude(let fingerprint): members[name]!.cipher.exclude(fingerprint)
       case .retire(let epoch): members[name]!.cipher.retire(epoch)
       case .warn(let warning): members[name]!.warnings.append(warning)

@@ -291,13 +291,13 @@ final class SimDevice {
     case .confirmed(let confirmed): feed(.confirmed(confirmed), to: stay)
     case .member(let change):
       feed(.member(change.member), to: stay)
-      if stay.session.isOwn(change.member) { recover(stay, .seat(stay.session.seat)) }
+      if stay.session.isOwn(change.member) { recover(stay, .standing(stay.session.standing)) }
     case .state(let state):
-      if stay.session.seat != .absent {
+      if stay.session.standing != .absent {
         stay.isBeginning = false
         feed(.state(state), to: stay)
       }
-      recover(stay, .state(stay.session.seat))
+      recover(stay, .state(stay.session.standing))
     default: break
     }
   }
@@ -358,7 +358,6 @@ final class SimDevice {
         stay.silence = causes
         stay.silences.formUnion(causes)
       case .confirmation(let state): stay.confirmation = state
-      case .settle(let epoch): stay.cipher.settle(epoch)
       case .exclude(let fingerprint): stay.cipher.exclude(fingerprint)
       case .rejoin:
         guard !stay.hasBegunAnew else { continue }

@@ -5,22 +5,24 @@ import NIOCore
 
 @testable import ConclaveClient
 
+private let bodies = BodyDecoder(PublicWork(capacity: 1 << 20))
+
 /// The first byte chooses the event, the rest is its body.
 func readEvent(_ input: UnsafeMutableRawBufferPointer) {
   guard let first = input.first else { return }
   let name = EventName.allCases[Int(first) % EventName.allCases.count]
-  _ = try? Wire.event(name, from: ByteBuffer(bytes: input.dropFirst()))
+  _ = try? bodies.event(name, from: ByteBuffer(bytes: input.dropFirst()))
 }
 
 private let replies = [
   reader(of: Joined.self), reader(of: StartedCall.self), reader(of: InviteResults.self), reader(of: Registered.self),
-  reader(of: Devices.self), reader(of: CallList.self), reader(of: MediaAnswer.self), reader(of: Link.self),
+  reader(of: Devices.self), reader(of: CallList.self), reader(of: MediaAnswer.self), reader(of: CallLink.self),
   reader(of: PresenceList.self), reader(of: HistoryList.self), reader(of: Totals.self), reader(of: KeysDelivered.self),
   reader(of: KeyList.self), reader(of: Confirmations.self), reader(of: ErrorReply.self),
 ]
 
-private func reader(of type: (some Decodable & SendableMetatype).Type) -> @Sendable (ByteBuffer) -> Void {
-  { body in _ = try? Wire.decode(type, from: body) }
+private func reader(of type: (some Decodable & Sendable).Type) -> @Sendable (ByteBuffer) -> Void {
+  { body in _ = try? bodies.decode(type, from: body) }
 }
 
 /// The first byte chooses the reply, the rest is its body.
@@ -31,7 +33,7 @@ func readReply(_ input: UnsafeMutableRawBufferPointer) {
 
 /// A key list as the server sends it: read, checked, hashed and changed.
 func readList(_ input: UnsafeMutableRawBufferPointer) {
-  guard let list = try? Wire.decode(KeyList.self, from: ByteBuffer(bytes: input)),
+  guard let list = try? bodies.decode(KeyList.self, from: ByteBuffer(bytes: input)),
     let call = CallID("AAAAAAAAAAAAAAAAAAAAAA"), let checked = try? EpochList(list.list, epoch: list.epoch)
   else { return }
   _ = checked.hash(list.epoch, of: call, previous: EpochList.noPrevious)

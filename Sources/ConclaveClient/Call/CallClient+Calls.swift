@@ -147,7 +147,7 @@ extension CallClient {
 
   func agreement(_ credentials: JoinCredentials) -> KeyAgreement {
     KeyAgreement(
-      identity: identity, join: credentials, pins: pins, trust: trust, directory: directory, now: Self.now)
+      identity: identity, join: credentials, pins: pins, trust: trust, directory: directory, work: work, now: Self.now)
   }
 
   /// While a join is being answered, events of its call are kept.
@@ -166,11 +166,13 @@ extension CallClient {
     _ joined: Joined, _ keys: KeyAgreement, _ effects: [KeyEffect], isRejoined: Bool = false
   ) -> Call {
     let id = joined.call.id
+    // A ring brought keys to know; pins come as effects.
+    directory.learn(keys.directory)
     let updates = UpdateQueue()
     let cipher = FrameCipher()
     let stay = CurrentStay(joined)
     forget(id)
-    calls[id] = Ongoing(session: CallSession(joined), keys: keys, stay: stay, cipher: cipher, updates: updates)
+    calls[id] = Ongoing(CallSession(joined), keys.withoutKnowledge, stay: stay, cipher: cipher, updates: updates)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
     return Call(id, stay: stay, cipher: cipher, updates: updates.stream, client: self)

@@ -113,7 +113,8 @@ extension CallClient {
   }
 
   func apply(_ body: EventBody, to id: CallID) {
-    guard let change = calls[id]?.session.handle(body), let call = calls[id] else { return }
+    guard let call = calls[id] else { return }
+    let change = call.session.handle(body)
     switch change {
     case .none, .lost: break
     case .members, .speakers:
@@ -155,9 +156,19 @@ extension CallClient {
 
   func feed(_ input: KeyInput, to id: CallID) {
     var generator = SystemRandomNumberGenerator()
-    calls[id]?.keys.pins = pins
-    guard let effects = calls[id]?.keys.handle(input, now: Self.now, using: &generator) else { return }
-    perform(effects, of: id)
+    guard let call = calls[id] else { return }
+    perform(lend(to: call) { $0.handle(input, now: Self.now, using: &generator) }, of: id)
+  }
+
+  /// Lends a call's key agreement what this device knows of others. All calls share it, and none has a copy: that would be copied again at each change.
+  func lend<Result>(to call: Ongoing, _ body: (inout KeyAgreement) -> Result) -> Result {
+    func exchange() {
+      swap(&pins, &call.keys.pins)
+      swap(&directory, &call.keys.directory)
+    }
+    exchange()
+    defer { exchange() }
+    return body(&call.keys)
   }
 
   func perform(_ effects: [KeyEffect], of id: CallID) {
@@ -180,7 +191,6 @@ extension CallClient {
         call.updates.yield(.keyChanged(epoch: key.epoch))
       case .stopSending: call.cipher.stopSending()
       case .silence(let causes): call.updates.yield(.silence(causes))
-      case .settle(let epoch): call.cipher.settle(epoch)
       case .exclude(let fingerprint): call.cipher.exclude(fingerprint)
       case .retire(let epoch): call.cipher.retire(epoch)
       case .pin: note(effect)
@@ -241,19 +251,21 @@ extension CallClient {
 
   /// Wakes up when a call has something to forget, to ask again or to try again.
   func scheduleTimer() {
-    timer?.cancel()
     let dues = calls.values.flatMap { [$0.keys.nextTimeout, $0.recovery.nextTimeout, $0.leftovers?.due] }
-    guard let due = dues.compactMap({ $0 }).min() else { return }
-    timer = Task {
+    // A timer that is too early finds nothing to do and is set anew, which is cheaper than a new one at each event.
+    guard let due = dues.compactMap({ $0 }).min(), timer.map({ due < $0.due }) ?? true else { return }
+    timer?.task.cancel()
+    let task = Task {
       try? await Task.sleep(for: max(.zero, Self.now.duration(to: due)))
       if !Task.isCancelled { timeout() }
     }
+    timer = (task, due)
   }
 
   private func timeout() {
     timer = nil
     for id in calls.keys {
-      if let effects = calls[id]?.keys.handleTimeout(now: Self.now) { perform(effects, of: id) }
+      if let call = calls[id] { perform(lend(to: call) { $0.handleTimeout(now: Self.now) }, of: id) }
       if let action = calls[id]?.recovery.handleTimeout(now: Self.now) { carryOut(action, of: id) }
       forgetLeftovers(of: id)
     }

@@ -10,7 +10,7 @@ extension CallClient {
     guard let cipher = calls[id]?.cipher else { throw .notInCall }
     let sealed: [UInt8]
     if let participants {
-      guard let content = calls[id]?.keys.privateContent(message, to: participants),
+      guard let call = calls[id], let content = lend(to: call, { $0.privateContent(message, to: participants) }),
         let frame = try? cipher.seal(content, track: 0, metadata: Array("private".utf8))
       else { throw .noKey }
       sealed = [Self.privateKind] + frame
@@ -37,7 +37,7 @@ extension CallClient {
   /// replayed, is dropped and counted. False when its key has not come.
   private func open(_ message: CallMessage, of id: CallID) -> Bool {
     guard let call = calls[id] else { return true }
-    guard let opened = Self.open(message, call.cipher, &calls[id]!.keys) else { return false }
+    guard let opened = lend(to: call, { Self.open(message, call.cipher, &$0) }) else { return false }
     switch opened {
     case .text(let body, let isPrivate):
       call.updates.yield(.message(from: message.from, body: body, isPrivate: isPrivate))

@@ -62,17 +62,16 @@ extension CallClient {
 
   /// Goes on as the new participant. The keys of the one that was still open what is on its way.
   private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials) {
-    guard var call = calls[id] else { return }
+    guard let call = calls[id] else { return }
     call.cipher.stopSending()
     call.leftovers = (call.cipher.epochs, Self.now.advanced(by: KeyAgreement.overlap))
     call.session = CallSession(joined)
     for delivery in call.deliveries { deliveries[delivery] = nil }
     call.deliveries = []
-    call.keys = agreement(credentials)
-    let effects = call.keys.enter(joined, now: Self.now)
+    call.keys = agreement(credentials).withoutKnowledge
+    let effects = lend(to: call) { $0.enter(joined, now: Self.now) }
     call.stay.begin(joined)
     call.cipher.assign([:], now: Self.now)
-    calls[id] = call
     recover(id, .rejoined)
     perform(effects, of: id)
     call.updates.yield(.rejoined(participant: joined.participant))

@@ -19,8 +19,7 @@ extension CallClient {
 
   /// Takes up what `devices/list` says: public keys, which prove themselves, and what devices signed about each other.
   func learn(_ devices: Devices) {
-    directory.learn(devices.devices)
-    for keys in devices.devices.compactMap(DeviceKeys.init) where pins.remember(keys) {
+    for keys in directory.learn(devices.devices) where pins.remember(keys) {
       if let pin = pins.pinned(keys.address) { eventSink.yield(.pinned(pin)) }
     }
     let vouches = devices.devices.flatMap { device in device.vouches.map { TrustStatement($0, user: device.user) } }

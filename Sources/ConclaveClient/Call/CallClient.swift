@@ -15,6 +15,7 @@ public actor CallClient {
   let connection: SignalingConnection
   let eventSink: AsyncStream<ClientEvent>.Continuation
   let trust: KeyTrust
+  let work: PublicWork
   var pins: Pins
   /// Public keys of other devices, learnt for any call.
   var directory = KnownKeys()
@@ -30,7 +31,8 @@ public actor CallClient {
   /// Joins whose reply is awaited, by call; while there are any, the call's events are kept.
   var joining: [CallID: Int] = [:]
   var early: [CallID: [EventDelivery]] = [:]
-  var timer: Task<Void, Never>?
+  /// Wakes up for the calls, and when.
+  var timer: (task: Task<Void, Never>, due: Instant)?
   private(set) var isConnected = false
   /// Counts the connections on which the device was registered.
   private var registrations = 0
@@ -39,8 +41,8 @@ public actor CallClient {
   private var waiters = 0
   private var loops: [Task<Void, Never>] = []
 
-  /// A call this device is in.
-  struct Ongoing {
+  /// A call this device is in. A class: a copy of these values while one of them changes would copy the tables of a large call at each event.
+  final class Ongoing {
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
@@ -58,6 +60,15 @@ public actor CallClient {
     let stay: CurrentStay
     let cipher: FrameCipher
     let updates: UpdateQueue
+
+    /// `keys` without what the client knows of other devices.
+    init(_ session: CallSession, _ keys: KeyAgreement, stay: CurrentStay, cipher: FrameCipher, updates: UpdateQueue) {
+      self.session = session
+      self.keys = keys
+      self.stay = stay
+      self.cipher = cipher
+      self.updates = updates
+    }
   }
 
   /// A client for the device of `identity`. `pins`, `statements` and `usedRings` are what `ClientEvent.pinned`, `.statement` and `.ringUsed` brought earlier,
@@ -68,21 +79,22 @@ public actor CallClient {
   ) {
     self.init(
       server: server, identity: identity, pins: pins, statements: statements, usedRings: usedRings, trust: trust,
-      group: .singletonMultiThreadedEventLoopGroup, token: token)
+      group: .singletonMultiThreadedEventLoopGroup, work: PublicWork(capacity: 0), token: token)
   }
 
-  /// As above, with its connection on event loops of the caller's.
+  /// As above, with its connection on event loops of the caller's, and work that it shares with other clients of the process.
   package init(
     server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], statements: [TrustStatement] = [],
     usedRings: [UsedRing] = [], trust: KeyTrust = .firstUse, group: any EventLoopGroup,
-    token: @escaping @Sendable () async throws -> String
+    work: PublicWork = PublicWork(capacity: 0), token: @escaping @Sendable () async throws -> String
   ) {
     self.identity = identity
     self.trust = trust
     self.pins = Pins(pins, statements: statements)
     self.usedRings = UsedRings(usedRings)
+    self.work = work
     connection = SignalingConnection(
-      address: server, user: identity.user, device: identity.device, group: group, token: token)
+      address: server, user: identity.user, device: identity.device, group: group, work: work, token: token)
     (events, eventSink) = AsyncStream.makeStream()
   }
 
@@ -102,7 +114,7 @@ public actor CallClient {
   /// Closes the connection and forgets all keys: nothing is heard or sent any more. `Call.leave` tells the others.
   public func close() async {
     await connection.close()
-    timer?.cancel()
+    timer?.task.cancel()
     for id in calls.keys { forget(id) }
   }
 
@@ -131,7 +143,7 @@ public actor CallClient {
       resumeWaiting()
       eventSink.yield(.ended(reason))
       eventSink.finish()
-      timer?.cancel()
+      timer?.task.cancel()
       for id in calls.keys { forget(id) }
     }
   }

@@ -16,6 +16,8 @@ package struct CallSession: Sendable {
   package private(set) var need: Need?
   package private(set) var ended: Ended?
   private var revision: UInt64 = 0
+  /// Where each user stands among the state's members.
+  private var places: [UserID: Int]
   /// The user of this device.
   private let user: UserID?
 
@@ -36,6 +38,7 @@ package struct CallSession: Sendable {
 
   package init(_ joined: Joined) {
     state = joined.call
+    places = Self.places(of: joined.call.members)
     participant = joined.participant
     let participant = joined.participant
     user = joined.call.members.first { $0.participants.contains { $0.participant == participant } }?.user
@@ -54,6 +57,7 @@ package struct CallSession: Sendable {
     switch event {
     case .state(let whole):
       state = whole
+      places = Self.places(of: whole.members)
       return standing == .absent ? .lost : .members
     case .member(let change):
       let result = replace(change.member)
@@ -106,13 +110,18 @@ package struct CallSession: Sendable {
   }
 
   private mutating func replace(_ member: MemberState) -> Change {
-    if let index = state.members.firstIndex(where: { $0.user == member.user }) {
-      state.members[index] = member
+    if let place = places[member.user] {
+      state.members[place] = member
     } else {
+      places[member.user] = state.members.count
       state.members.append(member)
     }
     if state.state == .ringing, member.state == .joined, member.user != state.initiator { state.state = .active }
     return .members
+  }
+
+  private static func places(of members: [MemberState]) -> [UserID: Int] {
+    Dictionary(members.enumerated().map { ($1.user, $0) }) { first, _ in first }
   }
 
   private mutating func changeTracks(

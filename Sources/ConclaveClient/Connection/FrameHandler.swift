@@ -8,7 +8,8 @@ final class FrameHandler: ChannelInboundHandler {
 
   /// An input to the connection's owner.
   enum Input: Sendable {
-    case frame(Frame)
+    /// The frames of one read, in their order.
+    case frames([Frame])
     /// Nothing more comes.
     case closed
   }
@@ -26,14 +27,16 @@ final class FrameHandler: ChannelInboundHandler {
     var bytes = unwrapInboundIn(data)
     timers?.received(now: NIODeadline.now().uptimeNanoseconds)
     decoder.append(&bytes)
+    var frames: [Frame] = []
     do {
       while let frame = try decoder.next() {
         if frame.command == .connected { connected(frame, context: context) }
-        inputs.yield(.frame(frame))
+        frames.append(frame)
       }
     } catch {
       context.close(promise: nil)
     }
+    if !frames.isEmpty { inputs.yield(.frames(frames)) }
   }
 
   func channelInactive(context: ChannelHandlerContext) {

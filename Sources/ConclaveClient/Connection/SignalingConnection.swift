@@ -1,4 +1,5 @@
 package import Contract
+import Foundation
 package import MediaModel
 package import NIOCore
 import NIOPosix
@@ -28,6 +29,7 @@ package actor SignalingConnection {
   private let device: String
   private let token: @Sendable () async throws -> String
   private let group: any EventLoopGroup
+  private let bodies: BodyDecoder
   private let arrivalSink: AsyncStream<Arrival>.Continuation
   private let statusSink: AsyncStream<Status>.Continuation
 
@@ -49,22 +51,16 @@ package actor SignalingConnection {
     case state(CallID, timeout: Task<Void, any Error>)
   }
 
-  /// An open connection.
-  private struct OpenChannel: Sendable {
-    var channel: any Channel
-    var version: Version
-    var number: Int
-  }
-
   /// `token` is asked for a JWT at each connect, so that it may be a fresh one.
   package init(
     address: ServerAddress, user: String, device: String, group: any EventLoopGroup,
-    token: @escaping @Sendable () async throws -> String
+    work: PublicWork = PublicWork(capacity: 0), token: @escaping @Sendable () async throws -> String
   ) {
     self.address = address
     self.user = user
     self.device = device
     self.group = group
+    bodies = BodyDecoder(work)
     self.token = token
     (arrivals, arrivalSink) = AsyncStream.makeStream()
     (statuses, statusSink) = AsyncStream.makeStream()
@@ -77,15 +73,12 @@ package actor SignalingConnection {
   }
 
   /// Breaks the connection, and so begins another.
-  package func restart() { openChannel?.channel.close(promise: nil) }
+  package func restart() { openChannel?.close() }
 
   /// Says goodbye and ends the streams.
   package func close(reason: String = "closed") async {
     loop?.cancel()
-    if let openChannel {
-      try? await openChannel.channel.writeAndFlush(FrameEncoder(version: openChannel.version).encode(.disconnect()))
-      try? await openChannel.channel.close()
-    }
+    try? await openChannel?.disconnect()
     finish(reason)
   }
 
@@ -95,7 +88,7 @@ package actor SignalingConnection {
   ) async throws(SignalingError) -> Reply {
     do {
       let body = try await self.reply(to: request)
-      return try Wire.decode(Reply.self, from: body)
+      return try bodies.decode(Reply.self, from: body)
     } catch let error as SignalingError {
       throw error
     } catch {
@@ -106,7 +99,10 @@ package actor SignalingConnection {
   /// ACKs an event that was handled, or NACKs an envelope that did not open.
   package nonisolated func acknowledge(_ delivery: EventDelivery, accepted: Bool) {
     guard let openChannel, openChannel.number == delivery.connection else { return }
-    write(.acknowledge(delivery.frame, accepted: accepted, version: openChannel.version), openChannel)
+    // A switch of keys waits until the envelopes are acknowledged.
+    var isAwaited = false
+    if case .envelope = delivery.message.body { isAwaited = true }
+    openChannel.acknowledge(delivery.frame, accepted: accepted, isAwaited: isAwaited)
   }
 
   /// Asks how a call stands. The reply takes its place among the events, as an arrival: a state that came in a way of its own could overwrite events that
@@ -116,7 +112,7 @@ package actor SignalingConnection {
       guard let openChannel else { throw SignalingError.disconnected }
       let (id, frame, timeout) = try prepare(.state(call))
       waiting[id] = .state(call, timeout: timeout)
-      write(frame, openChannel)
+      openChannel.write(frame)
     } catch {
       arrivalSink.yield(.state(call, .failure(.disconnected)))
     }
@@ -128,7 +124,7 @@ package actor SignalingConnection {
     defer { timeout.cancel() }
     return try await withCheckedThrowingContinuation { continuation in
       waiting[id] = .request(continuation)
-      write(frame, openChannel)
+      openChannel.write(frame)
     }
   }
 
@@ -136,7 +132,8 @@ package actor SignalingConnection {
     nextRequest += 1
     let id = String(nextRequest)
     let headers: Headers = ["request-id": id, "content-type": "application/json"]
-    let frame = Frame.send(to: request.destination, headers: headers, body: try Wire.encode(request.body))
+    let frame = Frame.send(
+      to: request.destination, headers: headers, body: ByteBuffer(bytes: try JSONEncoder().encode(request.body)))
     let timeout = Task {
       try await Task.sleep(for: Self.replyTimeout)
       settle(id, .failure(.timedOut))
@@ -150,15 +147,11 @@ package actor SignalingConnection {
     case .state(let call, let timeout):
       timeout.cancel()
       let state = result.flatMap { body in
-        Result { try Wire.decode(CallState.self, from: body) }.mapError { _ in SignalingError.notUnderstood }
+        Result { try bodies.decode(CallState.self, from: body) }.mapError { _ in SignalingError.notUnderstood }
       }
       arrivalSink.yield(.state(call, state))
     case nil: break
     }
-  }
-
-  private nonisolated func write(_ frame: Frame, _ openChannel: OpenChannel) {
-    openChannel.channel.writeAndFlush(FrameEncoder(version: openChannel.version).encode(frame), promise: nil)
   }
 }
 
@@ -196,16 +189,18 @@ extension SignalingConnection {
     channel.writeAndFlush(FrameEncoder(version: .v12).encode(hello), promise: nil)
     var ending = Ending.lost
     for await input in inputs {
-      guard case .frame(let frame) = input else { break }
-      switch frame.command {
-      case .connected where isForThisDevice(frame): connected(frame, channel)
-      case .connected:
-        // Under another name its rings, calls and devices would be another's.
-        channel.close(promise: nil)
-        return .final("the server took this device for another one")
-      case .message: message(frame)
-      case .error: ending = Self.ending(frame)
-      default: break
+      guard case .frames(let frames) = input else { break }
+      for frame in frames {
+        switch frame.command {
+        case .connected where isForThisDevice(frame): connected(frame, channel)
+        case .connected:
+          // Under another name its rings, calls and devices would be another's.
+          channel.close(promise: nil)
+          return .final("the server took this device for another one")
+        case .message: message(frame)
+        case .error: ending = Self.ending(frame)
+        default: break
+        }
       }
     }
     channel.close(promise: nil)
@@ -233,10 +228,10 @@ extension SignalingConnection {
   private func connected(_ frame: Frame, _ channel: any Channel) {
     connections += 1
     let openChannel = OpenChannel(
-      channel: channel, version: frame.headers["version"].flatMap(Version.init) ?? .v10, number: connections)
+      channel, version: frame.headers["version"].flatMap(Version.init) ?? .v10, number: connections)
     self.openChannel = openChannel
-    write(.subscribe(id: "replies", to: "/user/queue/replies"), openChannel)
-    write(.subscribe(id: "events", to: "/user/queue/events", ack: .individual), openChannel)
+    openChannel.write(.subscribe(id: "replies", to: "/user/queue/replies"))
+    openChannel.write(.subscribe(id: "events", to: "/user/queue/events", ack: .individual))
     statusSink.yield(.connected)
   }
 
@@ -268,14 +263,14 @@ extension SignalingConnection {
   private func reply(_ frame: Frame) {
     guard let id = frame.headers["request-id"] else { return }
     guard frame.headers["status"] != "ok" else { return settle(id, .success(frame.body)) }
-    guard let error = try? Wire.decode(ErrorReply.self, from: frame.body).error else {
+    guard let error = try? bodies.decode(LenientErrorReply.self, from: frame.body).error else {
       return settle(id, .failure(.notUnderstood))
     }
     settle(id, .failure(.refused(code: error.code, message: error.message)))
   }
 
   /// An error reply, its code any text: a newer server may know more codes.
-  private struct ErrorReply: Decodable {
+  private struct LenientErrorReply: Decodable {
     struct Content: Decodable {
       var code: String
       var message: String
@@ -288,13 +283,13 @@ extension SignalingConnection {
     let redelivered = frame.headers["redelivered"] == "true"
     guard let seq = frame.headers["seq"].flatMap(UInt64.init),
       let name = frame.headers["event"].flatMap(EventName.init),
-      let message = try? Wire.event(name, from: frame.body)
+      let message = try? bodies.event(name, from: frame.body)
     else {
       // Something that a newer server says and this client does not know.
-      return write(.acknowledge(frame, version: openChannel.version), openChannel)
+      return openChannel.acknowledge(frame, isAwaited: false)
     }
     if let lastSeq, seq <= lastSeq, redelivered, name != .keysEnvelope {
-      return write(.acknowledge(frame, version: openChannel.version), openChannel)
+      return openChannel.acknowledge(frame, isAwaited: false)
     }
     let gap = lastSeq.map { seq > $0 && seq - $0 > 1 } ?? false
     lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq

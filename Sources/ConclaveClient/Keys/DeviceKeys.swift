@@ -3,7 +3,7 @@ import Crypto
 import MediaModel
 
 /// A device's public keys. They are the device's own if `fingerprint` is the one it is known by, for that is a hash over them.
-struct DeviceKeys: Sendable {
+package struct DeviceKeys: Sendable {
   let address: Device
   let wrap: DeviceKey
   let sign: DeviceKey
@@ -29,6 +29,12 @@ struct DeviceKeys: Sendable {
 
   /// nil when the entry's keys are not one of each use.
   init?(_ entry: DeviceEntry) { self.init(Device(user: entry.user, device: entry.device), keys: entry.keys) }
+
+  /// Whether the entry lists just these keys for this device.
+  func are(_ entry: DeviceEntry) -> Bool {
+    address.user == entry.user && address.device == entry.device && entry.keys.count == 2 && entry.keys.contains(wrap)
+      && entry.keys.contains(sign)
+  }
 
   /// Whether the device signed `message`; false for an algorithm that this client does not know.
   func signed(_ message: [UInt8], _ signature: [UInt8]) -> Bool {

@@ -16,6 +16,8 @@ struct Epoch: Sendable {
   /// Envelopes of this epoch must be sealed to this generation of the own join key, or a later one: it was published before the epoch was announced.
   var minimumGeneration: UInt32 = 0
   var secret: SymmetricKey?
+  /// Numbers on the list whose devices are not heard.
+  var unheard: Set<ParticipantNumber> = []
 
   /// The secret of the next epoch, derived from this one's (mode `ratchet`). It is bound to the next list, so that devices that were shown different lists
   /// have different secrets.

@@ -3,62 +3,90 @@ import Crypto
 import MediaModel
 
 /// The list of an epoch: the devices that get its secret. It never changes once announced (protocol section 5, "List").
-struct EpochList: Sendable {
+///
+/// A class, since the list in use, the newest and the users of both hold it: a large call's list is made once for each epoch.
+final class EpochList: Sendable {
   static let maximumCount = 8_192
 
   /// Sorted by user, then device, as bytes.
   let entries: [ListEntry]
   let rosterHash: [UInt8]
+  /// Whether it has a device that rang and has not joined: only epoch 1 can.
+  let hasRung: Bool
   /// The roster's bytes of each entry: the next list has most of them too.
   private let rows: [[UInt8]]
   private let numbers: [ParticipantNumber: Int]
   private let fingerprints: Set<[UInt8]>
   private let joins: Set<[UInt8]>
+  private let identity = Identity()
+  /// How it came from the list before, if it was made from that one's changes.
+  private let step: Step?
 
-  /// Refuses entries of the wrong shape or order, and two that share a device, a participant, a fingerprint or a joinId: a KID must name one sender.
-  init(_ listed: [ListEntry], epoch: UInt32) throws(KeyRefusal) {
-    try self.init(
-      listed.map(Self.bare), rows: listed.map(Self.row), checked: ([], []), unchecked: listed, epoch: epoch)
+  /// Stands for a list where keeping the list itself would keep all before it too.
+  private final class Identity: Sendable {}
+
+  private struct Step: Sendable {
+    var before: Identity
+    var added: [ListEntry]
+    var gone: [ListEntry]
   }
 
-  /// - Parameters:
-  ///   - checked: the fingerprints and joinIds of those entries that a list before had as well.
-  ///   - unchecked: the other entries.
-  private init(
-    _ entries: [ListEntry], rows: [[UInt8]], checked: (fingerprints: Set<[UInt8]>, joins: Set<[UInt8]>),
-    unchecked: [ListEntry], epoch: UInt32
-  ) throws(KeyRefusal) {
-    guard entries.count <= Self.maximumCount else { throw .malformedList }
-    var (fingerprints, joins) = checked
-    for entry in unchecked {
-      guard Self.isWellFormed(entry, epoch: epoch), fingerprints.insert(entry.fingerprint.bytes).inserted,
-        entry.joinId.map({ joins.insert($0.bytes).inserted }) ?? true
+  /// The entries with their rows, in the list's order, and what is known to occur once in them.
+  private struct Content {
+    var entries: [ListEntry] = []
+    var rows: [[UInt8]] = []
+    var fingerprints: Set<[UInt8]> = []
+    var joins: Set<[UInt8]> = []
+
+    /// Adds an entry behind all others.
+    mutating func append(_ entry: ListEntry, epoch: UInt32) throws(KeyRefusal) {
+      guard EpochList.isWellFormed(entry, epoch: epoch), fingerprints.insert(entry.fingerprint.bytes).inserted,
+        entry.joinId.map({ joins.insert($0.bytes).inserted }) ?? true,
+        entries.last.map({ $0.address < entry.address }) ?? true
       else { throw .malformedList }
+      entries.append(EpochList.bare(entry))
+      rows.append(EpochList.row(entry))
     }
-    var numbers = [ParticipantNumber: Int](minimumCapacity: entries.count)
-    for position in entries.indices {
-      guard position == 0 || entries[position - 1].address < entries[position].address else { throw .malformedList }
-      let number = entries[position].participant
-      guard number == 0 || numbers.updateValue(position, forKey: number) == nil else { throw .malformedList }
+  }
+
+  /// Refuses entries of the wrong shape or order, and two that share a device, a participant, a fingerprint or a joinId: a KID must name one sender.
+  convenience init(_ listed: [ListEntry], epoch: UInt32) throws(KeyRefusal) {
+    guard listed.count <= Self.maximumCount else { throw .malformedList }
+    var content = Content()
+    for entry in listed { try content.append(entry, epoch: epoch) }
+    try self.init(content, step: nil)
+  }
+
+  private init(_ content: Content, step: Step?) throws(KeyRefusal) {
+    guard content.entries.count <= Self.maximumCount else { throw .malformedList }
+    var numbers = [ParticipantNumber: Int](minimumCapacity: content.entries.count)
+    var hasRung = false
+    for (position, entry) in content.entries.enumerated() {
+      guard entry.participant > 0 else {
+        hasRung = true
+        continue
+      }
+      guard numbers.updateValue(position, forKey: entry.participant) == nil else { throw .malformedList }
     }
-    self.entries = entries
-    self.rows = rows
+    entries = content.entries
+    rows = content.rows
+    fingerprints = content.fingerprints
+    joins = content.joins
     self.numbers = numbers
-    self.fingerprints = fingerprints
-    self.joins = joins
-    rosterHash = Self.hash(of: rows)
+    self.hasRung = hasRung
+    self.step = step
+    rosterHash = Self.hash(of: content.rows)
   }
 
   subscript(address: Device) -> ListEntry? { position(of: address).map { entries[$0] } }
   subscript(participant: ParticipantNumber) -> ListEntry? { numbers[participant].map { entries[$0] } }
 
+  func holds(participant: ParticipantNumber) -> Bool { numbers[participant] != nil }
+
   func position(of address: Device) -> Int? {
     let position = firstIndex { $0.address >= address }
     return position < entries.count && entries[position].address == address ? position : nil
   }
-
-  /// Whether it has a device that rang and has not joined: only epoch 1 can.
-  var hasRung: Bool { entries.contains { $0.participant == 0 } }
 
   /// Whether it holds exactly this device's join, whatever keys the entry brings.
   func holds(_ entry: ListEntry) -> Bool { self[entry.address] == Self.bare(entry) }
@@ -68,8 +96,7 @@ struct EpochList: Sendable {
   /// The devices of a user.
   func entries(of user: UserID) -> ArraySlice<ListEntry> {
     let start = firstIndex { $0.user >= user }
-    let end = firstIndex { $0.user > user }
-    return entries[start..<end]
+    return entries[start...].prefix { $0.user == user }
   }
 
   /// The devices of these users; all devices if nil.
@@ -78,6 +105,7 @@ struct EpochList: Sendable {
   /// Entries that are new or altered since the list before, and its entries that are gone or altered.
   func changes(since before: EpochList?) -> (added: [ListEntry], gone: [ListEntry]) {
     guard let before else { return (entries, []) }
+    if let step, step.before === before.identity { return (step.added, step.gone) }
     var (added, gone): ([ListEntry], [ListEntry]) = ([], [])
     var old = before.entries[...]
     for entry in entries {
@@ -107,28 +135,51 @@ struct EpochList: Sendable {
   ) throws(KeyRefusal) -> EpochList {
     let gone = Set(removed)
     guard gone.count == removed.count, gone.allSatisfy({ numbers[$0] != nil }) else { throw .malformedList }
-    var (merged, mergedRows): ([ListEntry], [[UInt8]]) = ([], [])
-    merged.reserveCapacity(entries.count + added.count)
-    mergedRows.reserveCapacity(entries.count + added.count)
-    var (fingerprints, joins) = (fingerprints, joins)
-    var rest = added[...]
-    func take(_ entry: ListEntry) {
-      merged.append(Self.bare(entry))
-      mergedRows.append(Self.row(entry))
+    var content = Content()
+    content.entries.reserveCapacity(entries.count + added.count)
+    content.rows.reserveCapacity(entries.count + added.count)
+    (content.fingerprints, content.joins) = (fingerprints, joins)
+    var leaving = gone.compactMap { numbers[$0] }
+    if hasRung { leaving += entries.indices.filter { entries[$0].participant == 0 } }
+    leaving.sort()
+    let left = leaving.map { entries[$0] }
+    for entry in left {
+      content.fingerprints.remove(entry.fingerprint.bytes)
+      if let joinId = entry.joinId { content.joins.remove(joinId.bytes) }
     }
-    for (entry, row) in zip(entries, rows) {
-      guard entry.participant > 0, !gone.contains(entry.participant) else {
-        fingerprints.remove(entry.fingerprint.bytes)
-        if let joinId = entry.joinId { joins.remove(joinId.bytes) }
-        continue
+    var position = 0
+    var nextLeaving = leaving[...]
+    /// Takes over the entries up to a place.
+    func keep(upTo end: Int) {
+      while position < end {
+        let stop = min(end, nextLeaving.first ?? end)
+        content.entries += entries[position..<stop]
+        content.rows += rows[position..<stop]
+        position = stop
+        if stop < end {
+          nextLeaving.removeFirst()
+          position += 1
+        }
       }
-      while let next = rest.first, next.address < entry.address { take(rest.removeFirst()) }
-      merged.append(entry)
-      mergedRows.append(row)
     }
-    for entry in rest { take(entry) }
-    return try EpochList(
-      merged, rows: mergedRows, checked: (fingerprints, joins), unchecked: added, epoch: epoch)
+    for entry in added {
+      let place = firstIndex { $0.address >= entry.address }
+      guard place >= position else { throw .malformedList }
+      keep(upTo: place)
+      // A device that is on the list comes again only in place of itself.
+      if place < entries.count, entries[place].address == entry.address {
+        guard nextLeaving.first == place else { throw .malformedList }
+        nextLeaving.removeFirst()
+        position = place + 1
+      }
+      try content.append(entry, epoch: epoch)
+    }
+    keep(upTo: entries.count)
+    let new = added.map(Self.bare)
+    let unaltered = left.isEmpty ? [] : Set(left).intersection(new)
+    let step = Step(
+      before: identity, added: new.filter { !unaltered.contains($0) }, gone: left.filter { !unaltered.contains($0) })
+    return try EpochList(content, step: step)
   }
 
   /// The hash of an epoch's list, chained to that of the epoch announced before; for epoch 1 `previous` is `noPrevious`.

@@ -16,6 +16,7 @@ public final class FrameCipher: Sendable {
   nonisolated(unsafe) private var sealer = FrameSealer()
   /// Only under `opening`.
   nonisolated(unsafe) private var opener = FrameOpener()
+  private let openingChanges = Atomic(0)
 
   /// A cipher without keys; a call fills it.
   public init() {}
@@ -67,21 +68,21 @@ public final class FrameCipher: Sendable {
 
   package func send(_ key: SendingKey) { sealing.withLock { _ in sealer.send(key) } }
   package func stopSending() { sealing.withLock { _ in sealer.stop() } }
-  package func install(_ keys: EpochKeys) { opening.withLock { _ in opener.install(keys) } }
+  package func install(_ keys: EpochKeys) {
+    opening.withLock { _ in opener.install(keys) }
+    openingChanges.add(1, ordering: .releasing)
+  }
+
+  /// Rises when keys or slots have come: what waits for them is worth another try.
+  package var openingRevision: Int { openingChanges.load(ordering: .acquiring) }
+
   package func exclude(_ fingerprint: [UInt8]) { opening.withLock { _ in opener.exclude(fingerprint) } }
   package func retire(_ epoch: UInt32) { opening.withLock { _ in opener.retire(epoch) } }
   /// Epochs whose frames open now.
   package var epochs: [UInt32] { opening.withLock { _ in opener.heldEpochs } }
   package func assign(_ slots: [String: TrackID], now: Instant) {
     opening.withLock { _ in opener.assign(slots, now: now) }
-  }
-
-  /// Forgets the epoch's secret, and first makes the base keys that its last frames may need: outside the lock, as there may be a thousand.
-  package func settle(_ epoch: UInt32) {
-    guard let (derivation, senders) = opening.withLock({ _ in opener.pending(epoch) }) else { return }
-    let baseKeys = Dictionary(
-      uniqueKeysWithValues: senders.map { ($0.key, derivation.baseKey(of: $0.key, $0.value)) })
-    opening.withLock { _ in opener.settle(epoch, baseKeys) }
+    openingChanges.add(1, ordering: .releasing)
   }
 
   /// Forgets all keys: the call is over for this device.

@@ -10,9 +10,9 @@ struct FrameOpener: ~Copyable {
   private var slots: [String: SlotTracks] = [:]
 
   private struct ReceivingEpoch {
-    /// nil once the epoch's secret is forgotten: the base keys have been made by then.
-    var derivation: SenderDerivation?
-    var senders: [ParticipantNumber: SenderIdentity] = [:]
+    /// It makes the base keys of this epoch's senders and nothing else, so it stays as long as they do: until the overlap is over.
+    let derivation: SenderDerivation
+    var senders: Senders
     /// Made when a sender's first frame comes.
     var baseKeys: [ParticipantNumber: SymmetricKey] = [:]
     var contexts: [UInt64: ReceiverContext] = [:]
@@ -27,7 +27,7 @@ struct FrameOpener: ~Copyable {
       while epochs.count >= Self.maximumEpochs, let lowest = epochs.keys.min() { epochs[lowest] = nil }
       epochs[keys.epoch] = ReceivingEpoch(derivation: keys.derivation, senders: keys.senders)
     } else {
-      epochs[keys.epoch]?.senders.merge(keys.senders) { known, _ in known }
+      epochs[keys.epoch]?.senders.update(keys.senders)
     }
   }
 
@@ -36,13 +36,8 @@ struct FrameOpener: ~Copyable {
   /// Forgets a device's keys in all epochs. It opens again only in those that it is installed in anew.
   mutating func exclude(_ fingerprint: [UInt8]) {
     for number in Array(epochs.keys) {
-      guard let excluded = epochs[number]?.senders.filter({ $0.value.fingerprint == fingerprint }).keys else {
-        continue
-      }
-      for participant in excluded {
-        epochs[number]?.senders[participant] = nil
-        epochs[number]?.baseKeys[participant] = nil
-      }
+      guard let excluded = epochs[number]?.senders.exclude(fingerprint) else { continue }
+      for participant in excluded { epochs[number]?.baseKeys[participant] = nil }
       let contexts = epochs[number]?.contexts.keys.filter { excluded.contains(ParticipantNumber($0 >> 16)) } ?? []
       for keyID in contexts { epochs[number]?.contexts[keyID] = nil }
     }
@@ -51,20 +46,6 @@ struct FrameOpener: ~Copyable {
   mutating func wipe() {
     epochs = [:]
     slots = [:]
-  }
-
-  /// The base keys to make before the epoch's secret is forgotten.
-  func pending(_ epoch: UInt32) -> (SenderDerivation, [ParticipantNumber: SenderIdentity])? {
-    guard let held = epochs[epoch], let derivation = held.derivation else { return nil }
-    return (derivation, held.senders.filter { held.baseKeys[$0.key] == nil })
-  }
-
-  /// Stores the base keys that were `pending` and forgets the secret. A sender excluded meanwhile stays so.
-  mutating func settle(_ epoch: UInt32, _ baseKeys: [ParticipantNumber: SymmetricKey]) {
-    for (participant, key) in baseKeys where epochs[epoch]?.senders[participant] != nil {
-      epochs[epoch]?.baseKeys[participant] = key
-    }
-    epochs[epoch]?.derivation = nil
   }
 
   /// The whole slot map, as the server said it last.
@@ -125,14 +106,14 @@ struct FrameOpener: ~Copyable {
   private mutating func baseKey(of participant: ParticipantNumber, in epoch: UInt32) -> SymmetricKey? {
     guard let held = epochs[epoch] else { return nil }
     if let key = held.baseKeys[participant] { return key }
-    guard let derivation = held.derivation, let identity = held.senders[participant] else { return nil }
-    let key = derivation.baseKey(of: participant, identity)
+    guard let identity = held.senders[participant] else { return nil }
+    let key = held.derivation.baseKey(of: participant, identity)
     epochs[epoch]?.baseKeys[participant] = key
     return key
   }
 
   private func epoch(of id: FrameKeyID) -> UInt32? {
-    epochs.first { UInt8(truncatingIfNeeded: $0.key) == id.epochLow && $0.value.senders[id.participant] != nil }?.key
+    epochs.first { UInt8(truncatingIfNeeded: $0.key) == id.epochLow && $0.value.senders.contains(id.participant) }?.key
   }
 }
 

@@ -43,17 +43,18 @@ extension KeyAgreement {
     if newest == 0 {
       // An announcement for an earlier stay does not hold this one's join.
       guard let whole = rotation.list, whole.contains(where: { $0.joinId == join.joinId }) else { return nil }
-      list = try EpochList(whole, epoch: rotation.epoch)
+      list = try work.list(whole, epoch: rotation.epoch, listHash: rotation.listHash.bytes)
     } else if rotation.epoch - newest == 1, let before = epochs[newest] {
       guard rotation.previous.bytes == before.listHash else {
         breakHistory(into: &effects)
         return nil
       }
       if let whole = rotation.list {
-        list = try EpochList(whole, epoch: rotation.epoch)
+        list = try work.list(whole, epoch: rotation.epoch, listHash: rotation.listHash.bytes)
       } else {
-        list = try before.list.changed(
-          adding: rotation.added ?? [], removing: rotation.removed ?? [], epoch: rotation.epoch)
+        list = try work.list(
+          after: before.list, adding: rotation.added ?? [], removing: rotation.removed ?? [], epoch: rotation.epoch,
+          listHash: rotation.listHash.bytes)
       }
     } else {
       askForList(into: &effects)
@@ -81,7 +82,7 @@ extension KeyAgreement {
     } else {
       do throws(KeyRefusal) {
         guard newest > 0 || reply.list.contains(where: { $0.joinId == join.joinId }) else { return }
-        let list = try EpochList(reply.list, epoch: reply.epoch)
+        let list = try work.list(reply.list, epoch: reply.epoch, listHash: reply.listHash.bytes)
         guard follows(reply, list) else { return breakHistory(into: &effects) }
         try accept(
           Announcement(
@@ -186,13 +187,18 @@ extension KeyAgreement {
     newest = new.epoch
     listDue = nil
     lookedUp = []
-    epochs[newest] = Epoch(
-      number: newest, mode: new.mode, list: new.list, listHash: new.listHash, minimumGeneration: join.published)
-    // Devices that stay are pinned already.
+    // Devices that stay are pinned already, and their problems told unless their standing has changed since.
     pinNew(changes.added, into: &effects)
-    unproven = (unproven.filter { new.list.holds($0) } + changes.added).filter { directory[$0.fingerprint] == nil }
+    let unknown = unproven.filter { new.list.holds($0) }
+    unproven = (unknown + changes.added).filter { directory[$0.fingerprint] == nil }
     lookUp(unproven, into: &effects)
-    warnOfProblems(new.list.entries, into: &effects)
+    let judged = pins.revision == judgedPins ? unknown + changes.added : new.list.entries
+    judgedPins = pins.revision
+    warnOfProblems(judged, into: &effects)
+    epochs[newest] = Epoch(
+      number: newest, mode: new.mode, list: new.list, listHash: new.listHash, minimumGeneration: join.published,
+      unheard: (before?.unheard ?? []).subtracting(changes.gone.map(\.participant)))
+    examine(judged, of: newest)
     // An epoch that was announced and never switched to is superseded.
     if let before, before.number > current ?? 0, retirements[before.number] == nil {
       ownSwitches[before.number] = nil

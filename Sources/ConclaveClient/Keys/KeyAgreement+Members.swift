@@ -6,18 +6,17 @@ extension KeyAgreement {
   mutating func see(_ state: CallState, now: Instant, into effects: inout [KeyEffect]) {
     if let minutes = state.policy.rotateMinutes { rotateMinutes = min(max(minutes, 1), 1_440) }
     watch.see(state.members, now: now)
-    for member in state.members { note(member.joinedDevices) }
-    noteJoined(now: now, into: &effects)
+    note(state.members.flatMap(\.joinedDevices), now: now, into: &effects)
   }
 
   mutating func see(_ member: MemberState, now: Instant, into effects: inout [KeyEffect]) {
     watch.see(member, now: now)
-    note(member.joinedDevices)
-    noteJoined(now: now, into: &effects)
+    note(member.joinedDevices, now: now, into: &effects)
   }
 
   /// The first device with a number keeps it.
-  private mutating func note(_ devices: [JoinedDevice]) {
+  private mutating func note(_ devices: [JoinedDevice], now: Instant, into effects: inout [KeyEffect]) {
+    let known = joinedDevices.count
     for joined in devices {
       guard current ?? 1 == 1, joined.participant > 0, joinedDevices[joined.participant] == nil,
         joined.joinId.count == 16
@@ -26,12 +25,9 @@ extension KeyAgreement {
       }
       joinedDevices[joined.participant] = joined
     }
-  }
-
-  private mutating func noteJoined(now: Instant, into effects: inout [KeyEffect]) {
     guard current == 1 || newest == 1 || newest == 0 else { return joinedDevices = [:] }
     securing.joined(joinedDevices.count, now: now)
-    if let first = epochs[1], first.list.hasRung { install(1, into: &effects) }
+    if joinedDevices.count > known, let first = epochs[1], first.list.hasRung { install(1, into: &effects) }
   }
 
   // MARK: tiles

@@ -132,6 +132,7 @@ extension KeyAgreement {
     listDue = nil
     epochs[1] = first
     epochs[1]?.secret = nil
+    examine(first.list.entries, of: 1)
     adopt(secret, for: 1, now: now, into: &effects)
     follow(switchTo: 1, now: now, into: &effects)
     settle(now: now, into: &effects)

@@ -26,7 +26,7 @@ extension KeyAgreement {
   /// Somebody who may hear what is sent now is not on the list.
   private func shutsOut(_ epoch: Epoch) -> Bool {
     guard let inUse = current.flatMap({ epochs[$0] })?.list else { return false }
-    return !inUse.entries.allSatisfy { epoch.list.holds($0) }
+    return !epoch.list.changes(since: inUse).gone.isEmpty
   }
 
   mutating func follow(switchTo number: UInt32, now: Instant, into effects: inout [KeyEffect]) {
@@ -41,11 +41,8 @@ extension KeyAgreement {
     current = number
     ownSwitches = ownSwitches.filter { $0.key > number }
     for old in epochs.keys.sorted() where old < number {
-      if epochs[old]?.secret != nil {
-        // The keys of the frames that are under way stay; the secret goes.
-        effects.append(.settle(epoch: old))
-        epochs[old]?.secret = nil
-      }
+      // The keys of the frames that are under way stay; the secret goes.
+      epochs[old]?.secret = nil
       if retirements[old] == nil { retirements[old] = now.advanced(by: Self.overlap) }
     }
     watch.use(epoch.list, now: now)

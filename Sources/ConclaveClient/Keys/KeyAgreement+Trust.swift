@@ -130,29 +130,41 @@ extension KeyAgreement {
     }
   }
 
-  /// Hands the cipher the keys of everyone who is heard now.
-  private func installAll(_ users: Set<UserID>?, into effects: inout [KeyEffect]) {
-    for number in epochs.keys.sorted() { install(number, users, into: &effects) }
+  /// Hands the cipher the keys of everyone who is heard now. Something new is known of these users, or of all if nil.
+  private mutating func installAll(_ users: Set<UserID>?, into effects: inout [KeyEffect]) {
+    for number in epochs.keys.sorted() {
+      guard let entries = epochs[number]?.list.entries(of: users), !entries.isEmpty else { continue }
+      examine(entries, of: number)
+      install(number, into: &effects)
+    }
   }
 
-  /// Hands the cipher an epoch's key and those of its senders that belong to these users, or of all if nil; the cipher has the others.
-  func install(_ number: UInt32, _ users: Set<UserID>? = nil, into effects: inout [KeyEffect]) {
-    guard let epoch = epochs[number], epoch.secret != nil else { return }
-    let senders = senders(of: epoch, users)
-    guard users == nil || !senders.isEmpty, let derivation = epoch.derivation(call) else { return }
+  /// Works out anew which of these entries of an epoch are heard.
+  mutating func examine(_ entries: [ListEntry], of number: UInt32) {
+    for entry in entries where entry.participant > 0 {
+      if isHeard(entry) {
+        epochs[number]?.unheard.remove(entry.participant)
+      } else {
+        epochs[number]?.unheard.insert(entry.participant)
+      }
+    }
+  }
+
+  /// Hands the cipher an epoch's key and its senders that are heard.
+  mutating func install(_ number: UInt32, into effects: inout [KeyEffect]) {
+    guard let epoch = epochs[number], let derivation = epoch.derivation(call) else { return }
+    // A device may have become known as a leader's recipient.
+    examine(epoch.unheard.compactMap { epoch.list[$0] }, of: number)
+    let unheard = epochs[number]?.unheard ?? []
+    let senders = Senders(of: epoch.list, without: unheard.union([participant]), joined: joinedSenders(of: epoch))
     effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders)))
   }
 
-  /// The other senders of an epoch that are heard. Devices that rang have no number and joinId on epoch 1's list: they send with those that they joined with,
-  /// as `call.member` tells; numbers and joins that are taken are refused.
-  private func senders(of epoch: Epoch, _ users: Set<UserID>?) -> [ParticipantNumber: SenderIdentity] {
+  /// Devices that rang have no number and joinId on epoch 1's list: they send with those that they joined with, as `call.member` tells; numbers and joins
+  /// that are taken are refused.
+  private func joinedSenders(of epoch: Epoch) -> [ParticipantNumber: SenderIdentity] {
+    guard epoch.number == 1 else { return [:] }
     var senders: [ParticipantNumber: SenderIdentity] = [:]
-    for entry in epoch.list.entries(of: users) where entry.participant > 0 {
-      guard let joinId = entry.joinId?.bytes else { continue }
-      guard entry.address != identity.address, entry.participant != participant, isHeard(entry) else { continue }
-      senders[entry.participant] = SenderIdentity(fingerprint: entry.fingerprint.bytes, joinId: joinId)
-    }
-    guard epoch.number == 1 else { return senders }
     var joins = Set(epoch.list.entries.compactMap { $0.joinId?.bytes }).union([join.joinId.bytes])
     for joined in joinedDevices.values.sorted(by: { $0.participant < $1.participant }) {
       guard let entry = epoch.list[joined.device], entry.participant == 0, entry.address != identity.address,

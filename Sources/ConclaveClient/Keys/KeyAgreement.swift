@@ -22,10 +22,11 @@ package struct KeyAgreement: Sendable {
   let call: CallID
   package internal(set) var join: JoinCredentials
   let trust: KeyTrust
+  let work: PublicWork
   /// When the join was made: times in later signatures are computed from it.
   let began: Instant
 
-  /// The pins of other devices, shared by all calls: the caller sets them before each input.
+  /// The pins of other devices, shared by all calls: the caller lends them for each input.
   package var pins: Pins
   /// Public keys by the fingerprint that proves them.
   package internal(set) var directory: KnownKeys
@@ -39,6 +40,8 @@ package struct KeyAgreement: Sendable {
   var verifiedJoins: Set<JoinKeyProof> = []
   /// The newest generation of each stay's join key that this device has seen, as a leader.
   var generations: [[UInt8]: (generation: UInt32, keyHash: [UInt8])] = [:]
+  /// The revision of the pins by which the newest list's devices were judged.
+  var judgedPins = 0
   /// Warnings that the app has had.
   var warned: Set<KeyWarning> = []
   /// The devices that have joined, for epoch 1.
@@ -123,19 +126,29 @@ package struct KeyAgreement: Sendable {
   }
 
   /// `pins` are those that the app kept from earlier calls; `directory` may hold public keys that were learnt before.
+  /// `work` is shared by the participants of one process.
   package init(
     identity: DeviceIdentity, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
-    directory: KnownKeys = KnownKeys(), now: Instant
+    directory: KnownKeys = KnownKeys(), work: PublicWork = PublicWork(capacity: 0), now: Instant
   ) {
     self.identity = identity
     call = join.call
     self.join = join
     self.pins = pins
     self.trust = trust
+    self.work = work
     self.directory = directory
     began = now
     jitter = join.joinId.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     self.directory.learn(identity.publicKeys)
+  }
+
+  /// This agreement between inputs, when its caller has the pins and the directory.
+  var withoutKnowledge: KeyAgreement {
+    var agreement = self
+    agreement.pins = Pins()
+    agreement.directory = KnownKeys()
+    return agreement
   }
 
   /// The reply to the join: nothing is announced to this device before.

@@ -19,8 +19,6 @@ package enum KeyEffect: Sendable {
   case stopSending
   /// Why nothing is sent, though there is a call; empty when something is.
   case silence([SilenceCause])
-  /// Make what base keys the epoch still needs, and forget its secret.
-  case settle(epoch: UInt32)
   /// Open nothing of this device any more, in no epoch: it was revoked, or its person has other keys.
   case exclude(fingerprint: [UInt8])
   /// Forget these keys.

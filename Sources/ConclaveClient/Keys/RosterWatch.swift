@@ -80,8 +80,12 @@ struct RosterWatch: Sendable {
 
   /// The list of the epoch in use. Devices that rang are on it before they join.
   mutating func use(_ list: EpochList, now: Instant) {
+    let changes = list.changes(since: self.list)
     self.list = list
-    examineAll(now: now)
+    forgetUnlisted(now: now)
+    // The others are judged by the members, which have not changed.
+    for entry in changes.added { examine(entry, now: now) }
+    settle(now: now)
   }
 
   /// Time counts only while the server can be heard, and begins anew when it can again.
@@ -173,11 +177,15 @@ struct RosterWatch: Sendable {
 
   private mutating func examineAll(now: Instant) {
     guard let list else { return }
-    for (number, suspect) in suspects where list[number].map({ $0 != suspect.entry }) ?? true {
-      forget(number, now: now)
-    }
+    forgetUnlisted(now: now)
     for entry in list.entries { examine(entry, now: now) }
     settle(now: now)
+  }
+
+  private mutating func forgetUnlisted(now: Instant) {
+    for (number, suspect) in suspects where list?[number].map({ $0 != suspect.entry }) ?? true {
+      forget(number, now: now)
+    }
   }
 
   private mutating func examine(_ entry: ListEntry, now: Instant) {

@@ -38,11 +38,69 @@ struct SenderDerivation: Sendable {
   }
 }
 
+/// The other senders of an epoch whose frames are opened: those of its list but this device and those that are not heard, and devices that rang and have joined
+/// since. A list of a thousand is shared, not copied.
+struct Senders: Sendable, ExpressibleByDictionaryLiteral {
+  private let list: EpochList?
+  private var unheard: Set<ParticipantNumber>
+  private var joined: [ParticipantNumber: SenderIdentity]
+
+  /// - Parameters:
+  ///   - unheard: the numbers of the list that do not count, this device's own among them.
+  ///   - joined: senders that the list has no number for.
+  init(of list: EpochList, without unheard: Set<ParticipantNumber>, joined: [ParticipantNumber: SenderIdentity]) {
+    self.list = list
+    self.unheard = unheard
+    self.joined = joined
+  }
+
+  /// These alone.
+  init(dictionaryLiteral senders: (ParticipantNumber, SenderIdentity)...) {
+    list = nil
+    unheard = []
+    joined = Dictionary(senders) { first, _ in first }
+  }
+
+  subscript(participant: ParticipantNumber) -> SenderIdentity? {
+    if let sender = joined[participant] { return sender }
+    guard !unheard.contains(participant) else { return nil }
+    return list?[participant].flatMap(SenderIdentity.init)
+  }
+
+  func contains(_ participant: ParticipantNumber) -> Bool {
+    joined[participant] != nil || !unheard.contains(participant) && list?.holds(participant: participant) ?? false
+  }
+
+  /// Leaves out a device, and returns the number that it sent with.
+  mutating func exclude(_ fingerprint: [UInt8]) -> [ParticipantNumber] {
+    let numbers =
+      (list?.entries ?? []).filter { $0.participant > 0 && $0.fingerprint.bytes == fingerprint }.map(\.participant)
+      + joined.filter { $0.value.fingerprint == fingerprint }.map(\.key)
+    for number in numbers { joined[number] = nil }
+    unheard.formUnion(numbers)
+    return numbers
+  }
+
+  /// Takes up senders that are new; one that is there stays until it is excluded.
+  mutating func update(_ new: Senders) {
+    unheard.formIntersection(new.unheard)
+    joined.merge(new.joined) { known, _ in known }
+  }
+}
+
+extension SenderIdentity {
+  /// nil for a device that rang.
+  init?(_ entry: ListEntry) {
+    guard let joinId = entry.joinId?.bytes else { return nil }
+    self.init(fingerprint: entry.fingerprint.bytes, joinId: joinId)
+  }
+}
+
 /// The keys for the other senders' frames of an epoch. This device is never among them: frames that the server reflects do not open.
 package struct EpochKeys: Sendable {
   package let epoch: UInt32
   let derivation: SenderDerivation
-  let senders: [ParticipantNumber: SenderIdentity]
+  let senders: Senders
 }
 
 /// The key that seals this device's own frames in one epoch, made from its own values alone.

@@ -8,11 +8,19 @@ package struct KnownKeys: Sendable {
 
   subscript(fingerprint: Base64Bytes) -> DeviceKeys? { keys[fingerprint.bytes] }
 
+  mutating func learn(_ others: KnownKeys) { keys.merge(others.keys) { known, _ in known } }
+
   mutating func learn(_ device: DeviceKeys) { keys[device.fingerprint] = device }
 
-  /// Takes up what `devices/list` says.
-  package mutating func learn(_ entries: [DeviceEntry]) {
-    for entry in entries { if let keys = DeviceKeys(entry) { learn(keys) } }
+  /// Takes up what `devices/list` says, and returns the keys of those entries that have one of each use.
+  @discardableResult
+  package mutating func learn(_ entries: [DeviceEntry]) -> [DeviceKeys] {
+    entries.compactMap { entry in
+      if let known = self[entry.fingerprint], known.are(entry) { return known }
+      guard let keys = DeviceKeys(entry) else { return nil }
+      learn(keys)
+      return keys
+    }
   }
 
   /// Takes up the keys of a list's entry, if they are its.

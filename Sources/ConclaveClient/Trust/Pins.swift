@@ -13,6 +13,8 @@ package struct Pins: Sendable {
   private var pins: [Device: Pin] = [:]
   private var devices: [UserID: Set<DeviceID>] = [:]
   private var statements: [UserID: Statements] = [:]
+  /// Rises when a device that was known has another standing; not for new devices.
+  private(set) var revision = 0
 
   package init(_ devices: [PinnedDevice] = [], statements: [TrustStatement] = []) {
     for device in devices { add(device) }
@@ -38,6 +40,7 @@ package struct Pins: Sendable {
 
   package mutating func pin(_ device: Device, _ fingerprint: [UInt8], isVerified: Bool = false) {
     let old = pins[device]
+    if let old, old.fingerprint != fingerprint || old.isVerified != isVerified { revision += 1 }
     pins[device] = Pin(
       fingerprint: fingerprint, isVerified: isVerified, signKey: old?.fingerprint == fingerprint ? old?.signKey : nil)
     devices[device.user, default: []].insert(device.device)
@@ -142,6 +145,9 @@ package struct Pins: Sendable {
         known.vouched.contains(revoke.signerFingerprint) && signer(revoke) != nil
           && own.contains { $0.1.isVerified && $0.1.fingerprint == revoke.fingerprint }
       })
+    if let before = statements[user], before.revoked != known.revoked || before.vouched != known.vouched {
+      revision += 1
+    }
     statements[user] = known
   }
 }

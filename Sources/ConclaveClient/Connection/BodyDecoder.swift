@@ -1,0 +1,126 @@
+import Contract
+import Foundation
+import NIOCore
+
+/// Reads the JSON bodies of replies and events. The clients of one process may share what the bodies say.
+struct BodyDecoder: Sendable {
+  private let work: PublicWork
+
+  /// Shorter bodies are not cut into their elements.
+  private static let smallest = 2_048
+
+  init(_ work: PublicWork) { self.work = work }
+
+  func decode<Body: Decodable & Sendable>(_ type: Body.Type, from body: ByteBuffer) throws -> Body {
+    if let listing = type as? any Listing.Type, let whole = try decodeParts(listing, of: body) as? Body { return whole }
+    return try Self.decode(type, from: body)
+  }
+
+  /// Decodes the body's elements apart, because many participants get the same ones in different bodies; nil when it is not worth the while.
+  private func decodeParts<Body: Listing>(_ type: Body.Type, of body: ByteBuffer) throws -> Body? {
+    guard let parts = parts(of: body, at: type.path) else { return nil }
+    var whole = try Self.decode(type, from: parts.rest)
+    whole.elements = try elements(parts)
+    return whole
+  }
+
+  private func parts(of body: ByteBuffer, at path: [String]) -> JSONElements? {
+    guard work.isShared, body.readableBytes >= Self.smallest else { return nil }
+    return JSONElements(of: body, at: path)
+  }
+
+  private func elements<Element: Decodable & Sendable>(_ parts: JSONElements) throws -> [Element] {
+    try parts.elements.map { try work.value(in: $0) { try Self.decode(Element.self, from: $0) } }
+  }
+
+  func event(_ name: EventName, from body: ByteBuffer) throws -> EventMessage {
+    try work.value(in: body, name: name) { body in
+      switch name {
+      case .callState:
+        guard let parts = parts(of: body, at: CallState.path) else { break }
+        var message = try Self.event(name, from: parts.rest)
+        guard case .state(var state) = message.body else { break }
+        state.members = try elements(parts)
+        message.body = .state(state)
+        return message
+      case .keysRotate:
+        guard let parts = parts(of: body, at: KeyList.path) else { break }
+        var message = try Self.event(name, from: parts.rest)
+        guard case .rotate(var rotation) = message.body else { break }
+        rotation.list = try elements(parts)
+        message.body = .rotate(rotation)
+        return message
+      default: break
+      }
+      return try Self.event(name, from: body)
+    }
+  }
+
+  private static func event(_ name: EventName, from body: ByteBuffer) throws -> EventMessage {
+    let decoder = JSONDecoder()
+    decoder.userInfo[Event.name] = name
+    return try decoder.decode(Event.self, from: data(body)).message
+  }
+
+  private static func decode<Body: Decodable>(_ type: Body.Type, from body: ByteBuffer) throws -> Body {
+    try JSONDecoder().decode(type, from: data(body))
+  }
+
+  private static func data(_ body: ByteBuffer) -> Data {
+    // An empty body is `{}` (protocol section 3).
+    body.readableBytes == 0 ? Data("{}".utf8) : Data(body.readableBytesView)
+  }
+
+  /// An event's name stands in its header, so it is handed to the decoder beside the body.
+  private struct Event: Decodable {
+    static let name = CodingUserInfoKey(rawValue: "event")!
+    let message: EventMessage
+
+    init(from decoder: any Decoder) throws {
+      guard let name = decoder.userInfo[Self.name] as? EventName else {
+        throw DecodingError.dataCorrupted(.init(codingPath: [], debugDescription: "an event has a name"))
+      }
+      message = try EventMessage(name, from: decoder)
+    }
+  }
+}
+
+/// A body whose bulk is one list.
+private protocol Listing: Decodable {
+  associatedtype Element: Decodable & Sendable
+  /// The members that lead to the list.
+  static var path: [String] { get }
+  var elements: [Element] { get set }
+}
+
+extension Devices: Listing {
+  fileprivate static let path = ["devices"]
+  fileprivate var elements: [DeviceEntry] {
+    get { devices }
+    set { devices = newValue }
+  }
+}
+
+extension CallState: Listing {
+  fileprivate static let path = ["members"]
+  fileprivate var elements: [MemberState] {
+    get { members }
+    set { members = newValue }
+  }
+}
+
+extension Joined: Listing {
+  fileprivate static let path = ["call", "members"]
+  fileprivate var elements: [MemberState] {
+    get { call.members }
+    set { call.members = newValue }
+  }
+}
+
+extension KeyList: Listing {
+  fileprivate static let path = ["list"]
+  fileprivate var elements: [ListEntry] {
+    get { list }
+    set { list = newValue }
+  }
+}

@@ -1,0 +1,126 @@
+import NIOCore
+
+/// The elements of one array in a JSON text, and the text with that array emptied: large bodies differ little from each other, so their parts are decoded
+/// apart. It only finds where the parts are; their decoder checks them.
+struct JSONElements {
+  let rest: ByteBuffer
+  let elements: [ByteBuffer]
+
+  /// nil unless `path` leads through objects to an array and every name on it occurs once.
+  init?(of text: ByteBuffer, at path: [String]) {
+    let found = text.withUnsafeReadableBytes { bytes -> Scanner.Array? in
+      var scanner = Scanner(bytes: bytes)
+      return scanner.array(path[...])
+    }
+    guard let found else { return nil }
+    let start = text.readerIndex
+    func slice(_ range: Range<Int>) -> ByteBuffer? { text.getSlice(at: start + range.lowerBound, length: range.count) }
+    guard var rest = slice(0..<found.content.lowerBound),
+      var end = slice(found.content.upperBound..<text.readableBytes)
+    else { return nil }
+    rest.writeBuffer(&end)
+    self.rest = rest
+    elements = found.elements.compactMap(slice)
+  }
+
+  private struct Scanner {
+    /// Places in the text.
+    struct Array {
+      /// The text between the brackets.
+      var content: Range<Int>
+      var elements: [Range<Int>]
+    }
+
+    let bytes: UnsafeRawBufferPointer
+    private var index = 0
+
+    init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
+
+    private mutating func skipBlanks() {
+      while let byte = next, byte == 0x20 || (0x09...0x0d).contains(byte) { index += 1 }
+    }
+
+    /// Whether this byte comes next, behind blanks; then it is taken.
+    private mutating func take(_ character: Unicode.Scalar) -> Bool {
+      skipBlanks()
+      guard next == UInt8(ascii: character) else { return false }
+      index += 1
+      return true
+    }
+
+    /// The array that `path` leads to in the object that begins here.
+    mutating func array(_ path: ArraySlice<String>) -> Array? {
+      guard let wanted = path.first else { return elements() }
+      guard take("{") else { return nil }
+      var found: Array?
+      repeat {
+        guard let name = string(), take(":") else { return nil }
+        if bytes[name].elementsEqual(wanted.utf8) {
+          guard found == nil, let array = array(path.dropFirst()) else { return nil }
+          found = array
+        } else {
+          // An escape may spell a name a second time.
+          guard !bytes[name].contains(UInt8(ascii: "\\")), skipValue() else { return nil }
+        }
+      } while take(",")
+      return take("}") ? found : nil
+    }
+
+    private mutating func elements() -> Array? {
+      guard take("[") else { return nil }
+      let start = index
+      var elements: [Range<Int>] = []
+      if take("]") { return Array(content: start..<index - 1, elements: []) }
+      repeat {
+        skipBlanks()
+        let begin = index
+        guard skipValue() else { return nil }
+        elements.append(begin..<index)
+      } while take(",")
+      return take("]") ? Array(content: start..<index - 1, elements: elements) : nil
+    }
+
+    /// The place of a string's content.
+    private mutating func string() -> Range<Int>? {
+      guard take("\"") else { return nil }
+      let start = index
+      while let byte = next {
+        if byte == UInt8(ascii: "\"") {
+          index += 1
+          return start..<index - 1
+        }
+        index += byte == UInt8(ascii: "\\") ? 2 : 1
+      }
+      return nil
+    }
+
+    private mutating func skipValue() -> Bool {
+      skipBlanks()
+      let start = index
+      var depth = 0
+      while let byte = next {
+        switch byte {
+        case UInt8(ascii: "\""):
+          guard string() != nil else { return false }
+          if depth == 0 { return true }
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+          depth += 1
+          index += 1
+        case UInt8(ascii: "}"), UInt8(ascii: "]"):
+          // The end of what the value is in.
+          if depth == 0 { return index > start }
+          depth -= 1
+          index += 1
+          if depth == 0 { return true }
+        case UInt8(ascii: ","):
+          if depth == 0 { return index > start }
+          index += 1
+        default: index += 1
+        }
+      }
+      return false
+    }
+  }
+}
