@@ -4,7 +4,11 @@ import MediaModel
 
 /// Coming into calls, and what a `Call` asks for.
 extension CallClient {
-  /// Starts a call and rings `callees`, with a key for each of their devices that is trusted.
+  /// How often a call is started with keys that the server refuses.
+  private static let ringAttempts = 3
+
+  /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal when it takes no keys for the devices
+  /// that it lists itself: nobody is rung then.
   public func start(callees: [String], media: CallSnapshot.Media, metadata: [UInt8]? = nil) async throws(SignalingError)
     -> Call
   {
@@ -12,23 +16,13 @@ extension CallClient {
     let id = Self.newCallID()
     let credentials = makeCredentials(id)
     var keys = agreement(credentials)
-    let envelopes = await ring(callees, &keys)
-    func request(_ envelopes: [Envelope]) -> Request {
-      .start(
-        StartCall(
-          id: id, callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
-          metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId, joinKey: credentials.joinKey,
-          envelopes: envelopes.isEmpty ? nil : envelopes))
-    }
     return try await entering(id) { () throws(SignalingError) in
-      let joined: Joined
-      do throws(SignalingError) {
-        joined = try await self.requestAgain(request(envelopes), reply: Joined.self)
-      } catch {
-        guard case .refused(let code, _) = error, !envelopes.isEmpty, code.hasPrefix("keys.") else { throw error }
-        // A device has gone or changed since the list was made: it is rung without a key.
-        keys.ringAlone()
-        joined = try await self.requestAgain(request([]), reply: Joined.self)
+      let joined = try await self.ring(callees, with: &keys) { envelopes in
+        .start(
+          StartCall(
+            id: id, callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
+            metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId, joinKey: credentials.joinKey,
+            envelopes: envelopes.isEmpty ? nil : envelopes))
       }
       var generator = SystemRandomNumberGenerator()
       keys.pins = self.pins
@@ -44,8 +38,28 @@ extension CallClient {
   /// A random UUID, version 4 (RFC 9562): the client's own choice, which ring envelopes and join keys are bound to.
   static func newCallID() -> CallID { CallID(unchecked: UUID().uuidString.lowercased()) }
 
+  /// Makes `request` with envelopes for the callees' devices. When one of them has gone or changed since it was listed, the server refuses them all: then they
+  /// are listed anew, and those that remain get their keys.
+  private func ring(
+    _ callees: [UserID], with keys: inout KeyAgreement, _ request: ([Envelope]) -> Request
+  ) async throws(SignalingError) -> Joined {
+    var attempt = 1
+    while true {
+      let envelopes = await envelopes(for: callees, &keys)
+      do throws(SignalingError) {
+        return try await requestAgain(request(envelopes), reply: Joined.self)
+      } catch {
+        guard case .refused(let code, _) = error, !envelopes.isEmpty, code.hasPrefix("keys."),
+          attempt < Self.ringAttempts
+        else { throw error }
+        keys.ringAlone()
+        attempt += 1
+      }
+    }
+  }
+
   /// The envelopes for the callees' devices; none when the server does not list them.
-  private func ring(_ callees: [UserID], _ keys: inout KeyAgreement) async -> [Envelope] {
+  private func envelopes(for callees: [UserID], _ keys: inout KeyAgreement) async -> [Envelope] {
     guard !callees.isEmpty,
       let devices = try? await requestAgain(.listDevices(ListDevices(users: callees)), reply: Devices.self).devices
     else { return [] }
