@@ -31,6 +31,12 @@ struct CallOptions: ParsableArguments {
   )
   var outages = false
 
+  @Option(
+    help:
+      "Seconds to watch after each of these changes, when all have joined: a leave, a join, a mute and unmute of a speaker. The report then says what each cost beyond the media."
+  )
+  var costs: Double?
+
   @Option(help: "Threads for the media of all participants.")
   var threads = 1
 
@@ -47,6 +53,9 @@ struct CallOptions: ParsableArguments {
     guard (publishers.map { 1...participants ~= $0 } ?? true) else {
       throw ValidationError("--publishers must be 1 to --participants")
     }
+    guard costs.map({ $0 > 0 && participants >= 3 && !outages }) ?? true else {
+      throw ValidationError("--costs must be positive, with 3 participants and without --outages")
+    }
     guard guests.isEmpty || calls == 1 else { throw ValidationError("a --guest comes into one call: take --calls 1") }
   }
 
@@ -56,6 +65,7 @@ struct CallOptions: ParsableArguments {
       address: ServerAddress(server.url)!, calls: calls, participants: participants,
       publishers: publishers ?? participants, duration: .milliseconds(Int((server.duration ?? 20) * 1000)),
       joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, outages: outages,
+      costWindow: costs.map { .milliseconds(Int($0 * 1_000)) },
       threads: threads,
       serverProcess: server.serverPid)
     return try await CallRun(plan, tokens: source).perform()

@@ -16,6 +16,8 @@ struct CallPlan: Sendable {
   var guests: [String]
   /// Whether participants may lose the server, and come back.
   var outages: Bool
+  /// How long the cost of a change is watched; nil: it is not measured.
+  var costWindow: Duration?
   var threads: Int
   var serverProcess: Int32?
 

@@ -14,11 +14,14 @@ struct CallReport: Report {
   private let tally: Tally
   private let server: ServerUsage.Result?
   private let outages: Outages?
+  private let costs: [ChangeCost]
 
   /// Each participant should have got all that the others of its call sent while the test measured.
   init(
-    plan: CallPlan, participants: [Participant], traffic: [PeerTraffic], tally: Tally, server: ServerUsage.Result?
+    plan: CallPlan, participants: [Participant], traffic: [PeerTraffic], tally: Tally, server: ServerUsage.Result?,
+    costs: [ChangeCost] = []
   ) {
+    self.costs = costs
     self.plan = plan
     self.tally = tally
     self.server = server
@@ -81,6 +84,7 @@ struct CallReport: Report {
           format: "server memory     %.1f MiB, %.0f KiB a participant", Double(server.rssBytes) / 1_048_576,
           Double(server.addedBytes) / 1024 / Double(plan.total)))
     }
+    lines += costs.map { $0.text(participants: plan.participants) }
     lines += failures.map { "failure           \($0)" }
     lines.append(isClean ? "ok" : "NOT ok")
     return lines.joined(separator: "\n")
@@ -94,7 +98,8 @@ struct CallReport: Report {
         loss: loss, frames: tally.frames, decryptFailures: tally.decryptFailures, guestFrames: tally.guestFrames,
         nacked: tally.nacked,
         retransmitted: tally.retransmitted, latencyMs: Content.Times(tally.latency), joinMs: Content.Times(joinTimes),
-        server: server.map(Content.Server.init), outages: outages.map(Content.Outages.init), failures: failures,
+        server: server.map(Content.Server.init), outages: outages.map(Content.Outages.init), costs: costs,
+        failures: failures,
         ok: isClean))
   }
 
@@ -145,6 +150,7 @@ struct CallReport: Report {
     var joinMs: Times
     var server: Server?
     var outages: Outages?
+    var costs: [ChangeCost]
     var failures: [String]
     var ok: Bool
   }

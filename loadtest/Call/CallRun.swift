@@ -16,16 +16,22 @@ struct CallRun {
 
   /// Callees that ring at a time; the server rings at most 100 a call.
   private static let ringLimit = 80
+  /// Participants that join by the link at a time.
+  private static let joinWindow = 32
   /// Frames that are still on their way when measuring ends get this long.
   private static let drainTime = Duration.milliseconds(1_500)
-  private static let pollInterval = Duration.milliseconds(20)
+  /// Asking a thousand participants how they are costs a millisecond.
+  private var pollInterval: Duration { .milliseconds(max(20, plan.total / 10)) }
+  /// Bytes of the bodies whose meaning the participants share.
+  private static let sharedBytes = 64 << 20
 
   init(_ plan: CallPlan, tokens: TokenSource) throws {
     self.plan = plan
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     self.group = group
+    let work = PublicWork(capacity: Self.sharedBytes)
     participants = try tokens.accounts.prefix(plan.total).enumerated().map {
-      try Participant($0.element, index: $0.offset, plan: plan, group: group)
+      try Participant($0.element, index: $0.offset, plan: plan, group: group, work: work)
     }
     loops = try (0..<plan.threads).map { try MediaLoop(number: $0) }
   }
@@ -39,6 +45,7 @@ struct CallRun {
     let returns = plan.outages ? Task { await watchReturns() } : nil
     await join(progress, &calls)
     await settle(progress)
+    let costs = await changeCosts(progress, calls)
     for loop in loops { loop.submit(.measure(true)) }
     let before = tally
     server.start()
@@ -49,7 +56,8 @@ struct CallRun {
     returns?.cancel()
     let traffic = await traffic()
     let report = CallReport(
-      plan: plan, participants: participants, traffic: traffic, tally: tally, server: server.result)
+      plan: plan, participants: participants, traffic: traffic, tally: tally, server: server.result,
+      costs: costs)
     progress.finish()
     await leave(calls)
     return report
@@ -93,17 +101,8 @@ struct CallRun {
     }
   }
 
-  /// All calls at once: the first of each rings the others, who accept at once.
+  /// All calls at once: the first of each rings as many as may ring at a time, who accept at once, and the others come by a link.
   private func join(_ progress: ProgressLine, _ calls: inout [Call]) async {
-    for participant in participants where participant.index % plan.participants != 0 {
-      Task {
-        do {
-          try await participant.joinWhenRung(on: loop(of: participant), certificate: certificate)
-        } catch {
-          participant.fail("could not join: \(error)")
-        }
-      }
-    }
     await withTaskGroup(of: Call?.self) { group in
       for number in 0..<plan.calls { group.addTask { await start(number) } }
       for await call in group { if let call { calls.append(call) } }
@@ -114,21 +113,40 @@ struct CallRun {
   private func start(_ number: Int) async -> Call? {
     let members = members(of: number)
     guard let first = members.first else { return nil }
-    var callees = members.dropFirst().map(\.account.user) + plan.guests
+    let others = members.dropFirst()
+    let rung = others.prefix(max(0, Self.ringLimit - plan.guests.count))
+    for participant in rung {
+      Task { await attempt(participant) { try await $0.joinWhenRung(on: $1, certificate: certificate) } }
+    }
     do {
       let call = try await first.start(
-        ringing: Array(callees.prefix(Self.ringLimit)), on: loop(of: first), certificate: certificate)
-      callees.removeFirst(min(callees.count, Self.ringLimit))
-      while !callees.isEmpty {
-        let invited = members.prefix(members.count + plan.guests.count - callees.count)
-        _ = await poll(for: plan.joinTimeout) { invited.allSatisfy { $0.joinTime != nil || $0.failure != nil } }
-        _ = try await call.invite(Array(callees.prefix(Self.ringLimit)))
-        callees.removeFirst(min(callees.count, Self.ringLimit))
-      }
+        ringing: plan.guests + rung.map(\.account.user), on: loop(of: first), certificate: certificate)
+      let unrung = Array(others.dropFirst(rung.count))
+      if !unrung.isEmpty { await join(unrung, call.id, link: try await call.makeLink().link) }
       return call
     } catch {
       first.fail("could not start the call: \(error)")
       return nil
+    }
+  }
+
+  /// People who got a link come when they like: the server sees some of them at a time.
+  private func join(_ participants: [Participant], _ call: String, link: String) async {
+    await withTaskGroup(of: Void.self) { group in
+      for (place, participant) in participants.enumerated() {
+        if place >= Self.joinWindow { await group.next() }
+        group.addTask {
+          await attempt(participant) { try await $0.join(call, link: link, on: $1, certificate: certificate) }
+        }
+      }
+    }
+  }
+
+  private func attempt(_ participant: Participant, _ join: (Participant, MediaLoop) async throws -> Void) async {
+    do {
+      try await join(participant, loop(of: participant))
+    } catch {
+      participant.fail("could not join: \(error)")
     }
   }
 
@@ -154,7 +172,7 @@ struct CallRun {
         let tracks = members.reduce(into: Set<TrackKey>()) { $0.formUnion($1.tracks) }
         for member in members { member.noteReturn(hearing: tracks) }
       }
-      try? await Task.sleep(for: Self.pollInterval)
+      try? await Task.sleep(for: pollInterval)
     }
   }
 
@@ -163,17 +181,42 @@ struct CallRun {
     while !isDone(), MonotonicClock.now() < deadline {
       let joined = participants.count { $0.joinTime != nil }
       progress.show("\(what): \(joined) of \(plan.total) joined")
-      try? await Task.sleep(for: Self.pollInterval)
+      try? await Task.sleep(for: pollInterval)
     }
   }
 
-  private func poll(for limit: Duration, until isDone: () -> Bool) async -> Bool {
-    let deadline = MonotonicClock.now().advanced(by: limit)
-    while !isDone() {
-      guard MonotonicClock.now() < deadline else { return false }
-      try? await Task.sleep(for: Self.pollInterval)
+  /// Measures what changes cost, with the last participant of the first call and the first one's microphone.
+  private func changeCosts(_ progress: ProgressLine, _ calls: [Call]) async -> [ChangeCost] {
+    guard let window = plan.costWindow, let call = calls.first, let last = members(of: 0).last,
+      let track = members(of: 0).first?.tracks.first
+    else { return [] }
+    func use(_ change: String, _ body: () async throws -> Void) async -> (cost: ChangeCost, seconds: Double) {
+      progress.show("measuring: \(change)")
+      let before = UsageReading(server: plan.serverProcess)
+      do {
+        try await body()
+      } catch {
+        last.fail("\(change): \(error)")
+      }
+      try? await Task.sleep(for: window)
+      let after = UsageReading(server: plan.serverProcess)
+      return (after.cost(of: change, since: before), after.seconds(since: before))
     }
-    return true
+    // Confirmations of the joins come for as long as this.
+    try? await Task.sleep(for: .seconds(10) + .milliseconds(10 * plan.participants))
+    let idle = await use("nothing") {}
+    var changes = [await use("leave") { try await last.leave(call.id) }]
+    changes.append(
+      await use("join") { try await last.join(call.id, link: nil, on: loop(of: last), certificate: certificate) })
+    changes.append(
+      await use("mute and unmute") {
+        // Both at once, so that the media stays what it is.
+        for muted in [true, false] {
+          try await call.setMuted(muted, track: "\(track.participant).\(track.track)")
+        }
+      })
+    await settle(progress)
+    return changes.map { $0.cost.without(idle.cost, share: $0.seconds / idle.seconds) }
   }
 
   private func measure(_ progress: ProgressLine, from before: Tally) async {

@@ -11,6 +11,8 @@ final class MediaThread {
   private var peers: [MediaPeer] = []
   /// Datagrams that the sockets of former peers lost.
   private var formerDrops: UInt64 = 0
+  /// No peer has something to do before.
+  private var nextDue = Instant(nanoseconds: 0)
   private var isMeasuring = false
   private var isStopped = false
   private var nextPublication = Instant(nanoseconds: 0)
@@ -29,15 +31,16 @@ final class MediaThread {
   func run(takeCommands: () -> [MediaLoop.Command], publish: (Tally) -> Void) {
     while !isStopped {
       let now = MonotonicClock.now()
-      var next = nextPublication
-      for peer in peers { next = min(next, peer.nextTimeout) }
+      let next = min(nextPublication, nextDue)
       let ready = epoll.wait(nanoseconds: next > now ? next.nanoseconds - now.nanoseconds : 0)
       for token in ready {
         if token == Self.wakeUpToken {
           wakeUp.drain()
           for command in takeCommands() { perform(command) }
         } else {
-          peers[Int(token)].receive(into: batch)
+          let peer = peers[Int(token)]
+          peer.receive(into: batch)
+          nextDue = min(nextDue, peer.nextTimeout)
         }
       }
       handleTimeouts(publish)
@@ -46,7 +49,13 @@ final class MediaThread {
 
   private func handleTimeouts(_ publish: (Tally) -> Void) {
     let now = MonotonicClock.now()
-    for peer in peers where peer.nextTimeout <= now { peer.handleTimeout(now: now, isMeasuring: isMeasuring) }
+    if nextDue <= now {
+      nextDue = Instant(nanoseconds: .max)
+      for peer in peers {
+        if peer.nextTimeout <= now { peer.handleTimeout(now: now, isMeasuring: isMeasuring) }
+        nextDue = min(nextDue, peer.nextTimeout)
+      }
+    }
     guard nextPublication <= now else { return }
     nextPublication = now.advanced(by: Self.publicationInterval)
     publish(currentTally)
@@ -76,6 +85,7 @@ final class MediaThread {
         let place = peers.firstIndex { $0.setup.index == setup.index } ?? peers.count
         try epoll.add(peer.socket.descriptor, token: UInt64(place))
         add(peer, at: place)
+        nextDue = min(nextDue, peer.nextTimeout)
       } catch {
         setup.progress.failed("\(error)")
       }

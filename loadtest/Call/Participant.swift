@@ -43,7 +43,9 @@ final class Participant: Sendable {
     }
   }
 
-  init(_ account: TokenSource.Account, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup) throws {
+  init(_ account: TokenSource.Account, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup, work: PublicWork)
+    throws
+  {
     guard let identity = DeviceIdentity(user: account.user, device: account.device) else {
       throw TokenSource.Failure(description: "a token's user or device is no id of the protocol")
     }
@@ -53,7 +55,7 @@ final class Participant: Sendable {
     self.account = account
     call = index / plan.participants
     isPublisher = index % plan.participants < plan.publishers
-    client = CallClient(server: plan.address, identity: identity, group: group, token: { account.token })
+    client = CallClient(server: plan.address, identity: identity, group: group, work: work, token: { account.token })
     (rings, ringSink) = AsyncStream.makeStream()
   }
 
@@ -107,6 +109,19 @@ final class Participant: Sendable {
       try await bringMedia(to: try await client.accept(ring), on: loop, certificate)
       return
     }
+  }
+
+  func join(
+    _ call: String, link: String?, on loop: MediaLoop, certificate: DTLSCertificate
+  ) async throws {
+    begin()
+    try await bringMedia(to: try await client.join(call, link: link), on: loop, certificate)
+  }
+
+  /// The end of its connection belongs to the stay that is over.
+  func leave(_ call: String) async throws {
+    try await client.leave(call)
+    moments.withLock { $0.move(to: PeerProgress()) }
   }
 
   private func begin() { moments.withLock { $0.began = MonotonicClock.now() } }

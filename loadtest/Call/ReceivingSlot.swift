@@ -9,6 +9,9 @@ final class ReceivingSlot {
   private(set) var stay = StayCount()
   /// Frames that wait for their key or for the news of their slot: up to 64 for a second (protocol section 5, epochs, rule 5).
   private var held: [(bytes: [UInt8], arrived: Instant)] = []
+  /// The cipher's keys and slots with which the held frames were tried last.
+  private var triedRevision = 0
+  private var nextTry = Instant(nanoseconds: 0)
 
   private var unwrapper = SequenceUnwrapper()
   /// The index of the next packet in order; nil before the first.
@@ -38,8 +41,11 @@ final class ReceivingSlot {
 
   private static let holdLimit = 64
   private static let holdTime = Duration.seconds(1)
-  /// A packet that did not come in this time is lost.
-  private static let patience = Duration.seconds(1)
+  private static let tryInterval = Duration.milliseconds(10)
+  /// A packet that did not come in this time is lost. Without a retransmission stream, which only video has, nobody sends it again.
+  private var patience: Duration { slot.rtxSSRC == nil ? .milliseconds(100) : .seconds(1) }
+  /// A packet may be overtaken for so long before it is asked for.
+  private static let reorderTime = Duration.milliseconds(5)
   private static let nackInterval = Duration.milliseconds(20)
   private static let holeLimit = 256
   private static let largestFrame = 128 << 10
@@ -92,7 +98,10 @@ final class ReceivingSlot {
   private func noteHoles(before index: UInt64, _ now: Instant) {
     let start = max(next ?? index, (holes.last?.index ?? 0) + 1)
     for missing in start..<index where waiting[missing] == nil && holes.count < Self.holeLimit {
-      holes.append(Hole(index: missing, since: now, due: now.advanced(by: .milliseconds(5))))
+      holes.append(
+        Hole(
+          index: missing, since: now,
+          due: now.advanced(by: slot.rtxSSRC == nil ? patience : Self.reorderTime)))
     }
   }
 
@@ -165,20 +174,21 @@ final class ReceivingSlot {
   // MARK: - Time
 
   var nextTimeout: Instant? {
-    [holes.lazy.map(\.due).min(), held.isEmpty ? nil : held[0].arrived.advanced(by: .milliseconds(10))]
+    [holes.lazy.map(\.due).min(), held.isEmpty ? nil : nextTry]
       .compactMap { $0 }.min()
   }
 
   /// Gives up what is too old, and returns the sequence numbers to ask for again.
   func handleTimeout(_ now: Instant, _ surroundings: Surroundings) -> [UInt16] {
-    if !held.isEmpty { retryHeld(now, surroundings) }
+    if !held.isEmpty, nextTry <= now { retryHeld(now, surroundings) }
     guard !holes.isEmpty else { return [] }
-    if let lost = holes.last(where: { $0.since.duration(to: now) >= Self.patience })?.index {
+    if let lost = holes.last(where: { $0.since.duration(to: now) >= patience })?.index {
       surroundings.statistics.tally.abandoned += UInt64(holes.count { $0.index <= lost })
       isInFrame = false
       next = lost + 1
       drain(now, surroundings)
     }
+    guard slot.rtxSSRC != nil else { return [] }
     var missing: [UInt16] = []
     for i in holes.indices where holes[i].due <= now {
       missing.append(UInt16(truncatingIfNeeded: holes[i].index))
@@ -189,6 +199,10 @@ final class ReceivingSlot {
   }
 
   private func retryHeld(_ now: Instant, _ surroundings: Surroundings) {
+    nextTry = now.advanced(by: Self.tryInterval)
+    let revision = surroundings.cipher.openingRevision
+    guard revision != triedRevision || held[0].arrived.duration(to: now) >= Self.holdTime else { return }
+    triedRevision = revision
     let frames = held
     held = []
     for frame in frames {
