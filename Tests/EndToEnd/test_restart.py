@@ -324,7 +324,8 @@ def fill(disk):
 
 def test_a_full_disk_ends_no_call_and_holds_none_up(small_disk, tmp_path, request):
     server = Server(tmp_path, state=str(small_disk / "state"))
-    request.addfinalizer(server.process.kill)
+    # The process at the end, which is another after the restart.
+    request.addfinalizer(lambda: server.process.kill())
     alice, bob = Client(server, "alice", "phone"), Client(server, "bob", "phone")
     alice.register()
     bob.register()

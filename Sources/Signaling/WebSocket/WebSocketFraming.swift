@@ -53,7 +53,8 @@ final class WebSocketFraming: ChannelDuplexHandler {
     guard message.bytes.readableBytes + bytes.readableBytes <= messageBytes else {
       return fail(context, .messageTooLarge)
     }
-    message.bytes.writeBuffer(&bytes)
+    // A message of one frame, as most are, is passed on without another copy.
+    if message.bytes.readableBytes == 0 { message.bytes = bytes } else { message.bytes.writeBuffer(&bytes) }
     guard frame.fin else {
       self.message = message
       return
