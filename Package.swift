@@ -31,14 +31,15 @@ let package = Package(
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     // Pure cores: no socket, no clock, no Foundation, no logger.
+    .target(name: "Octets"),
     .target(name: "MediaModel"),
     .target(name: "Contract", dependencies: ["MediaModel"]),
-    .target(name: "RTP"),
+    .target(name: "RTP", dependencies: ["Octets"]),
     .target(name: "SDP", dependencies: ["MediaModel"]),
-    .target(name: "Transport", dependencies: ["MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
-    .target(name: "SFrame", dependencies: [.product(name: "Crypto", package: "swift-crypto")]),
-    .target(name: "Forwarding", dependencies: ["MediaModel", "RTP", "Transport", "SFrame"]),
-    .target(name: "Calls", dependencies: ["MediaModel", "Contract"]),
+    .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
+    .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
+    .target(name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "Transport", "SFrame"]),
+    .target(name: "Calls", dependencies: ["Octets", "MediaModel", "Contract"]),
     .target(name: "STOMP", dependencies: [.product(name: "NIOCore", package: "swift-nio")]),
     .target(name: "JSON", dependencies: ["CJansson"]),
 
@@ -48,7 +49,7 @@ let package = Package(
     .target(
       name: "Signaling",
       dependencies: [
-        "MediaModel", "Contract", "Calls", "STOMP", "JSON",
+        "Octets", "MediaModel", "Contract", "Calls", "STOMP", "JSON",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -64,7 +65,8 @@ let package = Package(
     .target(
       name: "ConclaveServer",
       dependencies: [
-        "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding", "LinuxIO",
+        "Octets", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane", "Forwarding",
+        "LinuxIO",
         "JSON", "Transport", "CZlib",
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -84,7 +86,7 @@ let package = Package(
     .target(
       name: "ConclaveClient",
       dependencies: [
-        "MediaModel", "Contract", "STOMP", "SFrame",
+        "Octets", "MediaModel", "Contract", "STOMP", "SFrame",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -94,7 +96,7 @@ let package = Package(
     .executableTarget(
       name: "loadtest",
       dependencies: [
-        "ConclaveClient", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON",
+        "ConclaveClient", "Octets", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -104,12 +106,13 @@ let package = Package(
       exclude: ["compare-rabbitmq"]),
 
     .testTarget(name: "ArchitectureTests"),
+    .testTarget(name: "OctetsTests", dependencies: ["Octets"]),
     .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
     .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"], exclude: ["Golden"]),
     .testTarget(name: "RTPTests", dependencies: ["RTP"], exclude: ["Vectors"]),
     .testTarget(name: "SDPTests", dependencies: ["SDP"], exclude: ["Vectors"]),
     .testTarget(
-      name: "TransportTests", dependencies: ["MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
+      name: "TransportTests", dependencies: ["Octets", "MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(name: "ForwardingTests", dependencies: ["Forwarding", "Transport", "RTP", "CAllocations"]),
     // Shared by the simulated worlds: seeded random numbers, and a disk.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
@@ -117,7 +120,7 @@ let package = Package(
     .testTarget(
       name: "EncryptedWorldTests",
       dependencies: [
-        "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
+        "Octets", "Calls", "Contract", "MediaModel", "ConclaveClient", "SFrame", "Simulation",
         .product(name: "Crypto", package: "swift-crypto"),
       ]),
     .testTarget(
@@ -161,11 +164,11 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ]),
     .testTarget(
-      name: "LoadTestTests", dependencies: ["loadtest", "ConclaveClient", "MediaModel", "RTP", "SDP"]),
+      name: "LoadTestTests", dependencies: ["loadtest", "Octets", "ConclaveClient", "MediaModel", "RTP", "SDP"]),
     .testTarget(
       name: "ConclaveClientTests",
       dependencies: [
-        "ConclaveClient", "ConclaveServer", "Contract", "MediaModel", "SFrame", "STOMP",
+        "Octets", "ConclaveClient", "ConclaveServer", "Contract", "MediaModel", "SFrame", "STOMP",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),

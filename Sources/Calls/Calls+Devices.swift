@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// Public keys of devices (protocol section 5, "Device").
 extension Calls {
@@ -86,13 +87,9 @@ extension Calls {
   }
 
   private func fingerprint(of device: Device, wrap: DeviceKey, sign: DeviceKey) -> Base64Bytes {
-    var bytes = Array("conclave-device-v1".utf8)
-    bytes.appendPrefixed(device.user.text)
-    bytes.appendPrefixed(device.device.text)
-    for key in [wrap, sign] {
-      bytes.appendPrefixed(key.alg)
-      bytes.appendPrefixed(key.publicKey.bytes)
-    }
-    return Base64Bytes(digest(bytes))
+    let transcript = Transcript.device(
+      user: device.user.text, device: device.device.text, wrap: (wrap.alg, wrap.publicKey.bytes),
+      sign: (sign.alg, sign.publicKey.bytes))
+    return Base64Bytes(digest(transcript.bytes))
   }
 }

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// Clients' reports to the operator: abuse and media quality (protocol section 6).
 extension Calls {

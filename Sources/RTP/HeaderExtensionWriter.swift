@@ -1,3 +1,5 @@
+import Octets
+
 /// Puts header extensions behind the fixed header of a packet that is being made (RFC 8285, one-byte form).
 package struct HeaderExtensionWriter {
   private let packet: UnsafeMutableRawBufferPointer

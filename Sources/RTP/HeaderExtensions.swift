@@ -1,3 +1,5 @@
+import Octets
+
 /// The elements of an RTP header extension in the one-byte (0xBEDE) or two-byte (0x100x) form of RFC 8285.
 ///
 /// It holds offsets only; each call is given the packet that the header was read from.
@@ -27,7 +29,7 @@ package struct HeaderExtensions: Equatable, Sendable {
   }
 
   /// The first element with this id; nil when there is none before the end or the first broken element.
-  package func element(_ id: UInt8, in packet: UnsafeRawBufferPointer) -> Element? {
+  package func element(_ id: UInt8, in packet: RawSpan) -> Element? {
     var position = offset
     while let element = next(from: &position, in: packet) {
       if element.id == id { return element }
@@ -37,26 +39,29 @@ package struct HeaderExtensions: Equatable, Sendable {
 
   /// Gives each element the id that `map` has for it. An element whose new id is 0, or too large for the one-byte form, becomes
   /// padding; so does everything from the first broken element on, so that a receiver reads none of a peer's own ids.
-  package func rewriteIDs(by map: borrowing HeaderExtensionMap, in packet: UnsafeMutableRawBufferPointer) {
-    let bytes = UnsafeRawBufferPointer(packet)
+  package func rewriteIDs(by map: borrowing HeaderExtensionMap, in packet: inout MutableRawSpan) {
     var position = offset
     var erased = offset
-    while let element = next(from: &position, in: bytes) {
+    while let element = next(from: &position, in: packet.bytes) {
       let id = map[element.id]
       if hasTwoByteHeaders {
-        if id == 0 { erase(element.offset - 2..<position, in: packet) } else { packet[element.offset - 2] = id }
+        if id == 0 {
+          erase(element.offset - 2..<position, in: &packet)
+        } else {
+          packet.store(id, at: element.offset - 2)
+        }
       } else if id == 0 || id > 14 {
-        erase(element.offset - 1..<position, in: packet)
+        erase(element.offset - 1..<position, in: &packet)
       } else {
-        packet[element.offset - 1] = id << 4 | packet[element.offset - 1] & 0x0f
+        packet.store(id << 4 | UInt8(element.length - 1), at: element.offset - 1)
       }
       erased = position
     }
-    erase(erased..<end, in: packet)
+    erase(erased..<end, in: &packet)
   }
 
   /// The element at or behind `position`, which then stands behind it.
-  private func next(from position: inout Int, in packet: UnsafeRawBufferPointer) -> Element? {
+  private func next(from position: inout Int, in packet: RawSpan) -> Element? {
     while position < end, packet[position] == 0 { position += 1 }
     guard position < end else { return nil }
     let id: UInt8
@@ -79,8 +84,8 @@ package struct HeaderExtensions: Equatable, Sendable {
     return Element(id: id, offset: start, length: length)
   }
 
-  private func erase(_ range: Range<Int>, in packet: UnsafeMutableRawBufferPointer) {
-    UnsafeMutableRawBufferPointer(rebasing: packet[range]).initializeMemory(as: UInt8.self, repeating: 0)
+  private func erase(_ range: Range<Int>, in packet: inout MutableRawSpan) {
+    for offset in range { packet.store(0 as UInt8, at: offset) }
   }
 }
 

@@ -1,3 +1,5 @@
+import Octets
+
 /// Reads the first bytes of a payload, by codec: where a frame begins, and where the bytes are that its sender encrypted end to end
 /// (protocol section 5, "Clear bytes").
 package enum PayloadCodec: Sendable {
@@ -24,11 +26,11 @@ package enum PayloadCodec: Sendable {
   }
 
   /// - Parameter vp8: the descriptor of a VP8 payload, nil where it can't be read.
-  package func frameStart(in payload: UnsafeRawBufferPointer, vp8: VP8Descriptor?) -> FrameStart {
+  package func frameStart(in payload: RawSpan, vp8: VP8Descriptor?) -> FrameStart {
     // A probe.
-    guard !payload.isEmpty else { return .none }
+    guard payload.byteCount > 0 else { return .none }
     return switch self {
-    case .opus: .encrypted(0..<payload.count)
+    case .opus: .encrypted(0..<payload.byteCount)
     case .vp8: vp8.map { Self.vp8(payload, $0) } ?? .unreadable
     case .vp9: Self.vp9(payload)
     case .h264: Self.h264(payload)
@@ -41,10 +43,10 @@ package enum PayloadCodec: Sendable {
   package var isAlwaysReadable: Bool { self == .opus || self == .vp8 }
 
   /// 10 bytes of a key frame stay clear and 3 of another; the lowest bit of the first says which (RFC 7741 section 4.3).
-  private static func vp8(_ payload: UnsafeRawBufferPointer, _ descriptor: VP8Descriptor) -> FrameStart {
+  private static func vp8(_ payload: RawSpan, _ descriptor: VP8Descriptor) -> FrameStart {
     guard descriptor.startsFrame else { return .none }
-    guard descriptor.length < payload.count else { return .unreadable }
-    return start(at: descriptor.length + (payload[descriptor.length] & 1 == 0 ? 10 : 3), payload.count)
+    guard descriptor.length < payload.byteCount else { return .unreadable }
+    return start(at: descriptor.length + (payload[descriptor.length] & 1 == 0 ? 10 : 3), payload.byteCount)
   }
 
   private static func start(at offset: Int, _ end: Int) -> FrameStart {
@@ -54,43 +56,43 @@ package enum PayloadCodec: Sendable {
 
 extension PayloadCodec {
   /// The payload descriptor of RFC 9628 section 4.2; nothing of the frame stays clear.
-  private static func vp9(_ payload: UnsafeRawBufferPointer) -> FrameStart {
+  private static func vp9(_ payload: RawSpan) -> FrameStart {
     let flags = payload[0]
     guard flags & 0x08 != 0 else { return .none }
-    var bytes = ByteReader(payload, at: 1)
+    var bytes = ByteReader(at: 1, end: payload.byteCount)
     // Picture id, of 15 bits behind an M bit.
-    if flags & 0x80 != 0, bytes.next() & 0x80 != 0 { bytes.skip(1) }
+    if flags & 0x80 != 0, bytes.next(payload) & 0x80 != 0 { bytes.skip(1) }
     // Layer indices, and TL0PICIDX in non-flexible mode.
     if flags & 0x20 != 0 { bytes.skip(flags & 0x10 == 0 ? 2 : 1) }
     // Up to three reference indices, each with a bit that says that another follows.
-    if flags & 0x50 == 0x50, bytes.next() & 1 != 0, bytes.next() & 1 != 0 { bytes.skip(1) }
-    if flags & 0x02 != 0 { skipScalability(&bytes) }
-    return bytes.isBroken ? .unreadable : start(at: bytes.offset, payload.count)
+    if flags & 0x50 == 0x50, bytes.next(payload) & 1 != 0, bytes.next(payload) & 1 != 0 { bytes.skip(1) }
+    if flags & 0x02 != 0 { skipScalability(&bytes, payload) }
+    return bytes.isBroken ? .unreadable : start(at: bytes.offset, payload.byteCount)
   }
 
   /// Scalability structure (RFC 9628 section 4.2.1).
-  private static func skipScalability(_ bytes: inout ByteReader) {
-    let structure = bytes.next()
+  private static func skipScalability(_ bytes: inout ByteReader, _ payload: RawSpan) {
+    let structure = bytes.next(payload)
     if structure & 0x10 != 0 { bytes.skip((Int(structure >> 5) + 1) * 4) }
     guard structure & 0x08 != 0 else { return }
-    for _ in 0..<bytes.next() { bytes.skip(Int(bytes.next() >> 2 & 3)) }
+    for _ in 0..<bytes.next(payload) { bytes.skip(Int(bytes.next(payload) >> 2 & 3)) }
   }
 
   /// RFC 6184: the first slice's NAL header and 3 bytes stay clear.
-  private static func h264(_ payload: UnsafeRawBufferPointer) -> FrameStart {
+  private static func h264(_ payload: RawSpan) -> FrameStart {
     switch payload[0] & 31 {
-    case 1, 5: return start(at: 4, payload.count)
+    case 1, 5: return start(at: 4, payload.byteCount)
     case 6...13: return .none
     // FU-A: the second byte has the S bit and the NAL's type.
     case 28:
-      guard payload.count >= 2 else { return .unreadable }
+      guard payload.byteCount >= 2 else { return .unreadable }
       guard payload[1] & 0x80 != 0, [1, 5].contains(payload[1] & 31) else { return .none }
-      return start(at: 5, payload.count)
+      return start(at: 5, payload.byteCount)
     // STAP-A: NALs behind their lengths.
     case 24:
-      var bytes = ByteReader(payload, at: 1)
-      while bytes.offset < payload.count {
-        let length = Int(bytes.next()) << 8 | Int(bytes.next())
+      var bytes = ByteReader(at: 1, end: payload.byteCount)
+      while bytes.offset < payload.byteCount {
+        let length = Int(bytes.next(payload)) << 8 | Int(bytes.next(payload))
         let nal = bytes.offset
         bytes.skip(length)
         guard length > 0, !bytes.isBroken else { return .unreadable }
@@ -102,42 +104,43 @@ extension PayloadCodec {
   }
 
   /// RTP payload format for AV1, section 4: the first OBU of type 6 (frame), behind its header.
-  private static func av1(_ payload: UnsafeRawBufferPointer) -> FrameStart {
+  private static func av1(_ payload: RawSpan) -> FrameStart {
     // Z: the first element continues an OBU of the packet before.
     guard payload[0] & 0x80 == 0 else { return .none }
     let count = Int(payload[0] >> 4 & 3)
-    var bytes = ByteReader(payload, at: 1)
+    var bytes = ByteReader(at: 1, end: payload.byteCount)
     var element = 0
-    while bytes.offset < payload.count {
+    while bytes.offset < payload.byteCount {
       element += 1
-      let length = count == 0 || element < count ? bytes.leb128() : payload.count - bytes.offset
+      let length = count == 0 || element < count ? bytes.leb128(payload) : payload.byteCount - bytes.offset
       let first = bytes.offset
       bytes.skip(length)
       guard length > 0, !bytes.isBroken else { return .unreadable }
       guard payload[first] >> 3 & 15 == 6 else { continue }
-      var header = ByteReader(UnsafeRawBufferPointer(rebasing: payload[..<bytes.offset]), at: first + 1)
+      var header = ByteReader(at: first + 1, end: bytes.offset)
       if payload[first] & 0x04 != 0 { header.skip(1) }
-      if payload[first] & 0x02 != 0 { _ = header.leb128() }
+      if payload[first] & 0x02 != 0 { _ = header.leb128(payload) }
       return header.isBroken ? .unreadable : start(at: header.offset, bytes.offset)
     }
     return .unreadable
   }
 }
 
-/// Reads on, and notes when there is nothing left.
+/// Reads on, and notes when there is nothing left. It holds offsets only; each call is given the bytes.
 private struct ByteReader {
-  private let bytes: UnsafeRawBufferPointer
+  private let end: Int
   private(set) var offset: Int
   private(set) var isBroken = false
 
-  init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
-    self.bytes = bytes
+  /// - Parameter end: where the bytes end.
+  init(at offset: Int, end: Int) {
     self.offset = offset
+    self.end = end
   }
 
   /// 0 behind the end.
-  mutating func next() -> UInt8 {
-    guard offset < bytes.count else {
+  mutating func next(_ bytes: RawSpan) -> UInt8 {
+    guard offset < end else {
       isBroken = true
       return 0
     }
@@ -146,19 +149,19 @@ private struct ByteReader {
   }
 
   mutating func skip(_ count: Int) {
-    guard count <= bytes.count - offset else {
+    guard count <= end - offset else {
       isBroken = true
-      offset = bytes.count
+      offset = end
       return
     }
     offset += count
   }
 
   /// At most 28 bits: no length in a datagram needs more.
-  mutating func leb128() -> Int {
+  mutating func leb128(_ bytes: RawSpan) -> Int {
     var value = 0
     for shift in stride(from: 0, to: 28, by: 7) {
-      let byte = next()
+      let byte = next(bytes)
       value |= Int(byte & 0x7f) << shift
       if byte & 0x80 == 0 { return value }
     }

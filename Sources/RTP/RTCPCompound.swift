@@ -1,3 +1,5 @@
+import Octets
+
 /// The packets of one RTCP datagram, in order: a compound (RFC 3550 section 6.1) or a reduced-size one (RFC 5506). A view; allocates nothing.
 ///
 /// It ends at the first packet that is broken, and then says so in `isBroken`; what came before it stands.
@@ -20,30 +22,32 @@ package struct RTCPCompound: Sequence, IteratorProtocol {
   }
 
   private mutating func parse() -> RTCPPacket? {
-    guard position + 4 <= bytes.count, bytes[position] >> 6 == 2 else { return nil }
-    let end = position + 4 + 4 * Int(bytes.uint16(at: position + 2))
-    guard end <= bytes.count else { return nil }
+    let datagram = bytes.bytes
+    guard position + 4 <= datagram.byteCount, datagram[position] >> 6 == 2 else { return nil }
+    let end = position + 4 + 4 * Int(datagram.uint16(at: position + 2))
+    guard end <= datagram.byteCount else { return nil }
     var bodyEnd = end
-    if bytes[position] & 0x20 != 0 {
-      let padding = Int(bytes[end - 1])
+    if datagram[position] & 0x20 != 0 {
+      let padding = Int(datagram[end - 1])
       guard padding > 0, padding % 4 == 0, padding <= end - position - 4 else { return nil }
       bodyEnd -= padding
     }
-    let count = Int(bytes[position] & 0x1f)
-    let type = bytes[position + 1]
+    let count = Int(datagram[position] & 0x1f)
+    let type = datagram[position + 1]
     let body = bytes.part(position + 4..<bodyEnd)
     position = end
     return Self.packet(type: type, count: count, body: body)
   }
 
   private static func packet(type: UInt8, count: Int, body: UnsafeRawBufferPointer) -> RTCPPacket? {
+    let fields = body.bytes
     switch (type, count) {
     case (RTCPType.senderReport, _):
       return senderReport(count: count, body: body)
     case (RTCPType.receiverReport, _):
       guard body.count >= 4 + count * ReportBlock.length else { return nil }
       return .receiverReport(
-        ssrc: body.uint32(at: 0), ReportBlocks(body.part(4..<4 + count * ReportBlock.length)))
+        ssrc: fields.uint32(at: 0), ReportBlocks(body.part(4..<4 + count * ReportBlock.length)))
     case (RTCPType.bye, _):
       guard body.count >= 4 * count else { return nil }
       return .bye(Goodbye(body.part(0..<4 * count)))
@@ -51,25 +55,26 @@ package struct RTCPCompound: Sequence, IteratorProtocol {
       guard body.count >= 12, body.count % 4 == 0 else { return nil }
       return .nack(
         NACK(
-          sender: body.uint32(at: 0), media: body.uint32(at: 4),
+          sender: fields.uint32(at: 0), media: fields.uint32(at: 4),
           missing: MissingSequenceNumbers(body.part(8..<body.count))))
     case (RTCPType.payloadFeedback, 1):
       guard body.count >= 8 else { return nil }
-      return .pictureLoss(sender: body.uint32(at: 0), media: body.uint32(at: 4))
+      return .pictureLoss(sender: fields.uint32(at: 0), media: fields.uint32(at: 4))
     case (RTCPType.payloadFeedback, 4):
       guard body.count >= 16, body.count % 8 == 0 else { return nil }
-      return .fullIntraRequest(FullIntraRequest(sender: body.uint32(at: 0), body.part(8..<body.count)))
+      return .fullIntraRequest(FullIntraRequest(sender: fields.uint32(at: 0), body.part(8..<body.count)))
     default:
       return .other(type: type, format: UInt8(count))
     }
   }
 
   private static func senderReport(count: Int, body: UnsafeRawBufferPointer) -> RTCPPacket? {
+    let fields = body.bytes
     guard body.count >= 24 + count * ReportBlock.length else { return nil }
     return .senderReport(
       SenderReport(
-        ssrc: body.uint32(at: 0), ntp: NTPTimestamp(rawValue: body.uint64(at: 4)),
-        rtpTimestamp: body.uint32(at: 12), packetCount: body.uint32(at: 16), octetCount: body.uint32(at: 20),
+        ssrc: fields.uint32(at: 0), ntp: NTPTimestamp(rawValue: fields.uint64(at: 4)),
+        rtpTimestamp: fields.uint32(at: 12), packetCount: fields.uint32(at: 16), octetCount: fields.uint32(at: 20),
         reports: ReportBlocks(body.part(24..<24 + count * ReportBlock.length))))
   }
 }

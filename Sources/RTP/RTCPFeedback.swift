@@ -1,3 +1,5 @@
+import Octets
+
 /// Generic NACK (RFC 4585 section 6.2.1): the sequence numbers that `sender` misses of `media`.
 package struct NACK {
   package var sender: UInt32
@@ -21,8 +23,9 @@ package struct MissingSequenceNumbers: Sequence, IteratorProtocol {
   package mutating func next() -> UInt16? {
     if mask == 0 {
       guard position + 4 <= bytes.count else { return nil }
-      pid = bytes.uint16(at: position)
-      mask = UInt32(bytes.uint16(at: position + 2)) << 1 | 1
+      let pair = bytes.bytes
+      pid = pair.uint16(at: position)
+      mask = UInt32(pair.uint16(at: position + 2)) << 1 | 1
       position += 4
     }
     let bit = mask.trailingZeroBitCount
@@ -51,6 +54,7 @@ package struct FullIntraRequest: Sequence, IteratorProtocol {
   package mutating func next() -> Entry? {
     guard position + 8 <= bytes.count else { return nil }
     defer { position += 8 }
-    return Entry(ssrc: bytes.uint32(at: position), sequence: bytes[position + 4])
+    let entry = bytes.bytes
+    return Entry(ssrc: entry.uint32(at: position), sequence: entry[position + 4])
   }
 }

@@ -1,3 +1,5 @@
+import Octets
+
 /// One packet of an RTCP compound. Its parts are views of the compound's memory, valid as long as that is.
 package enum RTCPPacket {
   case senderReport(SenderReport)
@@ -44,6 +46,6 @@ package struct Goodbye: Sequence, IteratorProtocol {
   package mutating func next() -> UInt32? {
     guard position + 4 <= bytes.count else { return nil }
     defer { position += 4 }
-    return bytes.uint32(at: position)
+    return bytes.bytes.uint32(at: position)
   }
 }

@@ -1,3 +1,5 @@
+import Octets
+
 /// Appends RTCP packets to a caller's buffer. Each method writes one whole packet, or nothing and returns false when it does not fit.
 package struct RTCPWriter {
   private let buffer: UnsafeMutableRawBufferPointer

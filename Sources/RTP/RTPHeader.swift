@@ -1,3 +1,5 @@
+import Octets
+
 /// The header of an RTP packet (RFC 3550 section 5.1) as numbers and offsets into the packet it was read from.
 ///
 /// It is read from a packet whose SRTP protection has been removed, for the padding's length is part of what SRTP encrypts.
@@ -24,27 +26,27 @@ package struct RTPHeader: Equatable, Sendable {
   package static let fixedLength = 12
 
   /// nil when `packet` is no RTP version 2 packet or its lengths contradict each other.
-  package init?(parsing packet: UnsafeRawBufferPointer) {
-    guard packet.count >= Self.fixedLength, packet[0] >> 6 == 2 else { return nil }
+  package init?(parsing packet: RawSpan) {
+    guard packet.byteCount >= Self.fixedLength, packet[0] >> 6 == 2 else { return nil }
     var offset = Self.fixedLength + 4 * Int(packet[0] & 0x0f)
     extensionProfile = 0
     extensionOffset = 0
     extensionLength = 0
     if packet[0] & 0x10 != 0 {
-      guard offset + 4 <= packet.count else { return nil }
+      guard offset + 4 <= packet.byteCount else { return nil }
       extensionProfile = packet.uint16(at: offset)
       extensionLength = 4 * Int(packet.uint16(at: offset + 2))
       extensionOffset = offset + 4
       offset = extensionOffset + extensionLength
     }
-    guard offset <= packet.count else { return nil }
+    guard offset <= packet.byteCount else { return nil }
     paddingLength = 0
     if packet[0] & 0x20 != 0 {
-      paddingLength = Int(packet[packet.count - 1])
-      guard paddingLength > 0, offset + paddingLength <= packet.count else { return nil }
+      paddingLength = Int(packet[packet.byteCount - 1])
+      guard paddingLength > 0, offset + paddingLength <= packet.byteCount else { return nil }
     }
     headerLength = offset
-    payloadLength = packet.count - offset - paddingLength
+    payloadLength = packet.byteCount - offset - paddingLength
     marker = packet[1] & 0x80 != 0
     payloadType = packet[1] & 0x7f
     sequenceNumber = packet.uint16(at: 2)

@@ -1,3 +1,5 @@
+import Octets
+
 /// How one stream arrives (RFC 3550 section 6.4.1).
 package struct ReportBlock: Equatable, Sendable {
   package var ssrc: UInt32
@@ -38,7 +40,7 @@ package struct ReportBlock: Equatable, Sendable {
     return NTPTimestamp.nanoseconds(ofCompact: units)
   }
 
-  init(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+  init(_ bytes: RawSpan, at offset: Int) {
     ssrc = bytes.uint32(at: offset)
     fractionLost = bytes[offset + 4]
     cumulativeLost = Int32(bitPattern: bytes.uint24(at: offset + 5) << 8) >> 8
@@ -70,6 +72,6 @@ package struct ReportBlocks: Sequence, IteratorProtocol {
   package mutating func next() -> ReportBlock? {
     guard position + ReportBlock.length <= bytes.count else { return nil }
     defer { position += ReportBlock.length }
-    return ReportBlock(bytes, at: position)
+    return ReportBlock(bytes.bytes, at: position)
   }
 }

@@ -1,3 +1,5 @@
+import Octets
+
 /// VP8's payload descriptor (RFC 7741 section 4.2) as numbers and offsets into the payload it was read from.
 package struct VP8Descriptor: Equatable, Sendable {
   /// Bytes before the VP8 payload itself.
@@ -20,32 +22,32 @@ package struct VP8Descriptor: Equatable, Sendable {
   private var keyIndexOffset = 0
 
   /// nil when `payload` ends before its descriptor does.
-  package init?(parsing payload: UnsafeRawBufferPointer) {
-    guard payload.count >= 1 else { return nil }
+  package init?(parsing payload: RawSpan) {
+    guard payload.byteCount >= 1 else { return nil }
     let first = payload[0]
     isNonReference = first & 0x20 != 0
     startsFrame = first & 0x10 != 0 && first & 0x07 == 0
     length = 1
     guard first & 0x80 != 0 else { return }
-    guard payload.count >= 2 else { return nil }
+    guard payload.byteCount >= 2 else { return nil }
     let flags = payload[1]
     length = 2
     if flags & 0x80 != 0 {
-      guard length < payload.count else { return nil }
+      guard length < payload.byteCount else { return nil }
       pictureIDOffset = length
       hasLongPictureID = payload[length] & 0x80 != 0
-      guard length + (hasLongPictureID ? 2 : 1) <= payload.count else { return nil }
+      guard length + (hasLongPictureID ? 2 : 1) <= payload.byteCount else { return nil }
       pictureID = hasLongPictureID ? payload.uint16(at: length) & 0x7fff : UInt16(payload[length])
       length += hasLongPictureID ? 2 : 1
     }
     if flags & 0x40 != 0 {
-      guard length < payload.count else { return nil }
+      guard length < payload.byteCount else { return nil }
       tl0Offset = length
       tl0PictureIndex = payload[length]
       length += 1
     }
     if flags & 0x30 != 0 {
-      guard length < payload.count else { return nil }
+      guard length < payload.byteCount else { return nil }
       keyIndexOffset = length
       if flags & 0x20 != 0 {
         temporalLayer = payload[length] >> 6
@@ -57,8 +59,8 @@ package struct VP8Descriptor: Equatable, Sendable {
   }
 
   /// Whether the packet begins a key frame: P bit of the frame tag (RFC 7741 section 4.3), which senders of encrypted frames leave in the clear.
-  package func isKeyFrame(_ payload: UnsafeRawBufferPointer) -> Bool {
-    startsFrame && length < payload.count && payload[length] & 0x01 == 0
+  package func isKeyFrame(_ payload: RawSpan) -> Bool {
+    startsFrame && length < payload.byteCount && payload[length] & 0x01 == 0
   }
 
   /// Writes new numbers over those in a payload with this descriptor; fields that it lacks stay absent, and a 7-bit picture id takes the low 7 bits.
@@ -69,10 +71,12 @@ package struct VP8Descriptor: Equatable, Sendable {
       if hasLongPictureID {
         payload.store(pictureID | 0x8000, at: pictureIDOffset)
       } else {
-        payload[pictureIDOffset] = UInt8(pictureID & 0x7f)
+        payload.store(UInt8(pictureID & 0x7f), at: pictureIDOffset)
       }
     }
-    if self.tl0PictureIndex != nil { payload[tl0Offset] = tl0PictureIndex }
-    if self.keyIndex != nil { payload[keyIndexOffset] = payload[keyIndexOffset] & 0xe0 | keyIndex & 0x1f }
+    if self.tl0PictureIndex != nil { payload.store(tl0PictureIndex, at: tl0Offset) }
+    if self.keyIndex != nil {
+      payload.store(payload.bytes[keyIndexOffset] & 0xe0 | keyIndex & 0x1f, at: keyIndexOffset)
+    }
   }
 }

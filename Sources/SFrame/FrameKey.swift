@@ -1,4 +1,5 @@
 import Crypto
+import Octets
 
 /// The AEAD key and salt of one KID (RFC 9605 section 4.4.2).
 struct FrameKey: Sendable {
@@ -8,13 +9,12 @@ struct FrameKey: Sendable {
   private let saltTail: UInt64
 
   init(suite: CipherSuite, keyID: UInt64, baseKey: SymmetricKey) {
-    let context = bigEndian(keyID, count: 8) + bigEndian(UInt64(suite.rawValue), count: 2)
+    let context = keyID.networkOrderBytes + suite.rawValue.networkOrderBytes
     key = expand(baseKey, "SFrame 1.0 Secret key ", context, count: suite.keyByteCount, suite: suite)
     let salt = expand(baseKey, "SFrame 1.0 Secret salt ", context, count: CipherSuite.nonceByteCount, suite: suite)
     (saltHead, saltTail) = salt.withUnsafeBytes { bytes in
       (
-        UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self)),
-        UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt64.self))
+        bytes.bytes.uint32(at: 0), bytes.bytes.uint64(at: 4)
       )
     }
   }
@@ -54,8 +54,8 @@ struct FrameKey: Sendable {
   /// The salt XOR the counter as 12 big-endian bytes (RFC 9605 section 4.4.3).
   func nonce(_ counter: UInt64) throws -> AES.GCM.Nonce {
     try withUnsafeTemporaryAllocation(byteCount: CipherSuite.nonceByteCount, alignment: 1) { bytes in
-      bytes.storeBytes(of: saltHead.bigEndian, as: UInt32.self)
-      bytes.storeBytes(of: (saltTail ^ counter).bigEndian, toByteOffset: 4, as: UInt64.self)
+      bytes.store(saltHead, at: 0)
+      bytes.store(saltTail ^ counter, at: 4)
       return try AES.GCM.Nonce(data: UnsafeRawBufferPointer(bytes).bindMemory(to: UInt8.self))
     }
   }
@@ -72,10 +72,6 @@ private func expand(
   case .aes256GCMSHA512:
     return HKDF<SHA512>.deriveKey(inputKeyMaterial: inputKey, info: info, outputByteCount: count)
   }
-}
-
-private func bigEndian(_ value: UInt64, count: Int) -> [UInt8] {
-  (0..<count).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * (count - 1 - $0))) }
 }
 
 /// The cipher suites of RFC 9605 section 4.5 that Conclave speaks: the two with AES-GCM.

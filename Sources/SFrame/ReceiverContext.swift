@@ -1,4 +1,5 @@
 package import Crypto
+import Octets
 
 /// Decrypts frames of one KID, each counter at most once. Counters from 2^48 on are refused (protocol section 5, "Numbers").
 package struct ReceiverContext: Sendable {
@@ -23,12 +24,12 @@ package struct ReceiverContext: Sendable {
     _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, movingWindowAtMost limit: UInt64 = .max,
     into output: UnsafeMutableRawBufferPointer
   ) throws(SFrameError) -> Int {
-    let header = try SFrameHeader(parsing: frame)
+    let header = try SFrameHeader(parsing: frame.bytes)
     guard header.keyID == keyID else { throw .wrongKeyID }
     let count = Self.plaintextByteCount(of: frame, header: header)
     guard count >= 0 else { throw .truncated }
     guard output.count >= count else { throw .noSpace }
-    guard header.counter < SFrameHeader.counterLimit, window.accepts(header.counter, movingAtMost: limit) else {
+    guard header.counter < SFrameHeader.counterLimit, accepts(header.counter, movingAtMost: limit) else {
       throw .replayed
     }
     let start = header.byteCount
@@ -36,8 +37,14 @@ package struct ReceiverContext: Sendable {
     try key.open(
       UnsafeRawBufferPointer(rebasing: frame[start...]), counter: header.counter, authenticating: additionalData,
       into: output)
-    window.mark(header.counter)
+    window.record(header.counter)
     return count
+  }
+
+  /// False when `counter` was recorded before, is older than the window, or lies more than `limit` above the highest one (0 before the first).
+  private mutating func accepts(_ counter: UInt64, movingAtMost limit: UInt64) -> Bool {
+    let highest = window.highest ?? 0
+    return window.arrival(of: counter) == .new && (counter <= highest || counter - highest <= limit)
   }
 
   /// As above, into a new array.

@@ -1,3 +1,5 @@
+import Octets
+
 /// An SFrame header (RFC 9605 section 4.3): which key and which counter a frame was encrypted under. Strict: each value has one encoding only.
 package struct SFrameHeader: Sendable, Hashable {
   package var keyID: UInt64
@@ -18,8 +20,9 @@ package struct SFrameHeader: Sendable, Hashable {
   package var byteCount: Int { 1 + Self.extraBytes(keyID) + Self.extraBytes(counter) }
 
   /// Reads the header at the start of `frame`; what follows it starts at `byteCount`.
-  package init(parsing frame: UnsafeRawBufferPointer) throws(SFrameError) {
-    guard let config = frame.first else { throw .truncated }
+  package init(parsing frame: RawSpan) throws(SFrameError) {
+    guard frame.byteCount > 0 else { throw .truncated }
+    let config = frame[0]
     var offset = 1
     keyID = try Self.field(config >> 4, in: frame, at: &offset)
     counter = try Self.field(config & 0xf, in: frame, at: &offset)
@@ -27,11 +30,11 @@ package struct SFrameHeader: Sendable, Hashable {
 
   /// Reads the value of a 4-bit field: the value itself below 8, else its length minus 1 with the top bit set.
   private static func field(
-    _ field: UInt8, in frame: UnsafeRawBufferPointer, at offset: inout Int
+    _ field: UInt8, in frame: RawSpan, at offset: inout Int
   ) throws(SFrameError) -> UInt64 {
     guard field >= 8 else { return UInt64(field) }
     let count = Int(field & 7) + 1
-    guard frame.count - offset >= count else { throw .truncated }
+    guard frame.byteCount - offset >= count else { throw .truncated }
     var value: UInt64 = 0
     for i in offset..<offset + count { value = value << 8 | UInt64(frame[i]) }
     guard extraBytes(value) == count else { throw .notMinimal }

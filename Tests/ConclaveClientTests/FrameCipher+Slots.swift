@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import SFrame
 
 @testable import ConclaveClient
@@ -6,7 +7,7 @@ import SFrame
 extension FrameCipher {
   /// Opens a frame in a slot of its own track, or a message of its own sender: as an honest server delivers it.
   func openWhereItBelongs(_ sealed: [UInt8], metadata: [UInt8] = []) throws(FrameCipherError) -> ([UInt8], Opened) {
-    guard let header = try? sealed.withUnsafeBytes({ try SFrameHeader(parsing: $0) }),
+    guard let header = try? sealed.withUnsafeBytes({ try SFrameHeader(parsing: $0.bytes) }),
       let id = FrameKeyID(rawValue: header.keyID)
     else { throw .notAuthentic }
     guard id.track > 0 else { return try open(sealed, from: .message(from: id.participant), metadata: metadata) }

@@ -2,6 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 @testable import SFrame
+import Octets
 import Testing
 
 @testable import ConclaveClient
@@ -25,7 +26,7 @@ struct FrameCipherTests {
     for (track, count) in [(UInt8(1), 3), (2, 2), (0, 1)] {
       for counter in 0..<count {
         let frame = try world.seal("x", from: "alice", track: track)
-        let header = try frame.withUnsafeBytes { try SFrameHeader(parsing: $0) }
+        let header = try frame.withUnsafeBytes { try SFrameHeader(parsing: $0.bytes) }
         #expect(header.counter == UInt64(counter))
         #expect(header.keyID == 1 << 16 | UInt64(track) << 8 | 2)
         #expect(try world.open(frame, as: "bob").1.track == track)
@@ -80,7 +81,7 @@ struct FrameCipherTests {
   }
 
   private func header(_ frame: [UInt8]) throws -> SFrameHeader {
-    try frame.withUnsafeBytes { try SFrameHeader(parsing: $0) }
+    try frame.withUnsafeBytes { try SFrameHeader(parsing: $0.bytes) }
   }
 
   /// A former stay's key is never sent under again, whatever is said of it.

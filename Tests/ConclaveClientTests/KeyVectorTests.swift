@@ -1,11 +1,12 @@
+import struct ConclaveClient.Confirmation
 import Contract
 import Crypto
 import MediaModel
-import SFrame
-import Testing
+import Octets
 
 @testable import ConclaveClient
-import struct ConclaveClient.Confirmation
+import SFrame
+import Testing
 
 /// Every layout and derivation of the key agreement against vectors of another implementation, and each with one bit flipped.
 struct KeyVectorTests {

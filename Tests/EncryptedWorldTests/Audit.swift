@@ -52,7 +52,7 @@ final class Audit {
 
   /// No (base key, KID, counter) is ever used twice, by anyone, over all joins and restarts.
   func sealed(_ frame: [UInt8], baseKey: SymmetricKey?) {
-    guard let header = try? frame.withUnsafeBytes({ try SFrameHeader(parsing: $0) }), let baseKey else {
+    guard let header = try? frame.withUnsafeBytes({ try SFrameHeader(parsing: $0.bytes) }), let baseKey else {
       return fail(.broken, "a frame without a key was sent")
     }
     let key = baseKey.withUnsafeBytes { Array($0.prefix(16)) }

@@ -1,12 +1,13 @@
+import struct ConclaveClient.Epoch
 import Contract
 import Crypto
 import Foundation
 import MediaModel
-import Testing
 
 @testable import Calls
 @testable import ConclaveClient
-import struct ConclaveClient.Epoch
+import Octets
+import Testing
 @testable import SFrame
 
 /// Rows about frames and messages.

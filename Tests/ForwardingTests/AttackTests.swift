@@ -139,7 +139,7 @@ struct AttackTests {
 
   /// A packet whose header the test's own sender can measure: SRTP needs its length.
   private func safe(_ plain: [UInt8]) -> [UInt8] {
-    if plain.withUnsafeBytes({ RTPHeader(parsing: $0) }) != nil { return plain }
+    if plain.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) != nil { return plain }
     var plain = plain
     plain[0] = 0x80
     return plain

@@ -12,7 +12,7 @@ struct ProofTests {
   /// The datagrams of one kind that the server sent to the victim.
   private func sent(_ call: SimulatedCall, _ kind: DatagramKind) -> [Datagram] {
     call.strayed.filter { datagram in
-      datagram.destination == victim && datagram.bytes.withUnsafeBytes { DatagramKind.classify($0) } == kind
+      datagram.destination == victim && datagram.bytes.withUnsafeBytes { DatagramKind.classify($0.bytes) } == kind
     }
   }
 

@@ -37,7 +37,7 @@ struct SFrameTests {
   private func frame(_ track: TestTrack, _ header: [UInt8]) throws -> [[UInt8]] {
     let isKeyFrame = track.wantsKeyFrame
     var packets = track.nextFrame(extensions: sender.configuration.extensions)
-    let start = try #require(packets[0].withUnsafeBytes { RTPHeader(parsing: $0)?.headerLength })
+    let start = try #require(packets[0].withUnsafeBytes { RTPHeader(parsing: $0.bytes)?.headerLength })
     let place = start + (track.isVideo ? 6 + (isKeyFrame ? 10 : 3) : 0)
     packets[0].replaceSubrange(place..<place + header.count, with: header)
     return packets
@@ -111,7 +111,7 @@ struct SFrameTests {
   func speechWithoutAWholeHeaderIsDropped(payload: [UInt8]) throws {
     let track = sender.tracks[0]
     var packet = try frame(track, header(keyID(1, 1)))[0]
-    let start = try #require(packet.withUnsafeBytes { RTPHeader(parsing: $0)?.headerLength })
+    let start = try #require(packet.withUnsafeBytes { RTPHeader(parsing: $0.bytes)?.headerLength })
     packet = packet[..<start] + payload
     let result = try send([packet])
     #expect(result.foreign == (payload.isEmpty ? 0 : 1))

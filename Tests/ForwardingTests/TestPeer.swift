@@ -127,7 +127,7 @@ final class TestPeer {
   }
 
   func protect(_ plain: [UInt8]) -> [UInt8]? {
-    guard let outbound, let header = plain.withUnsafeBytes({ RTPHeader(parsing: $0) }) else { return nil }
+    guard let outbound, let header = plain.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) else { return nil }
     var bytes = plain + [UInt8](repeating: 0, count: outbound.profile.rtpOverhead)
     let length = bytes.withUnsafeMutableBytes { buffer in
       plain.withUnsafeBytes { plain in
@@ -153,7 +153,7 @@ final class TestPeer {
   func receive(_ bytes: [UInt8], now: Instant) {
     var bytes = bytes
     bytes.withUnsafeMutableBytes { datagram in
-      switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+      switch DatagramKind.classify(datagram.bytes) {
       case .stun where datagram[0] == 0:
         checksReceived += 1
         if answersChecks, let reply = answer(UnsafeRawBufferPointer(datagram)) { output.append(reply) }
@@ -184,7 +184,7 @@ final class TestPeer {
   private func receiveRTP(_ datagram: UnsafeMutableRawBufferPointer, _ now: Instant) {
     guard let length = plainLength(inbound?.unprotectRTP(datagram)) else { return }
     var bytes = [UInt8](datagram[..<length])
-    guard let header = bytes.withUnsafeBytes({ RTPHeader(parsing: $0) }) else {
+    guard let header = bytes.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) else {
       refused += 1
       return
     }
@@ -221,7 +221,7 @@ final class TestPeer {
     _ header: RTPHeader, _ payload: [UInt8], of slot: SlotDescription, extensions: [UInt8: [UInt8]],
     isRetransmission: Bool, _ now: Instant
   ) -> ReceivedStream.Packet {
-    let vp8 = slot.formats[0].codec == "VP8" ? payload.withUnsafeBytes { VP8Descriptor(parsing: $0) } : nil
+    let vp8 = slot.formats[0].codec == "VP8" ? payload.withUnsafeBytes { VP8Descriptor(parsing: $0.bytes) } : nil
     let body = Array(payload.dropFirst(vp8?.length ?? 0))
     let serial = body.dropFirst().prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     return ReceivedStream.Packet(
@@ -235,7 +235,7 @@ final class TestPeer {
     var found: [UInt8: [UInt8]] = [:]
     bytes.withUnsafeBytes { bytes in
       for id in UInt8(1)...14 {
-        if let element = extensions.element(id, in: bytes) { found[id] = [UInt8](bytes[element.range]) }
+        if let element = extensions.element(id, in: bytes.bytes) { found[id] = [UInt8](bytes[element.range]) }
       }
     }
     return found

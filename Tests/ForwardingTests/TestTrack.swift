@@ -104,7 +104,7 @@ final class TestTrack {
   /// The RTX packet (RFC 4588) of a packet sent before.
   func retransmission(of sequenceNumber: UInt16) -> [UInt8]? {
     guard let plain = history[sequenceNumber], let type = description.formats[0].rtxPayloadType else { return nil }
-    let header = plain.withUnsafeBytes { RTPHeader(parsing: $0)! }
+    let header = plain.withUnsafeBytes { RTPHeader(parsing: $0.bytes)! }
     var bytes = Array(plain[..<header.headerLength])
     bytes.withUnsafeMutableBytes {
       RTPHeader.rewrite(

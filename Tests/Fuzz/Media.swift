@@ -7,7 +7,7 @@ import Transport
 func readRTP(_ packet: UnsafeMutableRawBufferPointer) {
   var map = HeaderExtensionMap()
   for id in UInt8(1)...14 { map[id] = 15 - id }
-  let bytes = UnsafeRawBufferPointer(packet)
+  let bytes = packet.bytes
   guard let header = RTPHeader(parsing: bytes) else { return }
   precondition(header.headerLength + header.payloadLength + header.paddingLength == packet.count)
   if let extensions = HeaderExtensions(header) {
@@ -15,15 +15,16 @@ func readRTP(_ packet: UnsafeMutableRawBufferPointer) {
       guard let element = extensions.element(id, in: bytes) else { continue }
       precondition(element.range.upperBound <= header.headerLength)
     }
-    extensions.rewriteIDs(by: map, in: packet)
+    var span = packet.mutableBytes
+    extensions.rewriteIDs(by: map, in: &span)
   }
   let payload = UnsafeMutableRawBufferPointer(rebasing: packet[header.payloadRange])
-  let descriptor = VP8Descriptor(parsing: UnsafeRawBufferPointer(payload))
+  let descriptor = VP8Descriptor(parsing: payload.bytes)
   for codec in ["VP8", "VP9", "AV1", "H264", "opus"] {
-    _ = PayloadCodec(name: codec).frameStart(in: UnsafeRawBufferPointer(payload), vp8: descriptor)
+    _ = PayloadCodec(name: codec).frameStart(in: payload.bytes, vp8: descriptor)
   }
   guard let descriptor else { return }
-  _ = descriptor.isKeyFrame(UnsafeRawBufferPointer(payload))
+  _ = descriptor.isKeyFrame(payload.bytes)
   descriptor.rewrite(pictureID: 1, tl0PictureIndex: 2, keyIndex: 3, in: payload)
 }
 
@@ -58,7 +59,7 @@ func readSDP(_ offer: UnsafeMutableRawBufferPointer) {
 }
 
 func readSFrame(_ frame: UnsafeMutableRawBufferPointer) {
-  guard let header = try? SFrameHeader(parsing: UnsafeRawBufferPointer(frame)) else { return }
+  guard let header = try? SFrameHeader(parsing: frame.bytes) else { return }
   // There is one encoding of each header.
   withUnsafeTemporaryAllocation(byteCount: SFrameHeader.maximumByteCount, alignment: 1) { written in
     let length = header.write(into: written)

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 import Testing
 
@@ -37,7 +38,8 @@ struct StreamTests {
   private func give(
     _ packet: UnsafeRawBufferPointer, to slot: ReceivingSlot, _ now: Instant, _ surroundings: ReceivingSlot.Surroundings
   ) throws {
-    let header = try #require(RTPHeader(parsing: packet))
+    let read = RTPHeader(parsing: packet.bytes)
+    let header = try #require(read)
     slot.receive(
       packet.part(header.payloadRange), sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
   }
@@ -58,7 +60,7 @@ struct StreamTests {
       now = now.advanced(by: .milliseconds(1))
       if now < Self.start.advanced(by: .seconds(1)) { stream.advance(now, isMeasuring: true) }
       while let packet = stream.takeDue(now) {
-        let number = packet.bytes.uint16(at: 2)
+        let number = packet.bytes.bytes.uint16(at: 2)
         arrivals += network(count).map { (now.advanced(by: $0), number) }
         count += 1
       }

@@ -160,7 +160,7 @@ final class TestClient {
 
   private func handle(_ datagram: UnsafeMutableRawBufferPointer) {
     let bytes = UnsafeRawBufferPointer(datagram)
-    switch DatagramKind.classify(bytes) {
+    switch DatagramKind.classify(bytes.bytes) {
     case .stun:
       if bytes[0] == 0 { return answer(bytes) }
       if case .succeeded = checker.handle(bytes, from: server), checks == 1 {
@@ -169,7 +169,7 @@ final class TestClient {
     case .dtls: finish(session.handle(bytes, now: MonotonicClock.now()) { sendRaw(Array($0)) })
     case .rtp:
       guard case .packet(let length) = receiver?.unprotectRTP(datagram),
-        let header = RTPHeader(parsing: UnsafeRawBufferPointer(rebasing: bytes[..<length]))
+        let header = RTPHeader(parsing: UnsafeRawBufferPointer(rebasing: bytes[..<length]).bytes)
       else { return }
       received += 1
       guard keepsPayloads else { return }

@@ -17,7 +17,7 @@ func written(capacity: Int = 1_500, _ write: (UnsafeMutableRawBufferPointer) -> 
   return Array(buffer.prefix(length))
 }
 
-func parsed(_ packet: [UInt8]) -> RTPHeader? { packet.withUnsafeBytes { RTPHeader(parsing: $0) } }
+func parsed(_ packet: [UInt8]) -> RTPHeader? { packet.withUnsafeBytes { RTPHeader(parsing: $0.bytes) } }
 
 /// SplitMix64: the same inputs for the same seed, which stands in the test's name.
 struct SeededGenerator: RandomNumberGenerator {

@@ -35,20 +35,22 @@ struct CaptureTests {
     var counts = Counts()
     for packet in capture.rtp {
       try packet.withUnsafeBytes { packet in
-        let header = try #require(RTPHeader(parsing: packet))
+        let read = RTPHeader(parsing: packet.bytes)
+        let header = try #require(read)
         counts.rtp += 1
         counts.payload += header.payloadLength
         counts.padding += header.paddingLength
         let extensions = try #require(HeaderExtensions(header))
-        if extensions.element(mid, in: packet) != nil { counts.mids += 1 }
-        if let level = extensions.element(audioLevel, in: packet) {
+        if extensions.element(mid, in: packet.bytes) != nil { counts.mids += 1 }
+        if let level = extensions.element(audioLevel, in: packet.bytes) {
           #expect(level.length == 1)
           counts.audioLevels += 1
         }
         guard name.contains("vp8"), [96, 120].contains(header.payloadType), header.payloadLength > 0 else { return }
         let payload = UnsafeRawBufferPointer(rebasing: packet[header.payloadRange])
-        let descriptor = try #require(VP8Descriptor(parsing: payload))
-        if descriptor.isKeyFrame(payload) { counts.vp8KeyFrames += 1 }
+        let vp8 = VP8Descriptor(parsing: payload.bytes)
+        let descriptor = try #require(vp8)
+        if descriptor.isKeyFrame(payload.bytes) { counts.vp8KeyFrames += 1 }
         if descriptor.pictureID != nil { counts.vp8PictureIDs += 1 }
       }
     }
@@ -66,12 +68,16 @@ struct CaptureTests {
     for var packet in capture.rtp {
       let header = try #require(parsed(packet))
       let extensions = try #require(HeaderExtensions(header))
-      let before = packet.withUnsafeBytes { extensions.element(audioLevel, in: $0) }.map { packet[$0.offset] }
-      packet.withUnsafeMutableBytes { extensions.rewriteIDs(by: map, in: $0) }
+      let before = packet.withUnsafeBytes { extensions.element(audioLevel, in: $0.bytes) }.map { packet[$0.offset] }
+      packet.withUnsafeMutableBytes {
+        var bytes = $0.mutableBytes
+        extensions.rewriteIDs(by: map, in: &bytes)
+      }
       #expect(parsed(packet) == header)
-      let after = (UInt8(1)...30).filter { id in packet.withUnsafeBytes { extensions.element(id, in: $0) } != nil }
+      let after = (UInt8(1)...30).filter { id in packet.withUnsafeBytes { extensions.element(id, in: $0.bytes) } != nil
+      }
       #expect(after == (before == nil ? [] : [9]))
-      #expect(packet.withUnsafeBytes { extensions.element(9, in: $0) }.map { packet[$0.offset] } == before)
+      #expect(packet.withUnsafeBytes { extensions.element(9, in: $0.bytes) }.map { packet[$0.offset] } == before)
     }
   }
 

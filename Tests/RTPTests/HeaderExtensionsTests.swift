@@ -106,13 +106,16 @@ struct HeaderExtensionsTests {
 
   private func data(_ id: UInt8, in packet: [UInt8]) throws -> [UInt8]? {
     let extensions = try extensions(of: packet)
-    return packet.withUnsafeBytes { extensions.element(id, in: $0) }.map { Array(packet[$0.range]) }
+    return packet.withUnsafeBytes { extensions.element(id, in: $0.bytes) }.map { Array(packet[$0.range]) }
   }
 
   private func rewritten(_ packet: [UInt8], by map: HeaderExtensionMap) throws -> [UInt8] {
     let extensions = try extensions(of: packet)
     var copy = packet
-    copy.withUnsafeMutableBytes { extensions.rewriteIDs(by: map, in: $0) }
+    copy.withUnsafeMutableBytes {
+      var bytes = $0.mutableBytes
+      extensions.rewriteIDs(by: map, in: &bytes)
+    }
     return copy
   }
 }

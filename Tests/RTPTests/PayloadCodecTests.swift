@@ -5,7 +5,7 @@ import Testing
 struct PayloadCodecTests {
   private func start(_ codec: PayloadCodec, _ payload: [UInt8]) -> PayloadCodec.FrameStart {
     payload.withUnsafeBytes { payload in
-      codec.frameStart(in: payload, vp8: codec == .vp8 ? VP8Descriptor(parsing: payload) : nil)
+      codec.frameStart(in: payload.bytes, vp8: codec == .vp8 ? VP8Descriptor(parsing: payload.bytes) : nil)
     }
   }
 

@@ -1,7 +1,7 @@
 import RTP
 import Testing
 
-/// Mutated packets must be read or refused, never read beyond their end: debug builds trap on that.
+/// Mutated packets must be read or refused, never read beyond their end: the spans that parsers read by trap on that in every build.
 struct RTPFuzzTests {
   @Test(arguments: [11, 12, 13] as [UInt64])
   func mutatedPacketsAreReadWithinTheirBounds(seed: UInt64) throws {
@@ -46,7 +46,7 @@ struct RTPFuzzTests {
 
   /// Reads all that can be read of a packet; false when it was refused.
   private func exercise(_ packet: UnsafeMutableRawBufferPointer, _ map: HeaderExtensionMap) -> Bool {
-    let bytes = UnsafeRawBufferPointer(packet)
+    let bytes = packet.bytes
     guard let header = RTPHeader(parsing: bytes) else { return false }
     precondition(header.headerLength + header.payloadLength + header.paddingLength == packet.count)
     if let extensions = HeaderExtensions(header) {
@@ -54,11 +54,12 @@ struct RTPFuzzTests {
         guard let element = extensions.element(id, in: bytes) else { continue }
         precondition(element.range.upperBound <= header.headerLength)
       }
-      extensions.rewriteIDs(by: map, in: packet)
+      var span = packet.mutableBytes
+      extensions.rewriteIDs(by: map, in: &span)
     }
     let payload = UnsafeMutableRawBufferPointer(rebasing: packet[header.payloadRange])
-    if let descriptor = VP8Descriptor(parsing: UnsafeRawBufferPointer(payload)) {
-      _ = descriptor.isKeyFrame(UnsafeRawBufferPointer(payload))
+    if let descriptor = VP8Descriptor(parsing: payload.bytes) {
+      _ = descriptor.isKeyFrame(payload.bytes)
       descriptor.rewrite(pictureID: 1, tl0PictureIndex: 2, keyIndex: 3, in: payload)
     }
     return true

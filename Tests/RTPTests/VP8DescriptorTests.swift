@@ -8,7 +8,7 @@ struct VP8DescriptorTests {
     #expect(descriptor.length == 1)
     #expect(descriptor.startsFrame)
     #expect(descriptor.pictureID == nil)
-    #expect(payload.withUnsafeBytes { descriptor.isKeyFrame($0) })
+    #expect(payload.withUnsafeBytes { descriptor.isKeyFrame($0.bytes) })
   }
 
   @Test func readsAllFields() throws {
@@ -34,7 +34,7 @@ struct VP8DescriptorTests {
     for (hex, isKeyFrame) in [("10 00", true), ("10 01", false), ("00 00", false), ("11 00", false), ("10", false)] {
       let payload = bytes(hex)
       let descriptor = try #require(parse(payload))
-      #expect(payload.withUnsafeBytes { descriptor.isKeyFrame($0) } == isKeyFrame)
+      #expect(payload.withUnsafeBytes { descriptor.isKeyFrame($0.bytes) } == isKeyFrame)
     }
   }
 
@@ -60,5 +60,7 @@ struct VP8DescriptorTests {
     #expect(payload == bytes(after))
   }
 
-  private func parse(_ payload: [UInt8]) -> VP8Descriptor? { payload.withUnsafeBytes { VP8Descriptor(parsing: $0) } }
+  private func parse(_ payload: [UInt8]) -> VP8Descriptor? {
+    payload.withUnsafeBytes { VP8Descriptor(parsing: $0.bytes) }
+  }
 }

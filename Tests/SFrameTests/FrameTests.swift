@@ -67,7 +67,7 @@ struct FrameTests {
     var sender = SenderContext(suite: .aes256GCMSHA512, keyID: 1, baseKey: key, startingAt: (1 << 48) - 2)
     for counter: UInt64 in [(1 << 48) - 2, (1 << 48) - 1] {
       let frame = try sender.encrypt([7])
-      #expect(try frame.withUnsafeBytes { try SFrameHeader(parsing: $0) }.counter == counter)
+      #expect(try frame.withUnsafeBytes { try SFrameHeader(parsing: $0.bytes) }.counter == counter)
     }
     #expect(throws: SFrameError.counterExhausted) { try sender.encrypt([7]) }
   }

@@ -7,7 +7,7 @@ struct HeaderTests {
     for vector in Vectors.all.header {
       let header = SFrameHeader(keyID: vector.kid, counter: vector.ctr)
       #expect(encoded(header) == bytes(vector.encoded))
-      let parsed = try bytes(vector.encoded).withUnsafeBytes { try SFrameHeader(parsing: $0) }
+      let parsed = try bytes(vector.encoded).withUnsafeBytes { try SFrameHeader(parsing: $0.bytes) }
       #expect(parsed == header)
       #expect(parsed.byteCount == vector.encoded.count / 2)
     }
@@ -40,7 +40,7 @@ struct HeaderTests {
   }
 
   private func parse(_ bytes: [UInt8]) throws -> SFrameHeader {
-    try bytes.withUnsafeBytes { try SFrameHeader(parsing: $0) }
+    try bytes.withUnsafeBytes { try SFrameHeader(parsing: $0.bytes) }
   }
 
   private func encoded(_ header: SFrameHeader) -> [UInt8] {

@@ -11,7 +11,7 @@ struct DatagramKindTests {
   @Test(arguments: firstBytes)
   func followsTheFirstTwoBytes(first: UInt8, second: UInt8, kind: DatagramKind) {
     let datagram = [first, second] + [UInt8](repeating: 0, count: 38)
-    #expect(datagram.withUnsafeBytes(DatagramKind.classify) == kind)
+    #expect(datagram.withUnsafeBytes { DatagramKind.classify($0.bytes) } == kind)
   }
 
   @Test func isUnknownWhenShorterThanTheFixedHeader() {
@@ -22,7 +22,7 @@ struct DatagramKindTests {
       for count in 0...24 {
         let datagram = Array((bytes + [UInt8](repeating: 0, count: 22)).prefix(count))
         let expected = count >= minimum[kind] ?? 0 ? kind : .unknown
-        #expect(datagram.withUnsafeBytes(DatagramKind.classify) == expected, "\(kind), \(count) bytes")
+        #expect(datagram.withUnsafeBytes { DatagramKind.classify($0.bytes) } == expected, "\(kind), \(count) bytes")
       }
     }
   }

@@ -1,3 +1,4 @@
+import Octets
 import Testing
 
 @testable import Transport
@@ -60,7 +61,9 @@ struct SRTPVectorTests {
     packet.withUnsafeMutableBytes { packet in
       let base = packet.baseAddress.unsafelyUnwrapped
       transform.sealRTP(
-        base, RTPLayout(header: 12, prefix: 0, payload: Self.rtp.count - 12, padding: 0), base + 12, index: 0xf17b)
+        base, RTPLayout(header: 12, prefix: 0, payload: Self.rtp.count - 12, padding: 0), base + 12,
+        ssrc: packet.bytes.uint32(at: 8),
+        index: 0xf17b)
     }
     #expect(packet == vector.rtp)
   }
@@ -72,7 +75,8 @@ struct SRTPVectorTests {
       var packet = vector.rtp
       if let flipped { packet[flipped] ^= 4 }
       let opens = packet.withUnsafeMutableBytes {
-        transform.openRTP($0.baseAddress.unsafelyUnwrapped, length: $0.count, header: 12, index: 0xf17b)
+        transform.openRTP(
+          $0.baseAddress.unsafelyUnwrapped, length: $0.count, header: 12, ssrc: $0.bytes.uint32(at: 8), index: 0xf17b)
       }
       #expect(opens == (flipped == nil), "byte \(flipped ?? -1) flipped")
       if flipped == nil { #expect(Array(packet.dropLast(16)) == Self.rtp) }
@@ -84,7 +88,8 @@ struct SRTPVectorTests {
     let transform = AEADTransform(keys: vector.keys, direction: .seal)
     var packet = Self.rtcp + [UInt8](repeating: 0, count: 20)
     packet.withUnsafeMutableBytes {
-      transform.sealRTCP($0.baseAddress.unsafelyUnwrapped, length: Self.rtcp.count, index: 0x5d4)
+      transform.sealRTCP(
+        $0.baseAddress.unsafelyUnwrapped, length: Self.rtcp.count, ssrc: $0.bytes.uint32(at: 4), index: 0x5d4)
     }
     #expect(packet == vector.rtcp)
   }
@@ -96,7 +101,8 @@ struct SRTPVectorTests {
       var packet = vector.rtcp
       if let flipped { packet[flipped] ^= 4 }
       let opens = packet.withUnsafeMutableBytes {
-        transform.openRTCP($0.baseAddress.unsafelyUnwrapped, length: $0.count, index: 0x5d4)
+        transform.openRTCP(
+          $0.baseAddress.unsafelyUnwrapped, length: $0.count, ssrc: $0.bytes.uint32(at: 4), index: 0x5d4)
       }
       #expect(opens == (flipped == nil), "byte \(flipped ?? -1) flipped")
       if flipped == nil { #expect(Array(packet.dropLast(20)) == Self.rtcp) }

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 import Transport
 
@@ -6,7 +7,7 @@ import Transport
 extension MediaPeer {
   func handle(_ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant) {
     statistics.tally.bytesReceived += UInt64(datagram.count)
-    switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+    switch DatagramKind.classify(datagram.bytes) {
     case .rtp: handleRTP(datagram, now: now)
     case .rtcp: handleRTCP(datagram, now: now)
     case .stun: handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now)
@@ -20,7 +21,7 @@ extension MediaPeer {
       return statistics.tally.refused += 1
     }
     let packet = UnsafeRawBufferPointer(rebasing: datagram[..<length])
-    guard let header = RTPHeader(parsing: packet) else { return statistics.tally.refused += 1 }
+    guard let header = RTPHeader(parsing: packet.bytes) else { return statistics.tally.refused += 1 }
     statistics.tally.packetsReceived += 1
     let payload = packet.part(header.payloadRange)
     if let slot = slots[header.ssrc] {
@@ -30,7 +31,8 @@ extension MediaPeer {
       guard payload.count > 2 else { return }
       statistics.tally.retransmitted += 1
       slot.receive(
-        payload.part(2..<payload.count), sequence: payload.uint16(at: 0), marker: header.marker, now: now, surroundings)
+        payload.part(2..<payload.count), sequence: payload.bytes.uint16(at: 0), marker: header.marker, now: now,
+        surroundings)
     } else {
       statistics.tally.refused += 1
     }
@@ -73,7 +75,7 @@ extension MediaPeer {
   /// Sends a packet again in the RTX stream: under its SSRC, type and numbers, the original's number before the payload (RFC 4588 section 4).
   private func retransmit(_ number: UInt16, of stream: SendingStream) {
     guard stream.track.isVideo, let (packet, headerLength) = stream.ring.packet(number), let outbound,
-      let room = output.room, let header = RTPHeader(parsing: packet)
+      let room = output.room, let header = RTPHeader(parsing: packet.bytes)
     else { return }
     room.copyMemory(from: packet.part(0..<headerLength))
     RTPHeader.rewrite(

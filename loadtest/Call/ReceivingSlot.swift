@@ -1,5 +1,6 @@
 import ConclaveClient
 import MediaModel
+import Octets
 import RTP
 
 /// One stream from the server: puts packets in order, asks for missing ones, makes frames of them and opens these.
@@ -118,7 +119,7 @@ final class ReceivingSlot {
     _ payload: UnsafeRawBufferPointer, marker: Bool, now: Instant, _ surroundings: Surroundings
   ) {
     guard slot.isVideo else { return open(payload, now: now, surroundings, mayHold: true) }
-    guard let descriptor = VP8Descriptor(parsing: payload) else { return }
+    guard let descriptor = VP8Descriptor(parsing: payload.bytes) else { return }
     if descriptor.startsFrame {
       frame.removeAll(keepingCapacity: true)
       isInFrame = true

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 
 /// The server's side in its answer: the part of the SDP that a participant needs.
 struct RemoteMedia: Sendable {
@@ -108,7 +109,7 @@ extension SocketAddress {
     if !text.contains(":") {
       let bytes = text.split(separator: ".", omittingEmptySubsequences: false).compactMap { UInt8($0) }
       guard bytes.count == 4 else { return nil }
-      self.init(ipv4: bytes.reduce(0) { $0 << 8 | UInt32($1) }, port: port)
+      self.init(ipv4: UInt32(networkOrder: bytes), port: port)
       return
     }
     // "::" stands for the zero groups that are missing from eight.

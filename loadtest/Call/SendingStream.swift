@@ -1,5 +1,6 @@
 import ConclaveClient
 import MediaModel
+import Octets
 import RTP
 
 /// One track that a participant sends: makes encrypted frames at their times, cuts them into packets, and says when each packet leaves.

@@ -1,3 +1,4 @@
+import Octets
 import RTP
 
 /// The plaintext of a frame of the load test, before it is padded to its size.
@@ -21,8 +22,8 @@ struct TestFrame {
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= Self.byteCount, bytes[0] <= 1, bytes[1] == 0x7e else { return nil }
     isMeasured = bytes[0] == 1
-    packets = bytes.uint16(at: 2)
-    sentAt = bytes.uint64(at: 4)
+    packets = bytes.bytes.uint16(at: 2)
+    sentAt = bytes.bytes.uint64(at: 4)
   }
 
   func write(into bytes: UnsafeMutableRawBufferPointer) {

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// `message`: what participants tell each other, opaque to the server (protocol section 6).
 extension Call {

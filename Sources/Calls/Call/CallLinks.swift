@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// The key of a call's links. A token is its expiry and an HMAC over call and expiry, in base64url; a new key voids all earlier tokens.
 struct CallLinks {
@@ -26,7 +27,7 @@ struct CallLinks {
 
   mutating func make(for call: CallID, until expiry: Timestamp, digest: ([UInt8]) -> [UInt8]) -> CallLink {
     validUntil = max(validUntil, expiry)
-    let time = Self.bytes(of: expiry)
+    let time = expiry.milliseconds.networkOrderBytes
     let token = Base64Bytes(time + mac(call, time, digest)).base64
     let text = token.filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }
     return CallLink(link: String(text), expiresAt: expiry)
@@ -40,7 +41,7 @@ struct CallLinks {
     var difference: UInt8 = 0
     // All bytes, so that the time it takes says nothing of how many fit.
     for (ours, theirs) in zip(mac(call, time, digest), bytes.dropFirst(8)) { difference |= ours ^ theirs }
-    let expiry = time.reduce(0) { $0 << 8 | Int64($1) }
+    let expiry = Int64(networkOrder: time)
     return difference == 0 && now.milliseconds < expiry
   }
 
@@ -49,9 +50,5 @@ struct CallLinks {
     let block = key + [UInt8](repeating: 0, count: max(0, 64 - key.count))
     let inner = digest(block.map { $0 ^ 0x36 } + Array("conclave-link-v1".utf8) + time + Array(call.text.utf8))
     return digest(block.map { $0 ^ 0x5c } + inner)
-  }
-
-  private static func bytes(of time: Timestamp) -> [UInt8] {
-    (0..<8).map { UInt8(truncatingIfNeeded: time.milliseconds >> (56 - 8 * Int64($0))) }
   }
 }

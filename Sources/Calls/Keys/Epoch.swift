@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// One epoch as it was announced: number, mode, list and its place in the chain never change (protocol section 5, "List").
 struct Epoch {
@@ -44,7 +45,14 @@ struct Epoch {
     isOfRing = list.contains { $0.participant == 0 }
     places = Dictionary(list.indices.map { (sorted[$0].address, $0) }) { first, _ in first }
     roster = Base64Bytes(digest(Self.roster(of: list, digest: digest)))
-    listHash = number == 0 ? Self.noHash : Base64Bytes(digest(Self.link(call, number, previous, roster)))
+    listHash =
+      number == 0
+      ? Self.noHash
+      : Base64Bytes(
+        digest(
+          Transcript.list(
+            call: call.text, epoch: number, previous: previous.bytes, rosterHash: roster.bytes
+          ).bytes))
   }
 
   var link: EpochLink { EpochLink(epoch: number, roster: roster) }
@@ -75,45 +83,15 @@ struct Epoch {
 
   // MARK: hashes
 
-  /// Label ‖ u32(count) ‖ lp(user) ‖ lp(device) ‖ u32(participant) ‖ fingerprint ‖ joinId ‖ SHA-256(join key SPKI) of each entry; zeros for what an
-  /// entry of a ring lacks.
   private static func roster(of list: [ListEntry], digest: ([UInt8]) -> [UInt8]) -> [UInt8] {
-    var bytes = Array("conclave-roster-v2".utf8)
-    bytes.reserveCapacity(32 + list.count * 128)
-    bytes.appendBigEndian(UInt32(truncatingIfNeeded: list.count))
+    var roster = Transcript.roster(count: list.count)
+    roster.reserveCapacity(32 + list.count * 128)
     for entry in list {
-      bytes.appendPrefixed(entry.user.text)
-      bytes.appendPrefixed(entry.device.text)
-      bytes.appendBigEndian(entry.participant)
-      bytes += entry.fingerprint.bytes
-      bytes += entry.joinId?.bytes ?? [UInt8](repeating: 0, count: 16)
-      bytes += entry.joinKey.map { digest($0.publicKey.bytes) } ?? [UInt8](repeating: 0, count: 32)
+      roster.appendEntry(
+        user: entry.user.text, device: entry.device.text, participant: entry.participant,
+        fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes,
+        joinKeyHash: entry.joinKey.map { digest($0.publicKey.bytes) })
     }
-    return bytes
+    return roster.bytes
   }
-
-  private static func link(
-    _ call: CallID, _ number: UInt32, _ previous: Base64Bytes, _ roster: Base64Bytes
-  ) -> [UInt8] {
-    var bytes = Array("conclave-list-v2".utf8)
-    bytes.appendPrefixed(call.text)
-    bytes.appendBigEndian(number)
-    return bytes + previous.bytes + roster.bytes
-  }
-}
-
-/// How the protocol writes what is hashed (section 5): numbers are big-endian, `lp(x)` is x behind its length in 2 bytes.
-extension [UInt8] {
-  mutating func appendBigEndian(_ number: UInt32) {
-    for shift in stride(from: 24, through: 0, by: -8) { append(UInt8(truncatingIfNeeded: number >> UInt32(shift))) }
-  }
-
-  /// `part` is shorter than 65,536 bytes.
-  mutating func appendPrefixed(_ part: some Collection<UInt8>) {
-    append(UInt8(truncatingIfNeeded: part.count >> 8))
-    append(UInt8(truncatingIfNeeded: part.count))
-    append(contentsOf: part)
-  }
-
-  mutating func appendPrefixed(_ text: String) { appendPrefixed(text.utf8) }
 }

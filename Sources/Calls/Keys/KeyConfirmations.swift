@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// The tags with which the devices of one list confirmed its epoch, and their XOR for each 64 entries (protocol section 5, "Confirmation").
 ///
@@ -16,8 +17,8 @@ struct KeyConfirmations {
     init() {}
 
     init(_ bytes: [UInt8]) {
-      high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-      low = bytes.dropFirst(8).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+      high = UInt64(networkOrder: bytes.prefix(8))
+      low = UInt64(networkOrder: bytes.dropFirst(8).prefix(8))
     }
 
     mutating func add(_ other: Tag) {
@@ -25,7 +26,7 @@ struct KeyConfirmations {
       low ^= other.low
     }
 
-    var bytes: Base64Bytes { Base64Bytes(high.bigEndianBytes + low.bigEndianBytes) }
+    var bytes: Base64Bytes { Base64Bytes(high.networkOrderBytes + low.networkOrderBytes) }
   }
 
   private struct Bucket {
@@ -104,12 +105,6 @@ struct KeyConfirmations {
 
   private func bucket(_ place: Int) -> ConfirmationBucket {
     ConfirmationBucket(
-      index: place, who: Base64Bytes(sums[place].who.bigEndianBytes), tag: sums[place].sum.bytes)
-  }
-}
-
-extension UInt64 {
-  fileprivate var bigEndianBytes: [UInt8] {
-    stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: self >> UInt64($0)) }
+      index: place, who: Base64Bytes(sums[place].who.networkOrderBytes), tag: sums[place].sum.bytes)
   }
 }

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// Everybody known: users with their devices, the devices' connections, keys and mailboxes.
 struct Directory {

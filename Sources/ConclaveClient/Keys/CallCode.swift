@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 
 /// 40 digits that are the same on all honest screens that were shown one roster (protocol section 5, "Call code").
 enum CallCode {

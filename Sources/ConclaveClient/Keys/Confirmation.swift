@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 
 /// The members of an epoch's list known to hold its secret and the same history of lists (protocol section 5, "Confirmation").
 ///
@@ -35,7 +36,7 @@ struct Confirmation: Sendable {
     init(key: SymmetricKey) { begun = HMAC(key: key) }
 
     func tag(_ participant: ParticipantNumber, _ identity: SenderIdentity) -> [UInt8] {
-      var content = Transcript("")
+      var content = Transcript()
       content.append(participant)
       content.append(identity.fingerprint)
       content.append(identity.joinId)
@@ -141,7 +142,6 @@ struct Confirmation: Sendable {
   }
 
   private static func number(_ bytes: [UInt8]) -> UInt64? {
-    guard bytes.count == 8 else { return nil }
-    return bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    bytes.count == 8 ? UInt64(networkOrder: bytes) : nil
   }
 }

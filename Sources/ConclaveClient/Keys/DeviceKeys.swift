@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 
 /// A device's public keys. They are the device's own if `fingerprint` is the one it is known by, for that is a hash over them.
 package struct DeviceKeys: Sendable {
@@ -17,14 +18,11 @@ package struct DeviceKeys: Sendable {
     self.address = address
     wrap = wraps[0]
     sign = signs[0]
-    var transcript = Transcript("conclave-device-v1")
-    transcript.appendPrefixed(address.user.text)
-    transcript.appendPrefixed(address.device.text)
-    for key in [wrap, sign] {
-      transcript.appendPrefixed(key.alg)
-      transcript.appendPrefixed(key.publicKey.bytes)
-    }
-    fingerprint = Array(SHA256.hash(data: transcript.bytes))
+    fingerprint =
+      Transcript.device(
+        user: address.user.text, device: address.device.text, wrap: (wrap.alg, wrap.publicKey.bytes),
+        sign: (sign.alg, sign.publicKey.bytes)
+      ).sha256
   }
 
   /// nil when the entry's keys are not one of each use.

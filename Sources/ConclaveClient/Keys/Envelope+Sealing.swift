@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 
 /// Where an envelope belongs: what its signature binds beside the ciphertext (protocol section 5, "Envelope").
 struct EnvelopeContext {

@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 import SFrame
 
 /// A media key's number, its list of devices, and the secret as soon as this device has it.

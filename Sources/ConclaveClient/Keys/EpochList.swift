@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 
 /// The list of an epoch: the devices that get its secret. It never changes once announced (protocol section 5, "List").
 ///
@@ -190,12 +191,7 @@ final class EpochList: Sendable {
   static let noPrevious = [UInt8](repeating: 0, count: 32)
 
   static func hash(_ epoch: UInt32, of call: CallID, previous: [UInt8], rosterHash: [UInt8]) -> [UInt8] {
-    var transcript = Transcript("conclave-list-v2")
-    transcript.appendPrefixed(call.text)
-    transcript.append(epoch)
-    transcript.append(previous)
-    transcript.append(rosterHash)
-    return transcript.sha256
+    Transcript.list(call: call.text, epoch: epoch, previous: previous, rosterHash: rosterHash).sha256
   }
 
   /// Only a ring's list has entries that have not joined, and these have neither number, joinId nor join key; all others have all three.
@@ -211,26 +207,18 @@ final class EpochList: Sendable {
   static func rosterHash(_ entries: [ListEntry]) -> [UInt8] { hash(of: entries.map(row)) }
 
   private static func hash(of rows: [[UInt8]]) -> [UInt8] {
-    var head = Transcript("conclave-roster-v2")
-    head.append(UInt32(rows.count))
     var hash = SHA256()
-    hash.update(data: head.bytes)
+    hash.update(data: Transcript.roster(count: rows.count).bytes)
     for row in rows { hash.update(data: row) }
     return Array(hash.finalize())
   }
 
   private static func row(_ entry: ListEntry) -> [UInt8] {
-    var row = Transcript("")
-    row.appendPrefixed(entry.user.text)
-    row.appendPrefixed(entry.device.text)
-    row.append(entry.participant)
-    row.append(entry.fingerprint.bytes)
-    row.append(entry.joinId?.bytes ?? [UInt8](repeating: 0, count: 16))
-    if let key = entry.joinKey {
-      row.append(SHA256.hash(data: key.publicKey.bytes))
-    } else {
-      row.append([UInt8](repeating: 0, count: 32))
-    }
+    var row = Transcript()
+    row.appendEntry(
+      user: entry.user.text, device: entry.device.text, participant: entry.participant,
+      fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes,
+      joinKeyHash: entry.joinKey.map { Array(SHA256.hash(data: $0.publicKey.bytes)) })
     return row.bytes
   }
 

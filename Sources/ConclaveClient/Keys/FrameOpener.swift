@@ -1,5 +1,6 @@
 import Crypto
 package import MediaModel
+import Octets
 import SFrame
 
 /// The opening half of a `FrameCipher`: the other senders' keys of at most 3 epochs, and the tracks of each slot. It seals nothing.
@@ -61,7 +62,7 @@ struct FrameOpener: ~Copyable {
     into output: UnsafeMutableRawBufferPointer
   ) throws(FrameCipherError) -> FrameCipher.Opened {
     do {
-      let header = try SFrameHeader(parsing: frame)
+      let header = try SFrameHeader(parsing: frame.bytes)
       guard let id = FrameKeyID(rawValue: header.keyID) else { throw FrameCipherError.notAuthentic }
       let limit = try windowLimit(id, source)
       guard let epoch = epoch(of: id), let baseKey = baseKey(of: id.participant, in: epoch) else {

@@ -1,5 +1,6 @@
 import Crypto
 import MediaModel
+import Octets
 import SFrame
 
 /// The sealing half of a `FrameCipher`: a context for each own track, of one epoch of one stay. It opens nothing.

@@ -1,6 +1,7 @@
 package import Contract
 import Crypto
 package import MediaModel
+import Octets
 
 /// A device's fresh values for each join: 16 random bytes, and wrap keys that are deleted with the join, so that a device lost later opens no past call
 /// (protocol section 5, "Join").

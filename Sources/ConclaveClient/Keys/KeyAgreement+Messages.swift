@@ -2,6 +2,7 @@ import Contract
 import Crypto
 import Foundation
 package import MediaModel
+import Octets
 
 /// Private messages: sealed to each recipient's join key in HPKE's auth mode, so that the recipient, and nobody else, knows who wrote (protocol section 6).
 extension KeyAgreement {
@@ -27,7 +28,7 @@ extension KeyAgreement {
           info: info(epoch, from: participant, to: recipient), authenticatedBy: join.privateKey),
         let wrapped = try? sender.seal(contentKey.withUnsafeBytes { Array($0) }, authenticating: additionalData)
       else { return nil }
-      var number = Transcript("")
+      var number = Transcript()
       number.append(recipient)
       content += number.bytes + sender.encapsulatedKey + wrapped
     }
@@ -46,7 +47,7 @@ extension KeyAgreement {
     var own: ArraySlice<UInt8>?
     for index in 0..<count {
       let start = 1 + index * (4 + Self.wrapByteCount)
-      let number = content[start..<start + 4].reduce(0) { $0 << 8 | ParticipantNumber($1) }
+      let number = ParticipantNumber(networkOrder: content[start..<start + 4])
       recipients.append(number)
       if number == participant { own = content[start + 4..<start + 4 + Self.wrapByteCount] }
     }
@@ -87,7 +88,7 @@ extension KeyAgreement {
   }
 
   private static func additionalData(_ recipients: [ParticipantNumber], _ ciphertext: [UInt8]) -> [UInt8] {
-    var numbers = Transcript("")
+    var numbers = Transcript()
     for recipient in recipients { numbers.append(recipient) }
     return numbers.sha256 + SHA256.hash(data: ciphertext)
   }

@@ -1,6 +1,7 @@
 package import Contract
 import Crypto
 package import MediaModel
+import Octets
 
 /// One device's part in agreeing on the media keys of one call, for one join (protocol section 5).
 ///
@@ -139,7 +140,7 @@ package struct KeyAgreement: Sendable {
     self.work = work
     self.directory = directory
     began = now
-    jitter = join.joinId.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    jitter = UInt64(networkOrder: join.joinId.bytes.prefix(8))
     self.directory.learn(identity.publicKeys)
   }
 

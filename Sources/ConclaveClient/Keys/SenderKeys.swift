@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Octets
 import SFrame
 
 /// The sender that a base key is for, beside the participant number: another stay of the device, or another device, has another key.
@@ -27,7 +28,7 @@ struct SenderDerivation: Sendable {
   }
 
   func baseKey(of participant: ParticipantNumber, _ identity: SenderIdentity) -> SymmetricKey {
-    var info = Transcript("")
+    var info = Transcript()
     info.append(participant)
     info.append(identity.fingerprint)
     info.append(identity.joinId)

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 
 /// The tracks whose frames count in one slot: its own, and for a second after a change its former one, since media and signaling overtake each other
 /// (protocol section 6, "Attribution").

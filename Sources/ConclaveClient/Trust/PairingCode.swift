@@ -2,6 +2,7 @@ import Contract
 import Crypto
 import Foundation
 import MediaModel
+import Octets
 
 /// The proof by six digits between two devices of a user (protocol section 5, "Pairing"). The new device commits to its key and nonce before it sees
 /// the other's nonce, so that nobody between them can search for equal digits.

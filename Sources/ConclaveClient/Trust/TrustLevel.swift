@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Octets
 
 /// How sure a viewer may be that a device is its user's (protocol section 5, "Vouching").
 public enum TrustLevel: Int, Sendable, Comparable {

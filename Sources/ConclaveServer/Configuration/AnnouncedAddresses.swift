@@ -1,6 +1,7 @@
 import Glibc
 import MediaModel
 import MediaPlane
+import Octets
 
 /// Where clients are told to find the media ports: all of the machine's addresses, or those that the operator names.
 struct AnnouncedAddresses: Sendable {
@@ -35,10 +36,8 @@ extension SocketAddress {
     if inet_pton(AF_INET, text, &ipv4) == 1 {
       self.init(ipv4: UInt32(bigEndian: ipv4.s_addr), port: 0)
     } else if inet_pton(AF_INET6, text, &ipv6) == 1 {
-      let words = withUnsafeBytes(of: &ipv6) {
-        [$0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)]
-      }
-      self.init(high: UInt64(bigEndian: words[0]), low: UInt64(bigEndian: words[1]), port: 0)
+      let (high, low) = withUnsafeBytes(of: &ipv6) { ($0.bytes.uint64(at: 0), $0.bytes.uint64(at: 8)) }
+      self.init(high: high, low: low, port: 0)
     } else {
       return nil
     }

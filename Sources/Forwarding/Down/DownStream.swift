@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 import Transport
 
@@ -125,7 +126,8 @@ extension DownStream {
     RTPHeader.setPadding(false, in: room)
     var length = packet.header.headerLength
     if let elements = packet.extensions {
-      elements.rewriteIDs(by: extensionMap, in: room)
+      var bytes = room.mutableBytes
+      elements.rewriteIDs(by: extensionMap, in: &bytes)
     } else if packet.header.extensionOffset != 0 {
       // Not of RFC 8285, so not negotiated.
       room[0] &= ~0x10

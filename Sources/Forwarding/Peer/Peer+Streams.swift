@@ -35,7 +35,7 @@ extension Peer {
     _ header: RTPHeader, _ packet: UnsafeRawBufferPointer, _ now: Instant, _ settings: SFUConfiguration
   ) -> Stream? {
     let id = configuration.extensions.mid
-    guard id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet) else { return nil }
+    guard id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet.bytes) else { return nil }
     let text = UnsafeRawBufferPointer(rebasing: packet[mid.range])
     guard let track = upTracks.first(where: { $0.description.mid.utf8.elementsEqual(text) }),
       let payload = track.payload(header.payloadType)

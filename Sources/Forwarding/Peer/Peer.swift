@@ -1,6 +1,7 @@
 import MediaModel
 import RTP
 import Transport
+import Octets
 
 /// One participant's transport with its tracks and slots.
 final class Peer: Scheduled {
@@ -34,8 +35,8 @@ final class Peer: Scheduled {
   /// It answered a check of ours once.
   var answersChecks = false
   /// Checks, and datagrams of DTLS, to addresses that have not proven that they receive them.
-  var checks: Budget
-  var flights: Budget
+  var checks = TokenBucket(perSecond: 1, burst: 16)
+  var flights = TokenBucket(perSecond: 1, burst: 16)
   var session: DTLSSession?
   /// Where the last DTLS datagram came from: answers and their repetitions go there.
   var sessionAddress: SocketAddress?
@@ -74,7 +75,7 @@ final class Peer: Scheduled {
   /// Payload bytes in all slots, also those that are gone.
   var octetsSent: UInt64 = 0
   /// A NACK of 1,200 bytes can ask for 5,000 packets.
-  var retransmissions: Budget
+  var retransmissions = TokenBucket(perSecond: 2_000, burst: 500)
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
   var need = SlotNeed()
   var nextReport: Instant?
@@ -84,13 +85,10 @@ final class Peer: Scheduled {
   private(set) var deadline: Instant?
   var place = -1
 
-  init(_ configuration: PeerConfiguration, call: CallMedia, now: Instant) {
+  init(_ configuration: PeerConfiguration, call: CallMedia) {
     id = configuration.peer
     self.call = call
     self.configuration = configuration
-    checks = Budget(perSecond: 1, burst: 16, now: now)
-    flights = Budget(perSecond: 1, burst: 16, now: now)
-    retransmissions = Budget(perSecond: 2_000, burst: 500, now: now)
   }
 
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }

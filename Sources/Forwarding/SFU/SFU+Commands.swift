@@ -88,7 +88,7 @@ extension SFU {
   private func addPeer(_ configuration: PeerConfiguration, now: Instant) -> Peer {
     let call = calls[configuration.call] ?? CallMedia(configuration.call)
     calls[configuration.call] = call
-    let peer = Peer(configuration, call: call, now: now)
+    let peer = Peer(configuration, call: call)
     call.peers.append(peer)
     peers.append(peer)
     peersByID[configuration.peer] = peer

@@ -1,5 +1,6 @@
 import MediaModel
 import Transport
+import Octets
 
 extension SFU {
   /// The pair's address is one of the peer's, so a stranger cannot race the peer to the handshake (attack A1).
@@ -34,7 +35,7 @@ extension SFU {
   private func send(
     _ datagram: UnsafeRawBufferPointer, over pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
-    guard pair.isProven || pair.peer.flights.take(now) else { return drop(.unproven) }
+    guard pair.isProven || pair.peer.flights.take(now: now.nanoseconds) == nil else { return drop(.unproven) }
     pair.peer.transport.send(datagram, to: pair.address, in: outbox)
   }
 

@@ -1,5 +1,6 @@
 import MediaModel
 import Transport
+import Octets
 
 /// Connectivity checks, the peers' and ours.
 extension SFU {
@@ -85,7 +86,7 @@ extension SFU {
     pair.lastCheck = now
     pair.nextCheck = now.advanced(by: interval)
     schedule(peer, pair.nextCheck)
-    guard peer.checks.take(now) else { return drop(.unproven) }
+    guard peer.checks.take(now: now.nanoseconds) == nil else { return drop(.unproven) }
     guard let room = outbox.reserve(ConnectivityChecker.checkCapacity, &answers.pointee) else {
       return drop(.outboxFull)
     }

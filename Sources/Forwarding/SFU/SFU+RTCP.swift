@@ -1,6 +1,7 @@
 import MediaModel
 import RTP
 import Transport
+import Octets
 
 extension SFU {
   /// An SRTCP packet of a known peer: reports, and wishes about what it receives.
@@ -57,7 +58,7 @@ extension SFU {
     guard let down = peer.downTrack(nack.media) else { return }
     for sequenceNumber in nack.missing {
       counts.pointee.nacksReceived &+= 1
-      guard peer.retransmissions.take(now), down.retransmit(sequenceNumber, into: outbox) else {
+      guard peer.retransmissions.take(now: now.nanoseconds) == nil, down.retransmit(sequenceNumber, into: outbox) else {
         drop(.notRetransmitted)
         continue
       }

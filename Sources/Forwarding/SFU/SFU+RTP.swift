@@ -1,6 +1,7 @@
 import MediaModel
 import RTP
 import Transport
+import Octets
 
 extension SFU {
   /// An SRTP packet of a known peer: opened in place, unwrapped if it is RTX, numbered, kept, sent on.
@@ -16,7 +17,7 @@ extension SFU {
     }
     heard(pair, now: now, into: outbox)
     var bytes = UnsafeMutableRawBufferPointer(rebasing: datagram[..<length])
-    guard var header = RTPHeader(parsing: UnsafeRawBufferPointer(bytes)) else { return drop(.malformed) }
+    guard var header = RTPHeader(parsing: bytes.bytes) else { return drop(.malformed) }
     guard let stream = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now, configuration) else {
       return drop(.unknownStream)
     }
@@ -32,9 +33,9 @@ extension SFU {
     let reception = track.reception
     let highest = reception.pointee.unwrapper.highest
     let index = reception.pointee.unwrapper.unwrap(header.sequenceNumber)
-    switch reception.pointee.window.insert(index) {
-    case .new: break
-    case .duplicate: return drop(.duplicate)
+    switch reception.pointee.window.arrival(of: index) {
+    case .new: reception.pointee.window.record(index)
+    case .seen: return drop(.duplicate)
     case .late: return drop(.late)
     }
     if reception.pointee.lastPacket == nil, track.isAwaited {
@@ -97,12 +98,12 @@ extension RTPHeader {
     _ bytes: inout UnsafeMutableRawBufferPointer, ssrc: UInt32, payloadType: UInt8
   ) -> RTPHeader? {
     guard payloadLength > 2 else { return nil }
-    let sequenceNumber = UnsafeRawBufferPointer(bytes).uint16(at: headerLength)
+    let sequenceNumber = bytes.bytes.uint16(at: headerLength)
     let base = bytes.baseAddress!
     (base + 2).copyMemory(from: base, byteCount: headerLength)
     bytes = UnsafeMutableRawBufferPointer(rebasing: bytes[2...])
     RTPHeader.rewrite(
       payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc, in: bytes)
-    return RTPHeader(parsing: UnsafeRawBufferPointer(bytes))
+    return RTPHeader(parsing: bytes.bytes)
   }
 }

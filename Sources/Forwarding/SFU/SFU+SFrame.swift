@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 import SFrame
 
@@ -7,7 +8,7 @@ import SFrame
 extension SFU {
   /// Whether the packet is of a frame whose key ID is not the track's: the first packet is looked at, the others follow it by their timestamp.
   func isForeign(_ packet: borrowing Packet, _ codec: PayloadCodec, of track: UpTrack) -> Bool {
-    let payload = UnsafeRawBufferPointer(packet.payload)
+    let payload = packet.payload.bytes
     let reception = track.reception
     let timestamp = packet.header.timestamp
     switch codec.frameStart(in: payload, vp8: packet.vp8) {
@@ -15,12 +16,12 @@ extension SFU {
     case .unreadable:
       return isForeign(unreadable: codec, timestamp, reception)
     case .encrypted(let range):
-      let bytes = UnsafeRawBufferPointer(rebasing: payload[range])
+      let bytes = payload.extracting(range)
       guard let keyID = codec == .h264 ? Self.keyID(escaped: bytes) : Self.keyID(bytes) else {
         return isForeign(unreadable: codec, timestamp, reception)
       }
-      let isOwn =
-        keyID >> 16 == UInt64(track.track.participant) && UInt8(truncatingIfNeeded: keyID >> 8) == track.track.index
+      let name = FrameKeyID(rawValue: keyID)
+      let isOwn = name?.participant == track.track.participant && name?.track == track.track.index
       reception.pointee.foreignFrame = isOwn ? nil : timestamp
       return !isOwn
     }
@@ -39,14 +40,15 @@ extension SFU {
     return true
   }
 
-  private static func keyID(_ bytes: UnsafeRawBufferPointer) -> UInt64? { try? SFrameHeader(parsing: bytes).keyID }
+  private static func keyID(_ bytes: RawSpan) -> UInt64? { try? SFrameHeader(parsing: bytes).keyID }
 
   /// Behind H.264's emulation prevention: 3 after two zeros is left out (ITU-T H.264 section 7.4.1).
-  private static func keyID(escaped bytes: UnsafeRawBufferPointer) -> UInt64? {
+  private static func keyID(escaped bytes: RawSpan) -> UInt64? {
     var header = InlineArray<17, UInt8>(repeating: 0)
     var count = 0
     var zeros = 0
-    for byte in bytes {
+    for offset in bytes.byteOffsets {
+      let byte = bytes[offset]
       if zeros >= 2, byte == 3 {
         zeros = 0
         continue
@@ -56,7 +58,6 @@ extension SFU {
       count += 1
       if count == header.count { break }
     }
-    let length = count
-    return header.span.withUnsafeBytes { keyID(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
+    return keyID(header.span.bytes.extracting(0..<count))
   }
 }

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import RTP
 
 extension SFU {
@@ -6,8 +7,10 @@ extension SFU {
   /// another length than one byte is no level: an empty one may lie at the packet's end.
   func hear(_ packet: borrowing Packet, of peer: Peer, now: Instant) {
     let id = peer.configuration.extensions.audioLevel
-    guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes), element.length == 1 else { return }
-    peer.loudness.heard(level: packet.bytes[element.offset] & 0x7f, now: now)
+    guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes.bytes), element.length == 1 else {
+      return
+    }
+    peer.loudness.heard(level: packet.bytes.bytes[element.offset] & 0x7f, now: now)
     guard now >= peer.call.nextSpeakers, !peer.call.areSpeakersDue else { return }
     // The next timer pass looks at all peers of the call; this packet does not wait for it.
     peer.call.areSpeakersDue = true

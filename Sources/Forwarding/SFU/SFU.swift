@@ -79,7 +79,7 @@ package final class SFU {
     defer { count(outbox, since: before) }
     guard datagram.count <= Self.maximumDatagram else { return drop(.tooLong) }
     // RTP first, because it's by far the most common.
-    switch DatagramKind.classify(UnsafeRawBufferPointer(datagram)) {
+    switch DatagramKind.classify(datagram.bytes) {
     case .rtp:
       guard let pair = addresses[source] else { return drop(.unknownPeer) }
       handleRTP(datagram, on: pair, now: now, into: outbox)

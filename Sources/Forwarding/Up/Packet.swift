@@ -30,7 +30,7 @@ struct Packet {
 
   /// Reads what only VP8 has.
   mutating func readVP8() {
-    let payload = UnsafeRawBufferPointer(payload)
+    let payload = payload.bytes
     vp8 = VP8Descriptor(parsing: payload)
     isKeyFrame = vp8?.isKeyFrame(payload) ?? false
   }

@@ -1,10 +1,13 @@
 import MediaModel
 import RTP
+import Octets
 
 /// How one up-track's stream arrives: numbering, duplicates, holes, key frames, statistics. Begins anew when the sender changes its SSRC.
 struct Reception {
   var unwrapper = SequenceUnwrapper()
-  var window = ReceiveWindow()
+  /// Which packets came, so that each is used once, however it came. Once matters beyond waste: a sequence number sent twice with other
+  /// contents would repeat a GCM nonce towards the receivers.
+  var window = ReplayWindow()
   var nacks = NackGenerator()
   var statistics = ReceptionStatistics()
   var keyFrames: KeyFrameRequester

@@ -1,5 +1,6 @@
 import Calls
 import MediaModel
+import Octets
 import STOMP
 
 /// An app's own messages, to and from the broker.

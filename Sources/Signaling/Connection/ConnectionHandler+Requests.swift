@@ -4,6 +4,7 @@ import JSON
 import Logging
 import MediaModel
 import NIOCore
+import Octets
 import STOMP
 
 /// Requests in, replies and events out.

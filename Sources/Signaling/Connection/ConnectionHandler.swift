@@ -2,6 +2,7 @@ import Calls
 import Logging
 import MediaModel
 import NIOCore
+import Octets
 import STOMP
 
 /// One STOMP connection, over TCP or WebSocket alike: bytes in, one buffer a frame out. It carries out what its `Session` says.

@@ -1,4 +1,5 @@
 import NIOCore
+import Octets
 
 /// The part of a source address that stands for one subscriber line: an IPv4 address, or the /64 of an IPv6 address, since a line gets at least
 /// that much (RFC 6177 section 2). Personal: it has no description.
@@ -70,16 +71,13 @@ extension NIOCore.SocketAddress {
     switch self {
     case .v4:
       withSockAddr { pointer, _ in
-        let bytes = UnsafeRawPointer(pointer).advanced(by: 4)
-        return (0, 0xffff_0000_0000 | UInt64(UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))))
+        let bytes = UnsafeRawBufferPointer(start: pointer, count: 8).bytes
+        return (0, 0xffff_0000_0000 | UInt64(bytes.uint32(at: 4)))
       }
     case .v6:
       withSockAddr { pointer, _ in
-        let bytes = UnsafeRawPointer(pointer).advanced(by: 8)
-        return (
-          UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)),
-          UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-        )
+        let bytes = UnsafeRawBufferPointer(start: pointer, count: 24).bytes
+        return (bytes.uint64(at: 8), bytes.uint64(at: 16))
       }
     case .unixDomainSocket: nil
     }

@@ -1,4 +1,5 @@
 import MediaModel
+import Octets
 import Synchronization
 
 /// The allowance that all connections of one user share (protocol section 10), on any event loops. It outlives them until its buckets are full again.

@@ -1,5 +1,6 @@
 import COpenSSL
 import MediaModel
+import Octets
 
 extension DTLSSession {
   /// OpenSSL's verification of the peer's certificate: 1 when it is the announced one.
@@ -59,28 +60,30 @@ extension DTLSSession {
   /// A record is type, version, epoch (2 bytes), sequence number (6), length (2), content (RFC 6347 section 4.1).
   /// - Parameter dropsAlerts: takes an alert in clear for foreign. Anyone may have sent it under the peer's address, and a record that is not
   ///   authentic may be dropped in silence (RFC 6347 section 4.1.2.7).
-  static func inspect(_ datagram: UnsafeRawBufferPointer, dropsAlerts: Bool) -> Records {
+  static func inspect(_ datagram: RawSpan, dropsAlerts: Bool) -> Records {
     var records = Records.first
     var offset = 0
-    while offset < datagram.count {
+    while offset < datagram.byteCount {
       // ChangeCipherSpec, alert, handshake; DTLS 1.0 (as in a ClientHello) or 1.2.
-      guard offset + 13 <= datagram.count, 20...22 ~= datagram[offset], datagram[offset + 1] == 0xfe,
+      guard offset + 13 <= datagram.byteCount, 20...22 ~= datagram[offset], datagram[offset + 1] == 0xfe,
         datagram[offset + 3] == 0, datagram[offset + 4] <= 1
       else { return .foreign }
       if datagram[offset + 4] == 1 { records = .later }
       if dropsAlerts, datagram[offset] == 21, datagram[offset + 4] == 0 { return .foreign }
-      offset += 13 + (Int(datagram[offset + 11]) << 8 | Int(datagram[offset + 12]))
+      offset += 13 + Int(datagram.uint16(at: offset + 11))
     }
-    return offset == datagram.count ? records : .foreign
+    return offset == datagram.byteCount ? records : .foreign
   }
 
   /// Whether all records of a datagram are of the second epoch: encrypted and authenticated.
-  static func isProtected(_ datagram: UnsafeRawBufferPointer) -> Bool {
+  static func isProtected(_ datagram: RawSpan) -> Bool {
     var offset = 0
-    while offset < datagram.count {
-      guard offset + 13 <= datagram.count, datagram[offset + 3] == 0, datagram[offset + 4] == 1 else { return false }
-      offset += 13 + (Int(datagram[offset + 11]) << 8 | Int(datagram[offset + 12]))
+    while offset < datagram.byteCount {
+      guard offset + 13 <= datagram.byteCount, datagram[offset + 3] == 0, datagram[offset + 4] == 1 else {
+        return false
+      }
+      offset += 13 + Int(datagram.uint16(at: offset + 11))
     }
-    return offset == datagram.count
+    return offset == datagram.byteCount
   }
 }

@@ -125,7 +125,7 @@ package final class DTLSSession {
       handshake.bytes += datagram.count
       guard handshake.bytes <= Self.handshakeBytesLimit else { return fail(.flooded) }
       // A client that fails to connect should say why; a server must not let a stranger end a handshake.
-      let records = Self.inspect(datagram, dropsAlerts: role == .server)
+      let records = Self.inspect(datagram.bytes, dropsAlerts: role == .server)
       if records == .later { handshake.earlyDatagrams += 1 }
       state = .handshaking(handshake)
       guard records != .foreign, handshake.earlyDatagrams <= Self.earlyDatagramLimit else { return .none }
@@ -191,7 +191,7 @@ package final class DTLSSession {
   ) -> Progress {
     // A record of the first epoch is not authentic, so it must not end the association (RFC 6347 section 4.1.2.7). From a client it means at most
     // that it has not seen the last flight.
-    guard Self.isProtected(datagram) else {
+    guard Self.isProtected(datagram.bytes) else {
       repeatLastFlight(datagram, repeats, send)
       return .none
     }

@@ -1,3 +1,5 @@
+import Octets
+
 /// The datagrams of one DTLS flight (RFC 6347 section 4.2.4), kept to be sent again.
 struct Flight {
   private var bytes: [UInt8] = []
@@ -30,13 +32,13 @@ struct Flight {
   private static func number(_ datagram: UnsafeMutableRawBufferPointer, from sequenceNumber: inout UInt64) {
     var record = 0
     while record + 13 <= datagram.count {
-      let epoch = UInt16(bigEndian: datagram.loadUnaligned(fromByteOffset: record + 3, as: UInt16.self))
+      let epoch = datagram.bytes.uint16(at: record + 3)
       if epoch == 0 {
         // The epoch's two zero bytes are the upper ones of the word.
-        datagram.storeBytes(of: sequenceNumber.bigEndian, toByteOffset: record + 3, as: UInt64.self)
+        datagram.store(sequenceNumber, at: record + 3)
         sequenceNumber += 1
       }
-      record += 13 + Int(UInt16(bigEndian: datagram.loadUnaligned(fromByteOffset: record + 11, as: UInt16.self)))
+      record += 13 + Int(datagram.bytes.uint16(at: record + 11))
     }
   }
 }

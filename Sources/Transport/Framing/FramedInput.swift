@@ -1,3 +1,5 @@
+import Octets
+
 /// Cuts what comes over a TCP connection into datagrams again: each stands behind its length in two bytes (RFC 4571 section 2).
 ///
 /// Keeps what has come of one datagram that is not whole yet, and no more. For one thread.
@@ -29,12 +31,12 @@ package final class FramedInput {
     if count > 0 { UnsafeMutableRawBufferPointer(rebasing: buffer[next...]).copyMemory(from: kept) }
     count = 0
     while buffer.count - next >= 2 {
-      let length = Int(buffer[next]) << 8 | Int(buffer[next + 1])
+      let length = Int(buffer.bytes.uint16(at: next))
       guard length <= maximum else { return false }
       let end = next + 2 + length
       guard end <= buffer.count else { break }
       // A null packet says nothing.
-      if length > 0 { each(UnsafeMutableRawBufferPointer(rebasing: buffer[next + 2..<end])) }
+      if length > 0 { each(buffer.part(next + 2..<end)) }
       next = end
     }
     count = buffer.count - next

@@ -1,4 +1,5 @@
 package import MediaModel
+import Octets
 
 /// Puts datagrams behind their lengths for a TCP connection (RFC 4571 section 2), and keeps the end of one that it took in part.
 ///
@@ -25,8 +26,7 @@ package final class FramedOutput {
     var next = 0
     while next < run.length {
       let length = min(run.segment, run.length - next)
-      buffer[end] = UInt8(truncatingIfNeeded: length >> 8)
-      buffer[end + 1] = UInt8(truncatingIfNeeded: length)
+      buffer.store(UInt16(truncatingIfNeeded: length), at: end)
       UnsafeMutableRawBufferPointer(rebasing: buffer[(end + 2)...]).copyMemory(
         from: UnsafeRawBufferPointer(start: run.base + next, count: length))
       end += 2 + length
@@ -44,7 +44,7 @@ package final class FramedOutput {
     keep(framed[min(taken, end)..<end])
     while end < framed.count {
       start = end
-      end = start + 2 + Int(framed[start]) << 8 + Int(framed[start + 1])
+      end = start + 2 + Int(framed.bytes.uint16(at: start))
       if taken <= start {
         lost += 1
       } else if taken < end {

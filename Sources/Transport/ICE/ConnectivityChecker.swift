@@ -1,6 +1,7 @@
 import COpenSSL
 import CSTUN
 package import MediaModel
+import Octets
 
 /// One side's connectivity checks (RFC 8445 section 7.2) for one peer connection, and the verification of their answers.
 ///
@@ -80,8 +81,8 @@ package final class ConnectivityChecker {
     var message = StunMessage()
     stun_agent_init_request(agent, &message, bytes, buffer.count, STUN_BINDING)
     // The transaction id stands behind the magic cookie. libnice has drawn one itself; the caller's makes runs repeatable.
-    buffer.storeBytes(of: transaction.0.bigEndian, toByteOffset: 8, as: UInt64.self)
-    buffer.storeBytes(of: transaction.1.bigEndian, toByteOffset: 16, as: UInt32.self)
+    buffer.store(transaction.0, at: 8)
+    buffer.store(transaction.1, at: 16)
     if role == .controlling { stun_message_append_flag(&message, STUN_ATTRIBUTE_USE_CANDIDATE) }
     stun_message_append32(&message, STUN_ATTRIBUTE_PRIORITY, priority)
     let roleAttribute = role == .controlling ? STUN_ATTRIBUTE_ICE_CONTROLLING : STUN_ATTRIBUTE_ICE_CONTROLLED
@@ -99,8 +100,8 @@ package final class ConnectivityChecker {
       return .dropped(.malformed)
     }
     // Success or error response to Binding (RFC 8489 section 5).
-    guard bytes[0] == 1, bytes[1] == 0x01 || bytes[1] == 0x11 else { return .dropped(.unexpected) }
-    guard let check = outstanding.firstIndex(where: { $0.transaction.elementsEqual(datagram[4..<20]) }) else {
+    guard [0x0101, 0x0111].contains(datagram.bytes.uint16(at: 0)) else { return .dropped(.unexpected) }
+    guard let check = outstanding.firstIndex(where: { $0.transaction.elementsEqual(datagram.part(4..<20)) }) else {
       return .dropped(.replayed)
     }
     guard outstanding[check].address == source else { return .dropped(.unexpected) }

@@ -1,5 +1,6 @@
 import CSTUN
 package import MediaModel
+import Octets
 
 /// Answers connectivity checks (RFC 8445 section 7.3): the server's half of ICE-lite for all peers of one port, and a client's answers to the server's checks.
 package final class STUNResponder {
@@ -40,7 +41,7 @@ package final class STUNResponder {
       return .dropped(.malformed)
     }
     // A Binding request (RFC 8489 section 5).
-    guard bytes[0] == 0, bytes[1] == 1 else { return .dropped(.unexpected) }
+    guard datagram.bytes.uint16(at: 0) == 0x0001 else { return .dropped(.unexpected) }
     var username: UnsafePointer<UInt8>?
     var usernameLength: UInt16 = 0
     guard cstun_inspect(agent, bytes, datagram.count, &username, &usernameLength), let username else {

@@ -1,4 +1,5 @@
 import CSRTP
+import Octets
 
 /// SRTP and SRTCP in one direction under AES_CM_128_HMAC_SHA1_80 (RFC 3711) by libsrtp2, for clients without AES-GCM.
 struct CounterModeTransform: ~Copyable {

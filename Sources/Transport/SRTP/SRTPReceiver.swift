@@ -1,4 +1,5 @@
 package import MediaModel
+import Octets
 
 /// Opens what comes from one peer: checks the tag, refuses replays, decrypts in place (RFC 3711, RFC 7714).
 package final class SRTPReceiver {
@@ -17,10 +18,10 @@ package final class SRTPReceiver {
   /// - Parameter datagram: the whole SRTP packet; any bytes are safe.
   package func unprotectRTP(_ datagram: UnsafeMutableRawBufferPointer) -> Unprotected {
     guard let packet = datagram.baseAddress, datagram.count <= UInt16.max,
-      let header = RTPLayout.headerLength(datagram), header + profile.rtpOverhead <= datagram.count
+      let header = RTPLayout.headerLength(datagram.bytes), header + profile.rtpOverhead <= datagram.count
     else { return .dropped(.malformed) }
-    let ssrc = packet.bigEndian32(8)
-    let sequenceNumber = packet.bigEndian16(2)
+    let ssrc = datagram.bytes.uint32(at: 8)
+    let sequenceNumber = datagram.bytes.uint16(at: 2)
     let known = rtpSources.find(ssrc)
     let index = known?.pointee.index(of: sequenceNumber) ?? UInt64(sequenceNumber)
     if let known {
@@ -30,7 +31,7 @@ package final class SRTPReceiver {
     }
     switch transform {
     case .aead(let transform):
-      guard transform.openRTP(packet, length: datagram.count, header: header, index: index) else {
+      guard transform.openRTP(packet, length: datagram.count, header: header, ssrc: ssrc, index: index) else {
         return .dropped(.unauthenticated)
       }
     case .counterMode(let transform):
@@ -44,15 +45,15 @@ package final class SRTPReceiver {
   /// - Parameter datagram: the whole SRTCP packet; any bytes are safe.
   package func unprotectRTCP(_ datagram: UnsafeMutableRawBufferPointer) -> Unprotected {
     guard let packet = datagram.baseAddress, 8 + profile.rtcpOverhead...Int(UInt16.max) ~= datagram.count,
-      packet.load(as: UInt8.self) >> 6 == 2
+      datagram.bytes[0] >> 6 == 2
     else { return .dropped(.malformed) }
     let plain = datagram.count - profile.rtcpOverhead
     // The index stands in front of the tag of HMAC-SHA1 (RFC 3711 section 3.4) but behind that of GCM (RFC 7714 section 9.1).
-    let trailer = packet.bigEndian32(profile == .aes128CMSHA1Tag80 ? plain : datagram.count - 4)
+    let trailer = datagram.bytes.uint32(at: profile == .aes128CMSHA1Tag80 ? plain : datagram.count - 4)
     // The profiles of DTLS-SRTP encrypt all RTCP.
     guard trailer >> 31 == 1 else { return .dropped(.unauthenticated) }
     let index = trailer & 0x7fff_ffff
-    let ssrc = packet.bigEndian32(4)
+    let ssrc = datagram.bytes.uint32(at: 4)
     let known = rtcpSources.find(ssrc)
     if let known {
       guard known.pointee.admits(UInt64(index)) else { return .dropped(.replayed) }
@@ -61,7 +62,7 @@ package final class SRTPReceiver {
     }
     switch transform {
     case .aead(let transform):
-      guard transform.openRTCP(packet, length: datagram.count, index: index) else {
+      guard transform.openRTCP(packet, length: datagram.count, ssrc: ssrc, index: index) else {
         return .dropped(.unauthenticated)
       }
     case .counterMode(let transform):

@@ -1,3 +1,5 @@
+import Octets
+
 /// Protects what is sent to one peer: many SSRCs under one master key (RFC 3711, RFC 7714).
 package final class SRTPSender {
   package let profile: SRTPProfile
@@ -32,8 +34,8 @@ package final class SRTPSender {
       header: headerLength, prefix: prefixLength, payload: payload.count, padding: Int(padding))
     precondition(headerLength >= 12 && destination.count >= layout.plainLength + profile.rtpOverhead)
     guard let packet = destination.baseAddress else { return nil }
-    let ssrc = packet.bigEndian32(8)
-    let sequenceNumber = packet.bigEndian16(2)
+    let ssrc = destination.bytes.uint32(at: 8)
+    let sequenceNumber = destination.bytes.uint16(at: 2)
     let window: UnsafeMutablePointer<ReplayWindow>
     if let known = sources.find(ssrc) {
       window = known
@@ -47,7 +49,7 @@ package final class SRTPSender {
     if padding > 0 { pad(packet + layout.paddingOffset, padding) }
     switch transform {
     case .aead(let transform):
-      transform.sealRTP(packet, layout, payload.baseAddress, index: index)
+      transform.sealRTP(packet, layout, payload.baseAddress, ssrc: ssrc, index: index)
       return layout.plainLength + AEADCipher.tagLength
     case .counterMode(let transform):
       if let source = payload.baseAddress, source != UnsafeRawPointer(packet + layout.payloadOffset) {
@@ -71,7 +73,7 @@ package final class SRTPSender {
     switch transform {
     case .aead(let transform):
       guard rtcpIndex >> 31 == 0 else { return nil }
-      transform.sealRTCP(packet, length: length, index: rtcpIndex)
+      transform.sealRTCP(packet, length: length, ssrc: buffer.bytes.uint32(at: 4), index: rtcpIndex)
       rtcpIndex += 1
       return length + profile.rtcpOverhead
     case .counterMode(let transform): return transform.sealRTCP(packet, length: length)

@@ -1,3 +1,5 @@
+import Octets
+
 /// The replay windows of one direction by SSRC: open addressing, doubled when half full, at most `limit` sources.
 ///
 /// Sources are never evicted, for a forgotten window would let old packets in again.
@@ -32,7 +34,7 @@ struct SourceTable: ~Copyable {
     precondition(!isFull)
     if count * 2 >= sources.count { grow() }
     let source = slot(ssrc)
-    source.initialize(to: Source(ssrc: ssrc, isUsed: true, window: ReplayWindow(first: index)))
+    source.initialize(to: Source(ssrc: ssrc, isUsed: true, window: ReplayWindow(startingAt: index)))
     count += 1
     return window(source)
   }
@@ -60,7 +62,7 @@ struct SourceTable: ~Copyable {
 
   private static func allocate(_ capacity: Int) -> UnsafeMutableBufferPointer<Source> {
     let sources = UnsafeMutableBufferPointer<Source>.allocate(capacity: capacity)
-    sources.initialize(repeating: Source(ssrc: 0, isUsed: false, window: ReplayWindow(first: 0)))
+    sources.initialize(repeating: Source(ssrc: 0, isUsed: false, window: ReplayWindow()))
     return sources
   }
 }

@@ -1,4 +1,4 @@
-import MediaModel
+import Octets
 import Testing
 
 struct TokenBucketTests {

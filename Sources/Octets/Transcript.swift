@@ -1,0 +1,84 @@
+/// Bytes that are hashed or signed, put together as protocol section 5 writes them: numbers are big-endian, `lp(x)` is x behind its length
+/// in 2 bytes.
+package struct Transcript: Sendable {
+  package private(set) var bytes: [UInt8]
+
+  /// - Parameter label: stands first, without its length; empty for a part of another transcript.
+  package init(_ label: String = "") { bytes = Array(label.utf8) }
+
+  package mutating func reserveCapacity(_ count: Int) { bytes.reserveCapacity(count) }
+
+  package mutating func append(_ raw: some Sequence<UInt8>) { bytes.append(contentsOf: raw) }
+
+  /// A number in 4 bytes.
+  package mutating func append(_ number: UInt32) { appendNumber(number) }
+
+  /// A number in 8 bytes.
+  package mutating func append(_ number: UInt64) { appendNumber(number) }
+
+  /// `lp(x)`. Ids and keys are far shorter than 64 KiB; a longer value keeps only its length's low bits and so fits no signature that an
+  /// honest device made.
+  package mutating func appendPrefixed(_ value: some Collection<UInt8>) {
+    appendNumber(UInt16(truncatingIfNeeded: value.count))
+    bytes.append(contentsOf: value)
+  }
+
+  package mutating func appendPrefixed(_ text: String) { appendPrefixed(text.utf8) }
+
+  private mutating func appendNumber<Number: FixedWidthInteger>(_ number: Number) {
+    for shift in stride(from: Number.bitWidth - 8, through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: number >> Number(shift)))
+    }
+  }
+}
+
+/// The layouts that the server and the clients both hash.
+extension Transcript {
+  /// The hash of it is a device's fingerprint: label ‖ lp(user) ‖ lp(device) ‖ lp(alg) ‖ lp(SPKI) of its wrap key, then of its sign key.
+  package static func device(
+    user: String, device: String, wrap: (alg: String, publicKey: [UInt8]), sign: (alg: String, publicKey: [UInt8])
+  ) -> Transcript {
+    var transcript = Transcript("conclave-device-v1")
+    transcript.appendPrefixed(user)
+    transcript.appendPrefixed(device)
+    for key in [wrap, sign] {
+      transcript.appendPrefixed(key.alg)
+      transcript.appendPrefixed(key.publicKey)
+    }
+    return transcript
+  }
+
+  /// The beginning of a roster of `count` entries, which `appendEntry` adds: label ‖ u32(count).
+  package static func roster(count: Int) -> Transcript {
+    var transcript = Transcript("conclave-roster-v2")
+    transcript.append(UInt32(truncatingIfNeeded: count))
+    return transcript
+  }
+
+  /// An entry of a roster: lp(user) ‖ lp(device) ‖ u32(participant) ‖ fingerprint ‖ joinId ‖ SHA-256(SPKI of the join key), with zeros for what
+  /// an entry of a ring lacks.
+  /// - Parameters:
+  ///   - fingerprint: 32 bytes.
+  ///   - joinId: 16 bytes.
+  ///   - joinKeyHash: 32 bytes.
+  package mutating func appendEntry(
+    user: String, device: String, participant: UInt32, fingerprint: [UInt8], joinId: [UInt8]?, joinKeyHash: [UInt8]?
+  ) {
+    appendPrefixed(user)
+    appendPrefixed(device)
+    append(participant)
+    append(fingerprint)
+    append(joinId ?? [UInt8](repeating: 0, count: 16))
+    append(joinKeyHash ?? [UInt8](repeating: 0, count: 32))
+  }
+
+  /// The hash of it chains an epoch's list to the one before: label ‖ lp(call) ‖ u32(epoch) ‖ previous list's hash ‖ hash of the roster.
+  package static func list(call: String, epoch: UInt32, previous: [UInt8], rosterHash: [UInt8]) -> Transcript {
+    var transcript = Transcript("conclave-list-v2")
+    transcript.appendPrefixed(call)
+    transcript.append(epoch)
+    transcript.append(previous)
+    transcript.append(rosterHash)
+    return transcript
+  }
+}
