@@ -62,19 +62,19 @@ struct KeyFrameTests {
     try call.connect()
     let track = call.sfu.peers[0].upTracks[0]
     call.run(milliseconds: 500)
-    #expect(!track.isAwaited)
+    #expect(!track.encodings[0].isAwaited)
     sender.tracks[0].isSending = false
     call.join([], videoSlots: 1)
     try call.connect()
-    #expect(track.isAwaited)
+    #expect(track.encodings[0].isAwaited)
     sender.tracks[0].isSending = true
     call.run(milliseconds: 500)
-    #expect(!track.isAwaited)
+    #expect(!track.encodings[0].isAwaited)
     #expect(sender.tracks[0].keyFrameRequests.count >= 2)
     call.mute(sender, 0, true)
-    #expect(track.isAwaited)
+    #expect(track.encodings[0].isAwaited)
     for peer in call.peers.dropFirst() { call.command(.remove(peer.configuration.peer)) }
-    #expect(!track.isAwaited, "by nobody")
+    #expect(!track.encodings[0].isAwaited, "by nobody")
     #expect(watcher.serials(of: sender.tracks[0]).count > 10)
   }
 
@@ -84,13 +84,13 @@ struct KeyFrameTests {
     try call.connect()
     call.run(milliseconds: 500)
     let track = call.sfu.peers[0].upTracks[0]
-    let alone = try #require(track.reception.pointee.unwrapper.highest)
-    #expect(track.history?.packet(alone) == nil)
+    let alone = try #require(track.encodings[0].reception.pointee.unwrapper.highest)
+    #expect(track.encodings[0].history?.packet(alone) == nil)
     call.join([], videoSlots: 1)
     call.run(milliseconds: 100)
-    let received = try #require(track.reception.pointee.unwrapper.highest)
+    let received = try #require(track.encodings[0].reception.pointee.unwrapper.highest)
     #expect(received > alone)
-    #expect(track.history?.packet(received) != nil)
+    #expect(track.encodings[0].history?.packet(received) != nil)
     #expect(sender.isConnected)
   }
 }

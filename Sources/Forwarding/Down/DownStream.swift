@@ -12,7 +12,7 @@ struct DownStream {
   let isVideo: Bool
   let ssrc: UInt32
   let rtxSSRC: UInt32
-  var continuity: Continuity
+  var sourceSwitch: SourceSwitch
   /// The receiver's id of the MID extension; 0 when it needs none.
   var midExtension: UInt8 = 0
   var mid: String
@@ -37,7 +37,7 @@ struct DownStream {
     rtxSSRC = slot.rtxSSRC
     mid = slot.mid
     // Below 2^15, so that the first packets cannot wrap before the receiver has seen one (RFC 3711 3.3.1).
-    continuity = Continuity(first: UInt16(random.next() & 0x7fff))
+    sourceSwitch = SourceSwitch(first: UInt16(random.next() & 0x7fff))
     retransmissionSequence = UInt16(random.next() & 0x7fff)
   }
 
@@ -47,11 +47,11 @@ struct DownStream {
     guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
     let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
     guard payloadType != 255 else { return .dropped(.payloadType) }
-    if !continuity.isRunning {
+    if !sourceSwitch.isRunning {
       guard packet.isKeyFrame || !waitsForKeyFrame else { return .dropped(.awaitingKeyFrame) }
-      continuity.start(packet, clockRate: clockRate, now: now)
+      sourceSwitch.start(packet, clockRate: clockRate, now: now)
     }
-    guard let numbers = continuity.numbers(for: packet) else { return .dropped(.beforeSwitch) }
+    guard let numbers = sourceSwitch.map(packet) else { return .dropped(.beforeSwitch) }
     let overhead = path.pointee.overhead
     let size = packet.length + Self.headerRoom + Self.maximumPadding + overhead
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
@@ -64,7 +64,8 @@ struct DownStream {
     let payload = UnsafeRawBufferPointer(packet.payload)
     var padding = 0
     if isVideo {
-      padding = self.padding(for: header + payload.count + overhead, isLast: packet.header.marker, outbox)
+      padding = Self.padding(
+        for: header + payload.count + overhead, isLast: packet.header.marker, outbox, path.pointee.cursor)
       if padding > 0 { RTPHeader.setPadding(true, in: room) }
     }
     let length = sender._withUnsafeGuaranteedRef {
@@ -72,18 +73,15 @@ struct DownStream {
     }
     guard let length else { return .dropped(.notProtected) }
     outbox.commit(length, &path.pointee.cursor, to: path.pointee.destination, isUrgent: !isVideo)
-    continuity.sent(numbers, now: now)
+    sourceSwitch.sent(numbers, now: now)
     packetCount &+= 1
     octetCount &+= UInt32(truncatingIfNeeded: payload.count)
     return .sent
   }
 
-  /// The source's packet that went out as `sequenceNumber`; nil when there is none.
-  func sourceIndex(_ sequenceNumber: UInt16) -> UInt64? { continuity.sourceIndex(sequenceNumber) }
-
   /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
   mutating func retransmit(_ packet: borrowing Packet, into outbox: Outbox) -> Bool {
-    guard path.pointee.isOpen, let sender = path.pointee.sender, let numbers = continuity.numbers(for: packet) else {
+    guard path.pointee.isOpen, let sender = path.pointee.sender, let numbers = sourceSwitch.numbers(of: packet) else {
       return false
     }
     let payloadType = retransmissionTypes[Int(packet.header.payloadType & 127)]
@@ -141,9 +139,9 @@ extension DownStream {
 
   /// Padding that makes equal lengths, and so one GSO run, of a frame's packets. They differ by a byte or so: browsers split a frame
   /// evenly and put the longer packets last, hence the rounding of those that begin a run. At most a sixteenth of the packet.
-  private func padding(for length: Int, isLast: Bool, _ outbox: Outbox) -> Int {
-    let joining = outbox.padding(for: length, path.pointee.cursor)
-    if joining > 0, joining <= min(length / 16, Self.maximumPadding) { return joining }
+  private static func padding(for length: Int, isLast: Bool, _ outbox: Outbox, _ cursor: Outbox.Cursor) -> Int {
+    let joining = outbox.padding(for: length, cursor)
+    if joining > 0, joining <= min(length / 16, maximumPadding) { return joining }
     return isLast || joining > 0 ? 0 : -length & 3
   }
 }

@@ -35,8 +35,8 @@ extension DownTrack {
 
   /// Writes a sender report in which the source's times are this slot's. False before the source reported itself, and while it pauses.
   func writeSenderReport(_ now: Instant, into writer: inout RTCPWriter) -> Bool {
-    guard let source, stream.pointee.continuity.isRunning,
-      let report = source.reception.pointee.statistics.lastReport, let offset = source.peer.clockOffset
+    guard let source, let encoding, stream.pointee.sourceSwitch.isRunning,
+      let report = encoding.reception.pointee.statistics.lastReport, let offset = source.peer.clockOffset
     else { return false }
     let elapsed = UInt64(bitPattern: max(0, report.at.duration(to: now).nanoseconds))
     let ntp = NTPTimestamp(nanoseconds: report.ntp.nanoseconds &+ offset &+ elapsed)
@@ -44,7 +44,7 @@ extension DownTrack {
     reportBefore = lastReport
     lastReport = (ntp.compact, now)
     return writer.senderReport(
-      ssrc: slot.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ stream.pointee.continuity.timestampOffset &+ ticks,
+      ssrc: slot.ssrc, ntp: ntp, rtpTimestamp: report.rtp &+ stream.pointee.sourceSwitch.timestampOffset &+ ticks,
       packetCount: stream.pointee.packetCount, octetCount: stream.pointee.octetCount)
   }
 }

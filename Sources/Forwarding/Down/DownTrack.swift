@@ -7,10 +7,12 @@ final class DownTrack {
   /// The receiver; a slot with a source has one.
   unowned let peer: Peer
   let transport: SendTransport
-  /// Its index among the slots of its source.
+  /// Its index among the slots of its encoding.
   var place = 0
   let stream: UnsafeMutablePointer<DownStream>
   private(set) var source: UpTrack?
+  /// The source's encoding that the slot shows.
+  private(set) var encoding: Encoding?
   /// When the source took the slot; it is not displaced by a louder one at once.
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
@@ -41,7 +43,7 @@ final class DownTrack {
   }
 
   var isAwaitingKeyFrame: Bool {
-    transport.isOpen && source != nil && stream.pointee.waitsForKeyFrame && !stream.pointee.continuity.isRunning
+    transport.isOpen && source != nil && stream.pointee.waitsForKeyFrame && !stream.pointee.sourceSwitch.isRunning
   }
 
   /// Takes what a later offer says of the same slot.
@@ -56,17 +58,18 @@ final class DownTrack {
   /// Puts `track` in the slot, or nothing.
   func setSource(_ track: UpTrack?, now: Instant) {
     guard track !== source else { return }
-    source?.remove(self)
-    track?.add(self)
+    encoding?.remove(self)
     source = track
+    encoding = track?.encodings.first
+    encoding?.add(self)
     since = now
-    stream.pointee.continuity.endSource()
+    stream.pointee.sourceSwitch.endSource()
     mapSource()
     noteAwaiting()
   }
 
   /// Tells the source when this slot shows nothing until its next key frame.
-  func noteAwaiting() { if isAwaitingKeyFrame { source?.awaitKeyFrame() } }
+  func noteAwaiting() { if isAwaitingKeyFrame { encoding?.awaitKeyFrame() } }
 
   /// Makes the tables from the source's numbers to the receiver's; again when either side's offer changed them.
   func mapSource() {
@@ -98,13 +101,13 @@ final class DownTrack {
 
   /// The source was muted, or the receiver was away.
   func pause() {
-    stream.pointee.continuity.pause()
+    stream.pointee.sourceSwitch.pause()
     noteAwaiting()
   }
 
   /// The source began anew under another SSRC.
   func sourceRestarted() {
-    stream.pointee.continuity.endSource()
+    stream.pointee.sourceSwitch.endSource()
     noteAwaiting()
   }
 
@@ -119,8 +122,8 @@ final class DownTrack {
 
   /// Sends a packet again that went out as `sequenceNumber`. False when it can't be.
   func retransmit(_ sequenceNumber: UInt16, into outbox: Outbox) -> Bool {
-    guard let source, let index = stream.pointee.sourceIndex(sequenceNumber),
-      var packet = source.history?.packet(index)
+    guard let source, let encoding, let index = stream.pointee.sourceSwitch.sourceIndex(sequenceNumber),
+      var packet = encoding.history?.packet(index)
     else { return false }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
     return stream.pointee.retransmit(packet, into: outbox)

@@ -1,10 +1,12 @@
 import MediaModel
+import Octets
 import RTP
 
 /// An SSRC of one peer: whose stream it is.
 struct Stream {
   var ssrc: UInt32
   var track: UpTrack
+  var encoding: Encoding
   var isRetransmission: Bool
 }
 
@@ -14,41 +16,46 @@ extension Peer {
 
   /// The stream of a packet: known by its SSRC, or found by its MID and then known.
   func stream(
-    of header: RTPHeader, in packet: UnsafeRawBufferPointer, now: Instant, _ settings: SFUConfiguration
+    of header: RTPHeader, in packet: UnsafeRawBufferPointer, now: Instant
   ) -> Stream? {
     for i in streams.indices where streams[i].ssrc == header.ssrc { return streams[i] }
-    return latch(header, packet, now, settings)
+    return latch(header, packet, now)
   }
 
   /// Makes the announced SSRCs known, and keeps the latched ones of tracks that are still there.
   func announceStreams() {
     streams.removeAll { old in !upTracks.contains { $0 === old.track } }
     for track in upTracks {
-      if let ssrc = track.ssrc { add(Stream(ssrc: ssrc, track: track, isRetransmission: false)) }
-      if let ssrc = track.ssrc.flatMap({ track.description.rtx[$0] }) {
-        add(Stream(ssrc: ssrc, track: track, isRetransmission: true))
+      for encoding in track.encodings {
+        if let ssrc = encoding.ssrc {
+          add(Stream(ssrc: ssrc, track: track, encoding: encoding, isRetransmission: false))
+        }
+        if let ssrc = encoding.rtxSSRC {
+          add(Stream(ssrc: ssrc, track: track, encoding: encoding, isRetransmission: true))
+        }
       }
     }
   }
 
   private func latch(
-    _ header: RTPHeader, _ packet: UnsafeRawBufferPointer, _ now: Instant, _ settings: SFUConfiguration
+    _ header: RTPHeader, _ packet: UnsafeRawBufferPointer, _ now: Instant
   ) -> Stream? {
     let id = configuration.extensions.mid
     guard id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet.bytes) else { return nil }
-    let text = UnsafeRawBufferPointer(rebasing: packet[mid.range])
+    let text = packet.part(mid.range)
     guard let track = upTracks.first(where: { $0.description.mid.utf8.elementsEqual(text) }),
-      let payload = track.payload(header.payloadType)
+      let payload = track.payload(header.payloadType), let encoding = track.encodings.first
     else { return nil }
-    let stream = Stream(ssrc: header.ssrc, track: track, isRetransmission: payload.isRetransmission)
+    let stream = Stream(
+      ssrc: header.ssrc, track: track, encoding: encoding, isRetransmission: payload.isRetransmission)
     if payload.isRetransmission {
-      streams.removeAll { $0.track === track && $0.isRetransmission }
-    } else if track.ssrc != nil {
-      if let last = track.reception.pointee.lastPacket, last.duration(to: now) < Self.restartAfter { return nil }
-      streams.removeAll { $0.track === track }
-      track.restart(ssrc: header.ssrc, configuration: settings)
+      streams.removeAll { $0.encoding === encoding && $0.isRetransmission }
+    } else if encoding.ssrc != nil {
+      if let last = encoding.reception.pointee.lastPacket, last.duration(to: now) < Self.restartAfter { return nil }
+      streams.removeAll { $0.encoding === encoding }
+      encoding.restart(ssrc: header.ssrc)
     } else {
-      track.ssrc = header.ssrc
+      encoding.latch(header.ssrc)
     }
     return add(stream) ? stream : nil
   }

@@ -43,7 +43,11 @@ final class Peer: Scheduled {
   /// All datagrams of the handshake came from there, so that ours went there alone.
   var isSessionOnOneAddress = true
   var inbound: SRTPReceiver?
-  var upTracks: [UpTrack] = []
+  var upTracks: [UpTrack] = [] {
+    didSet { encodings = upTracks.flatMap(\.encodings) }
+  }
+  /// Those of `upTracks`.
+  private(set) var encodings: [Encoding] = []
   private(set) var downTracks: [DownTrack] = []
   /// Those of `downTracks` for each kind.
   private(set) var audioSlots: [DownTrack] = []
@@ -79,7 +83,7 @@ final class Peer: Scheduled {
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
   var need = SlotNeed()
   var nextReport: Instant?
-  /// The up-track that the next receiver report begins with; one has room for 16.
+  /// The encoding that the next receiver report begins with; one has room for 16.
   var reportedFrom = 0
   /// When `SFU.handleTimeout` has something to do for this peer.
   private(set) var deadline: Instant?

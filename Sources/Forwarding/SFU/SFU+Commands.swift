@@ -107,7 +107,7 @@ extension SFU {
       silence(track, isMuted: description.muted, now: now)
       track.describe(description, configuration)
       track.formatKey = key
-      for down in track.downTracks {
+      for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.mapSource()
         down.noteAwaiting()
         down.peer.needsSlots = true
@@ -139,21 +139,23 @@ extension SFU {
     guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
     if track.isSilent {
       if track.isMicrophone { track.peer.loudness = Loudness() }
-      track.reception.pointee.nacks.reset()
-      for down in track.downTracks {
+      for encoding in track.encodings { encoding.reception.pointee.nacks.reset() }
+      for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.pause()
         // It may hold its slot against others that are better ranked.
         down.peer.needsSlots = true
       }
     } else {
-      requestKeyFrame(of: track, now: now, isNewSource: true)
+      for encoding in track.encodings { requestKeyFrame(of: encoding, now: now, isNewSource: true) }
     }
   }
 
   private func detach(_ track: UpTrack, now: Instant) {
-    while let down = track.downTracks.last {
-      down.setSource(nil, now: now)
-      down.peer.needsSlots = true
+    for encoding in track.encodings {
+      while let down = encoding.downTracks.last {
+        down.setSource(nil, now: now)
+        down.peer.needsSlots = true
+      }
     }
   }
 }

@@ -18,7 +18,7 @@ extension SFU {
     _ datagram: UnsafeRawBufferPointer, from source: SocketAddress, now: Instant, into outbox: Outbox
   ) {
     // The class bits of a response (RFC 8489 section 5).
-    if datagram[0] == 1 { return handleAnswer(datagram, from: source, now: now) }
+    if datagram.bytes[0] == 1 { return handleAnswer(datagram, from: source, now: now) }
     guard let reply = outbox.reserve(STUNResponder.replyCapacity, &answers.pointee) else { return drop(.outboxFull) }
     let response = responder.respond(to: datagram, from: source, into: reply) { fragment in
       peersByFragment[fragment]?.configuration.local.password

@@ -101,7 +101,7 @@ extension SFU {
     schedule(peer, peer.nextReport)
     for down in peer.downTracks {
       down.noteAwaiting()
-      if let source = down.source { requestKeyFrame(of: source, now: now, isNewSource: true) }
+      if let encoding = down.encoding { requestKeyFrame(of: encoding, now: now, isNewSource: true) }
     }
   }
 

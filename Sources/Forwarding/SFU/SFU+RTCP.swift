@@ -16,7 +16,7 @@ extension SFU {
     case .dropped(let reason): return drop(reason)
     }
     heard(pair, now: now, into: outbox)
-    var compound = RTCPCompound(UnsafeRawBufferPointer(rebasing: datagram[..<length]))
+    var compound = RTCPCompound(UnsafeRawBufferPointer(datagram.part(0..<length)))
     while let packet = compound.next() { handle(packet, of: peer, now: now, into: outbox) }
     if compound.isBroken { drop(.malformed) }
   }
@@ -39,7 +39,7 @@ extension SFU {
 
   private func handle(_ report: SenderReport, of peer: Peer, now: Instant) {
     guard let stream = peer.streams.first(where: { $0.ssrc == report.ssrc }), !stream.isRetransmission else { return }
-    stream.track.reception.pointee.statistics.received(report, now: now)
+    stream.encoding.reception.pointee.statistics.received(report, now: now)
     let offset = now.nanoseconds &- report.ntp.nanoseconds
     // The peer set its clock: 2 s are more than any delay that matters here.
     if let old = peer.clockOffset, Int64(bitPattern: offset &- old).magnitude < 2_000_000_000 { return }
@@ -67,9 +67,9 @@ extension SFU {
   }
 
   private func wantKeyFrame(_ media: UInt32, of peer: Peer, now: Instant) {
-    guard let track = peer.downTrack(media)?.source else { return }
+    guard let encoding = peer.downTrack(media)?.encoding else { return }
     counts.pointee.keyFrameRequestsReceived &+= 1
-    requestKeyFrame(of: track, now: now, isNewSource: false)
+    requestKeyFrame(of: encoding, now: now, isNewSource: false)
   }
 }
 

@@ -4,6 +4,9 @@ import Transport
 import Octets
 
 extension SFU {
+  /// Bytes of the original sequence number that an RTX payload begins with (RFC 4588 section 4).
+  fileprivate static let retransmissionHeaderLength = 2
+
   /// An SRTP packet of a known peer: opened in place, unwrapped if it is RTX, numbered, kept, sent on.
   func handleRTP(
     _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
@@ -16,21 +19,23 @@ extension SFU {
     case .dropped(let reason): return drop(reason)
     }
     heard(pair, now: now, into: outbox)
-    var bytes = UnsafeMutableRawBufferPointer(rebasing: datagram[..<length])
-    guard var header = RTPHeader(parsing: bytes.bytes) else { return drop(.malformed) }
-    guard let stream = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now, configuration) else {
+    // A variable that a span borrows from would be a box on the heap.
+    let bytes = datagram.part(0..<length)
+    guard var header = RTPHeader(parsing: bytes.bytes), var base = bytes.baseAddress else { return drop(.malformed) }
+    guard let stream = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now) else {
       return drop(.unknownStream)
     }
-    let track = stream.track
+    let (track, encoding) = (stream.track, stream.encoding)
     guard let payload = track.payload(header.payloadType), payload.isRetransmission == stream.isRetransmission
     else { return drop(.payloadType) }
     if payload.isRetransmission {
-      guard let ssrc = track.ssrc,
-        let original = header.unwrapRetransmission(&bytes, ssrc: ssrc, payloadType: payload.primaryType)
+      guard let ssrc = encoding.ssrc,
+        let original = header.unwrapRetransmission(bytes, ssrc: ssrc, payloadType: payload.primaryType)
       else { return drop(.emptyRetransmission) }
       header = original
+      base += Self.retransmissionHeaderLength
     }
-    let reception = track.reception
+    let reception = encoding.reception
     let highest = reception.pointee.unwrapper.highest
     let index = reception.pointee.unwrapper.unwrap(header.sequenceNumber)
     switch reception.pointee.window.arrival(of: index) {
@@ -38,8 +43,8 @@ extension SFU {
     case .seen: return drop(.duplicate)
     case .late: return drop(.late)
     }
-    if reception.pointee.lastPacket == nil, track.isAwaited {
-      requestKeyFrame(of: track, now: now, isNewSource: true)
+    if reception.pointee.lastPacket == nil, encoding.isAwaited {
+      requestKeyFrame(of: encoding, now: now, isNewSource: true)
     }
     reception.pointee.lastPacket = now
     if !payload.isRetransmission {
@@ -47,22 +52,24 @@ extension SFU {
         index, timestamp: header.timestamp, arrival: now.ticks(track.clockRate))
     }
     guard !track.isSilent else { return drop(.muted) }
-    if let highest { mendHoles(of: track, highest: highest, index: index, now: now) }
+    if let highest { mendHoles(of: encoding, highest: highest, index: index, now: now) }
     var packet = Packet(
-      base: bytes.baseAddress!, length: header.headerLength + header.payloadLength,
+      base: base, length: header.headerLength + header.payloadLength,
       header: header, index: index)
     if payload.codec == .vp8 { packet.readVP8() }
-    if peer.configuration.isOnKeyList, isForeign(packet, payload.codec, of: track) { return drop(.sframeForeign) }
+    if peer.configuration.isOnKeyList, isForeign(packet, payload.codec, of: track, reception) {
+      return drop(.sframeForeign)
+    }
     if packet.isKeyFrame { reception.pointee.keyFrames.keyFrameArrived() }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
     // A packet that went to no receiver is never asked for.
-    if !track.downStreams.isEmpty { track.history?.insert(packet) }
-    forward(packet, of: track, now: now, into: outbox)
+    if !encoding.downStreams.isEmpty { encoding.history?.insert(packet) }
+    forward(packet, of: encoding, now: now, into: outbox)
   }
 
-  private func forward(_ packet: borrowing Packet, of track: UpTrack, now: Instant, into outbox: Outbox) {
+  private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
     var sent: UInt64 = 0
-    for stream in track.downStreams {
+    for stream in encoding.downStreams {
       switch stream.pointee.forward(packet, now: now, into: outbox) {
       case .sent: sent &+= 1
       case .notOpen: break
@@ -70,40 +77,39 @@ extension SFU {
       }
     }
     counts.pointee.forwarded &+= sent
-    if packet.isKeyFrame { track.keyFrameSent() }
+    if packet.isKeyFrame { encoding.keyFrameSent() }
   }
 
   /// Notes the holes that a packet opens or closes.
-  private func mendHoles(of track: UpTrack, highest: UInt64, index: UInt64, now: Instant) {
-    guard track.takesNack, index != highest + 1 else { return }
-    let reception = track.reception
+  private func mendHoles(of encoding: Encoding, highest: UInt64, index: UInt64, now: Instant) {
+    guard index != highest + 1, encoding.track.takesNack else { return }
+    let reception = encoding.reception
     guard index > highest else { return reception.pointee.nacks.arrived(index) }
     let due = now.advanced(by: configuration.reorderTolerance)
     if !reception.pointee.nacks.jumped(from: highest, to: index, due: due) {
-      requestKeyFrame(of: track, now: now, isNewSource: false)
+      requestKeyFrame(of: encoding, now: now, isNewSource: false)
     }
-    schedule(track.peer, reception.pointee.nacks.deadline)
+    schedule(encoding.track.peer, reception.pointee.nacks.deadline)
   }
 
-  func requestKeyFrame(of track: UpTrack, now: Instant, isNewSource: Bool) {
-    track.requestKeyFrame(now, isNewSource: isNewSource)
-    schedule(track.peer, track.reception.pointee.keyFrames.deadline)
+  func requestKeyFrame(of encoding: Encoding, now: Instant, isNewSource: Bool) {
+    encoding.requestKeyFrame(now, isNewSource: isNewSource)
+    schedule(encoding.track.peer, encoding.reception.pointee.keyFrames.deadline)
   }
 }
 
 extension RTPHeader {
-  /// Turns an RTX packet into the packet that it carries (RFC 4588 section 4), in place: the header moves up over the original sequence number.
-  /// nil when it carries none.
+  /// Turns an RTX packet into the packet that it carries (RFC 4588 section 4), in place: the header moves up over the original sequence number,
+  /// so the packet begins `retransmissionHeaderLength` bytes later. nil when it carries none.
   fileprivate func unwrapRetransmission(
-    _ bytes: inout UnsafeMutableRawBufferPointer, ssrc: UInt32, payloadType: UInt8
+    _ bytes: UnsafeMutableRawBufferPointer, ssrc: UInt32, payloadType: UInt8
   ) -> RTPHeader? {
-    guard payloadLength > 2 else { return nil }
+    guard payloadLength > SFU.retransmissionHeaderLength, let base = bytes.baseAddress else { return nil }
     let sequenceNumber = bytes.bytes.uint16(at: headerLength)
-    let base = bytes.baseAddress!
-    (base + 2).copyMemory(from: base, byteCount: headerLength)
-    bytes = UnsafeMutableRawBufferPointer(rebasing: bytes[2...])
+    (base + SFU.retransmissionHeaderLength).copyMemory(from: base, byteCount: headerLength)
+    let original = bytes.part(SFU.retransmissionHeaderLength..<bytes.count)
     RTPHeader.rewrite(
-      payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc, in: bytes)
-    return RTPHeader(parsing: bytes.bytes)
+      payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc, in: original)
+    return RTPHeader(parsing: original.bytes)
   }
 }

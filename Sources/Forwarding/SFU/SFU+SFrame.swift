@@ -7,9 +7,10 @@ import SFrame
 /// it reads the header in clear of a frame's SFrame (RFC 9605 section 4.3), and nothing behind it.
 extension SFU {
   /// Whether the packet is of a frame whose key ID is not the track's: the first packet is looked at, the others follow it by their timestamp.
-  func isForeign(_ packet: borrowing Packet, _ codec: PayloadCodec, of track: UpTrack) -> Bool {
+  func isForeign(
+    _ packet: borrowing Packet, _ codec: PayloadCodec, of track: UpTrack, _ reception: UnsafeMutablePointer<Reception>
+  ) -> Bool {
     let payload = packet.payload.bytes
-    let reception = track.reception
     let timestamp = packet.header.timestamp
     switch codec.frameStart(in: payload, vp8: packet.vp8) {
     case .none: return reception.pointee.foreignFrame == timestamp

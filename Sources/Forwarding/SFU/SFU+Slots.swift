@@ -95,7 +95,9 @@ extension SFU {
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
       slot.setSource(track, now: now)
-      if let track, peer.transport.isOpen { requestKeyFrame(of: track, now: now, isNewSource: true) }
+      if let encoding = slot.encoding, peer.transport.isOpen {
+        requestKeyFrame(of: encoding, now: now, isNewSource: true)
+      }
     }
     guard !peer.isHeld, !ranked.areAll(in: carried) else { return [] }
     peer.lacksFormats = true

@@ -60,10 +60,10 @@ extension SFU {
 
   /// NACKs and PLIs for what the peer sends.
   private func sendFeedback(to peer: Peer, now: Instant, into outbox: Outbox) {
-    for track in peer.upTracks {
-      guard let ssrc = track.ssrc else { continue }
+    for encoding in peer.encodings {
+      guard let ssrc = encoding.ssrc else { continue }
       var writer = RTCPWriter(scratch)
-      let reception = track.reception
+      let reception = encoding.reception
       if let due = reception.pointee.nacks.deadline, due <= now {
         var missing = InlineArray<256, UInt16>(repeating: 0)
         let retry = min(max(peer.roundTrip, .milliseconds(20)), .milliseconds(300))
@@ -73,7 +73,7 @@ extension SFU {
           counts.pointee.nacksSent &+= UInt64(count)
         }
       }
-      let isAwaited = track.isAwaited && !track.isSilent
+      let isAwaited = encoding.isAwaited && !encoding.track.isSilent
       if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
         writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
         counts.pointee.keyFrameRequestsSent &+= 1
@@ -94,19 +94,19 @@ extension SFU {
     var writer = RTCPWriter(scratch)
     var blocks = InlineArray<16, ReportBlock>(repeating: ReportBlock.none)
     var count = 0
-    let tracks = peer.upTracks
+    let encodings = peer.encodings
     var looked = 0
-    while looked < tracks.count, count < blocks.count {
-      let track = tracks[(peer.reportedFrom + looked) % tracks.count]
+    while looked < encodings.count, count < blocks.count {
+      let encoding = encodings[(peer.reportedFrom + looked) % encodings.count]
       looked += 1
-      guard let ssrc = track.ssrc, let block = track.reception.pointee.statistics.report(ssrc: ssrc, now: now) else {
-        continue
-      }
+      guard let ssrc = encoding.ssrc,
+        let block = encoding.reception.pointee.statistics.report(ssrc: ssrc, now: now)
+      else { continue }
       blocks[count] = block
       count += 1
     }
-    // The tracks that had no room come first in the next report (RFC 3550 section 6.1: round-robin).
-    if looked > 0 { peer.reportedFrom = (peer.reportedFrom + looked) % tracks.count }
+    // The streams that had no room come first in the next report (RFC 3550 section 6.1: round-robin).
+    if looked > 0 { peer.reportedFrom = (peer.reportedFrom + looked) % encodings.count }
     writer.receiverReport(ssrc: peer.reportSSRC, reports: blocks.span.extracting(0..<count))
     writer.sourceDescription(ssrc: peer.reportSSRC, cname: Self.cname.span)
     for down in peer.downTracks {

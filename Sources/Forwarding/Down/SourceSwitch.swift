@@ -3,10 +3,13 @@ import RTP
 
 /// Makes one stream out of the sources that stand in a slot one after the other: numbers, times and VP8's picture ids run on.
 ///
-/// Within a source all offsets are constant, so a packet has the same numbers however often and late it is sent.
-struct Continuity {
+/// Within a source a packet has the same numbers however often and late it is sent: its sequence number is the `SequenceMap`'s, all others
+/// are its own with a constant added. A source's first sequence number is one more than the newest that went out, its first timestamp as much
+/// later as time has passed.
+struct SourceSwitch {
   /// The numbers of one packet after rewriting.
   struct Numbers: Equatable {
+    /// The unwrapped sequence number; the stream's first is between 65,536 and 131,071.
     var index: UInt64
     var timestamp: UInt32
     var pictureID: UInt16 = 0
@@ -20,9 +23,8 @@ struct Continuity {
   private(set) var isRunning = false
   /// The source was heard in this slot before a pause.
   private var isResumable = false
-  /// The first of the source's packets that is part of the stream.
-  private var base: UInt64 = 0
-  private var indexOffset: UInt64 = 0
+  private var sequence: SequenceMap
+  /// From the source's timestamps to the stream's, in the source's clock rate.
   private(set) var timestampOffset: UInt32 = 0
   private var pictureOffset: UInt16 = 0
   private var tl0Offset: UInt8 = 0
@@ -37,6 +39,7 @@ struct Continuity {
   /// - Parameter first: the stream's first sequence number.
   init(first: UInt16) {
     last = Numbers(index: 65_536 + UInt64(first) - 1, timestamp: 0)
+    sequence = SequenceMap(first: 1, output: last.index + 1)
   }
 
   /// The source pauses; it may go on with `start` at a later packet.
@@ -52,9 +55,9 @@ struct Continuity {
   }
 
   /// The next packet of the stream is `packet`, the source's first, or its first after a pause.
+  /// - Parameter clockRate: of the source, in Hz.
   mutating func start(_ packet: borrowing Packet, clockRate: UInt32, now: Instant) {
-    base = packet.index
-    indexOffset = last.index &+ 1 &- packet.index
+    sequence = SequenceMap(first: packet.index, output: last.index &+ 1)
     if !isResumable {
       timestampOffset = nextTimestamp(clockRate, now) &- packet.header.timestamp
     }
@@ -66,18 +69,20 @@ struct Continuity {
     isRunning = true
   }
 
-  /// nil for a packet from before the source's beginning here.
-  func numbers(for packet: borrowing Packet) -> Numbers? {
-    guard packet.index >= base else { return nil }
-    // A field that the packet lacks keeps its last value, for the next source to go on from.
-    var numbers = last
-    numbers.index = packet.index &+ indexOffset
-    numbers.timestamp = packet.header.timestamp &+ timestampOffset
-    if let id = packet.vp8?.pictureID { numbers.pictureID = (id &+ pictureOffset) & 0x7fff }
-    if let index = packet.vp8?.tl0PictureIndex { numbers.tl0PictureIndex = index &+ tl0Offset }
-    if let index = packet.vp8?.keyIndex { numbers.keyIndex = (index &+ keyOffset) & 0x1f }
-    return numbers
+  /// The numbers of a packet that is to go out. nil for one from before the source's beginning here, or too old.
+  mutating func map(_ packet: borrowing Packet) -> Numbers? {
+    guard let index = sequence.map(packet.index) else { return nil }
+    return numbers(packet, index: index)
   }
+
+  /// The numbers that a packet has gone out with. nil for one that has none.
+  func numbers(of packet: borrowing Packet) -> Numbers? {
+    guard let index = sequence.output(of: packet.index) else { return nil }
+    return numbers(packet, index: index)
+  }
+
+  /// Leaves a packet of the running source out, so that the receiver does not miss it.
+  mutating func omit(_ packet: borrowing Packet) { if isRunning { sequence.omit(packet.index) } }
 
   mutating func sent(_ numbers: Numbers, now: Instant) {
     guard numbers.index > last.index else { return }
@@ -89,8 +94,18 @@ struct Continuity {
   func sourceIndex(_ sequenceNumber: UInt16) -> UInt64? {
     let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
     guard isRunning, behind >= 0 else { return nil }
-    let index = last.index &- UInt64(behind) &- indexOffset
-    return index >= base && index <= last.index &- indexOffset ? index : nil
+    return sequence.index(of: last.index &- UInt64(behind))
+  }
+
+  private func numbers(_ packet: borrowing Packet, index: UInt64) -> Numbers {
+    // A field that the packet lacks keeps its last value, for the next source to go on from.
+    var numbers = last
+    numbers.index = index
+    numbers.timestamp = packet.header.timestamp &+ timestampOffset
+    if let id = packet.vp8?.pictureID { numbers.pictureID = (id &+ pictureOffset) & 0x7fff }
+    if let index = packet.vp8?.tl0PictureIndex { numbers.tl0PictureIndex = index &+ tl0Offset }
+    if let index = packet.vp8?.keyIndex { numbers.keyIndex = (index &+ keyOffset) & 0x1f }
+    return numbers
   }
 
   /// As much later than the last packet as time has passed, but later.

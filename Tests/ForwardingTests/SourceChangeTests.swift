@@ -3,7 +3,7 @@ import Testing
 
 @testable import Forwarding
 
-struct ContinuityTests {
+struct SourceChangeTests {
   @Test func aSlotRunsOnWhenItsSourceChanges() throws {
     let call = SimulatedCall()
     let first = call.join([.camera])

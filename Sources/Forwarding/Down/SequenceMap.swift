@@ -1,0 +1,164 @@
+/// The numbers under which one source's packets go out in a slot, some of them left out.
+///
+/// Indices are unwrapped sequence numbers of the source, outputs unwrapped sequence numbers of the slot. Invariants: outputs rise with indices,
+/// none is given twice, and a packet keeps its output for as long as it is in the window. A packet that is omitted while it is the newest has no
+/// output, so the receiver sees no gap. One that is omitted after a newer one went out leaves its output unused: a gap that is never filled.
+struct SequenceMap {
+  /// How far behind the newest packet an index is still mapped, and an output traced back.
+  static let window: UInt64 = 1024
+
+  /// The first packet of the source here.
+  private let first: UInt64
+  /// The newest packet that was mapped or omitted; `first` − 1 before any.
+  private var newest: UInt64
+  /// From the newest index to its output, modulo 2^64. It falls by one with each packet that is omitted without a gap.
+  private var offset: UInt64
+  /// Those without an output, and those with one that is not used, for the window's indices.
+  private var omitted = IndexSet()
+  private var withheld = IndexSet()
+  /// Something was left out within the window. Most maps have nothing, and then no set is looked at.
+  private var hasOmissions = false
+
+  /// The packet `first` gets `output`, unless it is omitted.
+  /// - Parameters:
+  ///   - first: above 0.
+  ///   - output: no number from there on has been given before.
+  init(first: UInt64, output: UInt64) {
+    self.first = first
+    newest = first &- 1
+    offset = output &- first
+  }
+
+  /// The output of a packet that is to be sent, which becomes the newest if none was newer.
+  /// - Returns: nil for a packet from before the first, from before the window, or that was omitted.
+  mutating func map(_ index: UInt64) -> UInt64? {
+    if index > newest, index >= first { advance(to: index) }
+    return output(of: index)
+  }
+
+  /// The output that a packet has. nil before the first, before the window and behind the newest, and for one that was omitted.
+  func output(of index: UInt64) -> UInt64? {
+    guard index >= first, index <= newest, newest - index < Self.window else { return nil }
+    return hasOmissions ? outputBesideOmissions(of: index) : index &+ offset
+  }
+
+  /// Apart, so that the usual path copies no set.
+  @inline(never)
+  private func outputBesideOmissions(of index: UInt64) -> UInt64? {
+    guard !omitted.contains(index), !withheld.contains(index) else { return nil }
+    return index &+ offset &+ omitted.count(above: index, through: newest)
+  }
+
+  /// Leaves out a packet that was not mapped.
+  mutating func omit(_ index: UInt64) {
+    guard index >= first else { return }
+    if index > newest {
+      advance(to: index)
+      omitted.insert(index)
+      offset &-= 1
+    } else if newest - index < Self.window, !omitted.contains(index) {
+      withheld.insert(index)
+    } else {
+      return
+    }
+    hasOmissions = true
+  }
+
+  /// The packet that `output` was given to; nil when it is none's, unused, or the packet is from before the window.
+  func index(of output: UInt64) -> UInt64? {
+    // How many outputs back from the last one that was given.
+    let back = newest &+ offset &- output
+    guard back < Self.window else { return nil }
+    guard let index = !hasOmissions ? newest &- back : omitted.gap(back, from: newest) else { return nil }
+    guard index >= first, index <= newest, newest - index < Self.window, !withheld.contains(index) else { return nil }
+    return index
+  }
+
+  private mutating func advance(to index: UInt64) {
+    if hasOmissions { forgetOmissions(through: index) }
+    newest = index
+  }
+
+  /// The indices up to `index` enter the window, and others leave it.
+  @inline(never)
+  private mutating func forgetOmissions(through index: UInt64) {
+    omitted.clear(after: newest, through: index)
+    withheld.clear(after: newest, through: index)
+    hasOmissions = !omitted.isEmpty || !withheld.isEmpty
+  }
+
+  /// Indices of the last window, a bit each.
+  private struct IndexSet {
+    private var words = InlineArray<16, UInt64>(repeating: 0)
+    private var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    func contains(_ index: UInt64) -> Bool { words[word(index)] & bit(index) != 0 }
+
+    mutating func insert(_ index: UInt64) {
+      if !contains(index) { count += 1 }
+      words[word(index)] |= bit(index)
+    }
+
+    /// Makes room for indices that enter the window.
+    mutating func clear(after old: UInt64, through new: UInt64) {
+      guard count > 0 else { return }
+      guard new &- old < window else {
+        self = IndexSet()
+        return
+      }
+      var index = old
+      while index != new {
+        index &+= 1
+        if contains(index) { count -= 1 }
+        words[word(index)] &= ~bit(index)
+      }
+    }
+
+    /// Members in `low + 1 ... high`, which is within the window.
+    func count(above low: UInt64, through high: UInt64) -> UInt64 {
+      var total = 0
+      var index = low &+ 1
+      while index <= high {
+        let end = min(high, index | 63)
+        total += (words[word(index)] & mask(index, end)).nonzeroBitCount
+        index = end &+ 1
+      }
+      return UInt64(total)
+    }
+
+    /// The index that is no member and has `back` others that are none between it and `high`; nil when the window has none.
+    func gap(_ back: UInt64, from high: UInt64) -> UInt64? {
+      var left = Int(back)
+      var end = high
+      var seen: UInt64 = 0
+      while seen < window {
+        let start = max(end & ~63, high - min(high, window - 1))
+        var others = ~words[word(end)] & mask(start, end)
+        if others.nonzeroBitCount > left {
+          // From the top, for the newest come first.
+          while left > 0 {
+            others &= ~(1 << UInt64(63 - others.leadingZeroBitCount))
+            left -= 1
+          }
+          return end & ~63 | UInt64(63 - others.leadingZeroBitCount)
+        }
+        left -= others.nonzeroBitCount
+        seen += end - start + 1
+        guard start > 0 else { return nil }
+        end = start - 1
+      }
+      return nil
+    }
+
+    private func word(_ index: UInt64) -> Int { Int(index >> 6 & 15) }
+
+    private func bit(_ index: UInt64) -> UInt64 { 1 << (index & 63) }
+
+    /// The bits of `low ... high`, both in one word.
+    private func mask(_ low: UInt64, _ high: UInt64) -> UInt64 {
+      UInt64.max >> (63 - (high & 63)) & UInt64.max << (low & 63)
+    }
+  }
+}
