@@ -89,6 +89,7 @@ package final class Server: Sendable {
         metrics: { [control, backEnd] in
           Metrics.text(
             media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
+            waitingForDisk: await control.waitingForDisk,
             backlog: control.backlog,
             store: health.statistics, backEnd: backEnd, measured: measurements.values)
         })

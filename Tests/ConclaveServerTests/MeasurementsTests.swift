@@ -22,7 +22,8 @@ import Testing
   let measurements = Measurements()
   for rtt in [10.0, 30, 9999] { measurements.add(QualityNumbers(rtt: rtt)) }
   let text = Metrics.text(
-    media: [], signaling: nil, calls: (2, 5), backlog: (0, [:]), store: StoreHealth.Statistics(), backEnd: nil,
+    media: [], signaling: nil, calls: (2, 5), waitingForDisk: 0, backlog: (0, [:]), store: StoreHealth.Statistics(),
+    backEnd: nil,
     measured: measurements.values)
   let lines = text.split(separator: "\n")
   #expect(lines.contains(#"conclave_client_round_trip_milliseconds_bucket{le="25.0"} 1"#))

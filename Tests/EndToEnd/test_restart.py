@@ -256,7 +256,6 @@ def test_a_slow_disk_holds_back_what_is_told_and_no_connection(server, sign_in):
 
     def set_presence_during_a_lock(state):
         """Whether the request waited while the server answered others; None when the lock was held too long for the server's patience."""
-        before = server.metric("conclave_signaling_requests_total")
         db.execute("BEGIN IMMEDIATE")
         start = time.monotonic()
         told = threading.Event()
@@ -267,7 +266,9 @@ def test_a_slow_disk_holds_back_what_is_told_and_no_connection(server, sign_in):
 
         asking = threading.Thread(target=ask)
         asking.start()
-        wait_for(lambda: server.metric("conclave_signaling_requests_total") > before, 10, "the request arrives")
+        wait_for(
+            lambda: told.is_set() or server.metric("conclave_store_waiting_effects") >= 1, 10, "the reply waits for the disk"
+        )
         assert server.get("/healthz") == "ok\n"
         waited = not told.is_set()
         db.execute("ROLLBACK")

@@ -128,6 +128,9 @@ actor ControlPlane: SignalingSink {
   /// Calls that run, and devices in them.
   var counts: (calls: Int, participants: Int) { calls.counts }
 
+  /// Replies, events and commands to workers that wait for the disk.
+  var waitingForDisk: Int { pending.count }
+
   /// Takes no new calls from now on.
   /// - Parameter idle: is called once, when no call is left; must not block.
   nonisolated func drain(idle: @escaping @Sendable () -> Void) {

@@ -8,6 +8,7 @@ import Signaling
 enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
+    waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), store: StoreHealth.Statistics, backEnd: BackEnd?,
     measured: Measurements.Values
   ) -> String {
@@ -20,6 +21,9 @@ enum Metrics {
       "conclave_control_refused_total", "Requests answered with server.busy, by whose bound was reached.",
       CommandQueue.Overflow.allCases.map { ("bound=\"\($0)\"", backlog.refused[$0, default: 0]) })
     if let signaling { page.add(signaling) }
+    page.gauge(
+      "conclave_store_waiting_effects", "Replies, events and commands to workers that wait for the disk.",
+      waitingForDisk)
     page.add(store)
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
