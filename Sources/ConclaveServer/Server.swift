@@ -64,7 +64,7 @@ package final class Server: Sendable {
       throw error
     }
     control = ControlPlane(
-      calls: Calls(
+      calls: Node(
         configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
@@ -192,8 +192,8 @@ package final class Server: Sendable {
 }
 
 extension Configuration {
-  fileprivate func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> Calls.Configuration {
-    var calls = Calls.Configuration()
+  fileprivate func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> CallConfiguration {
+    var calls = CallConfiguration()
     if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.now()) } }
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing

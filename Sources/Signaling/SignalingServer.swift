@@ -1,4 +1,4 @@
-package import struct Calls.Calls
+package import enum Calls.Effect
 package import struct Calls.SessionID
 package import Logging
 package import MediaModel

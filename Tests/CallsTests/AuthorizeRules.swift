@@ -84,7 +84,7 @@ struct AuthorizeRules {
     #expect(try joined() == joined("again"))
     start(alice, ["bob"], id: "later")
     #expect(stage.takeOthers().isEmpty)
-    #expect(stage.calls.calls.count == 1 && bob.events().rings.count == 1)
+    #expect(stage.calls.control.calls.count == 1 && bob.events().rings.count == 1)
   }
 
   @Test func devicesOfWhomOneMayNotListAreLeftOut() throws {
@@ -127,9 +127,9 @@ struct AuthorizeRules {
     start(alice, ["bob"])
     let asked = try question()
     alice.disconnect()
-    #expect(stage.calls.questions.next == nil)
+    #expect(stage.calls.people.questions.next == nil)
     stage.handle(.answer(asked.id, allowed: [bob.user]))
-    #expect(stage.calls.calls.isEmpty)
+    #expect(stage.calls.control.calls.isEmpty)
   }
 
   @Test func aDeviceHasABoundedNumberOfQuestions() throws {
@@ -204,7 +204,7 @@ struct AuthorizeRules {
     #expect(try alice.phase(of: "bob", in: call) == nil)
     #expect(try alice.phase(of: "bob", in: other) == nil)
     #expect(try alice.get(.listDevices(ListDevices(users: [bob.user])), as: Devices.self).devices.isEmpty)
-    #expect(stage.calls.directory.devices(of: bob.user).isEmpty)
+    #expect(stage.calls.people.directory.devices(of: bob.user).isEmpty)
     #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
     _ = alice.ask(.end(call))
     #expect(carol.code(.state(call)) == .callEnded)

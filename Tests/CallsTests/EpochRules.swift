@@ -318,7 +318,7 @@ struct EpochRules {
     }
     #expect(code(alice.envelope(for: eve, epoch: 1)) == .keysNotAllowed)
     #expect(code(alice.envelope(for: bob, epoch: 2)) == .requestInvalid)
-    #expect(stage.calls.calls.isEmpty && bob.events().isEmpty)
+    #expect(stage.calls.control.calls.isEmpty && bob.events().isEmpty)
     #expect(code(alice.envelope(for: bob, epoch: 1)) == nil)
   }
 

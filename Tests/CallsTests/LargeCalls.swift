@@ -23,6 +23,6 @@ struct LargeCalls {
     stage.handle(.media(.speakers(call, [3, 1])))
     #expect(others.allSatisfy { $0.names() == [.speakers] })
     #expect(alice.code(.end(call)) == nil)
-    #expect(stage.calls.timers.count == 0)
+    #expect(stage.calls.control.timers.count == 0)
   }
 }

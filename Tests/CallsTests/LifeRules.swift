@@ -115,7 +115,7 @@ struct LifeRules {
     stage.advance(.seconds(7_200))
     #expect(alice.events().ended?.reason == .expired)
     #expect(alice.code(.state(call)) == .callEnded)
-    #expect(stage.calls.timers.count(of: call) == 0)
+    #expect(stage.calls.control.timers.count(of: call) == 0)
   }
 
   @Test func rule10DisconnectedIsWhenBothHaveBeenGoneFor15Seconds() throws {
@@ -296,8 +296,10 @@ struct LifeRules {
     try bob.accept(call)
     stage.advance(.seconds(1))
     _ = alice.ask(.end(call))
-    #expect(stage.calls.timers.count == 0 && stage.calls.calls.isEmpty && stage.calls.memberships.isEmpty)
-    #expect(stage.calls.peers.isEmpty && stage.calls.starts.isEmpty)
+    #expect(
+      stage.calls.control.timers.count == 0 && stage.calls.control.calls.isEmpty
+        && stage.calls.people.memberships.isEmpty)
+    #expect(stage.calls.control.peers.isEmpty && stage.calls.control.starts.isEmpty)
   }
 }
 

@@ -97,7 +97,7 @@ struct PresenceRules {
     _ = bob.set(.unavailable)
     bob.disconnect()
     stage.advance(.seconds(600))
-    #expect(!stage.calls.presence.isUnavailable(bob.user, now: stage.now))
+    #expect(!stage.calls.people.presence.isUnavailable(bob.user, now: stage.now))
     #expect(stage.calls.nextDeadline == nil, "nothing waits for who is gone")
   }
 

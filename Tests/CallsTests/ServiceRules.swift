@@ -62,7 +62,7 @@ struct ServiceRules {
     let alice = stage.connect("alice")
     let first = try start(service, for: "alice", ["bob"], join: 1)
     #expect(try start(service, for: "alice", ["bob"], join: 1) == first)
-    #expect(stage.calls.calls.count == 1 && alice.events().rings.count == 1)
+    #expect(stage.calls.control.calls.count == 1 && alice.events().rings.count == 1)
     #expect(service.code(.start(StartCall(callees: [], media: .audio))) == .requestInvalid)
     #expect(service.code(.start(StartCall(callees: [], media: .audio, as: UserID("nobody")))) == .userNotFound)
     let envelope = alice.envelope(for: alice, epoch: 1)
@@ -83,13 +83,13 @@ struct ServiceRules {
     #expect(alice.events().ended?.reason == .noAnswer)
     _ = bob.events()
     _ = try start(service, for: "alice", ["bob"])
-    _ = alice.ask(.decline(try #require(stage.calls.calls.keys.first), Decline()))
+    _ = alice.ask(.decline(try #require(stage.calls.control.calls.keys.first), Decline()))
     #expect(bob.events().ended?.reason == .cancelled, "one who comes would be alone at once")
     _ = try start(service, for: "alice", ["bob", "carol"])
     _ = stage.connect("carol")
     let three = try start(service, for: "alice", ["bob", "carol"]).call.id
     for client in [alice, bob] { _ = client.ask(.decline(three, Decline())) }
-    #expect(stage.calls.calls[three] != nil, "the third may still come")
+    #expect(stage.calls.control.calls[three] != nil, "the third may still come")
     #expect(stage.connect("carol", "tablet").code(.decline(three, Decline())) == nil)
     #expect(bob.events().ended?.reason == .declined)
   }
@@ -153,7 +153,7 @@ struct ServiceRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     _ = try start(service, for: "alice", ["bob"])
-    let call = try #require(stage.calls.calls.keys.first)
+    let call = try #require(stage.calls.control.calls.keys.first)
     _ = alice.ask(.decline(call, Decline()))
     let topic = service.published(.serviceCalls)
     #expect(

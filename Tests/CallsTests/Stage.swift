@@ -5,11 +5,11 @@ import Testing
 
 @testable import Calls
 
-/// The world around one `Calls` value, in virtual time: it reads every event and keeps every reply.
+/// The world around one `Node` value, in virtual time: it reads every event and keeps every reply.
 final class Stage {
   static let start = Timestamp(milliseconds: 1_790_000_000_000)
 
-  var calls: Calls
+  var calls: Node
   var now = Stage.start
   private(set) var inbox: [SessionID: [EventDelivery]] = [:]
   private(set) var closed: [SessionID] = []
@@ -19,17 +19,17 @@ final class Stage {
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
   private(set) var disk = Disk()
-  private let configuration: Calls.Configuration
+  private let configuration: CallConfiguration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
   private var lastJoin: UInt64 = 0
 
-  init(_ change: (inout Calls.Configuration) -> Void = { _ in }) {
-    var configuration = Calls.Configuration()
+  init(_ change: (inout CallConfiguration) -> Void = { _ in }) {
+    var configuration = CallConfiguration()
     change(&configuration)
     self.configuration = configuration
     var state: UInt64 = 7
-    calls = Calls(configuration: configuration, digest: Stage.digest) {
+    calls = Node(configuration: configuration, digest: Stage.digest) {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       return state
     }
@@ -58,7 +58,7 @@ final class Stage {
   /// The server dies, and starts again after a while: all connections are gone.
   func restart(after time: Duration = .zero) {
     now = now + time
-    calls = Calls(
+    calls = Node(
       configuration: configuration, digest: Stage.digest, random: { 99 }, restoring: disk.read(), now: now)
     inbox = [:]
     handle(.timeout)
@@ -306,7 +306,7 @@ struct Client {
 
   /// The peer that the server made for this device's place in a call.
   func peer(in call: CallID) throws -> PeerID {
-    try #require(stage.calls.calls[call]?.member(user)?.participant(on: device)?.peer)
+    try #require(stage.calls.control.calls[call]?.member(user)?.participant(on: device)?.peer)
   }
 
   func connectMedia(_ call: CallID) throws { stage.handle(.media(.connected(try peer(in: call)))) }

@@ -53,8 +53,8 @@ private final class Plane: Sendable {
     self.told = told
     let count = count
     control = ControlPlane(
-      calls: Calls(
-        configuration: Calls.Configuration(), digest: { Array(SHA256.hash(data: $0)) },
+      calls: Node(
+        configuration: CallConfiguration(), digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }),
       media: media, announced: try AnnouncedAddresses(["192.0.2.1"]), fingerprint: certificate.fingerprint,
       clock: clock, loop: loop, store: store,

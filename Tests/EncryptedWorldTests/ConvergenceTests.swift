@@ -10,9 +10,9 @@ struct ConvergenceTests {
   /// Milliseconds from two changes, `apart` ms of each other, until all have converged on the lists after both.
   private func timeToConverge(_ world: World, _ call: CallID, _ kind: World.Change) -> Int64? {
     world.change(kind, call)
-    let before = world.calls.calls[call]?.epochs.newest.number ?? 0
+    let before = world.calls.control.calls[call]?.epochs.newest.number ?? 0
     return world.run(
-      until: { (world.calls.calls[call]?.epochs.newest.number ?? 0) > before && world.hasConverged(call) },
+      until: { (world.calls.control.calls[call]?.epochs.newest.number ?? 0) > before && world.hasConverged(call) },
       limit: 30_000)
   }
 
@@ -54,11 +54,11 @@ struct ConvergenceTests {
     let world = World(seed: seed)
     let call = try world.call(delay: 50...100, response: 100)
     let leader = world.devices[0]
-    let before = try #require(world.calls.calls[call]).epochs.newest.number
+    let before = try #require(world.calls.control.calls[call]).epochs.newest.number
     world.change(.leaves, call)
     let start = world.now
     let isDue = {
-      guard let epochs = world.calls.calls[call]?.epochs, epochs.newest.number > before else { return false }
+      guard let epochs = world.calls.control.calls[call]?.epochs, epochs.newest.number > before else { return false }
       if case .asking(let asking) = epochs.phase { return !hasHandedOut && asking.leader == leader.address }
       return hasHandedOut
     }
@@ -83,7 +83,7 @@ struct ConvergenceTests {
       leader.response = nil
       return nil
     }
-    let before = try #require(world.calls.calls[call]).epochs.newest.number
+    let before = try #require(world.calls.control.calls[call]).epochs.newest.number
     world.change(.leaves, call)
     #expect(world.run(until: { leader.response == nil }, limit: 3_000) != nil, "seed \(seed)")
     // 2 s for those that acknowledge nothing, half a second until the key is asked for, 2 s until it is asked for again.

@@ -12,7 +12,7 @@ struct DeathTests {
   func allAreBackWithin5sOfTheNewStart(_ kind: World.Change, _ seed: UInt64) throws {
     let world = World(seed: seed)
     let call = try world.call(delay: 10...60, response: 20)
-    let before = try #require(world.calls.calls[call]).epochs.newest.number
+    let before = try #require(world.calls.control.calls[call]).epochs.newest.number
     world.change(kind, call)
     // At some moment of the rotation, or after it.
     world.run(Int64(world.random.below(2_000)))
@@ -27,7 +27,7 @@ struct DeathTests {
     #expect(areBack(), "seed \(seed)")
     #expect(world.run(until: { world.hasConverged(call) }, limit: 5_000) != nil, "seed \(seed)")
     // A fresh key for all, and the call code that goes with it.
-    #expect(world.calls.calls[call]?.epochs.newest.number ?? 0 > before)
+    #expect(world.calls.control.calls[call]?.epochs.newest.number ?? 0 > before)
     #expect(world.audit.failure == nil, "seed \(seed)")
     #expect(world.devices.allSatisfy { $0.refusals.isEmpty }, "seed \(seed)")
   }

@@ -44,7 +44,7 @@ final class Forger {
 
   private func forge(_ message: EventMessage, for device: Device) -> EventMessage? {
     guard case .rotate(var rotation) = message.body, message.call == call,
-      let honest = world.calls.calls[call]?.epochs.newest.list
+      let honest = world.calls.control.calls[call]?.epochs.newest.list
     else { return message }
     let list = change(honest, device)
     guard list != honest || told[device] != nil else { return message }

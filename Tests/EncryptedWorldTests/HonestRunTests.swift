@@ -49,7 +49,7 @@ struct HonestRunTests {
     world.run(14_000)
     for device in world.devices.prefix(2) { device.response = 20 }
     expectContent(world, "seed \(seed)")
-    #expect(world.devices[4].stay?.cipher.sendingEpoch == world.calls.calls[call]?.epochs.current)
+    #expect(world.devices[4].stay?.cipher.sendingEpoch == world.calls.control.calls[call]?.epochs.current)
   }
 
   @Test func twoHundredJoinInTenSeconds() throws {
@@ -61,7 +61,7 @@ struct HonestRunTests {
     policy.aloneSeconds = 3_600
     first.start([], policy: policy)
     world.run(1_000)
-    let call = try #require(world.calls.calls.keys.first)
+    let call = try #require(world.calls.control.calls.keys.first)
     var link: CallLink?
     first.ask(.link(call, MakeLink())) { (made: CallLink) in link = made }
     world.run(500)
@@ -151,7 +151,7 @@ struct HonestRunTests {
       scene.world.run(3_000)
       scene.carol.rejoin(scene.call)
       scene.world.run(3_000)
-      epochs = try #require(scene.world.calls.calls[scene.call]).epochs.newest.number
+      epochs = try #require(scene.world.calls.control.calls[scene.call]).epochs.newest.number
     }
     scene.world.lie = nil
     scene.bob.catchUp()

@@ -146,12 +146,12 @@ extension Lies {
     let scene = try Scene(seed: seed)
     let dave = try join(scene, "dave")
     scene.world.run(3_000)
-    let list = try #require(scene.world.calls.calls[scene.call]).epochs.newest
+    let list = try #require(scene.world.calls.control.calls[scene.call]).epochs.newest
     scene.world.alter = { request, device in
       guard case .keys(let id, var handedOut) = request, device == scene.alice.address,
         let index = handedOut.envelopes.firstIndex(where: { $0.to == scene.bob.address }),
         let keys = scene.alice.stay?.keys, let epoch = keys.epochs[handedOut.epoch],
-        let seat = scene.world.calls.calls[id]?.epochs.seats[scene.bob.address],
+        let seat = scene.world.calls.control.calls[id]?.epochs.seats[scene.bob.address],
         case let key = seat.refresh ?? seat.joinKey,
         let other = Envelope.sealing(
           secret(), for: scene.bob.address, alg: key.alg, publicKey: key.publicKey.bytes,
@@ -162,7 +162,7 @@ extension Lies {
     }
     dave.leave()
     scene.world.run(25_000)
-    #expect(scene.world.calls.calls[scene.call]?.epochs.newest.number ?? 0 > list.number)
+    #expect(scene.world.calls.control.calls[scene.call]?.epochs.newest.number ?? 0 > list.number)
     #expect(scene.carol.stay?.heard[scene.bob.address] != nil)
     guard case .notConfirmed(let who) = scene.carol.stay?.confirmation else {
       Issue.record("Carol was not told")

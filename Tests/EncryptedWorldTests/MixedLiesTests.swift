@@ -95,7 +95,9 @@ private final class Liar {
   }
 
   private func distort(_ rotation: inout Rotate, _ device: Device) {
-    guard random.chance(60), let honest = scene.world.calls.calls[scene.call]?.epochs.newest.list else { return }
+    guard random.chance(60), let honest = scene.world.calls.control.calls[scene.call]?.epochs.newest.list else {
+      return
+    }
     var list = honest
     switch random.below(9) {
     case 0, 1, 2:

@@ -51,7 +51,7 @@ struct RandomWorldTests {
     }
     world.run(20_000)
     try world.audit.check()
-    guard world.calls.calls[call] != nil, world.joined(call).count > 1 else { return }
+    guard world.calls.control.calls[call] != nil, world.joined(call).count > 1 else { return }
     try Breach.unless(world.run(until: { world.hasConverged(call) }, limit: 5_000) != nil, .doesNotConverge)
     let members = world.joined(call)
     for member in members { member.stay?.resetGaps() }
@@ -90,7 +90,7 @@ struct RandomWorldTests {
     policy.ringSeconds = 60
     world.devices[0].start(users, policy: policy)
     world.run(6_000)
-    return try #require(world.calls.calls.keys.first)
+    return try #require(world.calls.control.calls.keys.first)
   }
 
   private func step(_ world: World, _ call: CallID) {

@@ -24,7 +24,7 @@ final class Scene {
     prepare(world.devices)
     alice.start(["bob", "carol"])
     world.run(1_000)
-    call = try #require(world.calls.calls.keys.first)
+    call = try #require(world.calls.control.calls.keys.first)
     bob.accept(call)
     carol.accept(call)
     world.run(5_000)

@@ -18,7 +18,7 @@ extension World {
     policy.aloneSeconds = 3_600
     devices[0].start((1..<members).map { "u\($0)" }, policy: policy)
     run(6_000)
-    let call = try #require(calls.calls.keys.first)
+    let call = try #require(calls.control.calls.keys.first)
     for device in devices[1..<members] {
       device.accept(call)
       run(300)

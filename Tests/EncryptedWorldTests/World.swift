@@ -7,13 +7,13 @@ import Simulation
 import struct Calls.EventDelivery
 @testable import ConclaveClient
 
-/// Devices with real keys and real SFrame, and the real `Calls` value as their server, in virtual time. Signaling has a delay with jitter for each device, in
+/// Devices with real keys and real SFrame, and the real `Node` value as their server, in virtual time. Signaling has a delay with jitter for each device, in
 /// order; media is quick. The invariants are checked at each frame: see `Audit`.
 final class World {
   /// Milliseconds of virtual time.
   private(set) var now: Int64 = 0
   var random: SplitMix
-  var calls: Calls
+  var calls: Node
   var devices: [SimDevice] = []
   let audit = Audit()
   /// A lying server's version of an event for a device; nil withholds the event.
@@ -46,7 +46,7 @@ final class World {
     self.weakness = weakness
     random = SplitMix(state: seed)
     ids = SplitMix(state: ~seed)
-    calls = Calls(configuration: Calls.Configuration(), digest: Self.digest, random: Self.numbers(ids.next()))
+    calls = Node(configuration: CallConfiguration(), digest: Self.digest, random: Self.numbers(ids.next()))
     tickMedia()
   }
 
@@ -120,12 +120,14 @@ final class World {
     if case .request(let session, let id, let request) = command, let alter, let device = sessions[session] {
       command = .request(session, id: id, alter(request, device.address))
     }
-    let seats = weakness == .keepsThoseWhoLeft ? calls.calls.mapValues(\.epochs.seats) : [:]
+    let seats = weakness == .keepsThoseWhoLeft ? calls.control.calls.mapValues(\.epochs.seats) : [:]
     let effects = calls.handle(command, now: timestamp)
     disk.write(effects)
-    for (id, old) in seats { calls.calls[id]?.epochs.seats.merge(old) { new, _ in new } }
+    for (id, old) in seats { calls.control.calls[id]?.epochs.seats.merge(old) { new, _ in new } }
     noteGone(command)
-    for (id, call) in calls.calls { audit.note(call.epochs.newest.list, epoch: call.epochs.newest.number, of: id) }
+    for (id, call) in calls.control.calls {
+      audit.note(call.epochs.newest.list, epoch: call.epochs.newest.number, of: id)
+    }
     if let mortality, random.below(mortality) == 0 { return killServer(for: 50 + random.below(1_500)) }
     for effect in effects {
       switch effect {
@@ -151,8 +153,8 @@ final class World {
     for device in devices { device.loseServer() }
     at(Int64(time)) { [unowned self] in
       isDown = false
-      calls = Calls(
-        configuration: Calls.Configuration(), digest: Self.digest, random: Self.numbers(ids.next()),
+      calls = Node(
+        configuration: CallConfiguration(), digest: Self.digest, random: Self.numbers(ids.next()),
         restoring: disk.read(), now: timestamp)
       serve(.timeout)
     }
@@ -191,7 +193,7 @@ final class World {
   func setMedia(_ isUp: Bool, of device: SimDevice, in call: CallID) {
     // A new server knows nothing of the paths of the old one.
     guard !isUp || device.stay?.isCut != true else { return }
-    let own = calls.calls[call]?.member(device.address.user)?.participants ?? []
+    let own = calls.control.calls[call]?.member(device.address.user)?.participants ?? []
     guard let participant = own.first(where: { $0.device == device.address }) else { return }
     serve(.media(isUp ? .connected(participant.peer) : .disconnected(participant.peer, silence: .zero)))
   }
@@ -222,7 +224,7 @@ final class World {
 
   /// The devices that have joined, as the server sees it.
   func joined(_ call: CallID) -> [SimDevice] {
-    (calls.calls[call]?.members ?? []).compactMap { member in
+    (calls.control.calls[call]?.members ?? []).compactMap { member in
       member.isJoined ? member.participant.flatMap { device($0.device) } : nil
     }
   }
@@ -237,12 +239,13 @@ final class World {
 
   /// Whether the device's stay is on the newest list. A device that was cut off for long is taken off it, and hears so when it comes back.
   func isListed(_ device: SimDevice) -> Bool {
-    calls.calls.values.contains { $0.epochs.newest.entry(of: device.address)?.joinId == device.stay?.joinId }
+    calls.control.calls.values.contains { $0.epochs.newest.entry(of: device.address)?.joinId == device.stay?.joinId }
   }
 
   /// Whether all who have joined send under the newest key, and show the same code.
   func hasConverged(_ call: CallID) -> Bool {
-    guard let epochs = calls.calls[call]?.epochs, epochs.current == epochs.newest.number, epochs.pending == nil else {
+    guard let epochs = calls.control.calls[call]?.epochs, epochs.current == epochs.newest.number, epochs.pending == nil
+    else {
       return false
     }
     let stays = joined(call).map(\.stay)

@@ -28,19 +28,19 @@ struct StoreTests {
     let store = try test.open()
     var world = SmallWorld(seed: seed)
     for _ in 0..<60 { try store.write(world.step()) }
-    let again = Calls(
-      configuration: Calls.Configuration(), digest: SmallWorld.digest, random: { 1 },
+    let again = Node(
+      configuration: CallConfiguration(), digest: SmallWorld.digest, random: { 1 },
       restoring: try test.open().load(now: world.now), now: world.now)
     #expect(state(again) == state(world.calls), "seed \(seed)")
     // A full rewrite says the same as all changes did.
     try store.write(world.calls.everything)
-    let rewritten = Calls(
-      configuration: Calls.Configuration(), digest: SmallWorld.digest, random: { 1 },
+    let rewritten = Node(
+      configuration: CallConfiguration(), digest: SmallWorld.digest, random: { 1 },
       restoring: try store.load(now: world.now), now: world.now)
     #expect(state(rewritten) == state(world.calls), "seed \(seed)")
   }
 
-  private func state(_ calls: Calls) -> Set<StoreChange> {
+  private func state(_ calls: Node) -> Set<StoreChange> {
     Set(calls.everything).filter { if case .history = $0 { false } else { true } }
   }
 

@@ -119,7 +119,7 @@ package struct Disk {
   }
 }
 
-extension Calls {
+extension Node {
   /// The rows that should be on the disk now.
   package var storable: Set<StoreChange> {
     Set(everything).filter {

@@ -96,7 +96,7 @@ extension Call {
     let device = participant.device
     for timer in [CallTimer.disconnect(device), .away(device.user), .connect(device)] { out.cancel(timer) }
     out.add(.peerGone(participant.peer))
-    out.add(.participantGone(device))
+    out.tell(.participantGone(device))
     return participant.tracks.live
   }
 
@@ -163,7 +163,7 @@ extension Call {
         endRing(of: member.user, .cancelled, event: .cancelled(By(by: user)), actor: nil, out: &out)
       case .joined, .disconnected:
         for participant in member.participants { _ = remove(participant, out: &out) }
-        setArriving(nil, of: member.user)
+        setArriving(nil, of: member.user, out: &out)
         setPhase(.left, of: member.user, out: &out)
       case .left, .declined, .missed, .cancelled: break
       }

@@ -5,7 +5,9 @@ import MediaModel
 extension Call {
   /// The device's STOMP connection began or ended.
   mutating func signaling(of device: Device, isUp: Bool, now: Timestamp, out: inout Outputs) {
-    guard member(device.user)?.participant(on: device) != nil else { return }
+    guard let participant = member(device.user)?.participant(on: device), participant.isSignaling != isUp else {
+      return
+    }
     _ = withParticipant(of: device) { $0.signaling = isUp ? .up : .gone(since: now) }
     watch(device, out: &out)
     if isUp {

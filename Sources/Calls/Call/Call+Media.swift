@@ -159,4 +159,10 @@ extension Call {
     if participant.isNegotiated { out.add(.media(.hold(participant.peer, isHeld))) }
     announce(device.user, .held, out: &out)
   }
+
+  /// The device speaks in another call. It may have gone from this one meanwhile.
+  mutating func holdUnlessHeld(_ device: Device, out: inout Outputs) {
+    guard let participant = try? participant(of: device), !participant.isHeld else { return }
+    try? hold(true, device, out: &out)
+  }
 }

@@ -103,7 +103,7 @@ extension Call {
   mutating func endRing(
     of user: UserID, _ phase: Member.Phase, event: EventBody, actor: DeviceID?, out: inout Outputs
   ) {
-    if case .ringing(let ringing)? = member(user)?.phase, ringing.isPushed { out.add(.pushOver(user)) }
+    if case .ringing(let ringing)? = member(user)?.phase, ringing.isPushed { out.tell(.pushOver(user)) }
     setPhase(phase, of: user, out: &out)
     out.cancel(.ring(user))
     epochs.forgetRingEnvelopes { $0.user == user }

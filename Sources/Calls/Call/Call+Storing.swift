@@ -147,6 +147,22 @@ extension Call {
       joinKey: seat?.joinKey, refresh: seat?.refresh, keys: seat?.keys)
   }
 
+  // MARK: forgetting
+
+  /// Nothing is kept of the user, who is not present and not ringing.
+  mutating func forget(_ user: UserID) {
+    removeMember(user)
+    journal.members[user] = nil
+    journal.parts[user] = nil
+    journal.staying.remove(user)
+    journal.touched.remove(user)
+    guard firstReply?.results?[user] != nil || firstReply?.call.members.contains(where: { $0.user == user }) == true
+    else { return }
+    firstReply?.results?[user] = nil
+    firstReply?.call.members.removeAll { $0.user == user }
+    journal.isStored = false
+  }
+
   // MARK: history
 
   /// nil while it is open.

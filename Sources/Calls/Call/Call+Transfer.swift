@@ -28,7 +28,7 @@ extension Call {
     let former = member.arriving
     let tracks = former.map { remove($0, out: &out) } ?? []
     let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
-    setArriving(participant, of: member.user)
+    setArriving(participant, of: member.user, out: &out)
     remember(participant)
     out.add(.peerAdded(joiner.peer, member.user))
     out.set(.connect(joiner.device), at: now + min(Self.transferTime, rules.connectTime ?? Self.transferTime))
@@ -42,7 +42,7 @@ extension Call {
   mutating func finishTransfer(of user: UserID, now: Timestamp, out: inout Outputs) {
     guard let member = member(user), case .joined(let old) = member.phase, let new = member.arriving else { return }
     let tracks = remove(old, out: &out)
-    setArriving(nil, of: user)
+    setArriving(nil, of: user, out: &out)
     setPhase(.joined(new), of: user, out: &out)
     tellGone(tracks, out: &out)
     announce(user, .transferred, out: &out)
@@ -53,7 +53,7 @@ extension Call {
   mutating func stopTransfer(of user: UserID, now: Timestamp, out: inout Outputs) {
     guard let new = member(user)?.arriving else { return }
     let tracks = remove(new, out: &out)
-    setArriving(nil, of: user)
+    setArriving(nil, of: user, out: &out)
     tellGone(tracks, out: &out)
     announce(user, .failed, out: &out)
     epochs.leave(new.device, now: now, out: &out)

@@ -126,7 +126,6 @@ struct Call {
       places[user] = members.count
       members.append(Member(user: user, name: name, phase: phase))
       count(members[members.count - 1], 1)
-      out.add(.memberAdded(user))
     }
     if !isEnded { out.add(.memberMoved(user)) }
     if case .joined = phase, let place = places[user] { members[place].hasBeenIn = true }
@@ -141,19 +140,21 @@ struct Call {
   /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
   var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
 
-  /// Called from `carryOut` of the ring: somebody was told to wake these devices.
-  mutating func push(_ user: UserID, devices: [DeviceID]) -> PushRing? {
-    guard let place = places[user], case .ringing(var ringing) = members[place].phase else { return nil }
+  /// Somebody was told to wake devices of the user, and has to be told of the ring's end. One that is over already ends at once.
+  mutating func pushed(_ user: UserID, out: inout Outputs) {
+    guard let place = places[user], case .ringing(var ringing) = members[place].phase else {
+      return out.tell(.pushOver(user))
+    }
     ringing.isPushed = true
     journal.touched.insert(user)
     members[place].phase = .ringing(ringing)
-    return PushRing(user: user, devices: devices, from: ringing.by, media: media, expiresAt: ringing.expiresAt)
   }
 
   /// Begins a joined member's transfer, or ends it (nil).
-  mutating func setArriving(_ participant: Participant?, of user: UserID) {
+  mutating func setArriving(_ participant: Participant?, of user: UserID, out: inout Outputs) {
     journal.touched.insert(user)
     if let place = places[user] { members[place].arriving = participant }
+    if !isEnded { out.add(.memberMoved(user)) }
   }
 
   mutating func letInByLink(_ user: UserID) {
@@ -244,13 +245,42 @@ struct Call {
       policy: rules.shown, members: members.map(\.state), metadata: metadata)
   }
 
-  /// `call.ring` for the devices of a ringing member; the envelope is its device's own.
-  func ring(for device: Device, members: [MemberState]) -> Ring? {
-    guard case .ringing(let ringing)? = member(device.user)?.phase else { return nil }
-    let key = epochs.ringEnvelope(for: device)
+  /// `call.ring` for a ringing member, without an envelope.
+  func ring(of user: UserID, members: [MemberState]) -> Ring? {
+    guard case .ringing(let ringing)? = member(user)?.phase else { return nil }
     return Ring(
       from: ringing.by, media: media, members: members, waiting: ringing.waiting, expiresAt: ringing.expiresAt,
-      metadata: ringing.metadata, envelope: key?.envelope, list: key?.list)
+      metadata: ringing.metadata, envelope: nil, list: nil)
+  }
+
+  /// `call.ring` for one device.
+  func ring(for device: Device) -> Ring? {
+    guard var ring = ring(of: device.user, members: members.map(\.state)) else { return nil }
+    let key = epochs.ringEnvelope(for: device)
+    ring.envelope = key?.envelope
+    ring.list = key?.list
+    return ring
+  }
+
+  /// `call.ring` for a topic: without what is one device's or one callee's own.
+  func topicRing(of user: UserID, members: [MemberState]) -> Ring? {
+    guard var ring = ring(of: user, members: members) else { return nil }
+    ring.waiting = false
+    ring.metadata = metadata
+    return ring
+  }
+
+  /// The member's part as the people's side keeps it.
+  func part(of user: UserID) -> Membership.Part? {
+    guard let member = member(user) else { return nil }
+    let phase: Membership.Phase =
+      switch member.phase {
+      case .ringing: .ringing
+      case .joined: .joined
+      case .disconnected: .disconnected
+      case .left, .declined, .missed, .cancelled: .away
+      }
+    return Membership.Part(phase: phase, devices: member.participants.map(\.device.device))
   }
 }
 

@@ -41,6 +41,8 @@ struct Participant {
     tracks = TrackTable(participant: number)
   }
 
+  var isSignaling: Bool { if case .up = signaling { true } else { false } }
+  /// Its media is.
   var isConnected: Bool { if case .up = media { true } else { false } }
 
   /// The media plane knows it: it had an offer.

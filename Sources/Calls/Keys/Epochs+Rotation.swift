@@ -117,9 +117,9 @@ extension Epochs {
 
   /// All that belongs to the epoch before is void.
   private mutating func supersede(_ number: UInt32, out: inout Outputs) {
-    if !ringEnvelopes.isEmpty { out.add(.ringEnvelopesSuperseded(ringEnvelopes.keys.sorted())) }
+    if !ringEnvelopes.isEmpty { out.tell(.ringEnvelopesSuperseded(ringEnvelopes.keys.sorted())) }
     ringEnvelopes = [:]
-    if !unopened.isEmpty { out.add(.envelopesSuperseded(unopened.keys.sorted(), by: number)) }
+    if !unopened.isEmpty { out.tell(.envelopesSuperseded(unopened.keys.sorted(), by: number)) }
     out.cancel(.confirmed)
     isTelling = false
     unopened = [:]

@@ -10,10 +10,21 @@ struct Directory {
     var identity: Identity
     /// The acknowledgement mode of the subscription to the event queue; nil without one.
     var events: AckMode?
+    /// A first subscription whose greeting is not complete yet.
+    var greeting: Greeting?
     /// It had its first subscription: later ones repeat nothing.
     var isGreeted = false
     /// The limit of abuse reports: five at once, then one every 10 s.
     var reports = TokenBucket(perSecond: 1, burst: 50)
+  }
+
+  /// The news that a device needs of its user's calls before it reads its events.
+  struct Greeting {
+    var mode: AckMode
+    /// The calls that have not answered.
+    var missing: Set<CallID>
+    var states: [CallID: CallState] = [:]
+    var rings: [CallID: Ring] = [:]
   }
 
   struct DeviceRecord {

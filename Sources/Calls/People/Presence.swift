@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The states that users set, and the watches on them (protocol section 7). `Calls` computes a user's state only after a command touched it, and only while
+/// The states that users set, and the watches on them (protocol section 7). `People` computes a user's state only after a command touched it, and only while
 /// there are watches.
 struct Presence {
   /// A user's setting. A user that never set one and has no role has none, and is available.

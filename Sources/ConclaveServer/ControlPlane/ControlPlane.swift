@@ -10,10 +10,10 @@ import SDP
 import Signaling
 import Synchronization
 
-/// The one place where calls change: an actor around the pure `Calls`, on one event loop. Requests of clients and events of the media plane come in by
+/// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
 /// `submit`, in order. Their effects go out in that order, each when the disk has all that it may tell of; the loop itself never waits for the disk.
 actor ControlPlane: SignalingSink {
-  private var calls: Calls
+  private var calls: Node
   private let media: MediaWorkers
   private let announced: AnnouncedAddresses
   private let clock: WallClock
@@ -64,7 +64,7 @@ actor ControlPlane: SignalingSink {
 
   /// - Parameter reading: threads that read SDPs, started.
   init(
-    calls: sending Calls, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
+    calls: sending Node, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
     clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder, archive: Archive,
     housekeeping: Housekeeping, backEnd: BackEnd?, measurements: Measurements, reading: NIOThreadPool, clients: Clients
   ) {

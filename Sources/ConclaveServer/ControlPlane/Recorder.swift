@@ -179,7 +179,7 @@ struct Recorder {
 }
 
 extension StoreChange {
-  /// Not among `Calls.everything`.
+  /// Not among `Node.everything`.
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .number, .ended, .forgotten: true

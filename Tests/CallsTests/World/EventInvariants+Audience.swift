@@ -29,7 +29,7 @@ extension EventInvariants {
 
   /// The devices of users who are known throughout.
   private func devices(of users: Set<UserID>, _ step: WorldStep) -> Set<Device> {
-    Set(users.flatMap(step.calls.directory.devices))
+    Set(users.flatMap(step.calls.people.directory.devices))
   }
 
   private func audience(of message: EventMessage, _ id: CallID, _ step: WorldStep) -> Audience {
@@ -64,7 +64,7 @@ extension EventInvariants {
     case .speakers:
       var audience = participants(before, after)
       // They are not kept.
-      audience.least = audience.least.filter { step.calls.directory[$0]?.connection?.events != nil }
+      audience.least = audience.least.filter { step.calls.people.directory[$0]?.connection?.events != nil }
       return audience
     case .message(let content):
       var audience = participants(before, after)
@@ -201,7 +201,8 @@ extension EventInvariants {
       let rung = told.filter { $0.message.call == id && $0.message.body.isRing }
         .reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
       verdict.require(
-        .everyEntitledDevice, rung.isSuperset(of: step.calls.directory.devices(of: user)), "not every device rings")
+        .everyEntitledDevice, rung.isSuperset(of: step.calls.people.directory.devices(of: user)),
+        "not every device rings")
     }
     for user in before.keys where after[user] == nil {
       let outcomes: Set<EventName> = [.callAnsweredElsewhere, .callDeclinedElsewhere, .callCancelled, .callMissed]
@@ -211,7 +212,7 @@ extension EventInvariants {
         }
         let acted = step.asker == device && [.joined, .declined].contains(step.after[id]?.members[user]?.state)
         let acts = acted || (step.asker == device && step.after[id] == nil)
-        guard step.calls.directory[device] != nil, !step.isForgetting else { continue }
+        guard step.calls.people.directory[device] != nil, !step.isForgetting else { continue }
         let expected = model.rung.contains(id) && !acted ? 1 : 0
         verdict.require(
           .ringEndsOnce, count == expected || (acts && count == 0),

@@ -120,8 +120,8 @@ struct EventInvariants {
     for id in step.changed { users.formUnion(step.after[id]?.members.keys.map { $0 } ?? []) }
     for id in step.gone { users.formUnion(step.before[id]?.members.keys.map { $0 } ?? []) }
     for user in users {
-      for device in step.calls.directory.devices(of: user) {
-        guard let record = step.calls.directory[device], record.connection?.events == nil else { continue }
+      for device in step.calls.people.directory.devices(of: user) {
+        guard let record = step.calls.people.directory[device], record.connection?.events == nil else { continue }
         var known: [EventMessage: Int] = [:]
         for owed in models[device]?.owed ?? [] where owed.message.at == step.now {
           known[owed.message, default: 0] += 1

@@ -61,7 +61,7 @@ struct KeyInvariants {
   private mutating func noteKeys(_ id: CallID, _ view: CallView, _ step: WorldStep) {
     guard let asker = step.asker, step.entry != nil, let mine = view.participants[asker],
       step.before[id]?.participants[asker]?.participant != mine.participant,
-      step.calls.directory[asker]?.entry != nil, step.joinKey != nil
+      step.calls.people.directory[asker]?.entry != nil, step.joinKey != nil
     else { return }
     withKeys[id, default: []].insert(mine.participant)
   }

@@ -18,10 +18,10 @@ struct Mutant {
   }
 
   mutating func change(
-    _ effects: inout [Calls.Effect], _ calls: inout Calls, _ world: SimulatedWorld, _ command: Calls.Command
+    _ effects: inout [Calls.Effect], _ calls: inout Node, _ world: SimulatedWorld, _ command: Calls.Command
   ) {
     note(effects, world, command)
-    if mutation == .startsWhileDraining { calls.isDraining = false }
+    if mutation == .startsWhileDraining { calls.control.isDraining = false }
     guard random.chance(30) else { return }
     switch mutation {
     case .dropsEvent, .sendsToAnother, .swapsEvents, .repeatsEvent, .losesStatesOfMembers: changeEvents(&effects, world)
@@ -128,7 +128,7 @@ struct Mutant {
   }
 
   private mutating func changeKeys(
-    _ effects: inout [Calls.Effect], _ world: SimulatedWorld, _ calls: Calls, _ command: Calls.Command
+    _ effects: inout [Calls.Effect], _ world: SimulatedWorld, _ calls: Node, _ command: Calls.Command
   ) {
     switch (mutation, command) {
     case (.resurrectsEnvelope, .subscribe(let session, .events, _)):
@@ -180,41 +180,44 @@ struct Mutant {
     }
   }
 
-  private mutating func changeEpochs(_ calls: inout Calls, _ world: SimulatedWorld, _ command: Calls.Command) {
-    guard let id = calls.calls.keys.sorted().randomElement(using: &random), let call = calls.calls[id] else { return }
+  private mutating func changeEpochs(_ calls: inout Node, _ world: SimulatedWorld, _ command: Calls.Command) {
+    guard let id = calls.control.calls.keys.sorted().randomElement(using: &random), let call = calls.control.calls[id]
+    else { return }
     let epoch = call.epochs.newest
     func replaced(_ entries: [ListEntry]) -> Epoch {
       Epoch(
         number: epoch.number, mode: epoch.mode, call: id, previous: epoch.previous, entries: entries,
-        digest: calls.digest)
+        digest: calls.control.digest)
     }
     switch mutation {
-    case .lowersEpoch: if call.epochs.current > 1 { calls.calls[id]?.epochs.current -= 1 }
+    case .lowersEpoch: if call.epochs.current > 1 { calls.control.calls[id]?.epochs.current -= 1 }
     case .makesTwoLists:
-      if epoch.list.count > 1 { calls.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
+      if epoch.list.count > 1 { calls.control.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
     case .listsAbsent:
       guard var entry = epoch.list.first else { return }
       entry.device = DeviceID(unchecked: "ghost")
-      calls.calls[id]?.epochs.newest = replaced(epoch.list + [entry])
+      calls.control.calls[id]?.epochs.newest = replaced(epoch.list + [entry])
     case .beginsTwoEpochs:
       // It has waited since an earlier step.
       guard case .spreading = call.epochs.phase else { return }
       if case .request(_, _, .keys) = command { return }
-      calls.calls[id]?.epochs.phase = .settled
-      calls.calls[id]?.epochs.newest = Epoch(
+      calls.control.calls[id]?.epochs.phase = .settled
+      calls.control.calls[id]?.epochs.newest = Epoch(
         number: epoch.number + 1, mode: .fresh, call: id, previous: epoch.listHash, entries: epoch.list,
-        digest: calls.digest)
-    case .stopsTimers: calls.timers.cancelAll(of: id)
+        digest: calls.control.digest)
+    case .stopsTimers: calls.control.timers.cancelAll(of: id)
     case .letsOneBlock:
-      if case .spreading = call.epochs.phase { calls.timers.set(.spread, of: id, at: calls.now + .seconds(20)) }
+      if case .spreading = call.epochs.phase {
+        calls.control.timers.set(.spread, of: id, at: calls.control.now + .seconds(20))
+      }
     default:
-      guard let (device, old) = opened, calls.directory[device] != nil else { return }
+      guard let (device, old) = opened, calls.people.directory[device] != nil else { return }
       let message = Message(
         id: Message.unshared, event: EventMessage(at: Stage.start, call: old.message.call, body: old.message.body))
-      if old.message.call.flatMap({ calls.calls[$0]?.epochs.newest.number }) != epoch.number {
-        let limits = calls.mailboxLimits
-        let now = calls.now
-        _ = calls.directory[device]?.mailbox.keep(message, limits: limits, now: now)
+      if old.message.call.flatMap({ calls.control.calls[$0]?.epochs.newest.number }) != epoch.number {
+        let limits = calls.people.mailboxLimits
+        let now = calls.control.now
+        _ = calls.people.directory[device]?.mailbox.keep(message, limits: limits, now: now)
       }
     }
   }
@@ -243,56 +246,54 @@ struct Mutant {
 
   // MARK: members
 
-  private func letStrangerEnd(_ effects: inout [Calls.Effect], _ calls: inout Calls, _ command: Calls.Command) {
-    guard case .request(let session, let request, .end(let id)) = command, calls.calls[id] != nil,
+  private func letStrangerEnd(_ effects: inout [Calls.Effect], _ calls: inout Node, _ command: Calls.Command) {
+    guard case .request(let session, let request, .end(let id)) = command, calls.control.calls[id] != nil,
       effects.contains(where: { if case .reply(session, request, .failed) = $0 { true } else { false } })
     else { return }
     var out = Outputs()
-    calls.calls[id]?.endByService(now: calls.now, out: &out)
-    calls.effects = []
-    calls.carryOut(out, of: id)
-    effects =
-      [.reply(session, id: request, .ok(NoBody()))] + calls.takeChanges().map(Calls.Effect.store) + calls.effects
-    calls.effects = []
+    calls.control.calls[id]?.endByService(now: calls.control.now, out: &out)
+    calls.control.carryOut(out, of: id)
+    effects = [.reply(session, id: request, .ok(NoBody()))] + calls.handle(.timeout, now: calls.control.now)
   }
 
-  private func keepAfterEnd(_ calls: inout Calls, _ effects: [Calls.Effect]) {
+  private func keepAfterEnd(_ calls: inout Node, _ effects: [Calls.Effect]) {
     for case .store(.ended(let end)) in effects {
       if mutation == .keepsTimer {
-        calls.timers.set(.expiry, of: end.call, at: calls.now + .seconds(600))
+        calls.control.timers.set(.expiry, of: end.call, at: calls.control.now + .seconds(600))
       } else if let user = end.users.first {
-        calls.memberships[user, default: []].append(end.call)
+        calls.people.memberships[user, default: []].append(
+          Membership(call: end.call, part: Membership.Part(phase: .away, devices: [])))
       }
     }
   }
 
   private mutating func changeMembers(
-    _ calls: inout Calls, _ command: Calls.Command, _ effects: [Calls.Effect], _ world: SimulatedWorld
+    _ calls: inout Node, _ command: Calls.Command, _ effects: [Calls.Effect], _ world: SimulatedWorld
   ) {
-    guard let (id, user) = world.asked(by: command), let call = calls.calls[id] else { return }
+    guard let (id, user) = world.asked(by: command), let call = calls.control.calls[id] else { return }
     var out = Outputs()
     func guest(_ user: UserID, number: ParticipantNumber) -> Participant {
       let device = Device(user: user, device: DeviceID(unchecked: "second"))
       let joiner = Joiner(
         device: device, name: nil, joinId: joinId(77), joinKey: nil, keys: nil, peer: PeerID(rawValue: 1 << 40))
-      return Participant(number: number, joiner: joiner, now: calls.now)
+      return Participant(number: number, joiner: joiner, now: calls.control.now)
     }
     switch mutation {
     case .secondDeviceAnswers:
       guard call.member(user)?.isJoined == true, call.member(user)?.arriving == nil else { return }
-      calls.calls[id]?.setArriving(guest(user, number: 900), of: user)
+      calls.control.calls[id]?.setArriving(guest(user, number: 900), of: user, out: &out)
     case .ringsOnTwice:
       guard let member = call.members.first(where: { $0.user != user && $0.isRinging }),
         case .ringing(var ring) = member.phase
       else { return }
       ring.expiresAt = ring.expiresAt + .seconds(1)
-      calls.calls[id]?.setPhase(.ringing(ring), of: member.user, out: &out)
+      calls.control.calls[id]?.setPhase(.ringing(ring), of: member.user, out: &out)
     case .swapsState:
       guard let member = call.members.first(where: { if case .left = $0.phase { true } else { false } }) else { return }
-      calls.calls[id]?.setPhase(.declined, of: member.user, out: &out)
+      calls.control.calls[id]?.setPhase(.declined, of: member.user, out: &out)
     case .letsStrangerIn:
       guard let member = call.members.first(where: { $0.user != user && !$0.isListening }) else { return }
-      calls.calls[id]?.setPhase(.joined(guest(member.user, number: 901)), of: member.user, out: &out)
+      calls.control.calls[id]?.setPhase(.joined(guest(member.user, number: 901)), of: member.user, out: &out)
     case .reusesNumber:
       guard case .joined(let participant)? = call.member(user)?.phase, world.hasEntered(command, effects),
         participant.number > 1
@@ -300,19 +301,20 @@ struct Mutant {
       let joiner = Joiner(
         device: participant.device, name: nil, joinId: participant.joinId, joinKey: nil, keys: nil,
         peer: participant.peer)
-      calls.calls[id]?.setPhase(.joined(Participant(number: 1, joiner: joiner, now: calls.now)), of: user, out: &out)
+      calls.control.calls[id]?.setPhase(
+        .joined(Participant(number: 1, joiner: joiner, now: calls.control.now)), of: user, out: &out)
     case .speaksInTwoCalls:
       guard case .request = command else { return }
-      for other in calls.memberships[user] ?? [] where other != id {
-        for participant in calls.calls[other]?.member(user)?.participants ?? [] where participant.isHeld {
-          _ = calls.calls[other]?.withParticipant(of: participant.device) { $0.isHeld = false }
+      for other in calls.people.calls(of: user) where other != id {
+        for participant in calls.control.calls[other]?.member(user)?.participants ?? [] where participant.isHeld {
+          _ = calls.control.calls[other]?.withParticipant(of: participant.device) { $0.isHeld = false }
         }
       }
     case .removesMember:
       guard let member = call.members.first(where: { $0.user != user && $0.isJoined }), call.presentCount > 1 else {
         return
       }
-      calls.calls[id]?.setPhase(.left, of: member.user, out: &out)
+      calls.control.calls[id]?.setPhase(.left, of: member.user, out: &out)
     default: break
     }
   }
@@ -321,13 +323,13 @@ struct Mutant {
 extension SimulatedWorld {
   /// Whether the device is of a member of the event's call.
   fileprivate func isMember(of delivery: EventDelivery, _ place: Int) -> Bool {
-    delivery.message.call.flatMap { calls.calls[$0]?.member(devices[place].device.user) } != nil
+    delivery.message.call.flatMap { calls.control.calls[$0]?.member(devices[place].device.user) } != nil
   }
 
   /// The call and the user of a request about a call.
   fileprivate func asked(by command: Calls.Command) -> (CallID, UserID)? {
     guard let session = SimulatedWorld.session(of: command), let place = places[session],
-      let id = calls.memberships[devices[place].device.user]?.first
+      let id = calls.people.calls(of: devices[place].device.user).first
     else { return nil }
     return (id, devices[place].device.user)
   }

@@ -9,7 +9,7 @@ struct RestInvariants {
   let verdict: Verdict
 
   /// All that survives a restart is there, and nothing else (rule 11).
-  func checkDisk(_ contents: Set<StoreChange>, _ calls: Calls) {
+  func checkDisk(_ contents: Set<StoreChange>, _ calls: Node) {
     let storable = calls.storable
     verdict.require(
       .confirmedIsStored, contents == storable,
@@ -22,11 +22,11 @@ struct RestInvariants {
   }
 
   /// No envelope is left that is acknowledged, superseded, or of a call that ended.
-  func checkQueues(_ calls: Calls, _ disk: Disk) {
-    for device in calls.directory.devices {
-      for event in calls.directory[device]?.mailbox.kept ?? [] {
+  func checkQueues(_ calls: Node, _ disk: Disk) {
+    for device in calls.people.directory.devices {
+      for event in calls.people.directory[device]?.mailbox.kept ?? [] {
         guard let id = event.call else { continue }
-        let call = calls.calls[id]
+        let call = calls.control.calls[id]
         if case .envelope(let envelope) = event.body {
           let isNewest = envelope.epoch == call?.epochs.newest.number
           verdict.require(.queueEmpties, isNewest, "an envelope is kept after its end")
@@ -39,15 +39,15 @@ struct RestInvariants {
     }
     for (device, mailbox) in disk.stored.mailboxes {
       for held in mailbox.envelopes {
-        let isNewest = calls.calls[held.call]?.epochs.newest.number == held.envelope.epoch
+        let isNewest = calls.control.calls[held.call]?.epochs.newest.number == held.envelope.epoch
         verdict.require(.queueEmpties, isNewest, "an envelope is on disk after its end")
       }
       for id in mailbox.rung {
-        let isRinging = calls.calls[id]?.member(device.user)?.isRinging == true
+        let isRinging = calls.control.calls[id]?.member(device.user)?.isRinging == true
         verdict.require(.queueEmpties, isRinging, "a ring is on disk after its end")
       }
     }
-    for call in calls.calls.values {
+    for call in calls.control.calls.values {
       for device in call.epochs.ringEnvelopes.keys {
         let isRinging = call.member(device.user)?.isRinging == true && call.epochs.newest.number == 1
         verdict.require(.queueEmpties, isRinging, "a ring's envelope is kept after its end")
@@ -58,13 +58,14 @@ struct RestInvariants {
   // MARK: restarts
 
   /// After a restart all is as it was, but nobody is there.
-  func checkRestored(_ calls: Calls, from old: Calls) {
-    verdict.require(.restartTells, Set(calls.calls.keys) == Set(old.calls.keys), "a call is lost, or came back")
-    for (id, call) in old.calls {
-      guard let again = calls.calls[id] else { continue }
+  func checkRestored(_ calls: Node, from old: Node) {
+    verdict.require(
+      .restartTells, Set(calls.control.calls.keys) == Set(old.control.calls.keys), "a call is lost, or came back")
+    for (id, call) in old.control.calls {
+      guard let again = calls.control.calls[id] else { continue }
       var before = CallView(call)
       // Where the clock went back, a ring lasts its time from now on.
-      for user in before.rings.keys { before.rings[user]?.bound(by: calls.now + call.rules.ringTime) }
+      for user in before.rings.keys { before.rings[user]?.bound(by: calls.control.now + call.rules.ringTime) }
       let after = CallView(again)
       let cutOff = before.members.mapValues { member in
         var member = member
@@ -78,9 +79,9 @@ struct RestInvariants {
           && after.listHash == before.listHash && after.rings == before.rings, "an epoch is another after a restart")
     }
     let none = StoredMailbox(envelopes: [], rung: [])
-    for device in old.directory.devices {
-      let envelopes = old.directory[device]?.mailbox.stored ?? none
-      let restored = calls.directory[device]?.mailbox.stored ?? none
+    for device in old.people.directory.devices {
+      let envelopes = old.people.directory[device]?.mailbox.stored ?? none
+      let restored = calls.people.directory[device]?.mailbox.stored ?? none
       verdict.require(.unacknowledgedComesAgain, restored == envelopes, "a mailbox is another after a restart")
     }
   }
@@ -95,8 +96,8 @@ struct RestInvariants {
   // MARK: quiet
 
   /// All is quiet: each call is in its newest epoch, and its list is who is there.
-  func checkSettled(_ calls: Calls) {
-    for call in calls.calls.values {
+  func checkSettled(_ calls: Node) {
+    for call in calls.control.calls.values {
       verdict.require(.settles, call.epochs.pending == nil, "an epoch is still called for")
       verdict.require(.settles, call.epochs.current == call.epochs.newest.number, "the newest epoch is not in use")
       let seats = call.epochs.seats.keys.sorted()
@@ -108,11 +109,11 @@ struct RestInvariants {
     }
   }
 
-  func checkEmpty(_ calls: Calls) {
-    verdict.require(.settles, calls.calls.isEmpty, "a call is left")
-    verdict.require(.noTimerIsLeft, calls.timers.count == 0 && calls.nextDeadline == nil, "a timer is left")
+  func checkEmpty(_ calls: Node) {
+    verdict.require(.settles, calls.control.calls.isEmpty, "a call is left")
+    verdict.require(.noTimerIsLeft, calls.control.timers.count == 0 && calls.nextDeadline == nil, "a timer is left")
     verdict.require(
-      .nothingIsLeft, calls.peers.isEmpty && calls.starts.isEmpty && calls.memberships.isEmpty,
+      .nothingIsLeft, calls.control.peers.isEmpty && calls.control.starts.isEmpty && calls.people.memberships.isEmpty,
       "a call's traces are left")
   }
 

@@ -14,7 +14,7 @@ extension SimulatedWorld {
     devices[place].isDeaf = false
     devices[place].isSubscribed = true
     handle(.connect(session, Identity(device: simulated.device, name: "somebody", roles: simulated.roles)), place)
-    if simulated.hasKeys, calls.directory[simulated.device]?.entry == nil || random.chance(5) { register(place) }
+    if simulated.hasKeys, calls.people.directory[simulated.device]?.entry == nil || random.chance(5) { register(place) }
     send(.subscribe(session, .events, simulated.mode), place)
   }
 

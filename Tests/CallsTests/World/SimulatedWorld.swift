@@ -51,7 +51,7 @@ final class SimulatedWorld {
   var random: SplitMix
   /// The generator for later additions: seeds that failed before still lead to the same run.
   var whims: SplitMix
-  var calls: Calls
+  var calls: Node
   var now = Stage.start
   var devices: [SimulatedDevice] = []
   /// Where the connections end, as the server has it.
@@ -66,7 +66,7 @@ final class SimulatedWorld {
   var asked: [QuestionID: Asked] = [:]
   var mutant: Mutant?
   private(set) var disk = Disk()
-  let configuration: Calls.Configuration
+  let configuration: CallConfiguration
   private var isDraining = false
   private var boots: UInt32 = 0
   private var ids: SplitMix
@@ -102,14 +102,14 @@ final class SimulatedWorld {
     whims = SplitMix(state: seed ^ 0x10dd)
     ids = SplitMix(state: seed ^ 0x5555)
     configuration = SimulatedWorld.configuration(mutation, asksBackEnd: whims.chance(30))
-    calls = Calls(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
+    calls = Node(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
     makeDevices()
     for place in devices.indices { connect(place) }
     connectService()
   }
 
-  private static func configuration(_ mutation: Mutation?, asksBackEnd: Bool) -> Calls.Configuration {
-    var configuration = Calls.Configuration()
+  private static func configuration(_ mutation: Mutation?, asksBackEnd: Bool) -> CallConfiguration {
+    var configuration = CallConfiguration()
     if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
     configuration.hasWebhooks = true
     configuration.asksBackEnd = asksBackEnd
@@ -192,7 +192,7 @@ final class SimulatedWorld {
     advance(.seconds(40))
     // `rotateMinutes` may be over at this very moment, or the last confirmation be gathered with others.
     for _ in 0..<50
-    where calls.calls.values.contains(where: {
+    where calls.control.calls.values.contains(where: {
       $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil || $0.epochs.isTelling
     }) {
       advance(.milliseconds(100))
@@ -200,7 +200,7 @@ final class SimulatedWorld {
     rest.checkSettled(calls)
     chain.checkTold(calls)
     rest.checkQueues(calls, disk)
-    if let service { for id in calls.calls.keys.sorted() { requestOfService(service, .end(id)) } }
+    if let service { for id in calls.control.calls.keys.sorted() { requestOfService(service, .end(id)) } }
     advance(.seconds(10))
     rest.checkSeen(events.models, devices)
     advance(.seconds(300))
@@ -232,7 +232,7 @@ final class SimulatedWorld {
     var stored = disk.read()
     boots = stored.boots
     mutant?.change(&stored)
-    calls = Calls(
+    calls = Node(
       configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
       restoring: stored, now: now)
     rest.checkRestored(calls, from: before)
@@ -240,7 +240,7 @@ final class SimulatedWorld {
     keys.restart()
     // Watches went with their connections.
     watchers = WatcherInvariants(verdict)
-    views = calls.calls.mapValues(CallView.init)
+    views = calls.control.calls.mapValues(CallView.init)
     handle(.timeout, nil)
     connectService()
   }
@@ -282,13 +282,14 @@ final class SimulatedWorld {
     let asker = (resumed.flatMap { places[$0.session] } ?? place).map { devices[$0].device }
     let before = views
     let touched = isTimeout ? nil : touched(command)
-    for id in touched ?? Array(calls.calls.keys) { views[id] = calls.calls[id].map(CallView.init) }
-    for id in before.keys where calls.calls[id] == nil { views[id] = nil }
+    for id in touched ?? Array(calls.control.calls.keys) { views[id] = calls.control.calls[id].map(CallView.init) }
+    for id in before.keys where calls.control.calls[id] == nil { views[id] = nil }
     let step = WorldStep(
       command: command, asker: asker, isService: session != nil && session == service,
       allowed: resumed?.allowed, isTimeout: isTimeout, isDraining: isDraining, effects: effects, before: before,
       after: views,
-      changed: (touched ?? Array(calls.calls.keys)).filter { calls.calls[$0] != nil }, calls: calls, now: now,
+      changed: (touched ?? Array(calls.control.calls.keys)).filter { calls.control.calls[$0] != nil }, calls: calls,
+      now: now,
       devices: places.mapValues { devices[$0].device })
     members.check(step)
     let told = events.check(step)
@@ -323,12 +324,12 @@ final class SimulatedWorld {
   private func touched(_ command: Calls.Command) -> [CallID]? {
     switch command {
     case .media(.connected(let peer)), .media(.disconnected(let peer, _)), .media(.quality(let peer, _, _)):
-      return calls.peers[peer].map { [$0.call] }
+      return calls.control.peers[peer].map { [$0.call] }
     case .media, .answer, .drain: return []
     case .timeout, .disconnect, .forget: return nil
     default:
       guard let session = SimulatedWorld.session(of: command) else { return nil }
-      return calls.directory.device(of: session).map { calls.memberships[$0.user] ?? [] }
+      return calls.people.directory.device(of: session).map { calls.people.calls(of: $0.user) }
     }
   }
 

@@ -55,16 +55,16 @@ struct WatcherInvariants {
     }
   }
 
-  private func isReading(_ session: SessionID, _ calls: Calls) -> Bool {
-    calls.directory.connection(of: session)?.events != nil
+  private func isReading(_ session: SessionID, _ calls: Node) -> Bool {
+    calls.people.directory.connection(of: session)?.events != nil
   }
 
-  private func presence(of user: UserID, isConnected: Bool, _ calls: Calls) -> PresenceState.State {
+  private func presence(of user: UserID, isConnected: Bool, _ calls: Node) -> PresenceState.State {
     guard isConnected else { return .offline }
-    let states = calls.calls.values.compactMap { $0.member(user)?.state.state }
+    let states = calls.control.calls.values.compactMap { $0.member(user)?.state.state }
     if states.contains(.joined) { return .inCall }
     if states.contains(.ringing) { return .ringing }
-    return calls.presence.isUnavailable(user, now: calls.now) ? .unavailable : .available
+    return calls.people.presence.isUnavailable(user, now: calls.control.now) ? .unavailable : .available
   }
 
   // MARK: topics
@@ -100,7 +100,7 @@ struct WatcherInvariants {
     }
     if case .unsubscribe(let session, .call(let id)) = step.command { readers[id]?.remove(session) }
     for id in readers.keys {
-      guard let call = step.calls.calls[id] else {
+      guard let call = step.calls.control.calls[id] else {
         readers[id] = nil
         continue
       }

@@ -77,7 +77,7 @@ struct WorldStep {
   let after: [CallID: CallView]
   /// The calls that it can have touched and that go on.
   let changed: [CallID]
-  let calls: Calls
+  let calls: Node
   let now: Timestamp
   /// The devices at the other end of the connections, as the server has them.
   let devices: [SessionID: Device]

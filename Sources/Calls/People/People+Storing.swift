@@ -1,13 +1,51 @@
 import Contract
 import MediaModel
 
-/// Storing state on disk (rule 11).
-extension Calls {
-  /// Returns the command's changes to the state that survives a restart.
+/// Storing people's state on disk (rule 11), and how it is after a restart.
+extension People {
+  /// The stored state that may have changed since it was last taken.
+  struct Journal {
+    /// Registered, renamed or gone.
+    var devices: Set<Device> = []
+    var mailboxes: Set<Device> = []
+    /// Users whose revokes changed.
+    var revokes: Set<UserID> = []
+    var forgotten: [UserID] = []
+
+    var isEmpty: Bool { devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && forgotten.isEmpty }
+  }
+
+  /// Everybody is away. Memberships follow, when the calls have told of them.
+  init(
+    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], restoring stored: Stored, now: Timestamp
+  ) {
+    self.init(configuration: configuration, digest: digest)
+    self.now = now
+    // Far above all numbers of the runs before, so that each device sees the jump.
+    directory = Directory(lastSeq: UInt64(stored.boots) << 32)
+    for device in stored.devices {
+      directory.restore(device.device, userName: device.userName, entry: device.entry, nil, now: now)
+    }
+    for (device, mailbox) in stored.mailboxes {
+      directory.restore(device, userName: nil, entry: nil, mailbox, now: now)
+      watch(device)
+    }
+    for (user, setting) in stored.presence { presence.restore(setting, of: user, now: now) }
+    if !stored.presence.isEmpty { clearSoon() }
+    for (user, revokes) in stored.revokes { directory.restore(revokes, of: user) }
+    for member in stored.calls.flatMap(\.members) {
+      for participant in member.participants {
+        let device = Device(user: member.user, device: participant.device)
+        directory.restore(device, userName: nil, entry: nil, nil, now: now)
+        watch(device)
+      }
+    }
+  }
+
+  /// Returns the changes to the state that survives a restart.
   mutating func takeChanges() -> [StoreChange] {
     guard !journal.isEmpty || presence.hasChanges else { return [] }
-    var changes = journal.changes
-    for id in journal.calls.sorted() { calls[id]?.takeChanges(now: now, into: &changes) }
+    var changes: [StoreChange] = []
     for device in journal.devices.sorted() { changes.append(storedDevice(device)) }
     for user in journal.revokes.sorted() { changes.append(.revokes(user, directory.revokes(of: user))) }
     for device in journal.mailboxes.sorted() {
@@ -20,10 +58,8 @@ extension Calls {
     return changes
   }
 
-  /// All there is, for a disk that missed some changes.
-  package var everything: [StoreChange] {
-    var changes = [StoreChange.reset]
-    for id in calls.keys.sorted() { changes += calls[id]?.everything(now: now) ?? [] }
+  var everything: [StoreChange] {
+    var changes: [StoreChange] = []
     for device in directory.devices {
       guard let record = directory[device] else { continue }
       if record.entry != nil { changes.append(storedDevice(device)) }
@@ -46,13 +82,6 @@ extension Calls {
     return stored.isEmpty && !wasStored ? nil : .mailbox(device, stored)
   }
 
-  // MARK: what a command touched
-
-  /// Records the deadline of `.rotate`, the only one that does not follow from other state.
-  mutating func note(_ timer: CallTimer, _ due: Timestamp?, of call: CallID) {
-    if case .rotate = timer { calls[call]?.epochs.rotateAt = due }
-  }
-
   /// A user with keys has another name now.
   mutating func noteName(_ identity: Identity) {
     let user = identity.device.user
@@ -64,21 +93,5 @@ extension Calls {
     if directory[device]?.entry != nil { journal.devices.insert(device) }
     if directory[device]?.mailbox.isStored == true { journal.mailboxes.insert(device) }
     directory.forget(device)
-  }
-
-  /// The call has ended: all that stays is that it was.
-  mutating func close(_ call: inout Call, _ end: Ended) {
-    // The outcome for the initiator is the call's, and settled only now.
-    call.journal.touched.insert(call.initiator)
-    call.takeChanges(now: now, into: &journal.changes)
-    journal.changes.append(.history(.ended(call.id, at: now)))
-    var reply = call.firstReply
-    reply?.ice = ICE()
-    var stored = StoredEnd(
-      call: call.id, endedAt: now, end: end, users: call.members.map(\.user), starter: call.startToken.device,
-      joinId: call.startToken.joinId, reply: reply)
-    // No member any more: forgotten, while the call went on.
-    if call.member(call.initiator) == nil { stored.forgetStart() }
-    journal.changes.append(.ended(stored))
   }
 }

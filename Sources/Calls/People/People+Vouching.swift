@@ -3,12 +3,12 @@ import MediaModel
 
 /// A user's devices vouch for each other, revoke each other, and pair (protocol section 5, "Vouching").
 /// The server stores and carries their signed statements; the clients that read them check the signatures.
-extension Calls {
+extension People {
   static let maximumVouches = 8
   static let maximumPairingBytes = 4_096
 
   /// `devices/vouch`.
-  mutating func vouch(_ request: DeviceStatement, by device: Device) throws(RequestError) -> Outcome {
+  mutating func vouch(_ request: DeviceStatement, by device: Device) throws(RequestError) -> Response {
     let signer = try signer(device)
     try request.check()
     let subject = Device(user: device.user, device: request.device)
@@ -24,7 +24,7 @@ extension Calls {
     let vouch = Vouch(
       device: request.device, fingerprint: request.fingerprint, by: device.device, byFingerprint: signer.fingerprint,
       at: request.at, sigAlg: request.sigAlg, signature: request.signature)
-    guard !entry.vouches.contains(vouch) else { return Outcome(NoBody()) }
+    guard !entry.vouches.contains(vouch) else { return Response(NoBody()) }
     try directory.takeStatement(device.user, now: now)
     entry.vouches.removeAll { $0.by == vouch.by }
     entry.vouches.append(vouch)
@@ -35,27 +35,27 @@ extension Calls {
   }
 
   /// `devices/revoke`: also of a device that is gone.
-  mutating func revoke(_ request: DeviceStatement, by device: Device) throws(RequestError) -> Outcome {
+  mutating func revoke(_ request: DeviceStatement, by device: Device) throws(RequestError) -> Response {
     let signer = try signer(device)
     try request.check()
     let revoke = Revoke(
       user: device.user, device: request.device, fingerprint: request.fingerprint, by: device.device,
       byFingerprint: signer.fingerprint, at: request.at, sigAlg: request.sigAlg, signature: request.signature)
-    guard !directory.revokes(of: device.user).contains(revoke) else { return Outcome(NoBody()) }
+    guard !directory.revokes(of: device.user).contains(revoke) else { return Response(NoBody()) }
     try directory.takeStatement(device.user, now: now)
     directory.add(revoke)
     journal.revokes.insert(device.user)
     return changed(device.user)
   }
 
-  private func changed(_ user: UserID) -> Outcome {
-    var outcome = Outcome(NoBody())
-    outcome.devicesChanged = user
-    return outcome
+  private func changed(_ user: UserID) -> Response {
+    var done = Response(NoBody())
+    done.devicesChanged = user
+    return done
   }
 
   /// `devices/pair`: to one other device of the user that is there.
-  mutating func pair(_ request: PairDevice, from device: Device) throws(RequestError) -> Outcome {
+  mutating func pair(_ request: PairDevice, from device: Device) throws(RequestError) -> Response {
     guard request.body.bytes.count <= Self.maximumPairingBytes else {
       throw RequestError(.requestTooLarge, "a step of pairing has at most 4 KiB", field: "body")
     }
@@ -64,9 +64,9 @@ extension Calls {
       throw RequestError(.deviceNotFound, "this user has no other device of that name that is connected", field: "to")
     }
     try directory.takePairing(device.user, now: now)
-    var outcome = Outcome(NoBody())
-    outcome.pairing = (other, PairingMessage(from: device.device, body: request.body))
-    return outcome
+    var done = Response(NoBody())
+    done.pairing = (other, PairingMessage(from: device.device, body: request.body))
+    return done
   }
 
   /// The keys of a device that makes a statement.

@@ -2,29 +2,29 @@ import Contract
 import MediaModel
 
 /// `start`, `accept`, `join`, `rejoin` and `invite`.
-extension Calls {
-  mutating func start(
-    _ request: StartCall, _ identity: Identity, _ reach: Reach
-  ) throws(RequestError) -> Outcome {
+extension CallControl {
+  /// - Parameter message: `request` with what it needs of people.
+  mutating func start(_ request: StartCall, _ message: CallRequest) throws(RequestError) -> Transition {
     guard request.as == nil else {
       throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
     }
-    let user = identity.device.user
-    let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
-    if let reply = try firstReply(to: request, from: joiner.token) { return Outcome(reply) }
-    try checkMayStart(identity)
+    let user = message.caller.device.user
+    let joiner = try joiner(message.caller, joinId: request.joinId, joinKey: request.joinKey)
+    if let reply = try firstReply(to: request, from: joiner.token) { return Transition(reply) }
     let rules = try checkStart(request)
-    try checkRoom(for: user)
-    let callees = try callees(request.callees.filter { $0 != user }, for: nil, reach)
+    try checkRoom(for: message.caller)
+    let callees = message.callees
     let ringable = Set(callees.filter { $0.isRingable(rules.whenBusy) }.map(\.user))
-    let envelopes = try ringEnvelopes(request.envelopes ?? [], callees: callees, ringable: ringable, from: joiner)
+    let envelopes = try ringEnvelopes(
+      request.envelopes ?? [], callees: callees, ringable: ringable, keys: message.keys, from: joiner)
     var out = Outputs()
     out.add(.made)
     let id = try request.checkedID()
     let epochs = Epochs(
       call: id, initiator: joiner.seat(number: 1),
       // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
-      ringing: (request.envelopes ?? []).compactMap { ringEntry(of: $0.to) }, envelopes: envelopes,
+      ringing: (request.envelopes ?? []).compactMap { message.keys[$0.to].map(ListEntry.init(ringing:)) },
+      envelopes: envelopes,
       rotationTime: rules.rotationTime, digest: digest, now: now, out: &out)
     var call = Call(
       id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,
@@ -41,25 +41,25 @@ extension Calls {
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
-    var outcome = Outcome(reply, id, out)
-    outcome.speaker = identity.device
-    return outcome
+    var done = Transition(reply, id, out)
+    done.speaker = joiner.device
+    return done
   }
 
   mutating func join(
-    _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ identity: Identity
-  ) throws(RequestError) -> Outcome {
-    let device = identity.device
+    _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ caller: Caller
+  ) throws(RequestError) -> Transition {
+    let device = caller.device
     let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
     if !hasLink { try checkMembership(device.user, of: id) }
-    let joiner = try joiner(identity, joinId: request.joinId, joinKey: request.joinKey)
+    let joiner = try joiner(caller, joinId: request.joinId, joinKey: request.joinKey)
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
-      return Outcome(reply)
+      return Transition(reply)
     }
     try calls[id]?.checkIsNew(joiner)
-    if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: device.user) }
+    if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: caller) }
     let ice = configuration.ice(device)
-    var outcome = try run(id) { call, now, out throws(RequestError) in
+    var done = try run(id) { call, now, out throws(RequestError) in
       var later = Outputs()
       let number: ParticipantNumber
       switch kind {
@@ -75,29 +75,33 @@ extension Calls {
       out.append(later)
       return reply
     }
-    outcome.speaker = device
-    return outcome
+    done.speaker = device
+    return done
   }
 
   mutating func invite(
-    _ id: CallID, _ request: Invite, _ identity: Identity, _ reach: Reach
-  ) throws(RequestError) -> Outcome {
-    let user = identity.device.user
-    try checkMembership(user, of: id)
-    try checkRole(identity)
+    _ id: CallID, _ request: Invite, _ message: CallRequest
+  ) throws(RequestError) -> Transition {
+    let user = message.caller.device.user
     try checkMetadata(request.metadata)
-    let callees = try callees(request.callees, for: id, reach)
     return try with(id, user) { call, now, out throws(RequestError) in
       InviteResults(
-        results: try call.invite(callees, by: user, metadata: request.metadata, now: now, out: &out))
+        results: try call.invite(message.callees, by: user, metadata: request.metadata, now: now, out: &out))
     }
   }
 
   // MARK: checks
 
-  func checkMayStart(_ identity: Identity) throws(RequestError) {
+  func checkMayStart(_ caller: Caller) throws(RequestError) {
     try checkServes()
-    try checkRole(identity)
+    try checkRole(caller)
+  }
+
+  /// - Throws: `role.not-allowed` for a role that is configured to start nothing.
+  func checkRole(_ caller: Caller) throws(RequestError) {
+    guard caller.mayStart else {
+      throw RequestError(.roleNotAllowed, "this role may not start calls or invite")
+    }
   }
 
   func checkServes() throws(RequestError) {
@@ -122,7 +126,7 @@ extension Calls {
   }
 
   mutating func joiner(
-    _ identity: Identity, joinId: Base64Bytes?, joinKey: JoinKey?
+    _ caller: Caller, joinId: Base64Bytes?, joinKey: JoinKey?
   ) throws(RequestError) -> Joiner {
     if let joinId {
       guard joinId.bytes.count == 16, joinId.bytes.contains(where: { $0 != 0 }) else {
@@ -135,11 +139,9 @@ extension Calls {
         throw RequestError(.requestInvalid, "the joinKey of a join has generation 0", field: "joinKey")
       }
     }
-    var keys = directory[identity.device]?.entry
-    keys?.vouches = []
     return Joiner(
-      device: identity.device, name: identity.name ?? directory.name(of: identity.device.user),
-      joinId: joinId ?? makeJoinId(), joinKey: joinId == nil ? nil : joinKey, keys: keys, peer: makePeer())
+      device: caller.device, name: caller.name, joinId: joinId ?? makeJoinId(), joinKey: joinId == nil ? nil : joinKey,
+      keys: caller.keys, peer: makePeer())
   }
 
   private func checkMetadata(_ metadata: Base64Bytes?) throws(RequestError) {
@@ -148,42 +150,42 @@ extension Calls {
     }
   }
 
-  private func checkRoom(for user: UserID) throws(RequestError) {
-    let present = (memberships[user] ?? []).count { calls[$0]?.member(user)?.isPresent == true }
-    guard present < configuration.maximumCallsOfUser else {
-      throw RequestError(.callBusy, "this user is in \(present) calls: leave one first")
+  /// A random UUID (RFC 9562 section 5.4).
+  func makeCallID() -> CallID {
+    let high = random() & ~0xf000 | 0x4000
+    let low = random() & ~(0b11 << 62) | 0b10 << 62
+    let digits = [high, low].map { word in
+      let text = String(word, radix: 16)
+      return String(repeating: "0", count: 16 - text.count) + text
+    }.joined()
+    var text = ""
+    for (place, digit) in digits.enumerated() {
+      if [8, 12, 16, 20].contains(place) { text += "-" }
+      text.append(digit)
+    }
+    return CallID(unchecked: text)
+  }
+
+  /// The server's own for clients that send none.
+  private func makeJoinId() -> Base64Bytes {
+    Base64Bytes([random(), random()].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } })
+  }
+
+  private func checkRoom(for caller: Caller) throws(RequestError) {
+    guard caller.presentCalls < configuration.maximumCallsOfUser else {
+      throw RequestError(.callBusy, "this user is in \(caller.presentCalls) calls: leave one first")
     }
   }
 
-  func callees(_ users: [UserID], for call: CallID?, _ reach: Reach) throws(RequestError) -> [Callee] {
-    var seen: Set<UserID> = []
-    let users = users.filter { seen.insert($0).inserted }
-    try checkCount(users)
-    return users.map { user in
-      Callee(
-        user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user),
-        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call),
-        isUnavailable: presence.isUnavailable(user, now: now), isReachable: reach.includes(user))
-    }
-  }
-
-  func checkCount(_ callees: [UserID]) throws(RequestError) {
+  func checkCount(_ callees: [Callee]) throws(RequestError) {
     guard callees.count <= configuration.maximumMembers else {
       throw RequestError(.callFull, "a call has at most \(configuration.maximumMembers) members")
     }
   }
 
-  /// In another call, or ringing there; a disconnected member is not (rules 6 and 10).
-  private func isBusy(_ user: UserID, but call: CallID?) -> Bool {
-    (memberships[user] ?? []).contains { id in
-      guard id != call, let member = calls[id]?.member(user) else { return false }
-      return member.isJoined || member.isRinging
-    }
-  }
-
   /// The envelopes for devices that will ring. Those of callees that can't be rung are dropped; for anyone else they are refused.
   private func ringEnvelopes(
-    _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, from joiner: Joiner
+    _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, keys: [Device: DeviceEntry], from joiner: Joiner
   ) throws(RequestError) -> [Envelope] {
     guard !envelopes.isEmpty else { return [] }
     guard joiner.seat(number: 1) != nil else {
@@ -194,7 +196,7 @@ extension Calls {
     var seen: Set<Device> = []
     for (place, envelope) in envelopes.enumerated() {
       try envelope.check(epoch: 1, field: "envelopes.\(place)")
-      guard users.contains(envelope.to.user), directory[envelope.to]?.entry != nil else {
+      guard users.contains(envelope.to.user), keys[envelope.to] != nil else {
         throw RequestError(
           .keysNotAllowed, "an envelope is for a device that no callee has", field: "envelopes.\(place).to")
       }
@@ -206,15 +208,6 @@ extension Calls {
       var envelope = envelope
       envelope.from = joiner.device
       return envelope
-    }
-  }
-
-  /// On epoch 1's list before it has joined: no participant, joinId or joinKey yet.
-  private func ringEntry(of device: Device) -> ListEntry? {
-    directory[device]?.entry.map {
-      ListEntry(
-        user: device.user, device: device.device, participant: 0, joinId: nil, joinKey: nil,
-        fingerprint: $0.fingerprint, keys: $0.keys)
     }
   }
 
@@ -232,6 +225,15 @@ extension Calls {
       throw RequestError(.callExists, "there is or was a call with this id: make another random one", field: "id")
     }
     return nil
+  }
+}
+
+extension ListEntry {
+  /// On epoch 1's list before it has joined: no participant, joinId or joinKey yet.
+  fileprivate init(ringing device: DeviceEntry) {
+    self.init(
+      user: device.user, device: device.device, participant: 0, joinId: nil, joinKey: nil,
+      fingerprint: device.fingerprint, keys: device.keys)
   }
 }
 

@@ -2,51 +2,44 @@ import Contract
 import MediaModel
 
 /// Asking outside whom a request may reach: the app's back end (`authorize`), or the history (protocol section 7).
-extension Calls {
-  /// The question to ask before the request, if any; `known` users are within reach without asking.
+extension People {
+  /// The question to ask before the request, if any; `known` users are within reach without asking. For a `start` or an `invite` it follows when the calls
+  /// have checked it: see `CallRequest.asks`.
   /// - Throws: what the request would fail with whatever the answer is.
   private func question(
     before request: Request, _ identity: Identity
   ) throws(RequestError) -> (question: Question, known: Set<UserID>)? {
     let user = identity.device.user
-    let asks = configuration.asksBackEnd
-    func others(_ users: [UserID]) -> [UserID] {
-      var seen: Set<UserID> = [user]
-      return users.filter { seen.insert($0).inserted }
-    }
-    func ask(_ action: Question.Action, _ users: [UserID]) -> (Question, Set<UserID>)? {
-      let others = others(users)
-      return asks && !others.isEmpty ? (.authorize(action, from: user, to: others), [user]) : nil
-    }
     switch request {
-    case .start(let body):
-      _ = try body.checkedID()
-      let token = JoinToken(device: identity.device, joinId: body.joinId ?? Base64Bytes([]))
-      if try firstReply(to: body, from: token) != nil { return nil }
-      try checkMayStart(identity)
-      try checkCount(others(body.callees))
-      return ask(.ring, body.callees)
-    case .invite(let id, let body):
-      try checkMembership(user, of: id)
-      try checkRole(identity)
-      try checkCount(others(body.callees))
-      return ask(.ring, body.callees)
     case .listDevices(let body):
       try checkList(body)
-      return ask(.devices, body.users)
+      return authorize(.devices, user, body.users)
     case .watchPresence(let body):
       try checkWatch(body, identity)
-      guard !asks else { return ask(.watch, body.users ?? []) }
-      let strangers = others(body.users ?? []).filter { !haveCall(user, $0) }
+      guard !configuration.asksBackEnd else { return authorize(.watch, user, body.users ?? []) }
+      let strangers = others(body.users ?? [], than: user).filter { !haveCall(user, $0) }
       guard !strangers.isEmpty else { return nil }
       return (.acquainted(from: user, to: strangers), Set(body.users ?? []).subtracting(strangers))
     default: return nil
     }
   }
 
+  private func authorize(
+    _ action: Question.Action, _ user: UserID, _ users: [UserID]
+  ) -> (question: Question, known: Set<UserID>)? {
+    let others = others(users, than: user)
+    return configuration.asksBackEnd && !others.isEmpty ? (.authorize(action, from: user, to: others), [user]) : nil
+  }
+
+  private func others(_ users: [UserID], than user: UserID) -> [UserID] {
+    var seen: Set<UserID> = [user]
+    return users.filter { seen.insert($0).inserted }
+  }
+
   /// Members of one call that runs, whatever became of their rings.
   private func haveCall(_ one: UserID, _ other: UserID) -> Bool {
-    (memberships[one] ?? []).contains { calls[$0]?.member(other) != nil }
+    let theirs = Set(calls(of: other))
+    return calls(of: one).contains(where: theirs.contains)
   }
 
   /// Returns whether the request has to wait for an answer.
@@ -54,6 +47,26 @@ extension Calls {
     before request: Request, _ identity: Identity, _ session: SessionID, _ id: String
   ) throws(RequestError) -> Bool {
     guard let (question, known) = try question(before: request, identity) else { return false }
+    try ask(question, known, request, session, id)
+    return true
+  }
+
+  /// The calls found the `start` or `invite` in order: the back end is asked whom it may ring.
+  mutating func ask(before message: CallRequest) {
+    guard identity(of: message.session) != nil else { return }
+    let user = message.caller.device.user
+    let callees = message.callees.map(\.user).filter { $0 != user }
+    do throws(RequestError) {
+      try ask(
+        .authorize(.ring, from: user, to: callees), [user], message.request, message.session, message.id)
+    } catch {
+      out.effects.append(.reply(message.session, id: message.id, .failed(error)))
+    }
+  }
+
+  private mutating func ask(
+    _ question: Question, _ known: Set<UserID>, _ request: Request, _ session: SessionID, _ id: String
+  ) throws(RequestError) {
     guard questions.hasRoom(for: session) else {
       throw RequestError(
         .serverBusy, "\(Questions.maximumOfDevice) requests of this device wait for the app's back end",
@@ -62,8 +75,7 @@ extension Calls {
     let number = questions.add(
       Questions.Waiting(
         session: session, id: id, request: request, known: known, due: now + configuration.answerTime))
-    effects.append(.ask(number, question))
-    return true
+    out.effects.append(.ask(number, question))
   }
 
   mutating func answer(_ number: QuestionID, allowed: Set<UserID>) {

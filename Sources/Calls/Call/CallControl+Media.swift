@@ -1,12 +1,11 @@
-package import Contract
-package import MediaModel
+import Contract
+import MediaModel
 
 /// Offers, and what the SFU says.
-extension Calls {
-  /// Why the session may not offer media for the call; nil when it may. To be asked before the SDP is read, which costs far more.
-  package func refusal(ofOfferBy session: SessionID, to id: CallID) -> RequestError? {
+extension CallControl {
+  /// Why the client may not offer media for the call; nil when it may.
+  func refusal(ofOfferBy identity: Identity, to id: CallID) -> RequestError? {
     do throws(RequestError) {
-      guard let identity = identity(of: session) else { throw .notFound }
       try checkMayOffer(identity)
       try checkMembership(identity.device.user, of: id)
       _ = try calls[id]?.participant(of: identity.device)
@@ -21,26 +20,26 @@ extension Calls {
   }
 
   mutating func take(
-    _ offer: Result<MediaOffer, RequestError>, _ tracks: [MediaRequest.Track], of id: CallID, session: SessionID,
-    id request: String
+    _ offer: Result<MediaOffer, RequestError>, _ tracks: [MediaRequest.Track], of id: CallID, _ identity: Identity,
+    session: SessionID, id request: String
   ) {
-    guard let identity = identity(of: session) else { return }
     var negotiate: Negotiate?
     do throws(RequestError) {
       try checkMayOffer(identity)
       let device = identity.device
-      let outcome = try with(id, device.user) { call, now, out throws(RequestError) in
+      let done = try with(id, device.user) { call, now, out throws(RequestError) in
         negotiate = try call.offer(offer, tracks: tracks, from: device, now: now, out: &out)
         return NoBody()
       }
-      if let negotiate { effects.append(.negotiate(session, id: request, negotiate)) }
-      carryOut(outcome.outputs, of: id)
+      if let negotiate { out.effects.append(.negotiate(session, id: request, negotiate)) }
+      carryOut(done.outputs, of: id)
     } catch {
-      effects.append(.reply(session, id: request, .failed(error)))
+      out.messages.append(.reply(session, id: request, .failed(error)))
     }
   }
 
-  mutating func take(_ event: MediaEvent) {
+  mutating func take(_ event: MediaEvent, now time: Timestamp) {
+    now = max(now, time)
     switch event {
     case .configured: break
     case .slots(let peer, let map):
@@ -61,18 +60,14 @@ extension Calls {
         call.tellQuality(min(max(0, level), 4), bitrate: bitrate, peer, of: user, out: &out)
       }
     case .speakers(let id, let participants):
-      var out = Outputs()
-      calls[id]?.speak(participants, out: &out)
-      carryOut(out, of: id)
+      change(id) { call, _, out in call.speak(participants, out: &out) }
     }
   }
 
   private mutating func withPeer(
     _ peer: PeerID, _ transition: (inout Call, UserID, Timestamp, inout Outputs) -> Void
   ) {
-    guard let (id, user) = peers[peer], calls[id] != nil else { return }
-    var out = Outputs()
-    transition(&calls[id]!, user, now, &out)
-    carryOut(out, of: id)
+    guard let (id, user) = peers[peer] else { return }
+    change(id) { call, now, out in transition(&call, user, now, &out) }
   }
 }

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 
 /// Connections, subscriptions and acknowledgements (protocol sections 2 and 3).
-extension Calls {
+extension People {
   func identity(of session: SessionID) -> Identity? {
     directory.connection(of: session)?.identity ?? services.identity(of: session)
   }
@@ -27,7 +27,7 @@ extension Calls {
   }
 
   private mutating func replace(_ old: SessionID) {
-    effects.append(.close(old, reason: "replaced by a newer connection"))
+    out.effects.append(.close(old, reason: "replaced by a newer connection"))
     drop(old)
   }
 
@@ -56,46 +56,72 @@ extension Calls {
   }
 
   private mutating func setSignaling(of device: Device, isUp: Bool) {
-    for call in memberships[device.user] ?? [] {
-      var out = Outputs()
-      calls[call]?.signaling(of: device, isUp: isUp, now: now, out: &out)
-      carryOut(out, of: call)
+    for call in calls(of: device.user) { send(.signaling(device, isUp: isUp, in: call)) }
+  }
+
+  /// The device reads its events. On a new connection the calls that its user is a member of are asked first what it has to know of them.
+  mutating func subscribe(_ session: SessionID, _ mode: AckMode) {
+    guard let device = directory.device(of: session), let connection = directory[device]?.connection,
+      connection.events == nil, connection.greeting == nil
+    else { return }
+    guard !connection.isGreeted else { return resume(device, session, mode) }
+    let calls = calls(of: device.user)
+    directory[device]?.connection?.greeting = Directory.Greeting(mode: mode, missing: Set(calls))
+    for call in calls { send(.greet(session, device, in: call)) }
+    if calls.isEmpty { greet(device, session) }
+  }
+
+  /// A call's answer. Until all have answered, events wait in the mailbox.
+  mutating func greet(_ session: SessionID, _ call: CallID, _ state: CallState?, _ ring: Ring?) {
+    guard let device = directory.device(of: session),
+      directory[device]?.connection?.greeting?.missing.remove(call) != nil
+    else { return }
+    directory[device]?.connection?.greeting?.states[call] = state
+    directory[device]?.connection?.greeting?.rings[call] = ring
+    if directory[device]?.connection?.greeting?.missing.isEmpty == true { greet(device, session) }
+  }
+
+  /// First comes the state of each call that the device is in (rule 16), then what it missed, then rings that last (rule 1).
+  private mutating func greet(_ device: Device, _ session: SessionID) {
+    guard let greeting = directory[device]?.connection?.greeting else { return }
+    directory[device]?.connection?.greeting = nil
+    directory[device]?.connection?.isGreeted = true
+    directory[device]?.connection?.events = greeting.mode
+    // A call's answer may be older than its last news.
+    let memberships = memberships[device.user] ?? []
+    for place in memberships where place.part.devices.contains(device.device) {
+      guard let state = greeting.states[place.call] else { continue }
+      deliver(makeMessage(.state(state), of: place.call), to: device)
+    }
+    let rung = comeBack(device, session, greeting.mode, isNewConnection: true)
+    for place in memberships where place.part.phase == .ringing && !rung.contains(place.call) {
+      guard let ring = greeting.rings[place.call] else { continue }
+      deliver(makeMessage(.ring(ring), of: place.call), to: device)
     }
   }
 
-  /// The device reads its events. First comes the state of each call that it is in (rule 16), then what it missed, then rings that last (rule 1).
-  mutating func subscribe(_ session: SessionID, _ mode: AckMode) {
-    guard let device = directory.device(of: session), directory[device]?.connection?.events == nil else { return }
-    let isFirst = directory[device]?.connection?.isGreeted == false
+  /// A later subscription on the same connection repeats nothing.
+  private mutating func resume(_ device: Device, _ session: SessionID, _ mode: AckMode) {
     directory[device]?.connection?.events = mode
-    directory[device]?.connection?.isGreeted = true
-    let places = memberships[device.user] ?? []
-    if isFirst {
-      for id in places {
-        guard let call = calls[id], call.member(device.user)?.participant(on: device) != nil else { continue }
-        deliver(makeMessage(.state(call.state), of: id), to: device)
-      }
-    }
+    _ = comeBack(device, session, mode, isNewConnection: false)
+  }
+
+  /// Writes what the device missed. Returns the calls whose rings were among it.
+  private mutating func comeBack(
+    _ device: Device, _ session: SessionID, _ mode: AckMode, isNewConnection: Bool
+  ) -> Set<CallID> {
     let limits = mailboxLimits
     let missed =
-      directory[device]?.mailbox.comeBack(isNewConnection: isFirst, mode: mode, limits: limits, now: now) ?? []
+      directory[device]?.mailbox.comeBack(isNewConnection: isNewConnection, mode: mode, limits: limits, now: now) ?? []
     if directory[device]?.mailbox.isStored == true { journal.mailboxes.insert(device) }
     for delivery in missed { emit(delivery, to: device, session, mode) }
-    if isFirst {
-      let rung = Set(missed.filter { $0.message.body.isRing }.compactMap(\.message.call))
-      for id in places where !rung.contains(id) {
-        guard let call = calls[id], call.member(device.user)?.isRinging == true,
-          let ring = call.ring(for: device, members: call.members.map(\.state))
-        else { continue }
-        deliver(makeMessage(.ring(ring), of: id), to: device)
-      }
-    }
-    acknowledgeWritten()
+    return Set(missed.filter { $0.message.body.isRing }.compactMap(\.message.call))
   }
 
   mutating func unsubscribe(_ session: SessionID) {
     guard let device = directory.device(of: session) else { return }
     directory[device]?.connection?.events = nil
+    directory[device]?.connection?.greeting = nil
     directory[device]?.mailbox.goAway(now: now)
     watch(device)
   }
@@ -105,7 +131,6 @@ extension Calls {
     for event in directory[device]?.mailbox.acknowledge(seq, all: mode == .client) ?? [] {
       acknowledge(event, by: device, accepted: accepted)
     }
-    acknowledgeWritten()
   }
 
   // MARK: devices that are away
@@ -141,7 +166,4 @@ extension Calls {
     nextSweep = away.isEmpty && !isAwaited ? nil : now + configuration.eventLifetime
   }
 
-  func isParticipant(_ device: Device) -> Bool {
-    (memberships[device.user] ?? []).contains { calls[$0]?.member(device.user)?.participant(on: device) != nil }
-  }
 }

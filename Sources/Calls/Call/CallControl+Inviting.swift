@@ -2,8 +2,8 @@ import Contract
 import MediaModel
 
 /// Links, and joining by one.
-extension Calls {
-  mutating func link(_ id: CallID, _ request: MakeLink, _ user: UserID) throws(RequestError) -> Outcome {
+extension CallControl {
+  mutating func link(_ id: CallID, _ request: MakeLink, _ user: UserID) throws(RequestError) -> Transition {
     let random = random
     return try with(id, user) { call, now, out throws(RequestError) -> any Encodable & Sendable in
       guard request.revoke != true else {

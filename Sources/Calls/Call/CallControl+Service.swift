@@ -1,21 +1,21 @@
 import Contract
 import MediaModel
 
-/// Requests of the app's back end, and events for it (protocol section 11).
-extension Calls {
-  mutating func perform(_ request: Request, service identity: Identity) throws(RequestError) -> Outcome {
-    switch request {
-    case .start(let body): return try start(body, service: identity)
+/// Requests of the app's back end (protocol section 11).
+extension CallControl {
+  mutating func performForService(_ request: CallRequest) throws(RequestError) -> Transition {
+    switch request.request {
+    case .start(let body): return try startForService(body, request)
     case .end(let id):
       try checkRuns(id)
       var out = Outputs()
       calls[id]?.endByService(now: now, out: &out)
-      return Outcome(NoBody(), id, out)
+      return Transition(NoBody(), id, out)
     case .state(let id):
       try checkRuns(id)
       guard let call = calls[id] else { throw .notFound }
-      return Outcome(call.stateForServices)
-    case .listCalls: return Outcome(CallList(calls: newestCalls()))
+      return Transition(call.stateForServices)
+    case .listCalls: return Transition(CallList(calls: newestCalls()))
     default:
       throw RequestError(.authForbidden, "a service is no device of a call: it may start, end, list and see calls")
     }
@@ -28,23 +28,26 @@ extension Calls {
   }
 
   /// On behalf of a user, who is rung like the callees; the first who joins makes epoch 1.
-  private mutating func start(_ request: StartCall, service identity: Identity) throws(RequestError) -> Outcome {
+  private mutating func startForService(
+    _ request: StartCall, _ message: CallRequest
+  ) throws(RequestError) -> Transition {
     guard let user = request.as else {
       throw RequestError(.requestInvalid, "a service starts a call on behalf of a user", field: "as")
     }
     guard request.envelopes?.isEmpty != false else {
       throw RequestError(.keysNotAllowed, "a service hands out no keys", field: "envelopes")
     }
-    var starter = try joiner(identity, joinId: request.joinId, joinKey: nil)
+    var starter = try joiner(message.caller, joinId: request.joinId, joinKey: nil)
     starter.keys = nil
     let id = request.id == nil ? makeCallID() : try request.checkedID()
-    if let reply = try firstReply(to: request, from: starter.token) { return Outcome(StartedCall(reply)) }
+    if let reply = try firstReply(to: request, from: starter.token) { return Transition(StartedCall(reply)) }
     try checkServes()
     let rules = try checkStart(request)
-    guard directory.hasKeys(user) else {
+    let callees = message.callees
+    guard callees.first(where: { $0.user == user })?.hasKeys == true else {
       throw RequestError(.userNotFound, "no device of this user is known here, so nobody can be rung", field: "as")
     }
-    let callees = try callees([user] + request.callees, for: nil, .everybody)
+    try checkCount(callees)
     var out = Outputs()
     out.add(.made)
     let epochs = Epochs(call: id, rotationTime: rules.rotationTime, digest: digest)
@@ -59,7 +62,7 @@ extension Calls {
     call.settle(now: now, out: &out)
     calls[call.id] = call
     starts[starter.token] = call.id
-    return Outcome(StartedCall(reply), call.id, out)
+    return Transition(StartedCall(reply), call.id, out)
   }
 
   /// The newest first, as many as fit into a reply of some megabytes.
@@ -70,40 +73,6 @@ extension Calls {
       room -= 1 + call.members.count
       return room >= 0
     }.map(\.stateForServices)
-  }
-
-  // MARK: what services are told
-
-  /// Whether a service, or a webhook, reads the channel.
-  func isHeard(_ channel: Channel) -> Bool { configuration.hasWebhooks || topics.isRead(channel) }
-
-  mutating func tellService(_ channel: Channel, _ message: Message) {
-    write(message, to: channel)
-    if configuration.hasWebhooks { effects.append(.webhook(channel, message.event)) }
-  }
-
-  /// `push.ring`: for devices of these callees that have to be woken.
-  mutating func push(to users: [UserID], of id: CallID) {
-    guard isHeard(.servicePush) else { return }
-    for user in users {
-      let away = directory.entries(of: user).map(\.device).filter {
-        !directory.isConnected(Device(user: user, device: $0))
-      }
-      guard !away.isEmpty, let ring = calls[id]?.push(user, devices: away) else { continue }
-      tellService(.servicePush, makeMessage(.pushRing(ring), of: id))
-    }
-  }
-
-  /// The ring is answered or over.
-  mutating func pushCancel(of user: UserID, _ id: CallID) {
-    guard isHeard(.servicePush) else { return }
-    tellService(.servicePush, makeMessage(.pushCancel(PushCancel(user: user)), of: id))
-  }
-
-  mutating func tellOfNewCall(_ id: CallID) {
-    guard isHeard(.serviceCalls), var state = calls[id]?.firstReply?.call else { return }
-    state.metadata = nil
-    tellService(.serviceCalls, makeMessage(.state(state), of: id))
   }
 }
 

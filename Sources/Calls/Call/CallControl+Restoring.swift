@@ -1,41 +1,27 @@
 import Contract
-package import MediaModel
+import MediaModel
 
-/// After a restart: everybody is away, and the time that the server was down counts (rule 11).
-extension Calls {
-  /// - Parameters:
-  ///   - digest: SHA-256.
-  ///   - random: 64 unpredictable bits a call.
-  ///   - stored: what the last run of the server left. Timers that ran out since fire with the first command.
-  package init(
-    configuration: Configuration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
+/// After a restart: nobody is there, and the time that the server was down counts (rule 11).
+extension CallControl {
+  init(
+    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp
   ) {
     self.init(configuration: configuration, digest: digest, random: random)
     self.now = now
-    // Far above all numbers of the runs before, so that each device sees the jump.
-    directory = Directory(lastSeq: UInt64(stored.boots) << 32)
-    for device in stored.devices {
-      directory.restore(device.device, userName: device.userName, entry: device.entry, nil, now: now)
-    }
-    for (device, mailbox) in stored.mailboxes {
-      directory.restore(device, userName: nil, entry: nil, mailbox, now: now)
-      watch(device)
-    }
-    for (user, setting) in stored.presence { presence.restore(setting, of: user, now: now) }
-    if !stored.presence.isEmpty { clearSoon() }
-    for (user, revokes) in stored.revokes { directory.restore(revokes, of: user) }
     let ends = stored.endedIDs.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
     for (call, at) in ends { ended.know(call, at: min(at, now), now: now) }
     for end in stored.ended { restore(end, numbers: stored.numbers[end.call] ?? [:]) }
     let unopened = Self.unopened(stored.mailboxes)
+    let keys = Dictionary(stored.devices.map { ($0.device, $0.entry) }) { first, _ in first }
     var changed: Set<CallID> = []
     for call in stored.calls.sorted(by: { ($0.call.startedAt, $0.call.id) < ($1.call.startedAt, $1.call.id) }) {
       let numbers = stored.numbers[call.call.id] ?? [:]
-      if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? [:]) { changed.insert(call.call.id) }
+      if restore(call, numbers: numbers, unopened: unopened[call.call.id] ?? [:], keys: keys) {
+        changed.insert(call.call.id)
+      }
     }
-    journal = Journal()
-    journal.calls = changed
+    journal = Journal(calls: changed)
   }
 
   /// The devices that hold envelopes of each call, all of its newest epoch, with the senders.
@@ -56,7 +42,8 @@ extension Calls {
 
   /// Returns whether it is not as it was stored, since the clock was set back.
   private mutating func restore(
-    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: [Device: Device]
+    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: [Device: Device],
+    keys: [Device: DeviceEntry]
   ) -> Bool {
     guard let rules = try? CallRules(written.call.policy, defaultCodecs: configuration.defaultCodecs) else {
       return false
@@ -71,18 +58,14 @@ extension Calls {
         continue
       }
       members.append(member)
-      memberships[member.user, default: []].append(id)
       for participant in record.participants {
-        directory.restore(
-          Device(user: record.user, device: participant.device), userName: nil, entry: nil, nil, now: now)
-        watch(Device(user: record.user, device: participant.device))
         guard member.isJoined, let seat = participant.seat(of: record.user) else { continue }
         seats[seat.device] = seat
       }
     }
     let epochs = Epochs(
       restoring: stored, seats: seats, unopened: unopened,
-      keys: { directory[$0]?.entry }, rotationTime: rules.rotationTime, digest: digest, now: now)
+      keys: { keys[$0] }, rotationTime: rules.rotationTime, digest: digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
       numbers: ParticipantNumbers(restoring: numbers))
@@ -91,6 +74,7 @@ extension Calls {
     call.countAsStored(written)
     starts[call.startToken] = id
     var out = Outputs()
+    for member in members { out.add(.memberMoved(member.user)) }
     call.resume(now: now, out: &out)
     calls[id] = call
     carryOut(out, of: id)

@@ -3,23 +3,18 @@ import MediaModel
 import Octets
 
 /// Clients' reports to the operator: abuse and media quality (protocol section 6).
-extension Calls {
+extension CallControl {
   private static let reportTime = Duration.seconds(24 * 3_600)
-  /// Tokens of `Connection.reports`.
-  private static let reportCost = 10
 
   /// `report`: by members, until 24 h after the end.
-  mutating func report(_ id: CallID, _ request: ReportAbuse, _ device: Device) throws(RequestError) -> Outcome {
+  func report(_ id: CallID, _ request: ReportAbuse, _ device: Device) throws(RequestError) -> Report {
     try checkMayReport(device.user, of: id)
     guard (1...4_096).contains(request.text.utf8.count) else {
       throw RequestError(
         request.text.isEmpty ? .requestInvalid : .requestTooLarge, "a report has 1 to 4,096 bytes", field: "text")
     }
     let reported = try reported(by: request, in: id)
-    try countReport(of: device)
-    let report = Report(by: device.user, user: reported, participant: request.participant, text: request.text)
-    tellService(.serviceReports, makeMessage(.report(report), of: id))
-    return Outcome(NoBody())
+    return Report(by: device.user, user: reported, participant: request.participant, text: request.text)
   }
 
   private func checkMayReport(_ user: UserID, of id: CallID) throws(RequestError) {
@@ -47,19 +42,13 @@ extension Calls {
     return user
   }
 
-  private mutating func countReport(of device: Device) throws(RequestError) {
-    guard let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) else { return }
-    throw RequestError(
-      .rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait.millisecondsRoundedUp)
-  }
-
   /// `stats`, of participants.
-  mutating func measure(_ id: CallID, _ numbers: QualityNumbers, _ device: Device) throws(RequestError) -> Outcome {
+  mutating func measure(_ id: CallID, _ numbers: QualityNumbers, _ device: Device) throws(RequestError) -> Transition {
     try checkMembership(device.user, of: id)
     _ = try calls[id]?.participant(of: device)
     try numbers.check()
-    effects.append(.measured(numbers))
-    return Outcome(NoBody())
+    out.effects.append(.measured(numbers))
+    return Transition(NoBody())
   }
 }
 

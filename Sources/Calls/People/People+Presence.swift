@@ -2,15 +2,15 @@ import Contract
 import MediaModel
 
 /// `presence/set` and `presence/watch`, and the event `presence` (protocol section 7).
-extension Calls {
-  mutating func setPresence(_ request: SetPresence, _ identity: Identity) throws(RequestError) -> Outcome {
+extension People {
+  mutating func setPresence(_ request: SetPresence, _ identity: Identity) throws(RequestError) -> Response {
     if let role = request.role, !identity.roles.contains(role) {
       throw RequestError(.roleNotAllowed, "the token's claim \"roles\" does not have this role", field: "role")
     }
     let user = identity.device.user
     presence.set(request.state, role: request.role, of: user)
     presence.touch(user)
-    return Outcome(NoBody())
+    return Response(NoBody())
   }
 
   /// - Throws: `request.invalid` unless it names either users or a role, `request.too-large` for more than a connection may watch.
@@ -37,13 +37,13 @@ extension Calls {
   /// Users out of reach look offline, and are not watched.
   mutating func watchPresence(
     _ request: WatchPresence, _ identity: Identity, _ reach: Reach
-  ) throws(RequestError) -> Outcome {
+  ) throws(RequestError) -> Response {
     try checkWatch(request, identity)
     guard let session = directory[identity.device]?.connection?.session else { throw .notFound }
     if let role = request.role {
       let users = presence.bearers(of: role).map { (user: $0, now: presence(of: $0)) }
       presence.watch(role: role, users, on: session)
-      return Outcome(
+      return Response(
         PresenceList(
           users: users.filter { $0.now.state != .offline }.map { PresenceState(user: $0.user, state: $0.now.state) }))
     }
@@ -58,7 +58,7 @@ extension Calls {
       presence.watch(user, now, on: session)
       states.append(PresenceState(user: user, state: now.state))
     }
-    return Outcome(PresenceList(users: states))
+    return Response(PresenceList(users: states))
   }
 
   /// `ringing` and `in-call` hide what was set; a user who is only `disconnected` is not in a call (rule 10).
@@ -66,16 +66,15 @@ extension Calls {
     let role = presence.role(of: user)
     guard directory.isConnected(user) else { return Presence.Shown(state: .offline, role: role) }
     var isRinging = false
-    for id in memberships[user] ?? [] {
-      guard let member = calls[id]?.member(user) else { continue }
-      if member.isJoined { return Presence.Shown(state: .inCall, role: role) }
-      if member.isRinging { isRinging = true }
+    for place in memberships[user] ?? [] {
+      if place.part.phase == .joined { return Presence.Shown(state: .inCall, role: role) }
+      if place.part.phase == .ringing { isRinging = true }
     }
     let set: PresenceState.State = presence.isUnavailable(user, now: now) ? .unavailable : .available
     return Presence.Shown(state: isRinging ? .ringing : set, role: role)
   }
 
-  /// Runs at the end of each command and tells only the final state of each user.
+  /// Tells the state of each user that was touched since the last time: only the final one, when it runs after all that follows from a command.
   mutating func tellPresence() {
     for user in presence.takeTouched() {
       var messages: [PresenceState.State: Message] = [:]
@@ -90,11 +89,9 @@ extension Calls {
 
   // MARK: roles
 
-  /// - Throws: `role.not-allowed` for a role that is configured to start nothing. The one that was picked decides; without a pick each that the token has.
-  func checkRole(_ identity: Identity) throws(RequestError) {
+  /// Whether the role may start calls and invite. The one that was picked decides; without a pick each that the token has.
+  func mayStart(_ identity: Identity) -> Bool {
     let picked = presence.role(of: identity.device.user).flatMap { identity.roles.contains($0) ? [$0] : nil }
-    guard !(picked ?? identity.roles).contains(where: configuration.neverStarts.contains) else {
-      throw RequestError(.roleNotAllowed, "this role may not start calls or invite")
-    }
+    return !(picked ?? identity.roles).contains(where: configuration.neverStarts.contains)
   }
 }

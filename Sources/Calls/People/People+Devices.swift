@@ -3,8 +3,8 @@ import MediaModel
 import Octets
 
 /// Public keys of devices (protocol section 5, "Device").
-extension Calls {
-  mutating func register(_ request: RegisterDevice, for identity: Identity) throws(RequestError) -> Outcome {
+extension People {
+  mutating func register(_ request: RegisterDevice, for identity: Identity) throws(RequestError) -> Response {
     guard identity.canRegister else {
       throw RequestError(.authForbidden, "a device without a name of its own can't register keys")
     }
@@ -22,9 +22,9 @@ extension Calls {
       // They are for a fingerprint.
       vouches: old?.fingerprint == fingerprint ? old?.vouches ?? [] : [])
     if directory[device]?.entry != old { journal.devices.insert(device) }
-    var outcome = Outcome(Registered(fingerprint: fingerprint))
-    if old?.fingerprint != fingerprint { outcome.devicesChanged = device.user }
-    return outcome
+    var done = Response(Registered(fingerprint: fingerprint))
+    if old?.fingerprint != fingerprint { done.devicesChanged = device.user }
+    return done
   }
 
   func checkList(_ request: ListDevices) throws(RequestError) {
@@ -34,21 +34,17 @@ extension Calls {
     }
   }
 
-  func list(_ request: ListDevices, _ reach: Reach) throws(RequestError) -> Outcome {
+  func list(_ request: ListDevices, _ reach: Reach) throws(RequestError) -> Response {
     try checkList(request)
     var seen: Set<UserID> = []
     let users = request.users.filter { seen.insert($0).inserted && reach.includes($0) }
-    return Outcome(
+    return Response(
       Devices(devices: users.flatMap(directory.entries), revokes: users.flatMap { directory.revokes(of: $0) }))
   }
 
   /// Tells the joined members of each call of the user (rule 15).
   mutating func tellOfDevices(of user: UserID) {
-    for id in memberships[user] ?? [] {
-      var out = Outputs()
-      calls[id]?.devicesChanged(user, out: &out)
-      carryOut(out, of: id)
-    }
+    for call in calls(of: user) { send(.devicesChanged(user, in: call)) }
   }
 
   private func checkedKeys(_ keys: [DeviceKey]) throws(RequestError) -> (wrap: DeviceKey, sign: DeviceKey) {

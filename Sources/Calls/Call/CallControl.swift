@@ -1,0 +1,178 @@
+import Contract
+import MediaModel
+
+/// The state machine of calls: those that run, by call, and what is left of those that ended.
+///
+/// A message becomes a transition of one `Call`, whose `Outputs` are then carried out here: news goes to the people's side, commands to the media plane,
+/// timers to `Timers`.
+struct CallControl {
+  let configuration: CallConfiguration
+  let digest: ([UInt8]) -> [UInt8]
+  let random: () -> UInt64
+  var calls: [CallID: Call] = [:]
+  var peers: [PeerID: (call: CallID, user: UserID)] = [:]
+  /// The calls that run, by what started them (rule 14).
+  var starts: [JoinToken: CallID] = [:]
+  var ended: EndedCalls
+  var timers = Timers()
+  /// The server is about to stop.
+  var isDraining = false
+  var journal = Journal()
+  var now = Timestamp(milliseconds: 0)
+  var out = Outbox<ToPeople>()
+  private var lastPeer: UInt64 = 0
+
+  /// The stored state that may have changed since it was last taken.
+  struct Journal {
+    var calls: Set<CallID> = []
+    /// Changes that can't be derived later: of ended calls and of forgotten members.
+    var changes: [StoreChange] = []
+  }
+
+  init(configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64) {
+    self.configuration = configuration
+    self.digest = digest
+    self.random = random
+    ended = EndedCalls(capacity: configuration.maximumEndedCalls)
+  }
+
+  mutating func handle(_ message: ToCalls, now time: Timestamp) {
+    now = max(now, time)
+    switch message {
+    case .request(let request): respond(to: request)
+    case .offer(let session, let id, let identity, let call, let offer, let tracks):
+      take(offer, tracks, of: call, identity, session: session, id: id)
+    case .greet(let session, let device, let id): greet(session, device, in: id)
+    case .readTopic(let session, let user, let id): out.messages.append(.topic(session, id, topic(of: id, for: user)))
+    case .signaling(let device, let isUp, let id):
+      change(id) { call, now, out in call.signaling(of: device, isUp: isUp, now: now, out: &out) }
+    case .hold(let device, let id): change(id) { call, _, out in call.holdUnlessHeld(device, out: &out) }
+    case .acknowledged(let device, let epoch, let accepted, let id):
+      change(id) { call, now, out in
+        call.acknowledge(device, epoch: epoch, accepted: accepted, now: now, out: &out)
+      }
+    case .ringAcknowledged(let device, let id): change(id) { call, _, _ in call.ringAcknowledged(device) }
+    case .pushed(let user, let id):
+      guard calls[id] != nil else { return tell(.pushOver(user), of: id) }
+      change(id) { call, _, out in call.pushed(user, out: &out) }
+    case .devicesChanged(let user, let id): change(id) { call, _, out in call.devicesChanged(user, out: &out) }
+    case .remove(let leaver, let id): remove(leaver, from: id)
+    case .forget(let user): ended.forget(user)
+    }
+  }
+
+  /// Fires the timer that has been due the longest. Returns false when none is due.
+  mutating func handleTimeout(now time: Timestamp) -> Bool {
+    now = max(now, time)
+    guard let key = timers.popDue(at: now) else { return false }
+    change(key.call) { call, now, out in call.handleTimeout(key.timer, now: now, out: &out) }
+    return true
+  }
+
+  var nextDeadline: Timestamp? { timers.next }
+
+  mutating func drain() { isDraining = true }
+
+  var counts: (calls: Int, participants: Int) {
+    (calls.count, calls.values.reduce(0) { $0 + $1.joinedCount })
+  }
+
+  /// Runs a transition in place: a copy of the call would be a copy of all its members.
+  mutating func change(_ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) -> Void) {
+    guard calls[id] != nil else { return }
+    var outputs = Outputs()
+    transition(&calls[id]!, now, &outputs)
+    carryOut(outputs, of: id)
+  }
+
+  mutating func makePeer() -> PeerID {
+    lastPeer += 1
+    return PeerID(rawValue: lastPeer)
+  }
+
+  // MARK: what the people's side asks
+
+  private mutating func greet(_ session: SessionID, _ device: Device, in id: CallID) {
+    let call = calls[id]
+    let isIn = call?.member(device.user)?.participant(on: device) != nil
+    out.messages.append(.greeting(session, id, state: isIn ? call?.state : nil, ring: call?.ring(for: device)))
+  }
+
+  private func topic(of id: CallID, for user: UserID) -> ToPeople.TopicAnswer {
+    if calls[id]?.member(user)?.isListening == true { return .listener }
+    return ended.end(of: id, for: user).map { .over($0) } ?? .stranger
+  }
+
+  private mutating func remove(_ leaver: Leaver, from id: CallID) {
+    switch leaver {
+    case .device(let device): change(id) { call, now, out in call.remove(device, now: now, out: &out) }
+    case .user(let user):
+      change(id) { call, now, out in call.dismiss(user, now: now, out: &out) }
+      if calls[id]?.member(user) != nil {
+        calls[id]?.forget(user)
+        journal.changes.append(.memberGone(id, user))
+      }
+    }
+    out.messages.append(.removed(leaver, from: id))
+  }
+
+  // MARK: carrying out
+
+  mutating func carryOut(_ outputs: Outputs, of id: CallID) {
+    journal.calls.insert(id)
+    for item in outputs.items { carryOut(item, of: id) }
+  }
+
+  private mutating func carryOut(_ item: Outputs.Item, of id: CallID) {
+    switch item {
+    case .tell(let news): tell(news, of: id)
+    case .ring(let users): ring(users, id)
+    case .made: tellOfNewCall(id)
+    case .memberMoved(let user):
+      if let part = calls[id]?.part(of: user) { tell(.member(user, part), of: id) }
+    case .peerAdded(let peer, let user): peers[peer] = (id, user)
+    case .peerGone(let peer):
+      if peers.removeValue(forKey: peer) != nil { out.effects.append(.media(.remove(peer))) }
+    case .media(let command): out.effects.append(.media(command))
+    case .setTimer(let timer, let due):
+      timers.set(timer, of: id, at: due)
+      note(timer, due, of: id)
+    case .cancelTimer(let timer):
+      timers.cancel(timer, of: id)
+      note(timer, nil, of: id)
+    case .ended(let ended): end(id, ended)
+    }
+  }
+
+  private mutating func tell(_ news: CallNews, of id: CallID) { out.messages.append(.news(news, of: id)) }
+
+  private mutating func tellOfNewCall(_ id: CallID) {
+    guard var state = calls[id]?.firstReply?.call else { return }
+    state.metadata = nil
+    tell(.made(state), of: id)
+  }
+
+  private mutating func ring(_ users: [UserID], _ id: CallID) {
+    guard !users.isEmpty, let call = calls[id] else { return }
+    let members = call.members.map(\.state)
+    let rings = users.compactMap { user in
+      call.ring(of: user, members: members).map { MemberRing(user: user, ring: $0) }
+    }
+    let rung = Set(users)
+    let envelopes = call.epochs.ringEnvelopes.filter { rung.contains($0.key.user) }
+    let topic = users.lazy.compactMap { call.topicRing(of: $0, members: members) }.first
+    tell(
+      .ring(rings, envelopes: envelopes, list: envelopes.isEmpty ? [] : call.epochs.newest.list, topic: topic), of: id)
+  }
+
+  private mutating func end(_ id: CallID, _ end: Ended) {
+    guard var call = calls.removeValue(forKey: id) else { return }
+    close(&call, end)
+    timers.cancelAll(of: id)
+    starts[call.startToken] = nil
+    tell(.over(call.members.map(\.user)), of: id)
+    if let reply = call.firstReply {
+      ended.add(call, end: EventMessage(at: now, call: id, body: .ended(end)), reply: reply)
+    }
+  }
+}

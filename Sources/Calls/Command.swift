@@ -1,0 +1,31 @@
+package import Contract
+package import MediaModel
+
+/// An input of the state machine.
+package enum Command: Sendable {
+  /// A connection is authenticated. It replaces an older one of the same device.
+  case connect(SessionID, Identity)
+  case disconnect(SessionID)
+  /// Answered by `.admission` unless the channel is one of the client's own two. The shell refuses a second subscription of a session to a channel.
+  case subscribe(SessionID, Channel, AckMode)
+  case unsubscribe(SessionID, Channel)
+  /// ACK or NACK of the event `seq`. With `AckMode.client` it counts for all events before it, too, here: the shell need not spread it.
+  case acknowledge(SessionID, seq: UInt64, accepted: Bool)
+  /// Every request but `media`, which comes as `offer`.
+  case request(SessionID, id: String, Request)
+  /// A `media` request with the SDP as parsed by the shell, or the parse error; `call.not-joined` takes precedence.
+  case offer(SessionID, id: String, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
+  /// `.configured` is the shell's own matter and is ignored here.
+  case media(MediaEvent)
+  /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.
+  case answer(QuestionID, allowed: Set<UserID>)
+  /// All that is kept of the user goes: `conclave forget`.
+  case forget(UserID)
+  /// The server is about to stop: no new calls.
+  case drain
+  /// `nextDeadline` has come.
+  case timeout
+}
+
+/// STOMP's `ack` header of a subscription.
+package enum AckMode: Hashable, Sendable { case auto, client, individual }

@@ -1,0 +1,34 @@
+package import Contract
+package import MediaModel
+
+/// The answer to one request.
+package enum Reply: Sendable {
+  case ok(any Encodable & Sendable)
+  case failed(RequestError)
+}
+
+/// An instruction to the shell; their order is the order of events for each device.
+package enum Effect: Sendable {
+  case reply(SessionID, id: String, Reply)
+  case event(SessionID, EventDelivery)
+  /// Send ERROR with this `message` and close. The session is forgotten here already.
+  case close(SessionID, reason: String)
+  case negotiate(SessionID, id: String, Negotiate)
+  /// Any but `.configure`; a peer whose configuration is under way counts too.
+  case media(MediaCommand)
+  /// The client may have the channel it subscribed to, or gets an ERROR with this text.
+  case admission(SessionID, Channel, refusal: String?)
+  /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone.
+  /// The session's subscription is still admitted.
+  case publish(SessionID, Channel, messageID: UInt64, EventMessage)
+  /// For webhooks, when the configuration has any: what the service topics carry, in order for a call.
+  case webhook(Channel, EventMessage)
+  /// Somebody outside has to be asked; `.answer` brings what was said.
+  case ask(QuestionID, Question)
+  /// A history request, checked: the shell answers it from the disk.
+  case history(SessionID, id: String, HistoryQuery)
+  /// Goes to disk. All changes of one command are one transaction, made before its other effects.
+  case store(StoreChange)
+  /// A client's measurements, for the metrics, without an identity.
+  case measured(QualityNumbers)
+}

@@ -1,0 +1,141 @@
+package import Contract
+package import MediaModel
+
+/// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret of its own.
+///
+/// It holds two state machines. `People` owns what is kept by user: devices, connections, mailboxes, presence, topics. `CallControl` owns what is kept by
+/// call. Neither reads the other's state: a `Node` takes the messages of each to the other until there are none.
+/// Invariants: a call's timers, peers and envelopes go with it; events reach a device in the order of their effects; nothing a client sends can trap.
+package struct Node {
+  var people: People
+  var control: CallControl
+  var mail = Mail()
+
+  /// The messages under way between the two.
+  struct Mail {
+    var toPeople: [ToPeople] = []
+    var toCalls: [ToCalls] = []
+    var effects: [Effect] = []
+  }
+
+  /// - Parameters:
+  ///   - digest: SHA-256.
+  ///   - random: 64 unpredictable bits a call.
+  package init(
+    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64
+  ) {
+    people = People(configuration: configuration, digest: digest)
+    control = CallControl(configuration: configuration, digest: digest, random: random)
+  }
+
+  /// After a restart: everybody is away, and the time that the server was down counts (rule 11).
+  /// - Parameters:
+  ///   - stored: what the last run of the server left. Timers that ran out since fire with the first command.
+  package init(
+    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
+    restoring stored: Stored, now: Timestamp
+  ) {
+    people = People(configuration: configuration, digest: digest, restoring: stored, now: now)
+    control = CallControl(
+      configuration: configuration, digest: digest, random: random, restoring: stored, now: now)
+    // A restart itself changes nothing that is stored, but for clocks.
+    let journal = control.journal
+    collect()
+    exchange(now: now)
+    control.journal = journal
+    people.journal = People.Journal()
+    mail.effects = []
+  }
+
+  /// Takes one command and returns what has to be done, in order. A `now` that goes back counts as the last one.
+  package mutating func handle(_ command: Command, now: Timestamp) -> [Effect] {
+    runTimers(now: now)
+    switch command {
+    case .media(let event): control.take(event, now: now)
+    case .drain: control.drain()
+    default: people.handle(command, now: now)
+    }
+    collect()
+    exchange(now: now)
+    // Timers that the command set to be due already, as 15 s that are over, fire now.
+    runTimers(now: now)
+    people.tellPresence()
+    collect()
+    let changes = control.takeChanges() + people.takeChanges()
+    let effects = mail.effects
+    mail.effects = []
+    return changes.isEmpty ? effects : changes.map(Effect.store) + effects
+  }
+
+  /// When `.timeout` has to be handled next; nil while nothing runs.
+  package var nextDeadline: Timestamp? { [control.nextDeadline, people.nextDeadline].compactMap { $0 }.min() }
+
+  /// No call runs.
+  package var isIdle: Bool { control.calls.isEmpty }
+
+  /// Calls that run, and the devices that are joined in them.
+  package var counts: (calls: Int, participants: Int) { control.counts }
+
+  /// All there is, for a disk that missed some changes.
+  package var everything: [StoreChange] { [.reset] + control.everything + people.everything }
+
+  /// Why the session may not offer media for the call; nil when it may. To be asked before the SDP is read, which costs far more.
+  package func refusal(ofOfferBy session: SessionID, to call: CallID) -> RequestError? {
+    guard let identity = people.identity(of: session) else { return .notFound }
+    return control.refusal(ofOfferBy: identity, to: call)
+  }
+
+  private mutating func runTimers(now: Timestamp) {
+    while control.handleTimeout(now: now) {
+      collect()
+      exchange(now: now)
+    }
+    people.handleTimeout(now: now)
+    collect()
+    exchange(now: now)
+  }
+
+  // MARK: messages
+
+  /// Delivers all messages. The people's answers to one message follow after all that was sent with it: an envelope that counts as acknowledged
+  /// because it was written is acknowledged when the other events of its transition are written, too.
+  private mutating func exchange(now: Timestamp) {
+    var next = 0
+    while true {
+      if !mail.toPeople.isEmpty {
+        let messages = mail.toPeople
+        mail.toPeople = []
+        for message in messages { people.handle(message, now: now) }
+      } else if next < mail.toCalls.count {
+        control.handle(mail.toCalls[next], now: now)
+        next += 1
+      } else {
+        mail.toCalls.removeAll(keepingCapacity: true)
+        return
+      }
+      collect()
+    }
+  }
+
+  private mutating func collect() {
+    control.out.move(to: &mail.toPeople, &mail.effects)
+    people.out.move(to: &mail.toCalls, &mail.effects)
+  }
+}
+
+/// The output of a state machine: messages for the other one, and effects.
+struct Outbox<Message> {
+  var messages: [Message] = []
+  var effects: [Effect] = []
+
+  mutating func move(to messages: inout [Message], _ effects: inout [Effect]) {
+    if !self.messages.isEmpty {
+      messages += self.messages
+      self.messages.removeAll(keepingCapacity: true)
+    }
+    if !self.effects.isEmpty {
+      effects += self.effects
+      self.effects.removeAll(keepingCapacity: true)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import MediaModel
+
+/// A user's place in a call that runs, as the call told of it last.
+struct Membership {
+  enum Phase: Hashable, Sendable {
+    case ringing, joined, disconnected
+    /// A member that hears nothing: it left, declined, missed the ring, or the ring was cancelled.
+    case away
+  }
+
+  struct Part: Hashable, Sendable {
+    var phase: Phase
+    /// Those in the call, until they become disconnected: two while a transfer is under way.
+    var devices: [DeviceID]
+
+    /// Hears of other members.
+    var isListening: Bool { phase != .away }
+    /// Counts as there (rules 9 and 10).
+    var isPresent: Bool { phase == .joined || phase == .disconnected }
+    /// In a call for others; a member that is only disconnected is not (rules 6 and 10).
+    var isBusy: Bool { phase == .joined || phase == .ringing }
+  }
+
+  let call: CallID
+  var part: Part
+}
+
+extension People {
+  func calls(of user: UserID) -> [CallID] { memberships[user]?.map(\.call) ?? [] }
+
+  func part(of user: UserID, in call: CallID) -> Membership.Part? {
+    memberships[user]?.first { $0.call == call }?.part
+  }
+
+  func isParticipant(_ device: Device) -> Bool {
+    (memberships[device.user] ?? []).contains { $0.part.devices.contains(device.device) }
+  }
+
+  /// The member is new, or somewhere else: its devices may read no more, or its presence is another.
+  ///
+  /// The call may have acted on what was true a moment ago. A device that came into it while its connection went is told to the call as gone, so that its
+  /// 15 s run; one that is unknown by now is taken out.
+  mutating func follow(_ user: UserID, _ part: Membership.Part, in call: CallID) {
+    var before: [DeviceID] = []
+    if let place = memberships[user]?.firstIndex(where: { $0.call == call }) {
+      before = memberships[user]?[place].part.devices ?? []
+      memberships[user]?[place].part = part
+    } else {
+      memberships[user, default: []].append(Membership(call: call, part: part))
+    }
+    presence.touch(user)
+    if !part.isListening { stopReading(user, .call(call)) }
+    for name in part.devices where !before.contains(name) {
+      let device = Device(user: user, device: name)
+      if directory[device] == nil {
+        dismiss(directory.devices(of: user).isEmpty ? .user(user) : .device(device))
+      } else if !directory.isConnected(device) {
+        send(.signaling(device, isUp: false, in: call))
+      }
+    }
+  }
+
+  mutating func end(_ call: CallID, for users: [UserID]) {
+    topics.remove(.call(call))
+    for user in users {
+      presence.touch(user)
+      memberships[user]?.removeAll { $0.call == call }
+      if memberships[user]?.isEmpty == true { memberships[user] = nil }
+    }
+  }
+
+  /// The device speaks in this call now: its others are held (call waiting).
+  mutating func holdOthers(of device: Device, but call: CallID) {
+    for other in memberships[device.user] ?? []
+    where other.call != call && other.part.devices.contains(device.device) {
+      send(.hold(device, in: other.call))
+    }
+  }
+}

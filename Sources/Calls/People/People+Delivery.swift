@@ -1,0 +1,110 @@
+import Contract
+import MediaModel
+
+/// The news of calls, and its way to each device.
+extension People {
+  var mailboxLimits: Mailbox.Limits {
+    Mailbox.Limits(
+      lifetime: configuration.eventLifetime, count: configuration.maximumKeptEvents,
+      bytes: configuration.maximumKeptBytes)
+  }
+
+  mutating func take(_ news: CallNews, of call: CallID) {
+    switch news {
+    case .made(let state): tellOfNewCall(call, state)
+    case .event(let audience, let body): tell(body, of: call, to: audience)
+    case .ring(let rings, let envelopes, let list, let topic):
+      ring(rings, envelopes, list, of: call)
+      if let topic { publish(topic, of: call) }
+      push(rings, of: call)
+    case .ringEnvelopesSuperseded(let devices):
+      for device in devices { directory[device]?.mailbox.stripRing(of: call) }
+    case .envelopesSuperseded(let devices, let epoch):
+      for device in devices {
+        directory[device]?.mailbox.dropEnvelopes(of: call, olderThan: epoch)
+        journal.mailboxes.insert(device)
+      }
+    case .participantGone(let device):
+      directory[device]?.mailbox.dropParticipantEvents(of: call)
+      journal.mailboxes.insert(device)
+    case .member(let user, let part): follow(user, part, in: call)
+    case .pushOver(let user): pushCancel(of: user, call)
+    case .over(let users): end(call, for: users)
+    }
+  }
+
+  /// Envelopes have rules of their own; of all others an acknowledgement says no more than that they came.
+  mutating func acknowledge(_ event: EventMessage, by device: Device, accepted: Bool) {
+    guard let call = event.call else { return }
+    switch event.body {
+    case .envelope(let envelope):
+      journal.mailboxes.insert(device)
+      send(.acknowledged(device, epoch: envelope.epoch, accepted: accepted, in: call))
+    case .ring(let ring): if ring.envelope != nil { send(.ringAcknowledged(device, in: call)) }
+    default: break
+    }
+  }
+
+  // MARK: delivery
+
+  private mutating func tell(_ body: EventBody, of call: CallID, to audience: CallNews.Audience) {
+    let message = makeMessage(body, of: call)
+    switch audience {
+    case .devices(let devices): for device in devices { deliver(message, to: device) }
+    case .users(let users):
+      for user in users { for device in directory.devices(of: user) { deliver(message, to: device) } }
+    case .rung(let user, let actor):
+      for device in directory.devices(of: user) {
+        let wasRung = directory[device]?.mailbox.endRing(of: call) ?? false
+        if wasRung { journal.mailboxes.insert(device) }
+        if wasRung, device.device != actor { deliver(message, to: device) }
+      }
+    }
+    publish(message, of: call)
+  }
+
+  private mutating func ring(
+    _ rings: [MemberRing], _ envelopes: [Device: Envelope], _ list: [ListEntry], of call: CallID
+  ) {
+    for member in rings {
+      // Without an envelope all devices get the same.
+      var shared: Message?
+      for device in directory.devices(of: member.user) {
+        guard let envelope = envelopes[device] else {
+          let message = shared ?? makeMessage(.ring(member.ring), of: call)
+          shared = message
+          deliver(message, to: device)
+          continue
+        }
+        var ring = member.ring
+        ring.envelope = envelope
+        ring.list = list
+        deliver(makeMessage(.ring(ring), of: call), to: device)
+      }
+    }
+  }
+
+  /// Writes to the device's subscription; keeps the event when there is none.
+  mutating func deliver(_ message: Message, to device: Device) {
+    let limits = mailboxLimits
+    guard let connection = directory[device]?.connection, let mode = connection.events else {
+      if isAcknowledgedSpecially(message.event.body) { journal.mailboxes.insert(device) }
+      if directory[device]?.mailbox.keep(message, limits: limits, now: now) == true { watch(device) }
+      return
+    }
+    guard let delivery = directory[device]?.mailbox.write(message, mode: mode, limits: limits, now: now) else {
+      return
+    }
+    emit(delivery, to: device, connection.session, mode)
+  }
+
+  func isAcknowledgedSpecially(_ body: EventBody) -> Bool { body.isEnvelope || body.isRing }
+
+  mutating func emit(_ delivery: EventDelivery, to device: Device, _ session: SessionID, _ mode: AckMode) {
+    out.effects.append(.event(session, delivery))
+    guard isAcknowledgedSpecially(delivery.message.body) else { return }
+    journal.mailboxes.insert(device)
+    // With `auto` an event counts as acknowledged when written.
+    if mode == .auto { acknowledge(delivery.message, by: device, accepted: true) }
+  }
+}

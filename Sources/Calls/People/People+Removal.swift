@@ -1,0 +1,100 @@
+import Contract
+import MediaModel
+
+/// `devices/remove`: a device loses its place in calls, its keys, its events and its connection (protocol section 5). `conclave forget`: nothing is kept of
+/// the user, here or on the disk.
+extension People {
+  /// Checks the removal. A signed `revoke` in the request counts like a `devices/revoke`.
+  mutating func checkRemoval(_ request: RemoveDevice, by asker: Device) throws(RequestError) -> Response {
+    let device = Device(user: asker.user, device: request.device)
+    guard directory[device] != nil else {
+      throw RequestError(.deviceNotFound, "this user has no such device", field: "device")
+    }
+    var done = Response(NoBody())
+    if let signed = request.revoke {
+      let statement = DeviceStatement(
+        device: request.device, fingerprint: signed.fingerprint, at: signed.at, sigAlg: signed.sigAlg,
+        signature: signed.signature)
+      done = try revoke(statement, by: asker)
+      // The removal of keys is told anyway.
+      if directory[device]?.entry != nil { done.devicesChanged = nil }
+    }
+    done.removed = device
+    return done
+  }
+
+  /// A device that is gone vouches for nothing.
+  mutating func dropVouches(by device: Device) {
+    for entry in directory.entries(of: device.user) where entry.vouches.contains(where: { $0.by == device.device }) {
+      let other = Device(user: entry.user, device: entry.device)
+      directory[other]?.entry?.vouches.removeAll { $0.by == device.device }
+      journal.devices.insert(other)
+    }
+  }
+
+  func isLeaving(_ device: Device) -> Bool {
+    !leaving.isEmpty && (leaving[.device(device)] != nil || leaving[.user(device.user)] != nil)
+  }
+
+  /// Takes the leaver out of all calls. When the last has confirmed it, and the leaver was told what happened in them, the rest of it goes. Until then it
+  /// makes no requests.
+  mutating func dismiss(_ leaver: Leaver) {
+    guard leaving[leaver] == nil else { return }
+    let user = leaver.user
+    let calls = calls(of: user)
+    leaving[leaver] = Set(calls)
+    var isUser = false
+    if case .user = leaver { isUser = true }
+    let hadDevices = !directory.devices(of: user).isEmpty
+    for call in calls {
+      send(.remove(leaver, from: call))
+      if isUser, hadDevices { send(.devicesChanged(user, in: call)) }
+    }
+    if isUser { send(.forget(user)) }
+    if calls.isEmpty { finish(leaver) }
+  }
+
+  mutating func confirmRemoval(of leaver: Leaver, from call: CallID) {
+    guard leaving[leaver]?.remove(call) != nil, leaving[leaver]?.isEmpty == true else { return }
+    finish(leaver)
+  }
+
+  private mutating func finish(_ leaver: Leaver) {
+    leaving[leaver] = nil
+    switch leaver {
+    case .device(let device): remove(device)
+    case .user(let user): forget(user)
+    }
+  }
+
+  private mutating func remove(_ device: Device) {
+    let hadKeys = directory[device]?.entry != nil
+    if let session = directory[device]?.connection?.session {
+      drop(session)
+      _ = directory.disconnect(session)
+      notePresence(of: device.user)
+      out.effects.append(.close(session, reason: "this device was removed"))
+    }
+    forget(device)
+    dropVouches(by: device)
+    if hadKeys { tellOfDevices(of: device.user) }
+  }
+
+  /// The user is a member of no call, and has no devices. Those that are connected are strangers when they come again.
+  private mutating func forget(_ user: UserID) {
+    for device in directory.devices(of: user) {
+      if let session = directory[device]?.connection?.session {
+        out.effects.append(.close(session, reason: "this user's data was deleted"))
+        drop(session)
+        _ = directory.disconnect(session)
+      }
+      forget(device)
+      away.remove(device)
+    }
+    directory.forgetRevokes(of: user)
+    presence.forget(user)
+    presence.touch(user)
+    memberships[user] = nil
+    journal.forgotten.append(user)
+  }
+}

@@ -1,0 +1,144 @@
+import Contract
+import MediaModel
+import Octets
+
+/// The result of a request that concerns no call: the reply, which goes first, and its consequences.
+struct Response {
+  var reply: any Encodable & Sendable
+  /// This user's devices or keys changed.
+  var devicesChanged: UserID?
+  /// This device was removed by its user.
+  var removed: Device?
+  /// A step of pairing, for this device.
+  var pairing: (to: Device, message: PairingMessage)?
+
+  init(_ reply: any Encodable & Sendable) { self.reply = reply }
+}
+
+/// Requests: those about people are answered here, all others are passed on.
+extension People {
+  mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
+    guard let identity = identity(of: session), !isLeaving(identity.device) else { return }
+    guard !identity.isService else { return pass(on: request, id, session, identity, .everybody) }
+    do throws(RequestError) {
+      if let query = try historyQuery(request, identity.device.user) {
+        return out.effects.append(.history(session, id: id, query))
+      }
+      if try ask(before: request, identity, session, id) { return }
+    } catch {
+      return out.effects.append(.reply(session, id: id, .failed(error)))
+    }
+    perform(request, id, on: session, identity, .everybody, asks: true)
+  }
+
+  /// `reach` is whom the request may reach, when that had to be asked; `asks`: that may have to be asked still.
+  mutating func perform(
+    _ request: Request, _ id: String, on session: SessionID, _ identity: Identity, _ reach: Reach, asks: Bool = false
+  ) {
+    let done: Response
+    do throws(RequestError) {
+      guard let response = try perform(request, identity, reach) else {
+        return pass(on: request, id, session, identity, reach, asks: asks)
+      }
+      done = response
+    } catch {
+      return out.effects.append(.reply(session, id: id, .failed(error)))
+    }
+    out.effects.append(.reply(session, id: id, .ok(done.reply)))
+    if let user = done.devicesChanged { tellOfDevices(of: user) }
+    if let device = done.removed { dismiss(.device(device)) }
+    if let (device, message) = done.pairing { deliver(makeMessage(.pairing(message), of: nil), to: device) }
+  }
+
+  /// nil for a request about calls.
+  private mutating func perform(
+    _ request: Request, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Response? {
+    let device = identity.device
+    switch request {
+    case .registerDevice(let body): return try register(body, for: identity)
+    case .listDevices(let body): return try list(body, reach)
+    case .removeDevice(let body): return try checkRemoval(body, by: device)
+    case .vouchForDevice(let body): return try vouch(body, by: device)
+    case .revokeDevice(let body): return try revoke(body, by: device)
+    case .pairDevice(let body): return try pair(body, from: device)
+    case .setPresence(let body): return try setPresence(body, identity)
+    case .watchPresence(let body): return try watchPresence(body, identity, reach)
+    case .media: throw RequestError(.internal, "an offer was not read")
+    case .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
+    case .start, .accept, .join, .rejoin, .transfer, .invite, .listCalls, .decline, .cancel, .leave, .end, .state,
+      .hold, .link, .report, .track, .receive, .message, .stats, .keys, .requestKey, .listKeys, .waitForKey,
+      .confirmKey, .listConfirmations, .listHistory:
+      return nil
+    }
+  }
+
+  // MARK: for the calls
+
+  private mutating func pass(
+    on request: Request, _ id: String, _ session: SessionID, _ identity: Identity, _ reach: Reach, asks: Bool = false
+  ) {
+    let user = identity.device.user
+    var message = CallRequest(session: session, id: id, request: request, caller: Caller(identity: identity))
+    switch request {
+    case .start(let body):
+      identify(&message.caller)
+      let named = identity.isService ? (body.as.map { [$0] } ?? []) + body.callees : body.callees.filter { $0 != user }
+      message.callees = callees(named, nil, reach)
+      for envelope in body.envelopes ?? [] { message.keys[envelope.to] = directory[envelope.to]?.entry }
+      message.asks = asks && configuration.asksBackEnd && !message.callees.isEmpty
+    case .invite(let call, let body):
+      message.caller.mayStart = mayStart(identity)
+      message.callees = callees(body.callees, call, reach)
+      message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user }
+    case .link: message.caller.mayStart = mayStart(identity)
+    case .accept, .join, .rejoin, .transfer: identify(&message.caller)
+    case .listCalls, .listHistory: message.caller.calls = calls(of: user)
+    default: break
+    }
+    send(.request(message))
+  }
+
+  /// All that a join needs to know of the device.
+  private func identify(_ caller: inout Caller) {
+    let user = caller.device.user
+    caller.name = caller.identity.name ?? directory.name(of: user)
+    caller.keys = directory[caller.device]?.entry
+    caller.keys?.vouches = []
+    caller.mayStart = mayStart(caller.identity)
+    caller.presentCalls = (memberships[user] ?? []).count(where: \.part.isPresent)
+  }
+
+  /// Each user once, and one more than a call may have at most.
+  private func callees(_ users: [UserID], _ call: CallID?, _ reach: Reach) -> [Callee] {
+    var seen: Set<UserID> = []
+    return users.filter { seen.insert($0).inserted }.prefix(configuration.maximumMembers + 1).map { user in
+      Callee(
+        user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user),
+        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call),
+        isUnavailable: presence.isUnavailable(user, now: now), isReachable: reach.includes(user))
+    }
+  }
+
+  /// In another call, or ringing there.
+  private func isBusy(_ user: UserID, but call: CallID?) -> Bool {
+    (memberships[user] ?? []).contains { $0.call != call && $0.part.isBusy }
+  }
+
+  // MARK: reports
+
+  /// Tokens of `Connection.reports`.
+  private static let reportCost = 10
+
+  /// A report that the call found in order.
+  mutating func take(_ report: Report, of call: CallID, _ session: SessionID, _ id: String) {
+    guard let device = directory.device(of: session) else { return }
+    if let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) {
+      let error = RequestError(
+        .rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait.millisecondsRoundedUp)
+      return out.effects.append(.reply(session, id: id, .failed(error)))
+    }
+    out.effects.append(.reply(session, id: id, .ok(NoBody())))
+    tellService(.serviceReports, makeMessage(.report(report), of: call))
+  }
+}

@@ -1,0 +1,133 @@
+import Contract
+import MediaModel
+
+/// `/topic/calls/{id}` and `/topic/service/…` (protocol sections 3 and 11).
+extension People {
+  mutating func subscribe(_ session: SessionID, to channel: Channel) {
+    guard let identity = identity(of: session) else { return }
+    switch channel {
+    case .replies, .events: break
+    case .serviceCalls, .servicePush, .serviceReports:
+      guard identity.isService else {
+        return refuse(session, channel, "only a service may subscribe to this destination")
+      }
+      admit(session, to: channel)
+    case .call(let id):
+      let user = identity.device.user
+      guard !identity.isService else { return admit(session, to: id, .stranger) }
+      guard part(of: user, in: id)?.isListening != true else { return admit(session, to: channel) }
+      send(.readTopic(session, user, of: id))
+    }
+  }
+
+  /// The call's answer about a user who was not known as a listener.
+  mutating func admit(_ session: SessionID, to call: CallID, _ answer: ToPeople.TopicAnswer) {
+    guard let user = identity(of: session)?.device.user else { return }
+    let channel = Channel.call(call)
+    switch answer {
+    // Heard before the answer, unless it is over again.
+    case .listener where part(of: user, in: call)?.isListening == true: admit(session, to: channel)
+    case .over(let end):
+      out.effects.append(.admission(session, channel, refusal: nil))
+      out.effects.append(.publish(session, channel, messageID: Message.unshared, end))
+    case .listener, .stranger:
+      refuse(session, channel, "only who is joined, ringing or disconnected in a call may read its topic")
+    }
+  }
+
+  private mutating func admit(_ session: SessionID, to channel: Channel) {
+    guard topics.add(session, to: channel) else {
+      return refuse(session, channel, "this destination has as many subscribers as it may")
+    }
+    out.effects.append(.admission(session, channel, refusal: nil))
+  }
+
+  private mutating func refuse(_ session: SessionID, _ channel: Channel, _ why: String) {
+    out.effects.append(.admission(session, channel, refusal: why))
+  }
+
+  /// For the topic of the call and, where they concern them, the services.
+  mutating func publish(_ message: Message, of call: CallID) {
+    guard message.event.body.isPublic else { return }
+    write(message, to: .call(call))
+    if message.event.body.isForServices { tellService(.serviceCalls, message) }
+  }
+
+  mutating func write(_ message: Message, to channel: Channel) {
+    for session in topics.readers(of: channel) {
+      out.effects.append(.publish(session, channel, messageID: message.id, message.event))
+    }
+  }
+
+  /// One `call.ring` for all who are rung at once: the topic does not say whose it is.
+  mutating func publish(_ ring: Ring, of call: CallID) {
+    let channel = Channel.call(call)
+    if topics.isRead(channel) { write(makeMessage(.ring(ring), of: call), to: channel) }
+    guard isHeard(.serviceCalls) else { return }
+    var ring = ring
+    ring.metadata = nil
+    tellService(.serviceCalls, makeMessage(.ring(ring), of: call))
+  }
+
+  mutating func stopReading(_ user: UserID, _ channel: Channel) {
+    guard topics.isRead(channel) else { return }
+    for device in directory.devices(of: user) {
+      if let session = directory[device]?.connection?.session { topics.remove(session, from: channel) }
+    }
+  }
+
+  // MARK: what services are told
+
+  /// Whether a service, or a webhook, reads the channel.
+  private func isHeard(_ channel: Channel) -> Bool { configuration.hasWebhooks || topics.isRead(channel) }
+
+  mutating func tellService(_ channel: Channel, _ message: Message) {
+    write(message, to: channel)
+    if configuration.hasWebhooks { out.effects.append(.webhook(channel, message.event)) }
+  }
+
+  /// `push.ring`: for devices of these users that have to be woken.
+  mutating func push(_ rings: [MemberRing], of call: CallID) {
+    guard isHeard(.servicePush) else { return }
+    for member in rings {
+      let user = member.user
+      let asleep = directory.entries(of: user).map(\.device).filter {
+        !directory.isConnected(Device(user: user, device: $0))
+      }
+      guard !asleep.isEmpty else { continue }
+      let ring = PushRing(
+        user: user, devices: asleep, from: member.ring.from, media: member.ring.media,
+        expiresAt: member.ring.expiresAt)
+      tellService(.servicePush, makeMessage(.pushRing(ring), of: call))
+      send(.pushed(user, in: call))
+    }
+  }
+
+  /// The ring is answered or over.
+  mutating func pushCancel(of user: UserID, _ call: CallID) {
+    guard isHeard(.servicePush) else { return }
+    tellService(.servicePush, makeMessage(.pushCancel(PushCancel(user: user)), of: call))
+  }
+
+  mutating func tellOfNewCall(_ call: CallID, _ state: CallState) {
+    if isHeard(.serviceCalls) { tellService(.serviceCalls, makeMessage(.state(state), of: call)) }
+  }
+}
+
+extension EventBody {
+  /// On the call's topic. `call.ring` gets there in a form of its own; `call.state` is for one device.
+  var isPublic: Bool {
+    switch self {
+    case .trackAdded, .trackUpdated, .trackRemoved, .speakers: true
+    default: isForServices
+    }
+  }
+
+  /// On `/topic/service/calls`.
+  var isForServices: Bool {
+    switch self {
+    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended: true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Contract
+import MediaModel
+
+/// The state machine of people: users with their devices, the devices' connections and mailboxes, presence, topics, and questions to the app's back end.
+///
+/// It takes what clients send, passes on what concerns calls, and delivers what calls tell. Everything is keyed by user, but what spans all users by nature:
+/// watches of roles, topics, and the services' connections.
+struct People {
+  let configuration: CallConfiguration
+  let digest: ([UInt8]) -> [UInt8]
+  var directory: Directory
+  var services = Services()
+  var presence = Presence()
+  var topics = Topics()
+  var questions = Questions()
+  /// A user's calls, in the order in which they came, as the calls have told.
+  var memberships: [UserID: [Membership]] = [:]
+  /// Those that lose their places, with the calls that have not confirmed it yet.
+  var leaving: [Leaver: Set<CallID>] = [:]
+  /// Devices without a subscription whose mailbox, or record, has to be cleared some day.
+  var away: Set<Device> = []
+  var nextSweep: Timestamp?
+  var journal = Journal()
+  var now = Timestamp(milliseconds: 0)
+  var out = Outbox<ToCalls>()
+  private var lastMessage = Message.unshared
+
+  init(configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8]) {
+    self.configuration = configuration
+    self.digest = digest
+    directory = Directory()
+  }
+
+  /// Takes a command of a client, of the app's back end, or of the operator.
+  mutating func handle(_ command: Command, now time: Timestamp) {
+    now = max(now, time)
+    switch command {
+    case .connect(let session, let identity): connect(session, identity)
+    case .disconnect(let session): disconnect(session)
+    case .subscribe(let session, .events, let mode): subscribe(session, mode)
+    case .unsubscribe(let session, .events): unsubscribe(session)
+    case .subscribe(let session, let channel, _): subscribe(session, to: channel)
+    case .unsubscribe(let session, let channel): topics.remove(session, from: channel)
+    case .acknowledge(let session, let seq, let accepted): acknowledge(session, seq, accepted: accepted)
+    case .request(let session, let id, let request): respond(to: session, id, request)
+    case .offer(let session, let id, let call, let offer, let tracks):
+      if let identity = identity(of: session) { send(.offer(session, id: id, identity, call, offer, tracks)) }
+    case .answer(let question, let allowed): answer(question, allowed: allowed)
+    case .forget(let user): dismiss(.user(user))
+    case .media, .drain, .timeout: break
+    }
+  }
+
+  mutating func handle(_ message: ToPeople, now time: Timestamp) {
+    now = max(now, time)
+    switch message {
+    case .reply(let session, let id, let reply): self.reply(reply, to: session, id)
+    case .checked(let request): ask(before: request)
+    case .report(let session, let id, let report, let call): take(report, of: call, session, id)
+    case .history(let session, let id, let query):
+      if identity(of: session) != nil { out.effects.append(.history(session, id: id, query)) }
+    case .speaks(let device, let call): holdOthers(of: device, but: call)
+    case .greeting(let session, let call, let state, let ring): greet(session, call, state, ring)
+    case .topic(let session, let call, let answer): admit(session, to: call, answer)
+    case .removed(let leaver, let call): confirmRemoval(of: leaver, from: call)
+    case .news(let news, let call): take(news, of: call)
+    }
+  }
+
+  mutating func handleTimeout(now time: Timestamp) {
+    now = max(now, time)
+    giveUpQuestions()
+    if let sweep = nextSweep, sweep <= now { clearMailboxes() }
+  }
+
+  var nextDeadline: Timestamp? { [nextSweep, questions.next].compactMap { $0 }.min() }
+
+  mutating func send(_ message: ToCalls) { out.messages.append(message) }
+
+  /// A connection that is gone needs no reply.
+  mutating func reply(_ reply: Reply, to session: SessionID, _ id: String) {
+    if identity(of: session) != nil { out.effects.append(.reply(session, id: id, reply)) }
+  }
+
+  mutating func makeMessage(_ body: EventBody, of call: CallID?) -> Message {
+    lastMessage += 1
+    return Message(id: lastMessage, event: EventMessage(at: now, call: call, body: body))
+  }
+}

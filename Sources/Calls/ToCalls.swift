@@ -1,0 +1,77 @@
+import Contract
+import MediaModel
+
+/// A message from the people's side to a call. Messages to one call arrive in the order in which they were sent.
+///
+/// The facts about people in it may be out of date when it arrives. `CallControl` is the only one to decide about a call, and no decision of it is unsafe on
+/// old facts: they say how a ring looks (busy, unavailable, connected) and how much load a user makes. Where they matter for longer, the other side hears of
+/// the result and corrects it: see `People.follow`.
+enum ToCalls: Sendable {
+  case request(CallRequest)
+  /// A `media` request.
+  case offer(SessionID, id: String, Identity, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
+  /// The device reads its events from now on: answered by `ToPeople.greeting`.
+  case greet(SessionID, Device, in: CallID)
+  /// A user who is not seen as a listener wants to read the call's topic: answered by `ToPeople.topic`.
+  case readTopic(SessionID, UserID, of: CallID)
+  /// The device's STOMP connection began or ended. Repeating it changes nothing.
+  case signaling(Device, isUp: Bool, in: CallID)
+  /// The device speaks in another call now.
+  case hold(Device, in: CallID)
+  /// The device opened its envelope, or could not.
+  case acknowledged(Device, epoch: UInt32, accepted: Bool, in: CallID)
+  case ringAcknowledged(Device, in: CallID)
+  /// The app's back end was told to wake devices of the ringing user.
+  case pushed(UserID, in: CallID)
+  /// The user's devices or keys changed (rule 15).
+  case devicesChanged(UserID, in: CallID)
+  /// Answered by `ToPeople.removed`.
+  case remove(Leaver, from: CallID)
+  /// Nothing is kept of the user in calls that have ended.
+  case forget(UserID)
+}
+
+/// One that loses its place in all calls: a device that its user removed, or a user whose data is deleted.
+enum Leaver: Hashable, Sendable {
+  case device(Device)
+  case user(UserID)
+
+  var user: UserID {
+    switch self {
+    case .device(let device): device.user
+    case .user(let user): user
+    }
+  }
+}
+
+/// A request about calls, with all that they need to know of people.
+struct CallRequest: Sendable {
+  var session: SessionID
+  /// As in the client's header, for the reply.
+  var id: String
+  var request: Request
+  var caller: Caller
+  /// The users that a `start` or an `invite` names, each once; those that can't be reached are marked.
+  var callees: [Callee] = []
+  /// The keys of the devices to which a `start` brings envelopes.
+  var keys: [Device: DeviceEntry] = [:]
+  /// The app's back end says whom the request may reach. It is asked when the calls have found the request in order (`ToPeople.checked`).
+  var asks = false
+}
+
+/// The client that makes a request, as far as calls care.
+struct Caller: Sendable {
+  var identity: Identity
+  /// As others see the user.
+  var name: String?
+  /// The registered keys of the device, without vouches.
+  var keys: DeviceEntry?
+  /// The user's role may start calls and invite (protocol section 7).
+  var mayStart = true
+  /// The calls in which the user is present. A limit of load: two joins at once may pass it.
+  var presentCalls = 0
+  /// The calls that the user is a member of, for requests about all of them.
+  var calls: [CallID] = []
+
+  var device: Device { identity.device }
+}

@@ -1,0 +1,64 @@
+import Contract
+import MediaModel
+
+/// A message from a call to the people's side. Messages of one call arrive in the order in which they were sent; that is the order of its events for each
+/// device.
+enum ToPeople: Sendable {
+  /// Goes before all events that follow from the request.
+  case reply(SessionID, id: String, Reply)
+  /// Nothing speaks against the request so far: the app's back end may be asked.
+  case checked(CallRequest)
+  /// A report that is in order: `People` counts the connection's reports, replies, and tells the services.
+  case report(SessionID, id: String, Report, of: CallID)
+  /// The query of a `history/list`.
+  case history(SessionID, id: String, HistoryQuery)
+  /// The device is to be heard in this one alone of all its calls.
+  case speaks(Device, in: CallID)
+  /// `state`: of a call that the device is in. `ring`: the call rings on the device.
+  case greeting(SessionID, CallID, state: CallState?, ring: Ring?)
+  case topic(SessionID, CallID, TopicAnswer)
+  case removed(Leaver, from: CallID)
+  case news(CallNews, of: CallID)
+
+  enum TopicAnswer: Sendable {
+    case listener
+    /// The user was a member until this event.
+    case over(EventMessage)
+    case stranger
+  }
+}
+
+/// An occurrence in a call, for those who have to hear of it.
+enum CallNews: Sendable {
+  enum Audience: Sendable {
+    case devices([Device])
+    /// Every device of these users.
+    case users([UserID])
+    /// The user's devices that were rung, but the one that acted; their ring is over.
+    case rung(UserID, but: DeviceID?)
+  }
+
+  /// The call came into being.
+  case made(CallState)
+  case event(Audience, EventBody)
+  /// Rings all devices of these members. Each envelope is its device's own, and comes with `list`.
+  case ring([MemberRing], envelopes: [Device: Envelope], list: [ListEntry], topic: Ring?)
+  /// These devices' rings go on without their envelopes.
+  case ringEnvelopesSuperseded([Device])
+  /// Envelopes kept for these devices that are not of this epoch are superseded.
+  case envelopesSuperseded([Device], by: UInt32)
+  /// Events kept for this device as a participant are void.
+  case participantGone(Device)
+  /// The user is a member from now on, or its part is another one.
+  case member(UserID, Membership.Part)
+  /// A ring that `push.ring` announced is over.
+  case pushOver(UserID)
+  /// The call is over for these, all of its members.
+  case over([UserID])
+}
+
+/// One user's ring, without an envelope.
+struct MemberRing: Sendable {
+  var user: UserID
+  var ring: Ring
+}
