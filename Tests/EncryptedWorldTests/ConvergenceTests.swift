@@ -48,7 +48,7 @@ struct ConvergenceTests {
     #expect(world.audit.failure == nil, "seed \(seed)")
   }
 
-  /// Its seat is held for it to come back, and nobody waits for that: who has left hears nothing more after 3 s.
+  /// Its place is held for it to come back, and nobody waits for that: who has left hears nothing more after 3 s.
   @Test(arguments: [false, true], 1...5)
   func aLeaderWhoseConnectionBreaksIsReplacedAtOnce(_ hasHandedOut: Bool, _ seed: UInt64) throws {
     let world = World(seed: seed)

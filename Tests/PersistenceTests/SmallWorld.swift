@@ -84,11 +84,11 @@ struct SmallWorld {
 
   private mutating func confirm(_ call: CallID, _ session: SessionID) -> [StoreChange] {
     guard let epochs = calls.control.calls[call]?.epochs, let device = calls.people.directory.device(of: session),
-      let seat = epochs.seats[device]
+      let joinedDevice = epochs.joinedDevices[device]
     else { return [] }
     let tag = Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
-    let generation = (seat.refresh ?? seat.joinKey).generation + 1
-    let joinKey = Bool.random(using: &random) ? joinKey(seat.joinId, generation: generation) : nil
+    let generation = (joinedDevice.refresh ?? joinedDevice.joinKey).generation + 1
+    let joinKey = Bool.random(using: &random) ? joinKey(joinedDevice.joinId, generation: generation) : nil
     return ask(session, .confirmKey(call, ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey)))
   }
 

@@ -110,9 +110,9 @@ extension Participant {
 
 extension StoredParticipant {
   /// Its place in the epochs; nil for a device without keys.
-  func seat(of user: UserID) -> Seat? {
+  func joinedDevice(of user: UserID) -> JoinedDevice? {
     guard let joinKey, let keys else { return nil }
-    return Seat(
+    return JoinedDevice(
       number: number, device: Device(user: user, device: device), joinId: joinId, joinKey: joinKey, keys: keys,
       refresh: refresh, isConnected: false)
   }

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// `transfer`: the call moves from one device of a user to another (rule 13). Meanwhile the member has two participants, and two seats on the list of keys.
+/// `transfer`: the call moves from one device of a user to another (rule 13). Meanwhile the member has two participants, and two devices on the list of keys.
 extension Call {
   /// How long the new device has until media flows.
   static let transferTime = Duration.seconds(20)
@@ -34,7 +34,7 @@ extension Call {
     out.set(.connect(joiner.device), at: now + min(Self.transferTime, rules.connectTime ?? Self.transferTime))
     tellGone(tracks, out: &out)
     announce(member.user, cause, out: &out)
-    epochs.replace(former?.device ?? joiner.device, by: seat(participant, joiner), now: now, out: &out)
+    epochs.replace(former?.device ?? joiner.device, by: joinedDevice(participant, joiner), now: now, out: &out)
     return participant.number
   }
 

@@ -52,19 +52,19 @@ extension CallControl {
     let id = stored.call.id
     let limits = callLimits
     var members: [Member] = []
-    var seats: [Device: Seat] = [:]
+    var joinedDevices: [Device: JoinedDevice] = [:]
     for record in stored.members.sorted(by: { ($0.place, $0.user) < ($1.place, $1.user) }) {
       guard let member = record.member(of: stored.call, limits: limits, now: now, peer: { makePeer() }) else {
         continue
       }
       members.append(member)
       for participant in record.participants {
-        guard member.isJoined, let seat = participant.seat(of: record.user) else { continue }
-        seats[seat.device] = seat
+        guard member.isJoined, let joinedDevice = participant.joinedDevice(of: record.user) else { continue }
+        joinedDevices[joinedDevice.device] = joinedDevice
       }
     }
     let epochs = Epochs(
-      restoring: stored, seats: seats, unopened: unopened,
+      restoring: stored, joinedDevices: joinedDevices, unopened: unopened,
       keys: { keys[$0] }, rotationTime: rules.rotationTime, digest: digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,

@@ -16,9 +16,9 @@ struct Joiner {
   var peer: PeerID
 
   /// Its place in the epochs; nil for a device without registered keys, or without a join key.
-  func seat(number: ParticipantNumber) -> Seat? {
+  func joinedDevice(number: ParticipantNumber) -> JoinedDevice? {
     guard let joinKey, let keys else { return nil }
-    return Seat(number: number, device: device, joinId: joinId, joinKey: joinKey, keys: keys)
+    return JoinedDevice(number: number, device: device, joinId: joinId, joinKey: joinKey, keys: keys)
   }
 
   var token: JoinToken { JoinToken(device: device, joinId: joinId) }

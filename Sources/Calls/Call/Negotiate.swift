@@ -5,7 +5,7 @@ package struct Negotiate: Sendable, Hashable {
   package var peer: PeerID
   package var call: CallID
   package var participant: ParticipantNumber
-  /// It has a seat in the key agreement; the same for its whole stay.
+  /// It takes part in the key agreement; the same for its whole stay.
   package var isOnKeyList: Bool
   package var offer: MediaOffer
   /// The sending sections with their track ids, in the order of the request.

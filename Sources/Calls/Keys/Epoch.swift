@@ -70,9 +70,9 @@ struct Epoch {
   }
 
   /// Whether the device is on the list for this stay in the call. A device that accepted a ring was on epoch 1's list before it had a joinId.
-  func holds(_ seat: Seat) -> Bool {
-    guard let entry = entry(of: seat.device) else { return false }
-    return entry.joinId == nil || entry.joinId == seat.joinId
+  func holds(_ joinedDevice: JoinedDevice) -> Bool {
+    guard let entry = entry(of: joinedDevice.device) else { return false }
+    return entry.joinId == nil || entry.joinId == joinedDevice.joinId
   }
 
   /// Whether the device was on the list with the same joinId.

@@ -8,7 +8,7 @@ extension Epochs {
     _ request: ConfirmKey, from device: Device, now: Timestamp, out: inout Outputs
   ) throws(RequestError) {
     guard request.epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
-    guard request.epoch == newest.number, request.epoch > 1, seat(device, isOn: newest),
+    guard request.epoch == newest.number, request.epoch > 1, isJoined(device, on: newest),
       let place = newest.place(of: device)
     else {
       throw RequestError(
@@ -34,15 +34,15 @@ extension Epochs {
   /// Keeps the next generation of the device's join key; the same one again is a repeat.
   private mutating func refresh(_ joinKey: JoinKey, of device: Device) throws(RequestError) {
     try joinKey.check()
-    guard let seat = seats[device] else { return }
-    let stored = seat.refresh ?? seat.joinKey
+    guard let joinedDevice = joinedDevices[device] else { return }
+    let stored = joinedDevice.refresh ?? joinedDevice.joinKey
     if joinKey == stored, joinKey.generation > 0 { return }
     guard stored.generation < .max, joinKey.generation == stored.generation + 1 else {
       throw RequestError(
         .requestInvalid, "the join key of generation \(stored.generation) is known: the next one is wanted",
         field: "joinKey")
     }
-    seats[device]?.refresh = joinKey
+    joinedDevices[device]?.refresh = joinKey
   }
 
   /// `keys.confirmed`: what changed since it was told last.
@@ -50,7 +50,7 @@ extension Epochs {
     isTelling = false
     let buckets = confirmations.takeChanged()
     guard !buckets.isEmpty else { return }
-    let devices = newest.list.map(\.address).filter { seat($0, isOn: newest) }
+    let devices = newest.list.map(\.address).filter { isJoined($0, on: newest) }
     guard !devices.isEmpty else { return }
     out.event(.confirmed(KeysConfirmed(epoch: newest.number, buckets: buckets)), to: .devices(devices))
   }
@@ -62,7 +62,7 @@ extension Epochs {
     guard request.epoch == newest.number else {
       throw RequestError(.keysEpochStale, "only the newest epoch's confirmations are kept")
     }
-    guard seat(device, isOn: newest) else {
+    guard isJoined(device, on: newest) else {
       throw RequestError(.keysNotAllowed, "this device is not on the list of the newest epoch")
     }
     guard let tags = confirmations.tags(in: request.bucket, of: newest.list) else {

@@ -7,7 +7,7 @@ extension Epochs {
   mutating func request(_ device: Device, epoch: UInt32?, now: Timestamp, out: inout Outputs) throws(RequestError) {
     let epoch = epoch ?? newest.number
     guard epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
-    guard epoch == newest.number, seat(device, isOn: newest) else {
+    guard epoch == newest.number, isJoined(device, on: newest) else {
       throw RequestError(.keysNotAllowed, "this device is not on the list of that epoch")
     }
     if case .asking(let asking) = phase, asking.leader == device {
@@ -62,14 +62,16 @@ extension Epochs {
   /// connection not yet: it comes last.
   private func holder(for device: Device) -> Device? {
     let asked = demands[device]?.asked ?? []
-    if let distributor, distributor != device, !asked.contains(distributor), seats[distributor]?.isConnected == true {
+    if let distributor, distributor != device, !asked.contains(distributor),
+      joinedDevices[distributor]?.isConnected == true
+    {
       return distributor
     }
     return newest.byNumber.first { $0 != device && !asked.contains($0) && isHolder($0) } ?? asked.first(where: isHolder)
   }
 
   private func isHolder(_ device: Device) -> Bool {
-    seats[device]?.isConnected == true && seat(device, isOn: newest) && !lacking.contains(device)
+    joinedDevices[device]?.isConnected == true && isJoined(device, on: newest) && !lacking.contains(device)
       && unopened[device] == nil
   }
 
@@ -92,7 +94,7 @@ extension Epochs {
       if isHolder(other) { next.append(other) }
       if next.count == Self.askedForMissing { break }
     }
-    if next.isEmpty, let distributor, seats[distributor]?.isConnected == true, demands[device]?.count ?? 0 > 0 {
+    if next.isEmpty, let distributor, joinedDevices[distributor]?.isConnected == true, demands[device]?.count ?? 0 > 0 {
       return ask([distributor], for: device, out: &out)
     }
     ask(next, for: device, out: &out)

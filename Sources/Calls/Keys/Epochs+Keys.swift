@@ -7,7 +7,7 @@ extension Epochs {
   mutating func handOut(
     _ envelopes: [Envelope], epoch: UInt32, from device: Device, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> KeysDelivered {
-    guard seat(device, isOn: newest) else {
+    guard isJoined(device, on: newest) else {
       throw RequestError(.keysNotAllowed, "this device is not on the list of the newest epoch")
     }
     guard epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
@@ -45,10 +45,10 @@ extension Epochs {
     distributor = device
     let delivered = deliver(envelopes, from: device, out: &out)
     lacking.remove(device)
-    let left = asking.needing.filter { $0 != device && lacking.contains($0) && seat($0, isOn: newest) }
+    let left = asking.needing.filter { $0 != device && lacking.contains($0) && isJoined($0, on: newest) }
     missing = Set(left)
     phase = .spreading
-    awaited = Set(unopened.keys.filter { seats[$0]?.isConnected == true })
+    awaited = Set(unopened.keys.filter { joinedDevices[$0]?.isConnected == true })
     let time = asking.somebodyWent ? Self.hurriedSpreadTime : Self.spreadTime
     out.set(.spread, at: now + time)
     assignOpenDemands(now: now, out: &out)
@@ -64,7 +64,7 @@ extension Epochs {
     }
     let delivered = deliver(envelopes, from: device, out: &out)
     if case .spreading = phase {
-      for to in delivered where seats[to]?.isConnected == true { awaited.insert(to) }
+      for to in delivered where joinedDevices[to]?.isConnected == true { awaited.insert(to) }
     }
     return KeysDelivered(delivered: delivered, missing: [])
   }
@@ -72,7 +72,7 @@ extension Epochs {
   /// Sends the envelopes to those that are still in the call; returns the recipients.
   private mutating func deliver(_ envelopes: [Envelope], from device: Device, out: inout Outputs) -> [Device] {
     var delivered: [Device] = []
-    for envelope in envelopes where seat(envelope.to, isOn: newest) {
+    for envelope in envelopes where isJoined(envelope.to, on: newest) {
       var envelope = envelope
       envelope.from = device
       out.event(.envelope(envelope), to: .devices([envelope.to]))
@@ -102,15 +102,15 @@ extension Epochs {
   /// and no key is requested for it.
   mutating func wait(_ device: Device, epoch: UInt32, now: Timestamp, out: inout Outputs) throws(RequestError) {
     guard epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
-    guard epoch == newest.number, let seat = seats[device], newest.holds(seat) else {
+    guard epoch == newest.number, let joinedDevice = joinedDevices[device], newest.holds(joinedDevice) else {
       throw RequestError(.keysNotAllowed, "this device is not on the list of that epoch")
     }
     guard let sender = unopened[device] ?? ringSender(for: device) else {
       throw RequestError(.keysNotAllowed, "no envelope of that epoch waits for this device")
     }
     guard waiting.insert(device).inserted else { return }
-    if seats[sender] != nil {
-      let event = KeysWaiting(epoch: epoch, participant: seat.number, reason: .trust)
+    if joinedDevices[sender] != nil {
+      let event = KeysWaiting(epoch: epoch, participant: joinedDevice.number, reason: .trust)
       out.event(.keyWaiting(event), to: .devices([sender]))
     }
     awaited.remove(device)

@@ -9,20 +9,21 @@ extension Epochs {
     guard pending.since + Self.batchTime <= now else {
       return out.set(.batch, at: pending.since + Self.batchTime)
     }
-    guard seats.isEmpty || seats.values.contains(where: \.isConnected) else { return }
+    guard joinedDevices.isEmpty || joinedDevices.values.contains(where: \.isConnected) else { return }
     start(pending, now: now, out: &out)
   }
 
   private mutating func start(_ changes: Pending, now: Timestamp, out: inout Outputs) {
     let old = newest
-    let leader = nextLeader(list: seats, before: old, tried: [])
+    let leader = nextLeader(list: joinedDevices, before: old, tried: [])
     let mode = mode(changes, leader: leader, before: old)
     pending = nil
     out.cancel(.batch)
     supersede(old.number + 1, out: &out)
     before = old
     newest = Epoch(
-      number: old.number + 1, mode: mode, call: call, previous: old.listHash, entries: seats.values.map(\.entry),
+      number: old.number + 1, mode: mode, call: call, previous: old.listHash,
+      entries: joinedDevices.values.map(\.entry),
       digest: digest)
     links.append(newest.link)
     if links.count > Self.maximumLinks { links.removeFirst() }
@@ -44,21 +45,23 @@ extension Epochs {
   }
 
   private func mode(_ changes: Pending, leader: Device?, before old: Epoch) -> RotationMode {
-    guard changes.joinsOnly, current == old.number, !old.isOfRing, let leader, let seat = seats[leader],
-      old.holdsJoin(leader, seat.joinId)
+    guard changes.joinsOnly, current == old.number, !old.isOfRing, let leader, let joinedDevice = joinedDevices[leader],
+      old.holdsJoin(leader, joinedDevice.joinId)
     else { return .fresh }
-    let fingerprints = Set(seats.values.map(\.keys.fingerprint))
+    let fingerprints = Set(joinedDevices.values.map(\.keys.fingerprint))
     return old.list.allSatisfy { fingerprints.contains($0.fingerprint) } ? .ratchet : .fresh
   }
 
   /// The lowest connected number that was on the list before in the same stay; without one, the lowest connected (Epochs 4).
-  private func nextLeader(list: [Device: Seat], before old: Epoch?, tried: Set<Device>) -> Device? {
-    var lowest: Seat?
-    var lowestOfOld: Seat?
-    for seat in list.values where seat.isConnected && !tried.contains(seat.device) {
-      if seat.number < lowest?.number ?? .max { lowest = seat }
-      if seat.number < lowestOfOld?.number ?? .max, old?.holdsJoin(seat.device, seat.joinId) == true {
-        lowestOfOld = seat
+  private func nextLeader(list: [Device: JoinedDevice], before old: Epoch?, tried: Set<Device>) -> Device? {
+    var lowest: JoinedDevice?
+    var lowestOfOld: JoinedDevice?
+    for joinedDevice in list.values where joinedDevice.isConnected && !tried.contains(joinedDevice.device) {
+      if joinedDevice.number < lowest?.number ?? .max { lowest = joinedDevice }
+      if joinedDevice.number < lowestOfOld?.number ?? .max,
+        old?.holdsJoin(joinedDevice.device, joinedDevice.joinId) == true
+      {
+        lowestOfOld = joinedDevice
       }
     }
     return (lowestOfOld ?? lowest)?.device
@@ -67,7 +70,7 @@ extension Epochs {
   /// The leader failed: the next one on the list is asked.
   mutating func askNext(now: Timestamp, out: inout Outputs) {
     guard case .asking(var asking) = phase else { return }
-    let candidates = seats.filter { newest.holds($0.value) }
+    let candidates = joinedDevices.filter { newest.holds($0.value) }
     asking.leader = nextLeader(list: candidates, before: before, tried: asking.tried)
     if let leader = asking.leader {
       asking.asked.insert(leader)
@@ -83,7 +86,7 @@ extension Epochs {
 
   private mutating func ask(_ leader: Device, now: Timestamp, out: inout Outputs) {
     guard case .asking(let asking) = phase, let entry = newest.entry(of: leader) else { return }
-    let deliver = asking.needing.filter { $0 != leader && seat($0, isOn: newest) }.compactMap(entryForLeader)
+    let deliver = asking.needing.filter { $0 != leader && isJoined($0, on: newest) }.compactMap(entryForLeader)
     announce(to: [entry], leader: leader, deliver: deliver, out: &out)
     out.set(.leader, at: now + Self.leaderTime)
   }
@@ -91,13 +94,15 @@ extension Epochs {
   /// An entry with all that an envelope for it takes.
   func entryForLeader(of device: Device) -> ListEntry? {
     guard var entry = newest.entryWithKeys(of: device) else { return nil }
-    if let seat = seats[device], seat.joinId == entry.joinId { entry.refresh = seat.refresh }
+    if let joinedDevice = joinedDevices[device], joinedDevice.joinId == entry.joinId {
+      entry.refresh = joinedDevice.refresh
+    }
     return entry
   }
 
   /// `keys.rotate`: the difference for devices that have the list before, the whole list for new ones.
   private func announce(to entries: [ListEntry], leader: Device, deliver: [ListEntry]? = nil, out: inout Outputs) {
-    guard let number = seats[leader]?.number else { return }
+    guard let number = joinedDevices[leader]?.number else { return }
     let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)
     let new = entries.filter { before?.holdsJoin($0.address, $0.joinId) != true }.map(\.address)
     func rotate(added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil) -> EventBody {
@@ -142,7 +147,7 @@ extension Epochs {
     out.cancel(.spread)
     phase = .settled
     current = newest.number
-    let devices = newest.list.map(\.address).filter { seat($0, isOn: newest) }
+    let devices = newest.list.map(\.address).filter { isJoined($0, on: newest) }
     if !devices.isEmpty { out.event(.switchKeys(SwitchKeys(epoch: current)), to: .devices(devices)) }
     out.set(.rotate, at: now + rotationTime)
     askForMissing(out: &out)

@@ -59,7 +59,7 @@ struct Epochs {
   let digest: ([UInt8]) -> [UInt8]
   let rotationTime: Duration
   /// The joined devices that have keys.
-  var seats: [Device: Seat] = [:]
+  var joinedDevices: [Device: JoinedDevice] = [:]
   /// The epoch of the call's state: last switched to.
   var current: UInt32 = 1
   var newest: Epoch
@@ -94,7 +94,7 @@ struct Epochs {
   ///   - initiator: nil when its device has no keys.
   ///   - ringing: devices that get an envelope with the ring, as list entries with keys.
   init(
-    call: CallID, initiator: Seat?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
+    call: CallID, initiator: JoinedDevice?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
     digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp, out: inout Outputs
   ) {
     self.call = call
@@ -107,7 +107,7 @@ struct Epochs {
     confirmations = KeyConfirmations(count: newest.list.count)
     for envelope in envelopes { ringEnvelopes[envelope.to] = envelope }
     if let initiator {
-      seats[initiator.device] = initiator
+      joinedDevices[initiator.device] = initiator
       distributor = initiator.device
     }
     out.set(.rotate, at: now + rotationTime)
@@ -136,31 +136,31 @@ struct Epochs {
 
   // MARK: what happens to devices
 
-  mutating func join(_ seat: Seat, now: Timestamp, out: inout Outputs) {
-    seats[seat.device] = seat
+  mutating func join(_ joinedDevice: JoinedDevice, now: Timestamp, out: inout Outputs) {
+    joinedDevices[joinedDevice.device] = joinedDevice
     // Epoch 1 waits for nobody else.
     if newest.number == 0, pending == nil { pending = Pending(since: now - Self.batchTime) }
     change(.joined, now: now, out: &out)
   }
 
-  /// A device comes back with a new joinId, or another one takes its place; `seat` is nil when that has no keys. In one step, so that no epoch begins between.
-  mutating func replace(_ device: Device, by seat: Seat?, now: Timestamp, out: inout Outputs) {
-    guard seats.removeValue(forKey: device) != nil else {
-      if let seat { join(seat, now: now, out: &out) }
+  /// A device comes back with a new joinId, or another one takes its place; `joinedDevice` is nil when that has no keys. In one step, so that no epoch begins in between.
+  mutating func replace(_ device: Device, by joinedDevice: JoinedDevice?, now: Timestamp, out: inout Outputs) {
+    guard joinedDevices.removeValue(forKey: device) != nil else {
+      if let joinedDevice { join(joinedDevice, now: now, out: &out) }
       return
     }
-    if let seat { seats[seat.device] = seat }
-    vacate(device, seat?.device == device ? .joined : .went, now: now, out: &out)
+    if let joinedDevice { joinedDevices[joinedDevice.device] = joinedDevice }
+    vacate(device, joinedDevice?.device == device ? .joined : .went, now: now, out: &out)
   }
 
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) {
-    guard seats.removeValue(forKey: device) != nil else { return }
+    guard joinedDevices.removeValue(forKey: device) != nil else { return }
     vacate(device, .went, now: now, out: &out)
   }
 
   mutating func connect(_ device: Device, now: Timestamp, out: inout Outputs) {
-    guard seats[device]?.isConnected == false else { return }
-    seats[device]?.isConnected = true
+    guard joinedDevices[device]?.isConnected == false else { return }
+    joinedDevices[device]?.isConnected = true
     switch phase {
     case .asking(let asking): if asking.leader == nil { askNext(now: now, out: &out) }
     case .spreading: if unopened[device] != nil, !waiting.contains(device) { awaited.insert(device) }
@@ -169,12 +169,12 @@ struct Epochs {
   }
 
   mutating func disconnect(_ device: Device, now: Timestamp, out: inout Outputs) {
-    guard seats[device]?.isConnected == true else { return }
-    seats[device]?.isConnected = false
+    guard joinedDevices[device]?.isConnected == true else { return }
+    joinedDevices[device]?.isConnected = false
     stopWaiting(for: device, now: now, out: &out)
   }
 
-  /// The device's stay is over; its seat is empty, or has the next stay's occupant.
+  /// The device's stay is over; it is not joined any more, or its next stay has begun.
   private mutating func vacate(_ device: Device, _ change: Change, now: Timestamp, out: inout Outputs) {
     unopened[device] = nil
     waiting.remove(device)
@@ -193,7 +193,7 @@ struct Epochs {
     switch phase {
     case .asking(var asking):
       asking.tried.remove(device)
-      if !seat(device, isOn: newest) { asking.asked.remove(device) }
+      if !isJoined(device, on: newest) { asking.asked.remove(device) }
       let wasLeader = asking.leader == device
       if wasLeader { asking.leader = nil }
       phase = .asking(asking)
@@ -263,5 +263,5 @@ struct Epochs {
     ringEnvelopes = ringEnvelopes.filter { !isOver($0.key) }
   }
 
-  func seat(_ device: Device, isOn epoch: Epoch) -> Bool { seats[device].map(epoch.holds) ?? false }
+  func isJoined(_ device: Device, on epoch: Epoch) -> Bool { joinedDevices[device].map(epoch.holds) ?? false }
 }

@@ -111,7 +111,7 @@ struct ChainInvariants {
       let isConfirmed = if case .confirmKey(id, _) = step.request { true } else { false }
       guard !epochs.isTelling, wasGathering || isConfirmed else { continue }
       let isHeard = epochs.newest.list.contains { entry in
-        epochs.seat(entry.address, isOn: epochs.newest)
+        epochs.isJoined(entry.address, on: epochs.newest)
           && step.calls.people.directory[entry.address]?.connection?.events != nil
       }
       if !isHeard { noteShown(epochs, id) }
