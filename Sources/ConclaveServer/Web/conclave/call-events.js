@@ -3,21 +3,21 @@
 import { seatsOf } from './seats.js';
 
 /**
- * `session()` brings the join whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
+ * `stay()` brings the stay whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
  * `message(body)` opens a message.
  */
 export class CallEvents {
   #call;
-  #session;
+  #stay;
   #recovery;
   #notice;
   #over;
   #negotiate;
   #message;
 
-  constructor({ call, session, recovery, notice, over, negotiate, message }) {
+  constructor({ call, stay, recovery, notice, over, negotiate, message }) {
     this.#call = call;
-    this.#session = session;
+    this.#stay = stay;
     this.#recovery = recovery;
     this.#notice = notice;
     this.#over = over;
@@ -48,11 +48,11 @@ export class CallEvents {
   }
 
   get #keys() {
-    return this.#session()?.keys;
+    return this.#stay()?.keys;
   }
 
   get #transport() {
-    return this.#session()?.transport;
+    return this.#stay()?.transport;
   }
 
   #handlers = {

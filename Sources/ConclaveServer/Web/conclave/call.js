@@ -1,15 +1,15 @@
 // One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
-// `call-events.js` hears the server; a `CallSession` has the keys and the path of one join.
+// `call-events.js` hears the server; a `Stay` has the keys and the path of the participant that a join made.
 
 import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
-import { CallSession } from './call-session.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
 import { Capture } from './capture.js';
 import { Recovery } from './recovery.js';
 import { Sending } from './sending.js';
+import { Stay } from './stay.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
 
@@ -33,7 +33,7 @@ export class Call extends CallRequests {
   wantsCamera = false;
   isHeld = false; // by this user's wish
   #connection;
-  #session;
+  #stay;
   #sending;
   #wasConnected = false;
   #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
@@ -66,14 +66,14 @@ export class Call extends CallRequests {
     this.#recovery = new Recovery({
       call: this,
       connection,
-      leave: () => this.#leaveSession(),
+      leave: () => this.#leaveStay(),
       join: () => this.#joinAnew(),
       over,
       changed: () => this.#changed(),
     });
     this.#events = new CallEvents({
       call: this,
-      session: () => this.#session,
+      stay: () => this.#stay,
       recovery: this.#recovery,
       notice: (detail) => this.#notice(detail),
       over,
@@ -169,11 +169,11 @@ export class Call extends CallRequests {
   }
 
   get #transport() {
-    return this.#session?.transport;
+    return this.#stay?.transport;
   }
 
   get #keys() {
-    return this.#session?.keys;
+    return this.#stay?.keys;
   }
 
   // Joining
@@ -183,41 +183,41 @@ export class Call extends CallRequests {
    * with the reply once the call is known.
    */
   async join(kind, body = {}, ring = {}) {
-    const asked = CallSession.join({ kind, id: this.id, body, connection: this.#connection });
+    const asked = Stay.join({ kind, id: this.id, body, connection: this.#connection });
     this.#asked = asked.catch(() => {});
-    const session = await asked;
-    const { reply } = session;
+    const stay = await asked;
+    const { reply } = stay;
     if (this.hasEnded) {
       // Left before the answer came.
-      session.close();
-      this.#connection.request(`calls/${session.id}/leave`).catch(() => {});
+      stay.close();
+      this.#connection.request(`calls/${stay.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'call.ended', message: 'The call was left.' });
     }
     this.facts.take(reply.call);
-    this.participant = session.participant;
+    this.participant = stay.participant;
     this.#recovery.joined();
-    this.#session?.close(); // of a try whose media could not be sent
-    this.#session = session;
-    this.#listen(session);
-    await session.begin(this.facts, ring);
+    this.#stay?.close(); // of a try whose media could not be sent
+    this.#stay = stay;
+    this.#listen(stay);
+    await stay.begin(this.facts, ring);
     this.#keys.setStopped(Boolean(this.#watch.stopped));
-    this.#sending.transport = session.transport;
+    this.#sending.transport = stay.transport;
     this.#changed();
     return reply;
   }
 
-  #listen(session) {
-    const on = (name, action) => session.addEventListener(name, (event) => session === this.#session && !this.hasEnded && action(event.detail));
+  #listen(stay) {
+    const on = (name, action) => stay.addEventListener(name, (event) => stay === this.#stay && !this.hasEnded && action(event.detail));
     on('change', () => this.#changed());
     on('connection', () => {
-      this.#wasConnected ||= session.transport.connection === 'connected';
+      this.#wasConnected ||= stay.transport.connection === 'connected';
       this.#changed();
     });
     on('speaking', () => this.dispatchEvent(new Event('speaking')));
     on('failures', (detail) => this.#keys?.canSend && this.dispatchEvent(new CustomEvent('failures', { detail })));
     // Without the server there is no joining: `connectionReady` sees to it.
     on('lost', () => void (this.#connection.status === 'ready' && this.rejoin()));
-    on('keys', () => this.#keysChanged(session));
+    on('keys', () => this.#keysChanged(stay));
     on('warning', (detail) => this.#warn(detail));
     on('refused-track', () => this.#warn({ problem: 'refused-track' }));
     on('broken', () => this.#recovery.rejoinForKeys());
@@ -274,8 +274,8 @@ export class Call extends CallRequests {
     return this.#recovery.rejoin();
   }
 
-  #leaveSession() {
-    this.#session?.close();
+  #leaveStay() {
+    this.#stay?.close();
     this.#sending.forgetScreen();
   }
 
@@ -326,7 +326,7 @@ export class Call extends CallRequests {
 
   /** Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
   async send(message, { to = undefined } = {}) {
-    const body = await this.#session?.messages?.seal(message, to);
+    const body = await this.#stay?.messages?.seal(message, to);
     if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
@@ -366,7 +366,7 @@ export class Call extends CallRequests {
   }
 
   async #opened(body) {
-    const message = await this.#session?.messages?.open(body);
+    const message = await this.#stay?.messages?.open(body);
     if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
@@ -394,9 +394,9 @@ export class Call extends CallRequests {
     }
   }
 
-  async #keysChanged(session) {
-    const code = await session.keys.code();
-    if (session !== this.#session) return;
+  async #keysChanged(stay) {
+    const code = await stay.keys.code();
+    if (stay !== this.#stay) return;
     this.code = code;
     this.#changed();
   }
@@ -411,7 +411,7 @@ export class Call extends CallRequests {
   #over(detail) {
     if (this.hasEnded) return;
     this.hasEnded = true;
-    this.#session?.close();
+    this.#stay?.close();
     this.#sending.close();
     this.#watch.close();
     this.dispatchEvent(new CustomEvent('ended', { detail }));

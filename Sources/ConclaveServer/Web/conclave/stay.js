@@ -1,4 +1,4 @@
-// One join of one call: the participant that it made, with its worker, keys, path and messages. Coming back makes another.
+// This device’s stay in a call: the participant that one join made, with its worker, keys, path and messages. Coming back begins another.
 
 import { ringEpoch } from './envelopes.js';
 import { Refusal, isCallID, replyIn } from './checks.js';
@@ -16,7 +16,7 @@ const LOST_ANSWERS = 3;
 const RING_TRIES = 3;
 
 /** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`. */
-export class CallSession extends EventTarget {
+export class Stay extends EventTarget {
   id;
   kind;
   reply;
@@ -30,29 +30,29 @@ export class CallSession extends EventTarget {
   #first;
   #statsTimer;
 
-  /** Asks the server to join by `kind`; `session.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
+  /** Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
   static async join({ kind, id, body, connection }) {
-    const session = new CallSession();
-    session.#connection = connection;
+    const stay = new Stay();
+    stay.#connection = connection;
     const { identity } = connection;
     const isStart = kind === 'start';
-    session.kind = kind;
-    session.id = isStart ? crypto.randomUUID() : id;
-    if (!isCallID(session.id)) throw new Refusal('a call with an id of another form');
-    [session.#join, session.#worker] = await Promise.all([JoinKeys.make(identity, session.id), startWorker()]);
+    stay.kind = kind;
+    stay.id = isStart ? crypto.randomUUID() : id;
+    if (!isCallID(stay.id)) throw new Refusal('a call with an id of another form');
+    [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker()]);
     try {
-      const asked = { ...body, ...session.#join.wire, ...(isStart ? { id: session.id } : {}) };
-      const own = { user: identity.user, device: identity.device, joinId: session.#join.wire.joinId };
-      const reply = isStart ? await session.#start(asked) : await session.#ask(`calls/${id}/${kind}`, asked);
-      session.reply = replyIn(reply, { id: session.id, isStart, own });
+      const asked = { ...body, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
+      const own = { user: identity.user, device: identity.device, joinId: stay.#join.wire.joinId };
+      const reply = isStart ? await stay.#start(asked) : await stay.#ask(`calls/${id}/${kind}`, asked);
+      stay.reply = replyIn(reply, { id: stay.id, isStart, own });
     } catch (error) {
-      session.#worker.terminate();
+      stay.#worker.terminate();
       if (!(error instanceof Refusal)) throw error;
-      connection.request(`calls/${session.id}/leave`).catch(() => {});
+      connection.request(`calls/${stay.id}/leave`).catch(() => {});
       throw new RequestError({ code: 'reply.refused', message: `The server’s answer does not fit what was asked (${error.message}). Nothing was sent.` });
     }
-    session.participant = session.reply.participant;
-    return session;
+    stay.participant = stay.reply.participant;
+    return stay;
   }
 
   /** Makes keys and path. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
