@@ -10,13 +10,15 @@ globalThis.sessionStorage ??= {};
 globalThis.localStorage ??= {};
 const { buttonFor } = await loadPage('shortcuts.js');
 
-/** A browser that opens what it is asked for; `wishes` has what it was asked. */
+/** A browser that opens what it is asked for; `wishes` has what it was asked. After `delay()` each request waits for `answer(index)`. */
 function browserWith(t, { refuses = () => false, errorName = 'NotAllowedError', blur = false } = {}) {
   const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   const wishes = [];
   const tracks = [];
+  let waiting;
   const getUserMedia = async (wish) => {
     wishes.push(wish);
+    if (waiting) await new Promise((resolve) => waiting.push(resolve));
     if (refuses(wish)) throw Object.assign(new Error('Permission denied'), { name: errorName });
     const track = Object.assign(new EventTarget(), {
       kind: wish.video ? 'video' : 'audio',
@@ -32,16 +34,25 @@ function browserWith(t, { refuses = () => false, errorName = 'NotAllowedError', 
   };
   Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: { getUserMedia } }, configurable: true });
   t.after(() => before && Object.defineProperty(globalThis, 'navigator', before));
-  return { wishes, tracks };
+  return { wishes, tracks, delay: () => void (waiting = []), answer: (index) => waiting[index]() };
 }
+
+/** Until nothing is left to do without another answer of the browser. */
+const settled = async () => {
+  for (let turn = 0; turn < 20; turn += 1) await undefined;
+};
+
+const live = (tracks) => tracks.filter(({ isStopped }) => !isStopped);
 
 /** Sends into a transport that notes what it is given. */
 function sendingWith(capture) {
   const notices = [];
   const sent = [];
-  const sending = new Sending({ capture, tellMuted: async () => {}, negotiate: async () => {}, changed() {}, notice: (detail) => notices.push(detail) });
+  const told = [];
+  const tellMuted = async (_, isMuted) => void told.push(isMuted);
+  const sending = new Sending({ capture, tellMuted, negotiate: async () => {}, changed() {}, notice: (detail) => notices.push(detail) });
   sending.transport = { send: async (source, track) => sent.push([source, track]), trackID: () => '1.1', pause: async () => {} };
-  return { sending, notices, sent };
+  return { sending, notices, sent, told };
 }
 
 test('a chosen device that is not there is done without, and one that is refused is not', async (t) => {
@@ -112,12 +123,96 @@ test('a muted microphone stays muted when another is chosen, and the other is op
   assert.deepEqual([sending.state('microphone').isOn, wishes.length], [true, 2]);
 });
 
+for (const order of [[0, 1], [1, 0]]) {
+  test(`of two cameras chosen quickly the last is sent, and the other is closed; the browser opens them in the order ${order}`, async (t) => {
+    const { tracks, wishes, delay, answer } = browserWith(t);
+    const capture = new Capture();
+    const { sending, sent } = sendingWith(capture);
+    await sending.capture({ camera: true });
+    delay();
+    for (const camera of ['c2', 'c3']) {
+      capture.choose({ camera });
+      sending.reopen('camera');
+      await settled();
+    }
+    const before = tracks.length;
+    for (const index of order) {
+      answer(index);
+      await settled();
+    }
+    const last = tracks[before + order.indexOf(1)];
+    assert.deepEqual(wishes.at(-1).video.deviceId, { exact: 'c3' });
+    assert.deepEqual([sending.state('camera'), sent.at(-1)], [{ isOn: true, track: last }, ['camera', last]]);
+    assert.deepEqual(live(tracks).filter(({ kind }) => kind === 'video'), [last]);
+  });
+}
+
+test('a microphone that is muted while another is being opened stays closed, and the others are told', async (t) => {
+  const { tracks, delay, answer } = browserWith(t);
+  const { sending, sent, told } = sendingWith(new Capture());
+  await sending.capture({ camera: false });
+  delay();
+  sending.reopen('microphone');
+  await settled();
+  await sending.setMicrophone(false);
+  answer(0);
+  await settled();
+  assert.deepEqual([tracks.length, live(tracks), sent], [2, [], []]);
+  assert.deepEqual([sending.state('microphone').isOn, told], [false, [true]]);
+});
+
+test('a microphone that is muted while it is handed to the path stays muted for the others', async (t) => {
+  const { tracks } = browserWith(t);
+  const { sending, told } = sendingWith(new Capture());
+  sending.transport.send = async () => sending.setMicrophone(false);
+  await sending.setMicrophone(true);
+  assert.deepEqual([sending.state('microphone').isOn, tracks[0].enabled, told.at(-1)], [false, false, true]);
+});
+
+test('switching on while another device is being opened leaves one open, and none after the call', async (t) => {
+  const { tracks, delay, answer } = browserWith(t);
+  const { sending } = sendingWith(new Capture());
+  await sending.capture({ camera: false });
+  delay();
+  sending.reopen('microphone');
+  sending.setMicrophone(true);
+  await settled();
+  for (const index of [0, 1]) {
+    answer(index);
+    await settled();
+  }
+  assert.deepEqual(live(tracks), [sending.state('microphone').track]);
+  tracks.at(-1).dispatchEvent(new Event('ended'));
+  await settled();
+  sending.close();
+  answer(2);
+  await settled();
+  assert.deepEqual([tracks.length, live(tracks)], [4, []]);
+});
+
+test('a device that is being opened when the call is put on hold is opened when the call goes on', async (t) => {
+  const { tracks, delay, answer } = browserWith(t);
+  const { sending } = sendingWith(new Capture());
+  await sending.capture({ camera: false });
+  delay();
+  sending.reopen('microphone');
+  await sending.suspend();
+  answer(0);
+  await settled();
+  assert.deepEqual([tracks.length, live(tracks)], [2, []]);
+  sending.resume();
+  await settled();
+  answer(1);
+  await settled();
+  assert.deepEqual([sending.state('microphone').isOn, live(tracks)], [true, [tracks[2]]]);
+});
+
 test('a device that is unplugged is told of, and another is opened', async (t) => {
   const { tracks } = browserWith(t);
   const { sending, notices, sent } = sendingWith(new Capture());
   await sending.capture({ camera: false });
   tracks[0].dispatchEvent(new Event('ended'));
-  for (let turn = 0; turn < 20; turn += 1) await undefined;
+  await settled();
   assert.deepEqual(notices, [{ kind: 'lost-device', source: 'microphone' }]);
   assert.deepEqual([sending.state('microphone').track, sent.at(-1)[1]], [tracks[1], tracks[1]]);
   tracks[0].dispatchEvent(new Event('ended'));

@@ -4,6 +4,7 @@ const screenWish = { video: { frameRate: { max: 15 } }, audio: true };
 
 export class LocalMedia {
   #sources = new Map();
+  #opening = new Map(); // by source: the request to the browser whose track is wanted; what comes of any other is closed
   #capture;
   #ended;
 
@@ -23,11 +24,34 @@ export class LocalMedia {
     return [...this.#sources];
   }
 
-  /** Opens `microphone` or `camera`; rejects as getUserMedia does. */
+  /** Whether the browser was asked for `source` and has not answered yet. */
+  isOpening(source) {
+    return this.#opening.has(source);
+  }
+
+  /**
+   * Opens `microphone` or `camera` in place of what is open; rejects as getUserMedia does. Resolves with false, and opens nothing, where `source` was opened again or
+   * turned off before the browser answered.
+   */
   async open(source) {
-    const track = await this.#capture.open(source);
+    const request = this.#capture.open(source);
+    this.#opening.set(source, request);
+    let track;
+    try {
+      track = await request;
+    } catch (error) {
+      if (this.#opening.get(source) !== request) return false;
+      this.#opening.delete(source);
+      throw error;
+    }
+    if (this.#opening.get(source) !== request) {
+      track.stop();
+      return false;
+    }
+    this.turnOff(source);
     track.addEventListener('ended', () => track === this.state(source).track && this.#ended(source));
     this.#sources.set(source, { isOn: true, track });
+    return true;
   }
 
   /** Lets the user choose a screen; `ended` is called when the browser's own button stops it. */
@@ -41,15 +65,17 @@ export class LocalMedia {
     if (audio) this.#sources.set('screen-audio', { isOn: true, track: audio });
   }
 
-  /** Silence without closing the microphone. */
+  /** Silence without closing the microphone. One that is being opened is turned off. */
   mute(source, isMuted) {
     const { track } = this.state(source);
+    if (!track) return this.turnOff(source);
     track.enabled = !isMuted;
     this.#sources.set(source, { isOn: !isMuted, track });
   }
 
   /** Closes the device, so that its light goes out; the source is remembered as off. */
   turnOff(source) {
+    this.#opening.delete(source);
     this.state(source).track?.stop();
     this.#sources.set(source, { isOn: false, track: undefined });
   }
@@ -62,6 +88,7 @@ export class LocalMedia {
   }
 
   closeAll() {
+    this.#opening.clear();
     for (const { track } of this.#sources.values()) track?.stop();
     this.#sources.clear();
   }

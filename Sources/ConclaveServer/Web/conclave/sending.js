@@ -48,8 +48,7 @@ export class Sending {
 
   async setMicrophone(isOn) {
     if (this.#held) return this.#keepForLater('microphone', isOn);
-    const { track } = this.state('microphone');
-    if (!track) return isOn ? this.#add('microphone') : undefined;
+    if (isOn && !this.state('microphone').track) return this.#add('microphone');
     this.#local.mute('microphone', !isOn);
     this.#changed();
     return this.#mute('microphone', !isOn);
@@ -65,13 +64,14 @@ export class Sending {
     return this.#mute('camera', true);
   }
 
-  /** Another device was chosen for `source`: takes the place of the one that is open. A muted microphone is opened when it is switched on. */
+  /** Another device was chosen for `source`: takes the place of the one that is open or being opened. A muted microphone is opened when it is switched on. */
   async reopen(source) {
     const { isOn, track } = this.state(source);
-    if (this.#held || !track) return;
+    const isOpening = this.#local.isOpening(source);
+    if (this.#held || !(track || isOpening)) return;
     this.#local.turnOff(source);
     this.#changed();
-    if (isOn) await this.#add(source);
+    if (isOn || isOpening) await this.#add(source);
   }
 
   /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
@@ -112,7 +112,7 @@ export class Sending {
   /** On hold nothing is open: the microphone and the camera are free for another call. */
   async suspend() {
     if (this.#held) return;
-    this.#held = new Set(['microphone', 'camera'].filter((source) => this.state(source).isOn));
+    this.#held = new Set(['microphone', 'camera'].filter((source) => this.state(source).isOn || this.#local.isOpening(source)));
     const stopped = this.stopScreen();
     for (const source of this.#held) {
       this.#local.turnOff(source);
@@ -139,7 +139,7 @@ export class Sending {
     this.#notice({ kind: 'lost-device', source });
     this.#local.turnOff(source);
     this.#changed();
-    if (isOn && !this.#isClosed) await this.#add(source);
+    if (isOn) await this.#add(source);
   }
 
   #keepForLater(source, isOn) {
@@ -147,28 +147,33 @@ export class Sending {
     else this.#held.delete(source);
   }
 
+  /** Resolves with whether it is open now. */
   async #open(source) {
+    if (this.#isClosed) return false;
+    if (this.#held) {
+      this.#held.add(source);
+      return false;
+    }
     try {
-      await this.#local.open(source);
+      return await this.#local.open(source);
     } catch (error) {
       this.#notice({ kind: 'no-device', source, error: error.name });
+      return false;
+    } finally {
+      this.#changed();
     }
-    if (this.#isClosed) this.#local.closeAll(); // while the browser asked for permission
-    else if (this.#held && this.state(source).isOn) {
-      this.#held.add(source);
-      this.#local.turnOff(source);
-    }
-    this.#changed();
   }
 
   async #add(source) {
-    await this.#open(source);
+    const isOpen = await this.#open(source);
     const { track } = this.state(source);
-    if (!track || !this.transport) return;
+    if (!isOpen || !track || !this.transport) return;
     const isNew = !this.transport.trackID(source);
     await this.transport.send(source, track);
     if (isNew) await this.#negotiate();
-    else await this.#mute(source, false);
+    // It may have been muted meanwhile.
+    const { isOn } = this.state(source);
+    if (!isNew || !isOn) await this.#mute(source, !isOn);
   }
 
   async #mute(source, isMuted) {
