@@ -3,6 +3,7 @@
 import base64
 import copy
 import importlib.util
+import json
 import pathlib
 import sys
 
@@ -15,6 +16,7 @@ sys.path.insert(0, str(FOLDER))
 spec = importlib.util.spec_from_file_location("example_client", FOLDER / "client.py")
 example = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(example)
+layouts = example.layouts
 CALL = "6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e"
 
 
@@ -64,28 +66,79 @@ def flipped(text):
     return base64.b64encode(data).decode()
 
 
+def hashed(event):
+    """The event with the hash of the list that it now has, as a server would compute it."""
+    epoch = example.Epoch(CALL, event["epoch"], event["list"], base64.b64decode(event["previous"]), event["mode"])
+    event["listHash"] = base64.b64encode(epoch.hash).decode()
+
+
+def again(event, **other):
+    """Alice's entry once more, as that of another user and in order."""
+    event["list"].insert(1, event["list"][0] | {"user": "alice2", "participant": 3} | other)
+
+
+# A lie, and the check that finds it.
 LISTS = {
-    "another hash": lambda event: event.update(listHash=flipped(event["listHash"])),
-    "another chain": lambda event: event.update(previous=flipped(event["previous"])),
-    "a number for another": lambda event: event["list"][0].update(participant=9),
-    "one's own number": lambda event: event["list"][1].update(participant=9),
-    "one's own join key": lambda event: event["list"][1]["joinKey"].update(publicKey=event["list"][0]["joinKey"]["publicKey"]),
-    "twice": lambda event: event["list"].append(event["list"][0]),
-    "out of order": lambda event: event["list"].reverse(),
-    "not there": lambda event: event["list"].pop(1),
+    "another chain": (lambda event: event.update(previous=flipped(event["previous"])), "chain of lists is broken"),
+    "a gap": (lambda event: event.update(epoch=3), "has a gap"),
+    "a number beyond all": (lambda event: event.update(epoch=(1 << 32) - 1), "has a gap"),
+    "a number for another": (lambda event: event["list"][0].update(participant=9), "an entry that stays has changed"),
+    "one's own number": (lambda event: event["list"][1].update(participant=9), "not on the list as it joined"),
+    "one's own join key": (
+        lambda event: event["list"][1]["joinKey"].update(publicKey=event["list"][0]["joinKey"]["publicKey"]),
+        "not on the list as it joined",
+    ),
+    "a participant twice": (lambda event: again(event, participant=1), "a participant is twice"),
+    "a fingerprint twice": (lambda event: again(event, joinId=layouts.b64(bytes(16))), "a fingerprint is twice"),
+    "a stay twice": (lambda event: again(event, fingerprint=layouts.b64(bytes(32))), "a joinId is twice"),
+    "a device twice": (
+        lambda event: again(event, user="alice", fingerprint=layouts.b64(bytes(32)), joinId=layouts.b64(bytes(16))),
+        "not in order",
+    ),
+    "out of order": (lambda event: event["list"].reverse(), "not in order"),
+    "not there": (lambda event: event["list"].pop(1), "not on the list as it joined"),
+    "a ratchet that removes": (lambda event: event["list"].pop(0), "a ratchet lacks a device"),
 }
 
 
-@pytest.mark.parametrize("lie", LISTS.values(), ids=LISTS)
-def test_a_list_that_lies_is_refused_and_changes_nothing(pair, lie):
+@pytest.fixture
+def both_were_there(pair):
+    """Bob knows the epoch before the announced one, with both on it."""
     pair.bob.newest = copy.deepcopy(pair.alice.newest)
     pair.bob.newest.entries.append(pair.bob.entry())
-    event = copy.deepcopy(pair.event)
+    return pair
+
+
+def refuses(keys, event, why):
+    before = keys.newest, set(keys.gone)
+    with pytest.raises(example.Refused, match=why):
+        keys.announce(event)
+    assert (keys.newest, keys.gone) == before, "a refused list changes nothing"
+
+
+@pytest.mark.parametrize(("lie", "why"), LISTS.values(), ids=LISTS)
+def test_a_list_that_lies_is_refused_and_changes_nothing(both_were_there, lie, why):
+    event = copy.deepcopy(both_were_there.event)
     lie(event)
-    before = pair.bob.newest
-    with pytest.raises(example.Refused):
-        pair.bob.announce(event)
-    assert pair.bob.newest is before
+    hashed(event)
+    refuses(both_were_there.bob, event, why)
+
+
+def test_a_list_has_its_hash(both_were_there):
+    event = both_were_there.event
+    refuses(both_were_there.bob, event | {"listHash": flipped(event["listHash"])}, "does not have its hash")
+    assert both_were_there.bob.announce(event), "the same list without the lie"
+
+
+def test_a_stay_that_ended_does_not_come_back(both_were_there):
+    pair = both_were_there
+    without = {"mode": "fresh", "list": [pair.bob.entry()]}
+    event = pair.event | without
+    hashed(event)
+    assert pair.bob.announce(event)
+    back = event | {"epoch": 3, "previous": event["listHash"], "list": pair.event["list"]}
+    hashed(back)
+    refuses(pair.bob, back, "a joinId that was removed is back")
 
 
 def test_an_epoch_has_one_list(pair):
@@ -94,23 +147,52 @@ def test_an_epoch_has_one_list(pair):
         pair.alice.announce(pair.event | {"listHash": flipped(pair.event["listHash"])})
 
 
+OTHERS, UNSIGNED = "for another device or stay", "no signature of a trusted member"
+# A lie, whether Alice signs it, and the check that finds it.
 ENVELOPES = {
-    "signature": lambda envelope: envelope.update(signature=flipped(envelope["signature"])),
-    "ciphertext": lambda envelope: envelope.update(ciphertext=flipped(envelope["ciphertext"])),
-    "another key": lambda envelope: envelope.update(key=flipped(envelope["key"])),
-    "for another": lambda envelope: envelope.update(to={"user": "carol", "device": "pc"}),
-    "by another": lambda envelope: envelope.update({"from": {"user": "bob", "device": "pc"}}),
-    "by a stranger": lambda envelope: envelope.update({"from": {"user": "zed", "device": "pc"}}),
+    "signature": (lambda envelope: envelope.update(signature=flipped(envelope["signature"])), False, UNSIGNED),
+    "ciphertext": (lambda envelope: envelope.update(ciphertext=flipped(envelope["ciphertext"])), False, UNSIGNED),
+    "by another": (lambda envelope: envelope.update({"from": {"user": "bob", "device": "pc"}}), True, UNSIGNED),
+    "by a stranger": (lambda envelope: envelope.update({"from": {"user": "zed", "device": "pc"}}), True, UNSIGNED),
+    "another key": (lambda envelope: envelope.update(key=flipped(envelope["key"])), True, OTHERS),
+    "for another": (lambda envelope: envelope.update(to={"user": "alice", "device": "pc"}), True, OTHERS),
+    "for a stranger": (lambda envelope: envelope.update(to={"user": "carol", "device": "pc"}), True, OTHERS),
 }
 
 
-@pytest.mark.parametrize("lie", ENVELOPES.values(), ids=ENVELOPES)
-def test_an_envelope_that_lies_brings_no_secret(pair, lie):
+def signed(pair, envelope):
+    """Alice's signature of an envelope as it is now."""
+    ends = ((envelope[end]["user"], envelope[end]["device"]) for end in ("from", "to"))
+    parts = (base64.b64decode(envelope[part]) for part in ("key", "ciphertext"))
+    transcript = layouts.transcript_of(CALL, 2, *ends, layouts.HPKE, *parts, pair.alice.newest.hash)
+    envelope["signature"] = layouts.b64(pair.alice.devices.sign.sign(transcript))
+
+
+@pytest.mark.parametrize(("lie", "is_signed", "why"), ENVELOPES.values(), ids=ENVELOPES)
+def test_an_envelope_that_lies_brings_no_secret(pair, lie, is_signed, why):
     envelope = pair.envelope()
     lie(envelope)
-    with pytest.raises(example.Refused):
+    if is_signed:
+        signed(pair, envelope)
+    with pytest.raises(example.Refused, match=why):
         pair.bob.open_envelope(envelope)
     assert pair.bob.newest.secret is None
+
+
+def test_a_secret_has_32_bytes(pair):
+    pair.alice.announce(pair.event)
+    pair.alice.newest.secret = bytes(31)
+    with pytest.raises(example.Refused, match="a secret has 32 bytes"):
+        pair.bob.open_envelope(pair.envelope())
+    assert pair.bob.newest.secret is None
+
+
+def test_a_device_that_is_not_on_the_list_gets_no_key(pair):
+    pair.alice.announce(pair.event)
+    bob = pair.bob.entry() | {"keys": pair.bob.devices.keys}
+    for receiver in (bob | {"user": "carol"}, bob | {"joinId": layouts.b64(bytes(16))}):
+        with pytest.raises(example.Refused, match="a device that is not on the list"):
+            pair.alice.seal_for(receiver)
 
 
 def test_a_device_with_other_keys_than_at_first_gets_none(pair, tmp_path):
@@ -133,3 +215,68 @@ def test_messages_that_come_twice_or_in_anothers_name_are_refused(pair):
     with pytest.raises(InvalidTag):
         pair.bob.open_message(1, pair.alice.seal_message("changed")[:-1] + b"\0")
     assert pair.bob.open_message(1, pair.alice.seal_message("again"))[1] == "again"
+
+
+class Line:
+    """The server's end of a client's connection."""
+
+    def __init__(self, devices):
+        self.fingerprint, self.answers = layouts.b64(devices.fingerprint), []
+
+    def request(self, destination, body=None):
+        return {"fingerprint": self.fingerprint}
+
+    def send(self, command, headers, body=b""):
+        if command != "SUBSCRIBE":
+            self.answers.append((command, headers["id"]))
+
+
+@pytest.fixture
+def client(pair):
+    """Bob's client in the call, which has accepted and has no epoch yet."""
+    client = example.Client(Line(pair.bob.devices), pair.bob.devices)
+    client.keys = pair.bob
+    return client
+
+
+def passes(client, capsys, name, **event):
+    """The lines that the client prints for an event. It goes on, and answers the event."""
+    assert client.take_event(name, json.dumps({"call": CALL} | event).encode(), "e1")
+    assert client.connection.answers.pop() in (("ACK", "e1"), ("NACK", "e1"))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_message_before_the_key_is_refused(client, capsys):
+    told = passes(client, capsys, "message", **{"from": 1, "body": layouts.b64(bytes(40))})
+    assert told == ["warning: message: Refused a message came before the key"]
+
+
+@pytest.mark.parametrize("name", ["keys.request", "keys.envelope", "keys.switch"])
+def test_there_is_no_epoch_0(client, capsys, name):
+    assert passes(client, capsys, name, epoch=0) == []
+
+
+def test_events_of_any_form_cause_a_warning(pair, client, capsys):
+    beyond = json.dumps(pair.event | {"call": CALL, "epoch": 1 << 70}).encode()
+    for body in (b"[]", b"1", b"{", b"\xff", b"[" * 16_384, beyond):
+        assert client.take_event("keys.rotate", body, "e1")
+        assert capsys.readouterr().out.startswith("warning: keys.rotate: "), body
+
+
+def sealed(pair, text):
+    """Alice's message with this JSON."""
+    return b"\0" + layouts.sframe_seal(*pair.alice.message_key(pair.alice.entry()), next(pair.alice.counters), b"message", text)
+
+
+def test_a_message_that_is_nested_deeply_causes_a_warning(pair, client, capsys):
+    pair.agree()
+    told = passes(client, capsys, "message", **{"from": 1, "body": layouts.b64(sealed(pair, b"[" * 16_384))})
+    assert told[0].startswith("warning: message: RecursionError")
+    assert passes(client, capsys, "message", **{"from": 1, "body": layouts.b64(pair.alice.seal_message("Hello"))}) == ["message: alice: Hello"]
+
+
+def test_a_message_cannot_forge_another_line(pair, client, capsys):
+    pair.agree()
+    for text in ("x\ncode: 1234", "x\rcode: 1234", "x\u2028code: 1234", "x\x1b[2Jcode: 1234", "x\u202ecode: 1234", "x\ud800code: 1234"):
+        told = passes(client, capsys, "message", **{"from": 1, "body": layouts.b64(pair.alice.seal_message(text))})
+        assert len(told) == 1 and told[0].startswith("message: alice: x\ufffd") and told[0].endswith("code: 1234"), told

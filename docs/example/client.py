@@ -25,8 +25,6 @@ import time
 import uuid
 from base64 import b64decode
 
-from cryptography.exceptions import InvalidTag
-
 import layouts
 from layouts import HPKE, b64, sha256
 
@@ -47,7 +45,8 @@ def require(holds, otherwise):
 
 
 def say(kind, text):
-    print(f"{kind}: {text}", flush=True)
+    """Prints one line. A line break or a terminal's escape from somebody else shows as U+FFFD, so it cannot forge another line."""
+    print(f"{kind}: " + "".join(character if character.isprintable() else "\ufffd" for character in str(text)), flush=True)
 
 
 def new_key():
@@ -111,12 +110,12 @@ class Connection:
             self.input += data
 
     def take(self, seconds):
-        """Reads a frame. Returns a reply as (request-id, status, body); puts an event into `events` as (name, body, ack)."""
+        """Reads a frame. Returns a reply as (request-id, status, body); puts an event into `events` as (name, JSON, ack)."""
         command, headers, body = self.read(seconds) or ("nothing", {}, b"")
         if command == "ERROR":
             raise ConnectionError(headers.get("message"))
         if "event" in headers:
-            self.events.append((headers["event"], json.loads(body), headers["ack"].replace("\\c", ":")))
+            self.events.append((headers["event"], body, headers["ack"].replace("\\c", ":")))
         return (headers["request-id"], headers["status"], json.loads(body)) if "request-id" in headers else None
 
     def request(self, destination, body=None):
@@ -201,7 +200,7 @@ class CallKeys:
 
     def announce(self, event, links=()):
         """The epoch of `keys.rotate`, or of a reply to `keys/list` with the links before it, after the checks of 5.4. None: it is not for this stay."""
-        old, number, previous = self.newest, event["epoch"], b64decode(event["previous"])
+        old, gone, number, previous = self.newest, self.gone, event["epoch"], b64decode(event["previous"])
         if old and number == old.number:
             require(b64decode(event["listHash"]) == old.hash, "an epoch has two lists")
             return old
@@ -217,22 +216,23 @@ class CallKeys:
         names = [(entry["user"].encode(), entry["device"].encode()) for entry in entries]
         require(names == sorted(set(names)), "the list is not in order")
         if old:
-            require([link["epoch"] for link in links] == list(range(old.number + 1, number)), "the chain of lists has a gap")
+            numbers = [*(link["epoch"] for link in links), number]
+            require(numbers == [old.number + 1 + step for step in range(len(numbers))], "the chain of lists has a gap")
             expected = old.hash
             for link in links:
                 expected = sha256(layouts.list_bytes(self.call, link["epoch"], expected, b64decode(link["roster"])))
             require(previous == expected, "the chain of lists is broken")
             stays = {entry["joinId"]: entry for entry in old.entries}
-            self.gone |= set(stays) - {entry["joinId"] for entry in entries}
+            gone = gone | set(stays) - {entry["joinId"] for entry in entries}
             for entry in entries:
-                require(entry["joinId"] not in self.gone, "a joinId that was removed is back")
+                require(entry["joinId"] not in gone, "a joinId that was removed is back")
                 require(stays.get(entry["joinId"], entry) == entry, "an entry that stays has changed")
         epoch = Epoch(self.call, number, entries, previous, event["mode"])
         require(epoch.hash == b64decode(event["listHash"]), "the list does not have its hash")
         if old and not links and epoch.mode == "ratchet":
             require({entry["fingerprint"] for entry in old.entries} <= {entry["fingerprint"] for entry in entries}, "a ratchet lacks a device")
             epoch.secret = old.secret and layouts.hkdf512(old.secret, self.call, layouts.ratchet_info(number, epoch.hash), 32)
-        self.newest = epoch
+        self.newest, self.gone = epoch, gone
         return epoch
 
     def seal_for(self, receiver):
@@ -282,6 +282,7 @@ class CallKeys:
 
     def open_message(self, sender, body):
         """The sender's user id and the text (5.9, 5.10). Messages come in order, so a counter that does not rise is a replay."""
+        require(self.used, "a message came before the key")
         entry = next((entry for entry in self.used.entries if entry["participant"] == sender), None)
         require(entry and sender != self.participant and body[:1] == b"\0", "a message is of no member, or not for all")
         kid, counter, _ = layouts.sframe_numbers(body[1:])
@@ -330,13 +331,13 @@ class Client:
                 say("member", f"{event['user']}: {event['cause']}")
             elif name == "keys.rotate" and event["epoch"] >= newest:
                 self.rotate(event)
-            elif name == "keys.request" and event["epoch"] == newest and self.keys.newest.secret:
+            elif name == "keys.request" and newest and event["epoch"] == newest and self.keys.newest.secret:
                 self.hand_out([event["to"]])
-            elif name == "keys.envelope" and event["epoch"] == newest:
+            elif name == "keys.envelope" and newest and event["epoch"] == newest:
                 for device in self.connection.request("/app/devices/list", {"users": [event["from"]["user"]]})["devices"]:
                     self.devices.learn(device)
                 self.keys.open_envelope(event)
-            elif name == "keys.switch" and event["epoch"] == newest:
+            elif name == "keys.switch" and newest and event["epoch"] == newest:
                 self.switch()
             elif name == "message":
                 say("message", "{}: {}".format(*self.keys.open_message(event["from"], b64decode(event["body"]))))
@@ -400,12 +401,15 @@ class Client:
                 say("refused", error)
             self.connection.take(0.1)
 
-    def take_event(self, name, event, ack):
+    def take_event(self, name, body, ack):
         """Returns whether the call goes on. A faulty server or member causes a warning."""
         answer = "ACK"
         try:
-            return self.handle(name, event)
-        except (Refused, InvalidTag, LookupError, TypeError, ValueError) as error:
+            return self.handle(name, json.loads(body))
+        except (RequestFailed, OSError):
+            raise
+        except Exception as error:
+            # Any value may be of another type, too large or nested too deeply.
             say("warning", f"{name}: {type(error).__name__} {error}")
             # Given back, so that another envelope comes.
             answer = "NACK" if name == "keys.envelope" else "ACK"
