@@ -38,6 +38,11 @@ def live(tab):
     return tab.driver.execute_script("return conclaveOpened.filter(({ readyState }) => readyState === 'live').map(({ label }) => label)")
 
 
+def preview(tab):
+    """The label of the camera in the dialog; None where it says that the camera is off."""
+    return tab.driver.execute_script("return document.getElementById('setup-video').srcObject?.getVideoTracks()[0].label")
+
+
 def choose(tab, field, index):
     """Chooses a device of a list; gives its name."""
     select = lambda: Select(tab.driver.find_element(By.ID, f"setup-{field}"))
@@ -69,12 +74,16 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     assert alice.driver.execute_script("return conclaveAwake") == 1
     alice.press("More")
     alice.find("#more-dialog button", "Camera and sound").click()
+    wait_for(lambda: preview(alice) == camera, 10, "the preview shows the call's camera")
     microphone = choose(alice, "microphone", 2)
     wait_for(lambda: microphone in live(alice), 10, f"{microphone} is open")
+    wait_for(lambda: level() > 0.01, 10, f"the level of {microphone} moves")
     choose(alice, "camera", 2)
     wait_for(lambda: depth in live(alice) and camera not in live(alice), 10, f"{depth} is open in place of {camera}")
+    wait_for(lambda: preview(alice) == depth and not alice.shown("#setup-off"), 10, f"the preview shows {depth}")
     assert choose(alice, "camera", 1) == camera
     wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open again")
+    wait_for(lambda: preview(alice) == camera and not alice.shown("#setup-off"), 10, f"the preview shows {camera} again")
     alice.find("#setup-dialog button", "Close").click()
     everybody_decodes(alice, bob)
     alice.press("End for all")

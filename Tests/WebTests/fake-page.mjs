@@ -66,6 +66,7 @@ export function page() {
   globalThis.addEventListener ??= () => {};
   globalThis.document = {
     body: new Element('body'),
+    addEventListener() {},
     createElement: (tag) => new Element(tag),
     createElementNS: (_, tag) => new Element(tag),
     querySelectorAll: () => [],

@@ -14,6 +14,8 @@ let opened = []; // what was opened for the preview alone
 let context;
 let timer;
 let turn = 0;
+let followed; // the call whose devices the preview shows
+let shown = {}; // the track of each source in the preview
 
 /** The choice that this browser remembers is used. */
 export function beginSetup(connection) {
@@ -21,16 +23,34 @@ export function beginSetup(connection) {
   const saved = savedSetting('capture');
   if (saved) conclave.capture.choose(saved);
   conclave.capture.addEventListener('change', () => {
-    saveSetting('capture', conclave.capture.choice);
-    // The call opens what was chosen; what it has then is shown.
-    if (byID('setup-dialog').open) setTimeout(showPreview);
+    // A phone's other camera is for the moment: the next call begins with the one that faces the person.
+    const { facing: _, ...lasting } = conclave.capture.choice;
+    saveSetting('capture', lasting);
+    if (byID('setup-dialog').open && !conclave.call) showPreview();
   });
   conclave.capture.addEventListener('inputs', () => byID('setup-dialog').open && showInputs());
+  conclave.addEventListener('calls', () => {
+    if (!byID('setup-dialog').open || conclave.call === followed) return;
+    follow(conclave.call);
+    showPreview();
+  });
 }
 
 export async function openSetup() {
   byID('setup-dialog').showModal();
+  follow(conclave.call);
   await showPreview();
+}
+
+/** A call opens a chosen device in its own time: the preview is drawn anew when it has another one. */
+function follow(call) {
+  followed?.removeEventListener('change', look);
+  followed = call;
+  followed?.addEventListener('change', look);
+}
+
+function look() {
+  if (['camera', 'microphone'].some((source) => followed.local(source).track !== shown[source])) showPreview();
 }
 
 async function showInputs() {
@@ -67,7 +87,9 @@ async function showPreview() {
   };
   const [camera, microphone] = await Promise.all([open('camera'), open('microphone')]);
   if (own !== turn) return;
+  shown = { camera, microphone };
   await showInputs();
+  if (own !== turn) return;
   setText(byID('setup-problem'), problems.join(' '));
   byID('setup-video').srcObject = camera ? new MediaStream([camera]) : null;
   byID('setup-video').hidden = !camera;
@@ -109,6 +131,7 @@ for (const source of Object.keys(labels)) {
 byID('setup-blur').addEventListener('change', () => conclave.capture.choose({ hasBlur: byID('setup-blur').checked }));
 byID('setup-dialog').addEventListener('close', () => {
   turn += 1;
+  follow(undefined);
   stopPreview();
   byID('setup-video').srcObject = null;
 });

@@ -2,6 +2,7 @@
 
 let isWanted = false;
 let lock;
+let isAsking = false;
 
 export function keepAwake(isOn) {
   isWanted = isOn;
@@ -14,10 +15,11 @@ async function update() {
     lock = undefined;
     return;
   }
-  if ((lock && !lock.released) || document.hidden || !navigator.wakeLock) return;
-  const asked = await navigator.wakeLock.request('screen').catch(() => undefined); // refused, as with a low battery
-  if (isWanted) lock = asked;
-  else asked?.release().catch(() => {});
+  if (isAsking || (lock && !lock.released) || document.hidden || !navigator.wakeLock) return;
+  isAsking = true;
+  lock = await navigator.wakeLock.request('screen').catch(() => undefined); // refused, as with a low battery
+  isAsking = false;
+  if (!isWanted) update();
 }
 
 // A page that is hidden loses the lock.
