@@ -5,6 +5,7 @@ import { fakeTimers, load } from './web.mjs';
 
 const { Conclave } = await load('conclave.js');
 const { Call } = await load('call.js');
+const { Capture } = await load('capture.js');
 const { encodeFrame } = await load('stomp.js');
 const { Media } = await load('media.js');
 
@@ -58,7 +59,7 @@ test('what the browser opens after the call has ended is closed at once', async 
     const asked = new Promise((resolve) => (allow = () => resolve(stream)));
     const mediaDevices = { getUserMedia: () => asked, getDisplayMedia: () => asked };
     Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices }, configurable: true });
-    const call = new Call({ id: 'c', connection: {} });
+    const call = new Call({ id: 'c', connection: { capture: new Capture() } });
     const done = act(call);
     call.giveUp();
     allow();

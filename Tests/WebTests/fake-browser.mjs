@@ -3,6 +3,7 @@
 
 import { load } from './web.mjs';
 
+const { Capture } = await load('capture.js');
 const { Identity } = await load('identity.js');
 const { Directory } = await load('directory.js');
 const { MemoryStore } = await load('store.js');
@@ -93,7 +94,7 @@ export class FakeServer {
   async connection() {
     const identity = await Identity.open(new MemoryStore(), this.user, this.device);
     const directory = new Directory({ store: new MemoryStore(), owner: this.user, fetchDevices: async () => ({ devices: [] }) });
-    return { identity, directory, user: this.user, status: 'ready', connectionNumber: 1, request: (path, body) => this.request(path, body) };
+    return { identity, directory, capture: new Capture(), user: this.user, status: 'ready', connectionNumber: 1, request: (path, body) => this.request(path, body) };
   }
 
   /** A call that others are in, with this user in `state` and, if wished, joined on another device. */

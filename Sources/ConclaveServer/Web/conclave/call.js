@@ -6,7 +6,6 @@ import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
-import { Capture } from './capture.js';
 import { Recovery } from './recovery.js';
 import { Sending } from './sending.js';
 import { Stay } from './stay.js';
@@ -47,7 +46,7 @@ export class Call extends CallRequests {
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
     this.#sending = new Sending({
-      capture: connection.capture ?? new Capture(),
+      capture: connection.capture,
       tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
       negotiate: () => this.#negotiate(),
       changed: () => this.#changed(),

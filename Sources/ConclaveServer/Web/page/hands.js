@@ -1,4 +1,4 @@
-// Raised hands and reactions of one call, by participant.
+// Raised hands of one call, by participant.
 
 export class Hands {
   #raised = new Set();
