@@ -1,14 +1,17 @@
 """deploy/compose: Compose accepts it, every file that it mounts is there, and each program accepts what it is given."""
 
+import base64
+import hmac
 import json
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 import yaml
 
-from conftest import BINARY, free_port, wait_for
+from conftest import BINARY, PATIENCE, free_port, wait_for
 
 FOLDER = pathlib.Path(__file__).parents[2] / "deploy/compose"
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -45,6 +48,20 @@ def test_the_server_accepts_its_configuration():
     assert json.loads((FOLDER / "conclave.json").read_text())["turn"]["secretFile"] == "/etc/conclave/turn-secret"
 
 
+def test_only_media_listens_to_others(fresh_server):
+    server = fresh_server
+    config = json.loads(server.config.read_text())
+    config["listen"] |= json.loads((FOLDER / "conclave.json").read_text())["listen"]
+    server.config.write_text(json.dumps(config))
+    server.die()
+    server.start()
+    shown = subprocess.run(["ss", "-Hltun"], capture_output=True, text=True, check=True).stdout
+    local = [line.split()[4].rsplit(":", 1) for line in shown.splitlines()]
+    assert [address for address, port in local if int(port) in (server.stomp_port, server.http_port)] == ["127.0.0.1"] * 2
+    media = [address for address, port in local if int(port) == server.media_port]
+    assert media and "127.0.0.1" not in media
+
+
 def test_prometheus_accepts_its_configuration(tmp_path):
     for file in (FOLDER / "prometheus.yml", FOLDER.parent / "monitoring/alerts.yml"):
         (tmp_path / file.name).write_text(file.read_text())
@@ -52,15 +69,50 @@ def test_prometheus_accepts_its_configuration(tmp_path):
     assert told.returncode == 0, told.stdout + told.stderr
 
 
-def test_coturn_accepts_its_options(services, tmp_path):
+@pytest.fixture(scope="module")
+def relay(services, tmp_path_factory):
+    """Asks the coturn of compose.yml, with more options only for its place on this machine, to relay: (exit status, output)."""
+    folder, port = tmp_path_factory.mktemp("coturn"), free_port()
     options = services["coturn"]["command"].split()
     assert f"--static-auth-secret={SECRET}" in options
-    own = [f"--listening-port={free_port()}", "--listening-ip=127.0.0.1", f"--userdb={tmp_path}/db", f"--pidfile={tmp_path}/pid", "--log-file=stdout", "--verbose"]
-    log = tmp_path / "log"
-    process = subprocess.Popen(["turnserver", "-n", *options, *own], stdout=log.open("wb"), stderr=subprocess.STDOUT)
+    places = [f"--{kind}-ip={address}" for kind in ("listening", "relay") for address in ("127.0.0.1", "::1")]
+    files = [f"--userdb={folder}/db", f"--pidfile={folder}/pid", "--log-file=stdout", "--verbose"]
+    # coturn refuses 127.0.0.1 before it looks at the list; here that is the server's address.
+    command = ["turnserver", "-n", *options, *places, *files, f"--listening-port={port}", "--allow-loopback-peers"]
+    log = folder / "log"
+    process = subprocess.Popen(command, stdout=log.open("wb"), stderr=subprocess.STDOUT)
+    user = f"{int(time.time()) + 600}:alice"
+    password = base64.b64encode(hmac.digest(SECRET.encode(), user.encode(), "sha1")).decode()
+
+    def ask(*arguments):
+        client = ["turnutils_uclient", "-n", "2", "-c", "-p", str(port), "-u", user, "-w", password, *arguments, "127.0.0.1"]
+        done = subprocess.run(client, capture_output=True, text=True, timeout=60 * PATIENCE)
+        return done.returncode, done.stdout + done.stderr
+
     try:
         wait_for(lambda: "listener opened on" in log.read_text(), 10, log.read_text)
         assert "nrecognized option" not in log.read_text()
+        yield ask
     finally:
         process.kill()
         process.wait()
+
+
+def test_coturn_relays_to_the_server(relay):
+    status, told = relay("-y")
+    assert status == 0 and "Total lost packets 0 " in told, told
+
+
+INTERNAL = """0.0.0.1 10.0.0.1 10.255.255.254 100.64.0.1 100.127.255.254 127.0.0.2 169.254.169.254 172.16.0.1 172.31.255.254 192.0.0.1 192.168.0.1
+  198.18.0.1 198.19.255.254 :: ::1 ::127.0.0.2 ::ffff:10.0.0.1 ::ffff:127.0.0.1 64:ff9b::10.0.0.1 64:ff9b:1::1 2002:a00:1:: fc00::1 fdff:ffff::1 fe80::1 febf:ffff::1"""
+
+
+@pytest.mark.parametrize("address", INTERNAL.split())
+def test_coturn_does_not_relay_to_internal_addresses(relay, address):
+    status, told = relay(*(["-x"] if ":" in address else []), "-e", address)
+    assert status != 0 and "error 403 (Forbidden IP)" in told, told
+
+
+def test_coturn_relays_no_tcp(relay):
+    status, told = relay("-T", "-e", "127.0.0.1")
+    assert status != 0 and "TCP Transport is not allowed" in told, told
