@@ -33,7 +33,7 @@ function show(view) {
 
 function setTitle() {
   const ring = lobby?.rings.current;
-  if (ring) document.title = `${nameFor(ring.from)} is calling · Conclave`;
+  if (ring) document.title = `${labelFor(ring.from)} is calling · Conclave`;
   else document.title = conclave?.call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
 }
 
@@ -262,7 +262,7 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  const words = wordsForEnd(detail, nameFor, conclave.user, call.facts.others);
+  const words = wordsForEnd(detail, labelFor, conclave.user, call.facts.others);
   const isOther = conclave.call && conclave.call !== call; // one on hold ended
   if (!isOther) {
     session.forgetCall(conclave.identity.device);

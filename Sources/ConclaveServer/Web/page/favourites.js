@@ -1,7 +1,7 @@
 // People whom this person calls often: a button each in the lobby, kept in this browser.
 
 import { byID, element, icon } from './dom.js';
-import { nameFor } from './names.js';
+import { labelFor } from './names.js';
 import { saveFavourites, savedFavourites } from './session.js';
 
 const MOST = 24;
@@ -40,7 +40,7 @@ export class Favourites {
   }
 
   #button(user) {
-    const name = nameFor(user);
+    const name = labelFor(user);
     const button = element('button', { type: 'button', className: 'chip', ariaLabel: `Add ${name}` }, icon('star'), element('span', { textContent: name }));
     button.addEventListener('click', () => this.#chosen(user));
     return button;

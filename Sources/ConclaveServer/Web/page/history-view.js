@@ -3,7 +3,7 @@
 import { avatar, busy, byID, element, icon, joinNames, nameOf } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
 import { othersOf, outcomeOf, totalsOf } from './history-words.js';
-import { learnNames, nameFor } from './names.js';
+import { labelFor, learnNames } from './names.js';
 import { notice, wordsForError } from './notices.js';
 
 const PAGE = 20;
@@ -92,7 +92,7 @@ export class HistoryView {
 
   #row(call) {
     const others = othersOf(call, this.#conclave.user);
-    const who = others.length > 0 ? joinNames(others.map(nameOf)) : 'Only you';
+    const who = others.length > 0 ? joinNames(others.map(({ user }) => labelFor(user))) : 'Only you';
     const details = element('button', { type: 'button', className: 'row-text', ariaLabel: `Details: ${who}`, ariaExpanded: 'false' });
     const outcome = element('span', { className: 'row-sub' }, icon(call.direction), outcomeOf(call));
     details.append(element('span', { textContent: who }), outcome);
@@ -132,7 +132,7 @@ export class HistoryView {
       const totals = await this.#conclave.totals(user).catch(() => undefined);
       if (button.ariaExpanded !== 'true') return;
       const facts = [state, totals && `in all ${totalsOf(totals)}`].filter(Boolean).join(' · ');
-      button.append(element('span', { className: 'row-sub totals', textContent: `${nameFor(user)}: ${facts || 'nothing is known'}` }));
+      button.append(element('span', { className: 'row-sub totals', textContent: `${labelFor(user)}: ${facts || 'nothing is known'}` }));
     }
   }
 }

@@ -3,7 +3,7 @@
 import { busy, byID, setText } from './dom.js';
 import { Favourites } from './favourites.js';
 import { HistoryView } from './history-view.js';
-import { learnNames, nameFor } from './names.js';
+import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { openWithLink } from './people-dialog.js';
 import { PeopleField, checkNames, chosenIDs, suggestPeople } from './people.js';
@@ -134,7 +134,7 @@ export class Lobby {
   async #start(users, camera) {
     const call = await this.#conclave.start(users, { camera });
     if (!call.hasEnded) this.#entered(call);
-    tellResults(call.results, nameFor);
+    tellResults(call.results, labelFor);
   }
 
   async #startWithLink() {
@@ -196,11 +196,11 @@ export class Lobby {
 }
 
 function tellRingOver({ ring, reason, by }) {
-  const from = nameFor(ring.from);
+  const from = labelFor(ring.from);
   const words = {
     'answered-elsewhere': 'Answered on another device',
     'declined-elsewhere': 'Declined on another device',
-    cancelled: `${by ? nameFor(by) : from} stopped ringing`,
+    cancelled: `${by ? labelFor(by) : from} stopped ringing`,
     missed: `Missed call from ${from}`,
     ended: `${from}’s call is over`,
   };

@@ -19,7 +19,7 @@ export function beginNames(user, saved, save) {
   keep = save;
 }
 
-export const nameFor = (user) => names.get(user) || user;
+export const nameFor = (user) => names.get(user) || known.get(user) || user;
 
 /** A name that the server tells; it goes before one that was typed. */
 export function learnNames(members) {
@@ -67,9 +67,9 @@ export function labelFor(user) {
   return namesakeOf(user) || (isFirstContact(user) && !saysTheSame) ? `${name} (${user})` : name;
 }
 
-/** People from earlier calls and of this visit, the latest first: `[user, name]` each. */
+/** The ids of people from earlier calls and of this visit, the latest first. */
 export function knownPeople(most) {
-  const all = new Map([...known, ...names]);
+  const all = new Set([...known.keys(), ...names.keys()]);
   all.delete(own);
   return [...all].reverse().slice(0, most);
 }

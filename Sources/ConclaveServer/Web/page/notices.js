@@ -181,19 +181,19 @@ const results = {
 };
 
 /** What became of a ring, by the server's results. */
-export function tellResults(results_, nameFor) {
+export function tellResults(results_, labelFor) {
   for (const [user, result] of Object.entries(results_ ?? {})) {
-    if (results[result]) notice(`${nameFor(user)} ${results[result]}`);
+    if (results[result]) notice(`${labelFor(user)} ${results[result]}`);
   }
 }
 
 /** Why a call is over; undefined where this person ended it. With `others`, who were called: one alone is told of by name, as in passing. */
-export function wordsForEnd({ reason, by }, nameFor, user, others) {
+export function wordsForEnd({ reason, by }, labelFor, user, others) {
   if (by === user) return undefined;
   const alone = { declined: 'declined', 'no-answer': 'missed', 'all-left': 'left' }[reason];
-  if (alone && others.length === 1 && others[0].state === alone) return `${nameFor(others[0].user)} ${causes[alone]}`;
+  if (alone && others.length === 1 && others[0].state === alone) return `${labelFor(others[0].user)} ${causes[alone]}`;
   return {
-    'ended-by-initiator': `${by ? nameFor(by) : 'The caller'} ended the call`,
+    'ended-by-initiator': `${by ? labelFor(by) : 'The caller'} ended the call`,
     'all-left': 'Everybody has left the call',
     declined: 'The call was declined',
     'no-answer': 'Nobody answered',

@@ -64,7 +64,7 @@ function memberRow(member) {
   const made = row(name, isOwn ? `${name} (you)` : name, member.link ? `${state} · came by a link` : state);
   Object.assign(made.dataset, { user: member.user, state: member.state });
   const canRing = ['left', 'declined', 'missed', 'cancelled'].includes(member.state) && call.mayInvite && !isOwn;
-  const again = async () => tellResults(await call.invite([member.user]), nameFor);
+  const again = async () => tellResults(await call.invite([member.user]), labelFor);
   if (canRing) made.append(rowButton('Ring again', name, again));
   if (member.state === 'ringing' && call.isInitiator) made.append(rowButton('Stop ringing', name, () => call.cancel(member.user)));
   if (!isOwn && !canRing && member.state !== 'ringing') made.append(rowButton('Report', name, async () => askReport(member), 'quiet'));
@@ -75,7 +75,7 @@ const invite = busy(byID('add-button'), async () => {
   const ids = chosenIDs(added, byID('add-error'), options);
   if (!ids) return;
   try {
-    tellResults(await call.invite(ids), nameFor);
+    tellResults(await call.invite(ids), labelFor);
     byID('people-dialog').close();
   } catch (error) {
     setText(byID('add-error'), wordsForError(error));

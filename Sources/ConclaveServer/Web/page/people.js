@@ -1,7 +1,7 @@
 // A field for several people: typed names become chips, and chips become user ids.
 
 import { byID, element, icon, listNames, setText } from './dom.js';
-import { knownPeople, nameFor, suggestName } from './names.js';
+import { knownPeople, labelFor, suggestName } from './names.js';
 
 const VALID = /^[A-Za-z0-9._~@+-]{1,128}$/;
 
@@ -20,7 +20,7 @@ const SUGGESTED = 100;
 
 /** Fills the list that the fields suggest people from while a name is typed. */
 export function suggestPeople() {
-  byID('known-people').replaceChildren(...knownPeople(SUGGESTED).map(([value, label]) => element('option', { value, label })));
+  byID('known-people').replaceChildren(...knownPeople(SUGGESTED).map((value) => element('option', { value, label: labelFor(value) })));
 }
 
 export class PeopleField {
@@ -102,13 +102,13 @@ export class PeopleField {
   #render() {
     this.#list.replaceChildren(
       ...this.#names.map((name) => {
-        const remove = element('button', { type: 'button', ariaLabel: `Remove ${nameFor(name)}` }, icon('close'));
+        const remove = element('button', { type: 'button', ariaLabel: `Remove ${labelFor(name)}` }, icon('close'));
         remove.addEventListener('click', () => {
           this.#names = this.#names.filter((other) => other !== name);
           this.#render();
           this.focus();
         });
-        const chip = element('li', { className: 'chip' }, element('span', { textContent: nameFor(name) }), remove);
+        const chip = element('li', { className: 'chip' }, element('span', { textContent: labelFor(name) }), remove);
         chip.dataset.doubtful = this.#doubtful.has(name);
         return chip;
       }),

@@ -2,13 +2,13 @@
 
 import { avatar, byID, element, joinNames, nameOf } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
-import { learnNames } from './names.js';
+import { labelFor, learnNames } from './names.js';
 
 /** "Call with Bob and Carol": who is in it, else who was. */
 export function titleOf(facts) {
   const present = facts.others.filter(({ participants }) => participants.length > 0);
   const others = present.length > 0 ? present : facts.others;
-  return others.length > 0 ? `Call with ${joinNames(others.map(nameOf))}` : 'Your call';
+  return others.length > 0 ? `Call with ${joinNames(others.map(({ user }) => labelFor(user)))}` : 'Your call';
 }
 
 const clock = (time) => new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
