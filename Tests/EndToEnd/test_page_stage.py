@@ -180,8 +180,15 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
     grace.press("Mute")  # the call can be used meanwhile
     heidi.sees(".tile[data-user=grace][data-muted=true]")
     grace.press("Mute")
+    grace.press("Call code")
+    grace.sees("#code-dialog #second-ring")  # behind the dialog it could not be pressed
+    grace.screenshot(artifacts / "second-ring-in-dialog.png")
+    grace.find("#code-dialog button", "Close").click()
+    grace.sees("#call > #second-ring")
+    grace.press("Call code")
     grace.press("End and accept")
     grace.loses("#second-ring")
+    grace.loses("#code-dialog")
     everybody_decodes(grace, ivan, seconds=8)
     assert not grace.shown("#held li")
     heidi.sees("#lobby")

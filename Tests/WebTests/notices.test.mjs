@@ -7,7 +7,7 @@ import { load, loadPage } from './web.mjs';
 
 page();
 const { wordsFor, wordsForError } = await loadPage('notices.js');
-const { wordsForRing } = await loadPage('ringing.js');
+const { Ringing, wordsForRing } = await loadPage('ringing.js');
 const { beginNames } = await loadPage('names.js');
 const { RequestError } = await load('stomp.js');
 
@@ -36,7 +36,7 @@ test('a camera that is refused, missing or in use is told with what to do, and t
   assert.doesNotMatch(wordsFor({ kind: 'media-failed', error: 'sdp.invalid' }), /sdp/);
 });
 
-test('a group ring names everybody who is in the call or rung', () => {
+test('a group ring names who is in the call or rung, and of many the first ones', () => {
   beginNames('me', [], () => {});
   const member = (user, state) => ({ user, state });
   const members = [member('ann', 'joined'), member('bob', 'joined'), member('me', 'ringing'), ...['cleo', 'dan', 'eve', 'fay'].map((user) => member(user, 'ringing'))];
@@ -44,4 +44,48 @@ test('a group ring names everybody who is in the call or rung', () => {
   assert.equal(title, 'ann is calling');
   assert.equal(text, 'Video call · bob is in it · also rings cleo, dan, eve and fay');
   assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: [member('ann', 'joined'), member('me', 'ringing')] }, 'me').text, 'Audio call');
+  const many = Array.from({ length: 300 }, (_, index) => member(`u${index}`, 'ringing'));
+  assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: many }, 'me').text, 'Audio call · also rings u0, u1, u2, u3, u4 and 295 more');
+});
+
+test('the banner of a second ring is in front: in the call, in the lobby while it is joined, in a dialog that is open', (t) => {
+  const byID = (id) => document.getElementById(id);
+  const { querySelectorAll } = document;
+  t.after(() => void Object.assign(document, { querySelectorAll }));
+  let changed;
+  const observed = [];
+  globalThis.MutationObserver = class {
+    constructor(callback) {
+      changed = callback;
+    }
+    observe(node) {
+      observed.push(node);
+    }
+    disconnect() {
+      observed.length = 0;
+    }
+  };
+  const dialog = byID('code-dialog');
+  document.querySelectorAll = (selector) => (selector === 'dialog' || dialog.open ? [dialog] : []);
+  for (const host of [byID('call'), byID('lobby'), dialog]) host.prepend = (node) => void (node.parentElement = host);
+  byID('call-bar').after = (node) => void (node.parentElement = byID('call'));
+  byID('ring').close = () => {};
+  byID('call').hidden = true;
+  byID('second-ring').hidden = true;
+  const banner = byID('second-ring');
+  const rings = new Ringing({ accept() {}, end() {}, decline() {}, isInCall: () => true, own: () => 'me' });
+  const ring = { call: 'c', from: 'bob', media: 'audio', members: [] };
+  rings.add(ring);
+  assert.deepEqual([banner.hidden, banner.parentElement, observed], [false, byID('lobby'), [byID('call'), dialog]]);
+  byID('call').hidden = false;
+  changed();
+  assert.equal(banner.parentElement, byID('call'));
+  dialog.open = true;
+  changed();
+  assert.equal(banner.parentElement, dialog);
+  dialog.open = false;
+  changed();
+  assert.equal(banner.parentElement, byID('call'));
+  rings.remove(ring);
+  assert.deepEqual([banner.hidden, observed], [true, []]);
 });

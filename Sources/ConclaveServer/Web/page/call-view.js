@@ -32,6 +32,7 @@ let keylessSince;
 /** Shows `entered` until another is shown or it is over. `options` is what `chosenIDs` wants. */
 export function showCall(entered, { connection, options }) {
   if (entered.hasEnded || entered === call) return;
+  if (call) closeDialogs();
   call = entered;
   conclave = connection;
   fieldOptions = options;
@@ -59,9 +60,14 @@ export function hideCall() {
   keepAwake(false);
   clearInterval(timer);
   tone.stop();
-  for (const { id } of document.querySelectorAll('dialog[open]:not(#ring)')) byID(id).close();
+  closeDialogs();
   clearWarnings();
   stage.clear();
+}
+
+/** They are about the call that was shown. */
+function closeDialogs() {
+  for (const { id } of document.querySelectorAll('dialog[open]:not(#ring)')) byID(id).close();
 }
 
 function tellFailures() {

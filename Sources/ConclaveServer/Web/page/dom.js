@@ -72,15 +72,17 @@ const plain = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2
 
 export const nameOf = (member) => plain(member?.name ?? '') || member?.user || '';
 
-/** "Bob", "Bob and Carol", "Bob, Carol and 2 more". */
-export function joinNames(names) {
-  if (names.length <= 2) return names.join(' and ');
-  if (names.length === 3) return `${names[0]}, ${names[1]} and ${names[2]}`;
-  return `${names[0]}, ${names[1]} and ${names.length - 2} more`;
+/** "Bob", "Bob and Carol", "Bob, Carol and Dave"; of more than `most` the first ones, with the number of the others. */
+export function listNames(names, most = Infinity) {
+  const shown = names.length > most ? [...names.slice(0, most - 1), `${names.length - most + 1} more`] : names;
+  return [shown.slice(0, -1).join(', '), ...shown.slice(-1)].filter(Boolean).join(' and ');
 }
 
-/** All of them: "Bob", "Bob and Carol", "Bob, Carol and Dave". */
-export const listNames = (names) => [names.slice(0, -1).join(', '), ...names.slice(-1)].filter(Boolean).join(' and ');
+/** For a heading: "Bob", "Bob and Carol", "Bob, Carol and 2 more". */
+export const joinNames = (names) => listNames(names, 3);
+
+/** The dialog in front: the page behind it can be neither seen well nor pressed. */
+export const openDialog = () => [...document.querySelectorAll('dialog[open]')].at(-1);
 
 export const REST_MS = 2_000;
 

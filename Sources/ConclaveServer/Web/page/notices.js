@@ -1,7 +1,7 @@
 // Notices that pass, and warnings about keys that people must decide on.
 
 import { RequestError, readable } from '../conclave/index.js';
-import { byID, element, icon, nameOf, rest } from './dom.js';
+import { byID, element, icon, nameOf, openDialog, rest } from './dom.js';
 
 const NOTICE_MS = 6_000;
 const NOTICES = 3;
@@ -9,7 +9,7 @@ const NOTICES = 3;
 /** Where notices are seen and said: in the dialog that is open, for the page behind it is neither; else in a call's bar, where they cover no face. */
 export function placeNotices() {
   const bar = byID('call').hidden ? document.body : byID('call-bar');
-  const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? bar;
+  const host = openDialog() ?? bar;
   const list = byID('notices');
   if (list.parentElement !== host) host.append(list);
   return list;

@@ -1,17 +1,20 @@
-// Rings: a dialog with a soft tone, one at a time; during a call a banner beside it, which leaves the call usable.
+// Rings: a dialog with a soft tone, one at a time; during a call a banner, which leaves the call usable.
 
-import { busy, byID, listNames, setInitials, setText } from './dom.js';
+import { busy, byID, listNames, openDialog, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { Tone, incoming, waiting } from './tone.js';
 
-/** Whom a ring is from, and everybody else who is in the call or rung with this person: `{title, text}`. */
+const NAMED = 6; // of the people in a call, and of those who are rung
+
+/** Whom a ring is from, and who else is in the call or rung with this person: `{title, text}`. */
 export function wordsForRing({ from, media, members }, own) {
   const others = members.filter(({ user }) => user !== from && user !== own);
-  const inState = (wanted) => listNames(others.filter(({ state }) => state === wanted).map(({ user }) => labelFor(user)));
-  const kind = media === 'video' ? 'Video call' : 'Audio call';
-  const parts = [inState('joined') && `${inState('joined')} ${others.filter(({ state }) => state === 'joined').length > 1 ? 'are' : 'is'} in it`];
-  if (inState('ringing')) parts.push(`also rings ${inState('ringing')}`);
-  return { title: `${labelFor(from)} is calling`, text: [kind, ...parts.filter(Boolean)].join(' · ') };
+  const inState = (wanted) => others.filter(({ state }) => state === wanted).map(({ user }) => labelFor(user));
+  const [joined, ringing] = [inState('joined'), inState('ringing')];
+  const parts = [media === 'video' ? 'Video call' : 'Audio call'];
+  if (joined.length > 0) parts.push(`${listNames(joined, NAMED)} ${joined.length > 1 ? 'are' : 'is'} in it`);
+  if (ringing.length > 0) parts.push(`also rings ${listNames(ringing, NAMED)}`);
+  return { title: `${labelFor(from)} is calling`, text: parts.join(' · ') };
 }
 
 export class Ringing {
@@ -19,6 +22,7 @@ export class Ringing {
   #banner = byID('second-ring');
   #tone = new Tone(incoming);
   #waitingTone = new Tone(waiting);
+  #opened = new MutationObserver(() => this.#placeBanner());
   #queue = [];
   #shown;
   #own;
@@ -88,6 +92,8 @@ export class Ringing {
     setText(byID(`${prefix}-text`), text);
     if (isSecond) {
       this.#banner.hidden = false;
+      this.#placeBanner();
+      for (const node of [byID('call'), ...document.querySelectorAll('dialog')]) this.#opened.observe(node, { attributeFilter: ['hidden', 'open'] });
       this.#waitingTone.start();
       return;
     }
@@ -96,7 +102,16 @@ export class Ringing {
     navigator.vibrate?.([300, 200, 300]);
   }
 
+  /** Where it can be pressed: in the dialog that is open, else in the call; in the lobby while the call is being joined. */
+  #placeBanner() {
+    const host = openDialog() ?? byID(byID('call').hidden ? 'lobby' : 'call');
+    if (this.#banner.parentElement === host) return;
+    if (host === byID('call')) byID('call-bar').after(this.#banner);
+    else host.prepend(this.#banner);
+  }
+
   #hide() {
+    this.#opened.disconnect();
     this.#tone.stop();
     this.#waitingTone.stop();
     this.#banner.hidden = true;
