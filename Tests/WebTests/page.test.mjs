@@ -6,6 +6,7 @@ const { userIDOf } = await loadPage('people.js');
 const { nameOf, rest } = await loadPage('dom.js');
 const { beginNames, labelFor, learnNames, namesakeOf, rememberNames } = await loadPage('names.js');
 const { Hands } = await loadPage('hands.js');
+const { inOrder } = await loadPage('stage.js');
 const { Speaker } = await loadPage('speaker.js');
 const { Members } = await load('members.js');
 const { ownerOf, tilesOf } = await load('tiles.js');
@@ -115,6 +116,14 @@ test('a device that can hear the call and is not in it has a tile of its own, wh
   const listeners = tiles.filter(({ source }) => source === 'listener');
   assert.deepEqual(listeners.map(({ member, doubt }) => [member.user, doubt]), [['zed', 'stranger'], ['bob', 'stranger'], ['dave', 'gone']]);
   assert.equal(new Set(tiles.map(({ key }) => key)).size, tiles.length);
+});
+
+test('a device that hears and is not in the call is on the first page, before the speaker', () => {
+  const tile = (source, participant) => ({ description: { source, participant, isOwn: participant === 1 } });
+  const tiles = [tile('camera', 1), tile('camera', 2), tile('camera', 3), tile('ringing'), tile('listener', 9), tile('screen', 1), tile('listener', 8)];
+  const order = (speaker) => inOrder(tiles, speaker).map((one) => tiles.indexOf(one));
+  assert.deepEqual(order(), [4, 6, 1, 2, 3, 5, 0]);
+  assert.deepEqual(order(tiles[2]), [4, 6, 2, 1, 3, 5, 0]);
 });
 
 test('somebody who left a moment ago and is still listed has no tile yet', () => {

@@ -139,15 +139,15 @@ export class Stage {
     this.#redraw();
   }
 
-  /** The tiles, this device's own last. */
-  #sorted() {
+  /** This device's own picture, or that it is hidden, and all other tiles. */
+  #divided() {
     const all = [...this.#tiles.values()];
     const own = all.filter(({ description: { isOwn, source } }) => isOwn && source === 'camera');
     return { others: all.filter((tile) => !own.includes(tile)), own: this.#own.isHidden ? [] : own, hidden: this.#own.isHidden ? own : [] };
   }
 
   #arrange() {
-    const { others, own, hidden } = this.#sorted();
+    const { others, own, hidden } = this.#divided();
     const screens = others.filter(({ description }) => description.source === 'screen');
     const pinned = this.#tiles.get(this.#pinned);
     const large = screens.length > 0 ? screens : pinned ? [pinned] : [];
@@ -176,13 +176,12 @@ export class Stage {
     return clientWidth < NARROW ? { width: clientWidth, height: SIDE / 2 } : { width: SIDE, height: clientHeight };
   }
 
-  /** Beside what is large the person who speaks comes first. */
+  /** Beside what is large the person who speaks comes before the others. */
   #showPage(mode, small, width, height) {
     if (mode === 'pair') return this.#showPages(small, 0, 1);
     const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
-    const inOrder = speaker && small.includes(speaker) ? [speaker, ...small.filter((tile) => tile !== speaker)] : small;
     const size = mode === 'large' ? Math.max(1, sideCount(width, height)) : pageSize(width, height);
-    const { items, number, pages } = pageOf(inOrder, size, this.#page);
+    const { items, number, pages } = pageOf(inOrder(small, speaker), size, this.#page);
     return this.#showPages(items, number, pages);
   }
 
@@ -207,6 +206,20 @@ export class Stage {
     const tracks = tiles.map(({ description }) => description.track).filter(Boolean);
     this.#call?.watch(tracks).catch(() => {}); // told again with the next change
   }
+}
+
+/**
+ * `tiles` in the order of the pages. Devices that hear and are not in the call come first: nobody may hear without being seen. `speaker` is a tile, or undefined; this
+ * device's own comes last.
+ */
+export function inOrder(tiles, speaker) {
+  const rank = (tile) => {
+    const { source, isOwn } = tile.description;
+    if (source === 'listener') return 0;
+    if (tile === speaker) return 1;
+    return isOwn && source === 'camera' ? 3 : 2;
+  };
+  return [...tiles].sort((one, other) => rank(one) - rank(other));
 }
 
 const sideTile = (width, height) => (width > height ? { width: Math.floor((height * 16) / 9), height } : { width, height: Math.floor((width * 9) / 16) });
