@@ -42,6 +42,23 @@ def use_tool(tab, selector, name):
     tab.driver.switch_to.active_element.click()
 
 
+def receives_only(tab, *tracks, seconds=8):
+    """Within `seconds`: between two readings frames of each of `tracks` were decoded, and of no other track."""
+    before = {}
+
+    def others_rest():
+        received = tab.received()
+        if not set(tracks) <= set(received["video"]):
+            return False
+        shown = {(track, received["video"][track][0]): received["video"][track][1] for track in tracks}
+        rest = received["frames"] - sum(shown.values())
+        if before.get("rest") != rest or before["shown"].keys() != shown.keys():
+            before.update(rest=rest, shown=shown)
+        return all(frames > before["shown"][key] + 4 for key, frames in shown.items())
+
+    wait_for(others_rest, seconds, lambda: f"{tab.name} receives {', '.join(tracks)} alone; from {before} to {tab.received()}")
+
+
 def test_of_two_people_the_other_fills_the_stage_and_ones_own_picture_moves_and_hides(person, artifacts):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
@@ -105,11 +122,13 @@ def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person,
     first = users()
     shown = [f"{user}/camera" for user in first - {"alice"}]
     alice.decodes(*shown, voices=3, seconds=8)
+    receives_only(alice, *shown)
     alice.press("Next page")
     wait_for(lambda: users().isdisjoint(first), 5, "the other people")
     others = [f"{user}/camera" for user in users() - {"alice"}]
     assert others
     alice.decodes(*others, voices=3, seconds=8)  # with a key frame, though nothing of it was sent meanwhile
+    receives_only(alice, *others)
 
 
 def test_a_shared_screen_is_large_and_everybody_is_told_when_it_begins_and_ends(person, artifacts):
@@ -183,6 +202,7 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
     grace.press("Call code")
     grace.sees("#code-dialog #second-ring")  # behind the dialog it could not be pressed
     grace.screenshot(artifacts / "second-ring-in-dialog.png")
+    assert grace.driver.execute_script("const { scrollWidth, clientWidth } = document.getElementById('code-dialog'); return scrollWidth <= clientWidth")
     grace.find("#code-dialog button", "Close").click()
     grace.sees("#call > #second-ring")
     grace.press("Call code")

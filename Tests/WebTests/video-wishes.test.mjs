@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { load } from './web.mjs';
 
 const { VideoWishes } = await load('video-wishes.js');
+const { CallRequests } = await load('call-requests.js');
 const { CallState } = await load('call-state.js');
 const { Media } = await load('media.js');
 
@@ -29,6 +30,23 @@ test('one request names 64 videos at most, and the next one the rest', () => {
   const wishes = new VideoWishes();
   const told = [1, 2, 3].map(() => wishes.toTell(1, names(100), new Set()).length);
   assert.deepEqual(told, [64, 36, 0]);
+});
+
+test('the server is told which videos are looked at, and once more where it was not reached', async () => {
+  const asked = [];
+  let isReached = false;
+  const request = async (path, body) => {
+    asked.push([path, body]);
+    if (!isReached) throw new Error('connection-lost');
+  };
+  const tracksOfOthers = [...names(2).map((track) => ({ track, kind: 'video' })), { track: '2.1', kind: 'audio' }];
+  const call = new CallRequests({ id: 'c', tracksOfOthers }, { request });
+  const told = ['calls/c/receive', { videos: [{ track: '3.2', paused: true }] }];
+  await assert.rejects(call.watch(['2.2']), /connection-lost/);
+  isReached = true;
+  await call.watch(['2.2']);
+  await call.watch(['2.2']);
+  assert.deepEqual(asked, [told, told]);
 });
 
 test('it is news when somebody stops to share a screen, and none when this device does', () => {
