@@ -12,6 +12,17 @@ package_packages="binutils dpkg-dev umoci skopeo python3 ca-certificates"
 # One configuration for the server, the load test and all tests, so that each is built once.
 swift_flags="-c release -Xswiftc -enable-testing"
 
+# without_starts COMMAND...: runs it while no package may start its service (policy-rc.d), so that the tests bring no web server to a developer's machine.
+without_starts() (
+  policy=/usr/sbin/policy-rc.d
+  kept=$(mktemp -d) || exit
+  [ ! -e $policy ] || mv $policy "$kept/"
+  trap 'rm -f $policy; [ ! -e "$kept/policy-rc.d" ] || mv "$kept/policy-rc.d" $policy; rmdir "$kept"' EXIT
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod 755 $policy
+  "$@"
+)
+
 # install PACKAGE...: installs the missing packages, as root.
 install() {
   local missing=()
@@ -25,7 +36,7 @@ install() {
   fi
   echo "Installing ${missing[*]}" >&2
   apt-get update -qq &&
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    DEBIAN_FRONTEND=noninteractive without_starts apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 if ! command -v swift >/dev/null; then

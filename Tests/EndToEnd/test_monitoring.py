@@ -96,10 +96,12 @@ def prometheus(watched, tmp_path_factory):
         except (OSError, IndexError):
             return False
 
-    wait_for(has_scraped, 30, "Prometheus scrapes the server")
-    yield query
-    process.terminate()
-    process.wait(10)
+    try:
+        wait_for(has_scraped, 30, "Prometheus scrapes the server")
+        yield query
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def test_each_panel_shows_something(prometheus):

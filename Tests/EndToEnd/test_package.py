@@ -31,6 +31,13 @@ def run(*command, **more):
     return done.stdout
 
 
+@pytest.fixture(scope="module", autouse=True)
+def namespaces():
+    tried = subprocess.run(["unshare", "-m", "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.fail(f"run these tests as root that may make namespaces (a container needs CAP_SYS_ADMIN): {tried.stderr.strip()}")
+
+
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
     if given := os.environ.get("CONCLAVE_PACKAGES"):
@@ -75,8 +82,12 @@ class Machine:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-        self.init = wait_for(self._init, 60, "the machine boots")
-        wait_for(lambda: self.do("systemctl", "is-system-running", check=False).strip() in ("running", "degraded"), 60, "the machine has booted")
+        try:
+            self.init = wait_for(self._init, 60, "the machine boots")
+            wait_for(lambda: self.do("systemctl", "is-system-running", check=False).strip() in ("running", "degraded"), 60, "the machine has booted")
+        except BaseException:
+            self.halt()
+            raise
 
     def _init(self):
         assert self.nspawn.poll() is None, "systemd-nspawn does not run here"
@@ -119,17 +130,20 @@ class Machine:
             self.nspawn.wait(60)
         finally:
             self.nspawn.kill()
+            self.nspawn.wait()
 
 
 @pytest.fixture(scope="module")
 def machine(debian, package, artifacts):
     with open(artifacts / "package-machine.log", "wb") as log:
         booted = Machine(debian, log)
-        booted.before = booted.files()
-        run("cp", package, debian / "root/conclave.deb")
-        booted.do("dpkg", "-i", "/root/conclave.deb")
-        yield booted
-        booted.halt()
+        try:
+            booted.before = booted.files()
+            run("cp", package, debian / "root/conclave.deb")
+            booted.do("dpkg", "-i", "/root/conclave.deb")
+            yield booted
+        finally:
+            booted.halt()
 
 
 def test_the_server_runs_after_the_installation(machine):
@@ -175,6 +189,15 @@ def test_an_upgrade_keeps_running_calls_and_the_configuration(machine):
 
 def test_a_backup_brings_back_tokens_keys_and_history(machine):
     wait_for(machine.is_ready, 30, "the server is ready")
+    # Files of other modes and owners than the configuration's, and a folder.
+    config = {"drain": 1, "turn": {"urls": ["turn:127.0.0.1:3478"], "secretFile": "/etc/conclave/turn/secret"}}
+    (machine.root / "etc/conclave/config.json").write_text(json.dumps(config))
+    machine.do("install", "-d", "-m", "700", "-o", "conclave", "/etc/conclave/turn")
+    machine.do("install", "-m", "600", "-o", "conclave", "/var/lib/conclave/secret", "/etc/conclave/turn/secret")
+    machine.do("systemctl", "restart", "conclave")
+    wait_for(machine.is_ready, 30, "the server is ready")
+    listing = "find", "/etc/conclave", "-printf", r"%p %u %g %m\n"
+    configured = machine.do(*listing)
     old = token(machine, "carol")
     with machine.network():
         carol, dave = Device(machine, "carol"), Device(machine, "dave")
@@ -184,11 +207,12 @@ def test_a_backup_brings_back_tokens_keys_and_history(machine):
         carol.call(call, "end")
         wait_for(lambda: carol.request("/app/history/list")["calls"], 5, "the call is in the history")
         machine.do("bash", "-e", "-c", recipe("deploy.md", "sh", "# backup"))
-        machine.do("bash", "-e", "-c", "systemctl stop conclave; rm -rf /var/lib/conclave/*; systemctl start conclave")
+        machine.do("bash", "-e", "-c", "systemctl stop conclave; rm -rf /var/lib/conclave/* /etc/conclave/*; echo {} >/etc/conclave/config.json; systemctl start conclave")
         wait_for(machine.is_ready, 30, "an empty server is ready")
         assert token(machine, "carol") != old, "another secret"
         machine.do("bash", "-e", "-c", recipe("deploy.md", "sh", "# restore"))
         wait_for(machine.is_ready, 30, "the restored server is ready")
+        assert machine.do(*listing) == configured
         again = Device(machine, "carol", keys=False, connect={"passcode": old})
         assert [entry["id"] for entry in again.request("/app/history/list")["calls"]] == [call]
         assert {entry["user"] for entry in again.request("/app/devices/list", {"users": ["dave"]})["devices"]} == {"dave"}
@@ -228,6 +252,36 @@ def test_a_renewed_certificate_is_taken_while_connections_stay(machine):
     alice.request("/app/calls/list")
     for name in ("hook", "first", "second"):
         run("rm", "-r", machine.root / "root" / name)
+
+
+def test_an_installation_for_the_tests_starts_no_service(machine):
+    """`install` of deploy/debian.sh, with an apt-get that starts a service as the maintainer scripts of nginx or coturn do."""
+    machine.do("systemctl", "stop", "conclave")
+    folder, policy = machine.root / "root/apt", machine.root / "usr/sbin/policy-rc.d"
+    folder.mkdir()
+    (folder / "debian.sh").write_text((ROOT / "deploy/debian.sh").read_text())
+    (folder / "apt-get").write_text("#!/bin/sh\n[ $1 = update ] || deb-systemd-invoke start conclave.service || exit 5\nexit $APT_STATUS\n")
+    (folder / "swift").write_text("#!/bin/sh\n")
+    for program in ("apt-get", "swift"):
+        (folder / program).chmod(0o755)
+
+    def install(status):
+        """The exit status of `install`, and whether the service runs."""
+        script = "cd /root/apt && PATH=$PWD:$PATH; . ./debian.sh; install no-such-package; echo $?"
+        printed = machine.do("env", f"APT_STATUS={status}", "bash", "-c", script).split()
+        return int(printed[-1]), machine.do("systemctl", "is-active", "conclave", check=False).strip()
+
+    for status in (0, 100):
+        assert install(status) == (status, "inactive")
+        assert not policy.exists()
+    theirs = "#!/bin/sh\nexit 0\n"
+    policy.write_text(theirs)
+    policy.chmod(0o755)
+    assert install(0) == (0, "inactive")
+    assert policy.read_text() == theirs and policy.stat().st_mode & 0o777 == 0o755
+    policy.unlink()
+    shutil.rmtree(folder)
+    machine.do("systemctl", "start", "conclave")
 
 
 def test_a_purge_leaves_nothing(machine):
