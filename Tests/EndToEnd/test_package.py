@@ -268,7 +268,7 @@ def test_an_installation_for_the_tests_starts_no_service(machine):
     def install(status):
         """The exit status of `install`, and whether the service runs."""
         script = "cd /root/apt && PATH=$PWD:$PATH; . ./debian.sh; install no-such-package; echo $?"
-        printed = machine.do("env", f"APT_STATUS={status}", "bash", "-c", script).split()
+        printed = machine.do("env", "TMPDIR=/tmp", f"APT_STATUS={status}", "bash", "-c", script).split()
         return int(printed[-1]), machine.do("systemctl", "is-active", "conclave", check=False).strip()
 
     for status in (0, 100):
