@@ -27,7 +27,7 @@ package enum Effect: Sendable {
   case ask(QuestionID, Question)
   /// A history request, checked: the shell answers it from the disk.
   case history(SessionID, id: String, HistoryQuery)
-  /// Goes to disk. All changes of one command are one transaction, made before its other effects.
+  /// Goes to disk. All changes of one command are in one transaction, committed before its other effects go out; it may hold changes of other commands, too.
   case store(StoreChange)
   /// A client's measurements, for the metrics, without an identity.
   case measured(QualityNumbers)

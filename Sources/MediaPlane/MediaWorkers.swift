@@ -46,7 +46,7 @@ package final class MediaWorkers: Sendable {
   /// The worker's port, of UDP and of TCP.
   package func port(of worker: Int) -> UInt16 { handles[worker].port }
 
-  /// Every address that the worker can be reached at, for ICE candidates: reachable ones first, then loopback, then handle-local.
+  /// Every address that the worker can be reached at, for ICE candidates: reachable ones first, then loopback, then link-local.
   package func addresses(of worker: Int) -> [SocketAddress] {
     hostAddresses(ipv6: handles[worker].hasIPv6).map {
       SocketAddress(high: $0.high, low: $0.low, port: handles[worker].port, scope: $0.scope)

@@ -8,7 +8,7 @@ package import NIOCore
 ///
 /// ## Invariants
 /// - After `.authenticate` or `.ask` the caller hands in no frame while `isWaiting`; bytes that came meanwhile stay in its decoder.
-/// - `version` is copied into the decoder and encoder before each frame.
+/// - `version` changes only in `accept`; the caller then copies it into its decoder.
 /// - After `.close` there are no further actions, whatever comes.
 /// - A frame either does all that it asks for and then gets its RECEIPT, or does nothing and gets an ERROR.
 package struct Session: Sendable {

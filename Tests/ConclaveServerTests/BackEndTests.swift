@@ -23,7 +23,7 @@ private func webhooks(_ url: String, more: String = "") throws -> BackEnd {
   try backEnd(#""webhooks":{"url":"\#(url)","secret":"\#(secret)"\#(more)}"#)
 }
 
-private func authorizer(_ url: String) throws -> BackEnd {
+func authorizer(_ url: String) throws -> BackEnd {
   try backEnd(#""authorize":{"url":"\#(url)","secret":"\#(secret)"}"#)
 }
 

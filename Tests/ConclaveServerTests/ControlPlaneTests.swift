@@ -16,6 +16,12 @@ import Transport
 @testable import ConclaveServer
 @testable import Persistence
 
+/// A value that several threads share.
+private final class Box<Value: Sendable>: Sendable {
+  let value: Mutex<Value>
+  init(_ value: Value) { self.value = Mutex(value) }
+}
+
 /// A control plane with a real database whose disk can be held, and a list instead of clients.
 private final class Plane: Sendable {
   let folder = FileManager.default.temporaryDirectory.path + "/plane-\(UUID().uuidString)"
@@ -28,15 +34,14 @@ private final class Plane: Sendable {
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let reading = NIOThreadPool(numberOfThreads: 1)
   private let media: MediaWorkers
-  private let count = Counter()
+  private let count = Box(0)
   private let disk = DispatchSemaphore(value: 0)
 
   /// Replies so far.
   var replies: Int { count.value.withLock { $0 } }
 
-  private final class Counter: Sendable { let value = Mutex(0) }
-
-  init() throws {
+  /// - Parameter backEnd: decides whom one may reach, if there is one.
+  init(backEnd: BackEnd? = nil) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let store = try Store(path: folder + "/conclave.sqlite")
     self.store = store
@@ -52,16 +57,18 @@ private final class Plane: Sendable {
     let (told, continuation) = AsyncStream.makeStream(of: (String, stored: [String]).self)
     self.told = told
     let count = count
+    var configuration = CallConfiguration()
+    configuration.asksBackEnd = backEnd != nil
     control = ControlPlane(
       calls: Node(
-        configuration: CallConfiguration(), digest: { Array(SHA256.hash(data: $0)) },
+        configuration: configuration, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }),
       media: media, announced: try AnnouncedAddresses(["192.0.2.1"]), fingerprint: certificate.fingerprint,
       clock: clock, loop: loop, store: store,
       recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
       archive: Archive(store: store, clock: clock, log: log),
-      housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log), backEnd: nil,
-      measurements: Measurements(), reading: reading,
+      housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log),
+      backEnd: backEnd, measurements: Measurements(), reading: reading,
       clients: ControlPlane.Clients(
         deliver: { deliveries in
           let users = try? store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user") }
@@ -160,13 +167,54 @@ private final class Plane: Sendable {
     try await plane.stop()
   }
 
+  /// The deadline of a question runs from the request, so a slow disk must not use it up.
+  @Test func theBackEndIsAskedWhileTheDiskIsSlow() async throws {
+    let server = try await BackEndServer { _, _ in .init(body: #"{"allowed":[]}"#) }
+    let plane = try Plane(backEnd: authorizer(server.url))
+    plane.connect(1, "alice")
+    plane.connect(2, "bob")
+    plane.holdDisk()
+    plane.setPresence(1, "a1")
+    let users = [UserID(unchecked: "alice")]
+    plane.control.submit(.request(SessionID(rawValue: 2), id: "b1", .listDevices(ListDevices(users: users))))
+    #expect(await eventually { server.received.count == 1 })
+    #expect(plane.replies == 0, "what is not on the disk is not told")
+    plane.releaseDisk()
+    var told = plane.told.makeAsyncIterator()
+    #expect(await [told.next()?.0, told.next()?.0] == ["1 a1", "2 b1"])
+    try await plane.stop()
+    await server.stop()
+  }
+
+  /// A server that stops when it is idle has told everything before.
+  @Test func aDrainEndsWhenTheDiskHasWhatIsTold() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    plane.holdDisk()
+    plane.setPresence(1, "a1")
+    let toldAtTheEnd = Box<Int?>(nil)
+    plane.control.drain { toldAtTheEnd.value.withLock { $0 = plane.replies } }
+    try await plane.settle()
+    #expect(toldAtTheEnd.value.withLock { $0 } == nil, "a reply waits")
+    plane.releaseDisk()
+    #expect(await eventually { toldAtTheEnd.value.withLock { $0 } == 1 })
+    try await plane.stop()
+  }
+
   @Test func theServerEndsWithoutATransactionUnderWay() async throws {
     let plane = try Plane()
     plane.connect(1, "alice")
     plane.holdDisk()
     plane.setPresence(1, "a1")
     try await plane.settle()
-    async let stopped: Void = plane.control.stop()
+    let hasStopped = Box(false)
+    async let stopped: Void = {
+      await plane.control.stop()
+      hasStopped.value.withLock { $0 = true }
+    }()
+    // `stop` runs on the loop; it is there before the disk goes on.
+    while await !plane.control.isEnding { await Task.yield() }
+    #expect(!hasStopped.value.withLock { $0 }, "the transaction is under way")
     plane.releaseDisk()
     await stopped
     let users = try await plane.store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence") }

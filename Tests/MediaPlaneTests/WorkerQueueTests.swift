@@ -4,7 +4,7 @@ import Testing
 
 @testable import MediaPlane
 
-struct CommandQueueTests {
+struct WorkerQueueTests {
   private func remove(_ number: UInt64) -> MediaCommand { .remove(PeerID(rawValue: number)) }
 
   private func numbers(_ commands: [MediaCommand]) -> [UInt64] {

@@ -44,10 +44,10 @@ extension MediaPeer {
   /// The server asks whether media reaches this address (protocol section 6).
   private func answer(_ check: UnsafeRawBufferPointer, from source: SocketAddress) {
     guard let room = output.room, room.count >= STUNResponder.replyCapacity else { return }
-    let outcome = responder.respond(to: check, from: source, into: room) {
+    let response = responder.respond(to: check, from: source, into: room) {
       $0 == setup.local.credentials.fragment ? setup.local.credentials.password : nil
     }
-    guard case .accepted(_, let length, _) = outcome else { return }
+    guard case .accepted(_, let length, _) = response else { return }
     output.append(length)
     output.send(through: socket, to: source)
   }
@@ -61,8 +61,8 @@ extension MediaPeer {
     follow(dtls.handleTimeout(now: now, send: enqueue), now: now)
   }
 
-  private func follow(_ outcome: DTLSSession.Progress, now: Instant) {
-    switch outcome {
+  private func follow(_ progress: DTLSSession.Progress, now: Instant) {
+    switch progress {
     case .none: break
     case .connected(let keys):
       outbound = SRTPSender(profile: keys.profile, master: keys.outbound)

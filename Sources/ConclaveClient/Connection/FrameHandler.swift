@@ -28,15 +28,18 @@ final class FrameHandler: ChannelInboundHandler {
     timers?.received(now: NIODeadline.now().uptimeNanoseconds)
     decoder.append(&bytes)
     var frames: [Frame] = []
+    var isBroken = false
     do {
       while let frame = try decoder.next() {
         if frame.command == .connected { connected(frame, context: context) }
         frames.append(frame)
       }
     } catch {
-      context.close(promise: nil)
+      isBroken = true
     }
     if !frames.isEmpty { inputs.yield(.frames(frames)) }
+    // Last, because it may end the inputs at once.
+    if isBroken { context.close(promise: nil) }
   }
 
   func channelInactive(context: ChannelHandlerContext) {

@@ -40,11 +40,8 @@ final class OpenChannel: Sendable {
       defer { waiting.isScheduled = true }
       return (waiting.bytes.readableBytes >= Self.limit, !waiting.isScheduled)
     }
-    if isFull {
-      flush()
-    } else if isFirst {
-      channel.eventLoop.scheduleTask(in: Self.patience) { self.timeout() }
-    }
+    if isFull { flush() }
+    if isFirst { channel.eventLoop.scheduleTask(in: Self.patience) { self.timeout() } }
   }
 
   /// Says goodbye; returns when the connection is closed.

@@ -33,7 +33,7 @@ package actor SignalingConnection {
   private let arrivalSink: AsyncStream<Arrival>.Continuation
   private let statusSink: AsyncStream<Status>.Continuation
 
-  /// Acknowledgements are written from wherever an event was handled, in their order.
+  /// Acknowledgements are written from wherever an event was handled.
   private nonisolated let guardedChannel = Mutex<OpenChannel?>(nil)
   private nonisolated var openChannel: OpenChannel? {
     get { guardedChannel.withLock { $0 } }

@@ -11,7 +11,8 @@ struct FrameOpener: ~Copyable {
   private var slots: [String: SlotTracks] = [:]
 
   private struct ReceivingEpoch {
-    /// It makes the base keys of this epoch's senders and nothing else, so it stays as long as they do: until the overlap is over.
+    /// As good as the epoch's secret, since the ratchet and the confirmations come from the same HKDF-Extract. It goes with the base keys when the overlap is
+    /// over: which senders still have frames under way is not known before.
     let derivation: SenderDerivation
     var senders: Senders
     /// Made when a sender's first frame comes.

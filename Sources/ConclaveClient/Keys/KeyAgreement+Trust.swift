@@ -156,7 +156,9 @@ extension KeyAgreement {
     // A device may have become known as a leader's recipient.
     examine(epoch.unheard.compactMap { epoch.list[$0] }, of: number)
     let unheard = epochs[number]?.unheard ?? []
-    let senders = Senders(of: epoch.list, without: unheard.union([participant]), joined: joinedSenders(of: epoch))
+    // Never an own entry, whatever number the list gives it: a member cannot make this device take its own frames for another's.
+    let own = [participant, epoch.list[identity.address]?.participant ?? participant]
+    let senders = Senders(of: epoch.list, without: unheard.union(own), joined: joinedSenders(of: epoch))
     effects.append(.install(EpochKeys(epoch: number, derivation: derivation, senders: senders)))
   }
 

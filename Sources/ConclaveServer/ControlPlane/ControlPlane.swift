@@ -190,7 +190,10 @@ actor ControlPlane: SignalingSink {
     if pending.isEmpty, recorder.settled == recorder.recorded {
       carryOut(effects)
     } else if isStored {
-      pending.append(effects, behind: recorder.recorded)
+      // The app's back end may be asked meanwhile: a question tells no client anything, and its deadline runs already.
+      let questions = effects.filter(\.isForBackEnd)
+      if !questions.isEmpty { carryOut(questions) }
+      pending.append(questions.isEmpty ? effects : effects.filter { !$0.isForBackEnd }, behind: recorder.recorded)
       release()
     } else {
       carryOut(pending.releasable(effects, behind: recorder.recorded))
@@ -201,6 +204,7 @@ actor ControlPlane: SignalingSink {
   @discardableResult private func release() -> Bool {
     let effects = pending.release(through: recorder.settled, limit: Self.effectsOfStep)
     carryOut(effects)
+    tellIdle()
     return effects.count >= Self.effectsOfStep
   }
 
@@ -296,7 +300,6 @@ actor ControlPlane: SignalingSink {
     recorder.finish(error, now: MonotonicClock.now())
     write()
     release()
-    tellIdle()
     wake()
     if !recorder.isWriting { endWait() }
   }
@@ -316,6 +319,9 @@ actor ControlPlane: SignalingSink {
     isStopped = true
   }
 
+  /// `stop` waits for the disk.
+  var isEnding: Bool { quiet != nil }
+
   private func endWait() {
     quiet?.resume()
     quiet = nil
@@ -330,4 +336,7 @@ actor ControlPlane: SignalingSink {
 
 extension Calls.Effect {
   fileprivate var change: StoreChange? { if case .store(let change) = self { change } else { nil } }
+
+  /// `.acquainted` reads the disk, so it waits for the changes before it.
+  fileprivate var isForBackEnd: Bool { if case .ask(_, .authorize) = self { true } else { false } }
 }

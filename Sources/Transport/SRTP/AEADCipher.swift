@@ -1,4 +1,5 @@
 import COpenSSL
+import Octets
 
 /// AES-GCM under one key, sealing or opening: the one type that knows the engine, OpenSSL's EVP.
 ///
@@ -73,8 +74,8 @@ struct AEADNonce {
   /// A session salt is a nonce for no packet.
   init(salt: [UInt8]) {
     precondition(salt.count == 12)
-    high = salt[..<8].reduce(0) { $0 << 8 | UInt64($1) }
-    low = salt[8...].reduce(0) { $0 << 8 | UInt32($1) }
+    high = UInt64(networkOrder: salt[..<8])
+    low = UInt32(networkOrder: salt[8...])
   }
 
   private init(high: UInt64, low: UInt32) {
