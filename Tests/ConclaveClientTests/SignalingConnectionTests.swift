@@ -75,7 +75,7 @@ struct SignalingConnectionTests {
     await connection.close()
   }
 
-  @Test func eventsAreAcknowledgedOneByOneAndUnknownOnesAtOnce() async throws {
+  @Test func eventsAreAcknowledgedOneByOneAndUnknownOnesToo() async throws {
     let server = try await FakeServer()
     let connection = await connected(to: server)
     try await server.event("from.the.future", seq: 1, body: "{}", on: 1)
