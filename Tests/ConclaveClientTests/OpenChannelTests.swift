@@ -63,7 +63,7 @@ struct OpenChannelTests {
 
   /// The server chooses the ids. One that fills the buffer alone must not leave the next acknowledgements without a timer.
   @Test func oneThatFillsTheBufferAloneLeavesATimerForTheNext() async throws {
-    let long = String(repeating: "x", count: 8 << 10)
+    let long = String(repeating: "x", count: 8_185)
     open.acknowledge(event(long), isAwaited: false)
     await channel.testingEventLoop.advanceTime(by: .milliseconds(100))
     #expect(try await written() == [long])
