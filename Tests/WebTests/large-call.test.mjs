@@ -87,7 +87,7 @@ test('an event about one member hands the keys that member alone', () => {
   facts.members = callOf(300).members;
   const seated = [];
   const keys = { seated: (seats) => seated.push([...seats.keys()]) };
-  const events = new CallEvents({ call: { facts, participant: 1 }, session: () => ({ keys }), recovery: {}, notice() {}, over() {}, negotiate() {}, message() {} });
+  const events = new CallEvents({ call: { facts, participant: 1 }, stay: () => ({ keys }), recovery: {}, notice() {}, over() {}, negotiate() {}, message() {} });
   events.handle('call.member', { call: 'c', at: 0, cause: 'joined', user: 'dora', state: 'joined', participants: [{ participant: 301, device: 'laptop', tracks: [] }] });
   assert.deepEqual(seated, [['dora/laptop']]);
   assert.equal(facts.members.size, 301);

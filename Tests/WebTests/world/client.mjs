@@ -4,6 +4,7 @@ import { load } from '../web.mjs';
 
 const { toBase64, utf8 } = await load('bytes.js');
 const { Calls } = await load('calls.js');
+const { Capture } = await load('capture.js');
 const { Directory } = await load('directory.js');
 const { FrameWorker } = await load('frame-worker.js');
 const { Identity } = await load('identity.js');
@@ -121,6 +122,7 @@ export class Client {
   isConnected = true;
   status = 'ready';
   connectionNumber = 1;
+  capture = new Capture();
   #queue = [];
   #isDelivering = false;
   #seq = 1;
