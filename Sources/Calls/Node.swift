@@ -97,8 +97,8 @@ package struct Node {
 
   // MARK: messages
 
-  /// Delivers all messages. The people's answers to one message follow after all that was sent with it: an envelope that counts as acknowledged
-  /// because it was written is acknowledged when the other events of its transition are written, too.
+  /// Delivers all messages, those to people first. An envelope that counts as acknowledged once it is written is therefore acknowledged after the other
+  /// events of its transition are written.
   private mutating func exchange(now: Timestamp) {
     var next = 0
     while true {

@@ -44,7 +44,7 @@ enum Leaver: Hashable, Sendable {
   }
 }
 
-/// A request about calls, with all that they need to know of people.
+/// A request about calls, with the facts about people that it needs.
 struct CallRequest: Sendable {
   var session: SessionID
   /// As in the client's header, for the reply.
@@ -55,7 +55,7 @@ struct CallRequest: Sendable {
   var callees: [Callee] = []
   /// The keys of the devices to which a `start` brings envelopes.
   var keys: [Device: DeviceEntry] = [:]
-  /// The app's back end says whom the request may reach. It is asked when the calls have found the request in order (`ToPeople.checked`).
+  /// The app's back end says whom the request may reach. It is asked after the call has checked the request (`ToPeople.checked`).
   var asks = false
 }
 

@@ -10,7 +10,7 @@ struct Membership {
 
   struct Part: Hashable, Sendable {
     var phase: Phase
-    /// Those in the call, until they become disconnected: two while a transfer is under way.
+    /// The devices of the member's participants, also of a disconnected one; two while a transfer is under way.
     var devices: [DeviceID]
 
     /// Hears of other members.

@@ -3,8 +3,8 @@ import MediaModel
 
 /// The state machine of people: users with their devices, the devices' connections and mailboxes, presence, topics, and questions to the app's back end.
 ///
-/// It takes what clients send, passes on what concerns calls, and delivers what calls tell. Everything is keyed by user, but what spans all users by nature:
-/// watches of roles, topics, and the services' connections.
+/// It takes what clients send, passes on what concerns calls, and delivers what calls tell. Its state is keyed by user. Watches of roles, topics and the
+/// services' connections span all users.
 struct People {
   let configuration: CallConfiguration
   let digest: ([UInt8]) -> [UInt8]

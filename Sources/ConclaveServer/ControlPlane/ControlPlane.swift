@@ -11,7 +11,7 @@ import Signaling
 import Synchronization
 
 /// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
-/// `submit`, in order. Their effects go out in that order, each when the disk has all that it may tell of; the loop itself never waits for the disk.
+/// `submit`, in order. Their effects go out in that order, each once the changes that it may reveal are on the disk. The loop itself never waits for the disk.
 actor ControlPlane: SignalingSink {
   private var calls: Node
   private let media: MediaWorkers
