@@ -1,17 +1,22 @@
-/// The texts of values of one type that occur in one text after another, in the same order and mostly unchanged: a call's members in its state. A value
-/// that equals the one at its place in the text before is not encoded again.
-package final class Fragments<Value: Encodable & Equatable> {
-  private var known: [(value: Value, text: [UInt8])] = []
-  private var next = 0
+/// The texts of values of one type that occur in one text after another and are mostly unchanged: a call's members in its state, the devices on a list. A
+/// value that equals the one that was written last with its id is not encoded again.
+package final class Fragments<Value: Encodable & Equatable, ID: Hashable> {
+  private let id: (Value) -> ID
+  private let maximumCount: Int
+  private var known: [ID: (value: Value, text: [UInt8])] = [:]
   /// How often a value was encoded.
   package private(set) var encodings = 0
 
-  package init() {}
+  /// - Parameters:
+  ///   - id: tells the values of one text apart.
+  ///   - maximumCount: of values that are remembered; beyond it all are forgotten.
+  package init(maximumCount: Int = .max, id: @escaping (Value) -> ID) {
+    self.id = id
+    self.maximumCount = maximumCount
+  }
 
   /// Bytes of the texts.
   package private(set) var size = 0
-
-  fileprivate func begin() { next = 0 }
 }
 
 /// A `Fragments` of any type.
@@ -25,32 +30,32 @@ extension Fragments: FragmentWriter {
 
   func write(_ value: any Encodable, to text: TextBuffer) throws {
     guard let value = value as? Value else { throw JSONError(reason: "is of another type") }
-    defer { next += 1 }
-    if next < known.count, known[next].value == value { return text.append(known[next].text) }
+    let id = id(value)
+    let old = known[id]
+    if let old, old.value == value { return text.append(old.text) }
     let start = text.count
     let encoder = ValueEncoder(text)
     try value.encode(to: encoder)
     encoder.end()
     encodings += 1
     let written = Array(text.bytes[start...])
-    size += written.count
-    if next < known.count {
-      size -= known[next].text.count
-      known[next] = (value, written)
-    } else {
-      known.append((value, written))
+    if old == nil, known.count >= maximumCount {
+      known.removeAll()
+      size = 0
     }
+    size += written.count - (old?.text.count ?? 0)
+    known[id] = (value, written)
   }
 }
 
 extension JSON {
   /// As `encode`, with the texts of those values in `fragments` that have not changed.
-  package static func encode<Value>(
-    _ value: some Encodable, reusing fragments: Fragments<Value>
+  /// - Parameter capacity: bytes that the text will have, roughly.
+  package static func encode<Value, ID>(
+    _ value: some Encodable, reusing fragments: Fragments<Value, ID>, capacity: Int = 1_024
   ) throws(JSONError) -> [UInt8] {
-    fragments.begin()
     let text = TextBuffer(fragments)
-    text.reserve(fragments.size + 1_024)
+    text.reserve(capacity)
     return try encode(value, to: text)
   }
 

@@ -14,7 +14,7 @@ package struct HeaderExtensions: Equatable, Sendable {
   }
 
   package let hasTwoByteHeaders: Bool
-  private let offset: Int
+  let offset: Int
   private let end: Int
 
   /// nil when the packet has no extension, or one of another profile.
@@ -37,31 +37,8 @@ package struct HeaderExtensions: Equatable, Sendable {
     return nil
   }
 
-  /// Gives each element the id that `map` has for it. An element whose new id is 0, or too large for the one-byte form, becomes
-  /// padding; so does everything from the first broken element on, so that a receiver reads none of a peer's own ids.
-  package func rewriteIDs(by map: borrowing HeaderExtensionMap, in packet: inout MutableRawSpan) {
-    var position = offset
-    var erased = offset
-    while let element = next(from: &position, in: packet.bytes) {
-      let id = map[element.id]
-      if hasTwoByteHeaders {
-        if id == 0 {
-          erase(element.offset - 2..<position, in: &packet)
-        } else {
-          packet.store(id, at: element.offset - 2)
-        }
-      } else if id == 0 || id > 14 {
-        erase(element.offset - 1..<position, in: &packet)
-      } else {
-        packet.store(id << 4 | UInt8(element.length - 1), at: element.offset - 1)
-      }
-      erased = position
-    }
-    erase(erased..<end, in: &packet)
-  }
-
   /// The element at or behind `position`, which then stands behind it.
-  private func next(from position: inout Int, in packet: RawSpan) -> Element? {
+  func next(from position: inout Int, in packet: RawSpan) -> Element? {
     while position < end, packet[position] == 0 { position += 1 }
     guard position < end else { return nil }
     let id: UInt8
@@ -82,10 +59,6 @@ package struct HeaderExtensions: Equatable, Sendable {
     guard start + length <= end else { return nil }
     position = start + length
     return Element(id: id, offset: start, length: length)
-  }
-
-  private func erase(_ range: Range<Int>, in packet: inout MutableRawSpan) {
-    for offset in range { packet.store(0 as UInt8, at: offset) }
   }
 }
 

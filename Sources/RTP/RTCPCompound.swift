@@ -28,14 +28,19 @@ package struct RTCPCompound: Sequence, IteratorProtocol {
     guard end <= datagram.byteCount else { return nil }
     var bodyEnd = end
     if datagram[position] & 0x20 != 0 {
+      // RFC 3550 section 6.4.1 wants a multiple of 4 and the last packet alone; libwebrtc pads each transport-wide report by 1 to 3 bytes.
       let padding = Int(datagram[end - 1])
-      guard padding > 0, padding % 4 == 0, padding <= end - position - 4 else { return nil }
+      guard padding > 0, padding <= end - position - 4 else { return nil }
       bodyEnd -= padding
     }
+    let whole = bytes.part(position..<end)
     let count = Int(datagram[position] & 0x1f)
     let type = datagram[position + 1]
     let body = bytes.part(position + 4..<bodyEnd)
     position = end
+    if type == RTCPType.transportFeedback, count == Int(TransportFeedback.format) {
+      return TransportFeedback(parsing: whole).map { .transportFeedback($0) }
+    }
     return Self.packet(type: type, count: count, body: body)
   }
 

@@ -10,7 +10,9 @@ package enum RTCPPacket {
   case pictureLoss(sender: UInt32, media: UInt32)
   /// FIR (RFC 5104 section 4.3.1).
   case fullIntraRequest(FullIntraRequest)
-  /// A type that the SFU has no use for: SDES, APP, XR, REMB, transport-wide feedback, …
+  /// How the packets of our transport arrived (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
+  case transportFeedback(TransportFeedback)
+  /// A type that the SFU has no use for: SDES, APP, XR, REMB, …
   case other(type: UInt8, format: UInt8)
 }
 

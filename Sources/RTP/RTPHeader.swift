@@ -83,6 +83,8 @@ extension RTPHeader {
     packet.store(ssrc, at: 8)
   }
 
+  package static func setMarker(in packet: UnsafeMutableRawBufferPointer) { packet[1] |= 0x80 }
+
   /// Sets or clears the padding bit; the padding itself, with its count in the last byte, is the caller's.
   package static func setPadding(_ isPadded: Bool, in packet: UnsafeMutableRawBufferPointer) {
     packet[0] = isPadded ? packet[0] | 0x20 : packet[0] & ~0x20

@@ -40,7 +40,11 @@ struct AnswerWriter {
     if line.offered.kind != .application { self.line("a=rtcp-mux") }
   }
 
-  mutating func media(of line: Negotiation.Line) {
+  /// - Parameter extensions: those that are negotiated in it.
+  mutating func media(
+    of line: Negotiation.Line,
+    extensions: [(String, any WritableKeyPath<HeaderExtensionIDs, UInt8> & Sendable)]
+  ) {
     if line.offered.takesReducedSizeRTCP, !line.isRejected { self.line("a=rtcp-rsize") }
     switch line.role {
     case .reject: return self.line("a=inactive")
@@ -48,10 +52,12 @@ struct AnswerWriter {
     case .receive: self.line("a=recvonly")
     case .send: self.line("a=sendonly")
     }
-    for (uri, path) in line.extensions {
+    for (uri, path) in extensions {
       self.line("a=extmap:\(extensionID(line.offered.extensions[keyPath: path], in: line)) \(uri)")
     }
-    for format in line.formats { self.format(format) }
+    for format in line.formats { self.format(format, hasReports: line.hasTransportFeedback) }
+    for rid in line.layers { self.line("a=rid:\(rid) recv") }
+    if !line.layers.isEmpty { self.line("a=simulcast:recv \(line.layers.joined(separator: ";"))") }
     if case .send(let ssrcs) = line.role { sources(ssrcs, of: line) }
   }
 
@@ -80,13 +86,14 @@ struct AnswerWriter {
     }
   }
 
-  private mutating func format(_ format: PayloadFormat) {
+  private mutating func format(_ format: PayloadFormat, hasReports: Bool) {
     let type = format.payloadType
     let channels = format.channels.map { $0 > 1 ? "/\($0)" : "" } ?? ""
     line("a=rtpmap:\(type) \(format.codec)/\(format.clockRate)\(channels)")
     if !format.parameters.isEmpty { line("a=fmtp:\(type) \(format.parameters)") }
     if format.nack { line("a=rtcp-fb:\(type) nack") }
     if format.pli { line("a=rtcp-fb:\(type) nack pli") }
+    if hasReports, format.transportFeedback { line("a=rtcp-fb:\(type) transport-cc") }
     if let rtx = format.rtxPayloadType {
       line("a=rtpmap:\(rtx) rtx/\(format.clockRate)")
       line("a=fmtp:\(rtx) apt=\(type)")

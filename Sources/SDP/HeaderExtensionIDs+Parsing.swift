@@ -10,6 +10,11 @@ extension HeaderExtensionIDs {
     ("urn:3gpp:video-orientation", \.videoOrientation),
     ("http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", \.absoluteSendTime),
     ("http://www.webrtc.org/experiments/rtp-hdrext/playout-delay", \.playoutDelay),
+    (
+      "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",
+      \.dependencyDescriptor
+    ),
+    ("http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01", \.transportSequence),
   ]
 
   /// The ids of a section's a=extmap lines (RFC 8285 section 8) that can be used in its `direction`, and which of them have one of their own.

@@ -3,6 +3,7 @@ import MediaModel
 extension MediaOffer.Section {
   /// A section may announce so many sources: 3 layers with RTX are 6.
   private static let maximumSources = 32
+  private static let maximumLayers = 3
 
   /// The direction may stand above the first m= line (RFC 8866 section 6.7).
   init(parsing section: SessionDescription.Section, in description: SessionDescription) throws(SDPError) {
@@ -80,11 +81,28 @@ extension MediaOffer.Section {
     return (primary, rtx.filter { primary.contains($0.key) })
   }
 
-  /// a=rid:… send (RFC 8851).
+  /// The streams of a=simulcast:send (RFC 8853 section 5.1), the first of each one's alternatives, that an a=rid:… send describes (RFC 8851).
   private static func rids(_ attributes: [SessionDescription.Attribute]) -> [String] {
-    attributes.all("rid").compactMap { attribute in
+    let described = attributes.all("rid").compactMap { attribute -> Substring? in
       let words = attribute.value.split(separator: " ", maxSplits: 2)
-      return words.count >= 2 && words[1] == "send" && words[0].isToken ? String(words[0]) : nil
+      return words.count >= 2 && words[1] == "send" && words[0].isRestrictionID ? words[0] : nil
     }
+    let words = attributes.first("simulcast")?.value.split(separator: " ") ?? []
+    guard let place = words.firstIndex(of: "send"), place + 1 < words.count else { return [] }
+    var rids: [String] = []
+    for stream in words[place + 1].split(separator: ";") {
+      // "~" is for a stream that begins paused.
+      let rid = stream.prefix { $0 != "," }.drop { $0 == "~" }
+      if described.contains(rid), !rids.contains(String(rid)) { rids.append(String(rid)) }
+    }
+    return Array(rids.prefix(maximumLayers))
+  }
+}
+
+extension Substring {
+  /// Whether it is a restriction id that fits into a one-byte header extension element (RFC 8852 section 3).
+  fileprivate var isRestrictionID: Bool {
+    (1...16).contains(utf8.count)
+      && utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 || $0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7a }
   }
 }

@@ -17,7 +17,7 @@ extension Negotiation {
     for line in lines {
       writer.opening(of: line, at: place)
       writer.transport(of: line, credentials: local, fingerprint: fingerprint)
-      writer.media(of: line)
+      writer.media(of: line, extensions: line.extensions(mixed: allowsMixedExtensions))
       // RFC 8843 section 7.3.1 wants them in the first section of the bundle only, but aiortc reads those of the last; all others ignore repeats.
       if !line.isRejected { writer.candidates(candidates, tcp: tcp) }
     }
@@ -33,15 +33,29 @@ extension Negotiation.Line {
   /// The payload types of the formats, each followed by that of its RTX.
   var payloadTypes: [UInt8] { formats.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) } }
 
+  /// The sender of this m-line numbers its packets and gets transport-wide reports on them. A number of ours has to fit into the
+  /// short form of header extensions.
+  var hasTransportFeedback: Bool {
+    let id = offered.extensions.transportSequence
+    switch role {
+    case .receive where id != 0, .send where (1...14).contains(id): return formats.contains(where: \.transportFeedback)
+    default: return false
+    }
+  }
+
   /// The extensions that are negotiated in this m-line, by URI.
-  var extensions: [(String, any WritableKeyPath<HeaderExtensionIDs, UInt8> & Sendable)] {
+  /// - Parameter allowsMixedExtensions: both forms of header extensions may stand in one stream (RFC 8285 section 4.1.2).
+  func extensions(mixed allowsMixedExtensions: Bool) -> [(
+    String, any WritableKeyPath<HeaderExtensionIDs, UInt8> & Sendable
+  )] {
     HeaderExtensionIDs.uris.filter { _, path in
       guard offered.extensions[keyPath: path] != 0 else { return false }
       switch path {
       case \.mid, \.audioLevel, \.videoOrientation, \.playoutDelay: return true
-      // Simulcast is not taken, so one layer is sent. Yet Chromium goes on offering the layers, and then refuses its own
-      // next offer unless these are negotiated.
+      // Browsers drop the extension from all of a stream if its longer form may not stand beside the shorter one.
+      case \.dependencyDescriptor: return allowsMixedExtensions && offered.kind == .media(.video)
       case \.rid, \.repairedRID: return !offered.rids.isEmpty
+      case \.transportSequence: return hasTransportFeedback
       default: return false
       }
     }

@@ -15,6 +15,15 @@ package struct Negotiation: Sendable {
     var offered: MediaOffer.Section
     var formats: [PayloadFormat]
     var role: Role
+
+    /// The simulcast layers that the server receives; empty where one stream is sent. Layers are told apart by their ids in MID and RID.
+    var layers: [String] {
+      guard case .receive = role, offered.rids.count > 1, offered.extensions.mid != 0, offered.extensions.rid != 0
+      else {
+        return []
+      }
+      return offered.rids
+    }
   }
 
   struct SSRCs: Sendable, Hashable {
@@ -95,13 +104,15 @@ package struct Negotiation: Sendable {
       configuration.tracks.append(
         UpTrackDescription(
           track: track.track, source: track.source, mid: track.mid, muted: track.muted, formats: line.formats,
-          ssrcs: line.offered.ssrcs, rtx: line.offered.rtx))
+          ssrcs: line.layers.isEmpty ? line.offered.ssrcs : [], rtx: line.layers.isEmpty ? line.offered.rtx : [:],
+          rids: line.layers))
     case .send(let ssrcs):
       configuration.slots.append(
         SlotDescription(
-          mid: line.offered.mid, kind: kind, ssrc: ssrcs.primary, rtxSSRC: ssrcs.rtx, formats: line.formats))
+          mid: line.offered.mid, kind: kind, ssrc: ssrcs.primary, rtxSSRC: ssrcs.rtx, formats: line.formats,
+          isReported: line.hasTransportFeedback))
     }
-    for (_, path) in line.extensions {
+    for (_, path) in line.extensions(mixed: allowsMixedExtensions) {
       configuration.extensions[keyPath: path] = line.offered.extensions[keyPath: path]
     }
   }

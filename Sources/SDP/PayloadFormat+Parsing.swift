@@ -29,7 +29,8 @@ extension PayloadFormat {
           payloadType: type, codec: String(fields[0]), clockRate: clockRate,
           channels: section.media == "audio" ? fields.dropFirst(2).first.flatMap { UInt8($0) } ?? 1 : nil,
           parameters: text, nack: !feedback.isDisjoint(with: ["\(type) nack", "* nack"]),
-          pli: !feedback.isDisjoint(with: ["\(type) nack pli", "* nack pli"])))
+          pli: !feedback.isDisjoint(with: ["\(type) nack pli", "* nack pli"]),
+          transportFeedback: !feedback.isDisjoint(with: ["\(type) transport-cc", "* transport-cc"])))
     }
     for i in formats.indices { formats[i].rtxPayloadType = rtx[formats[i].payloadType] }
     return formats

@@ -63,6 +63,12 @@ func readBase64(_ input: UnsafeMutableRawBufferPointer) {
   precondition((try? JSON.decode([String].self, from: written)) == [text])
 }
 
+/// The URL of a push subscription: what was read means what is written.
+func readEndpoint(_ input: UnsafeMutableRawBufferPointer) {
+  guard let endpoint = PushEndpoint(input.text) else { return }
+  precondition(PushEndpoint(endpoint.origin + endpoint.target) == endpoint)
+}
+
 private let secret = "a secret of thirty-two bytes, so"
 private let authority = TokenAuthority(secret: secret)
 
@@ -73,7 +79,7 @@ func readToken(_ input: UnsafeMutableRawBufferPointer) {
   precondition(claims == nil || !claims!.user.text.isEmpty)
 }
 
-func readKeySet(_ input: UnsafeMutableRawBufferPointer) { _ = try? KeySet(json: input.bytes) }
+func readKeySet(_ input: UnsafeMutableRawBufferPointer) { _ = try? KeySet(json: input.octets) }
 
 /// Blocks until `work` is done.
 private func wait<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {

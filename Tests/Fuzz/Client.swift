@@ -48,5 +48,5 @@ private let privateKey = P256.KeyAgreement.PrivateKey()
 
 /// Nothing opens that was not sealed to this key.
 func openEnvelope(_ input: UnsafeMutableRawBufferPointer) {
-  guard (try? WrapAlgorithm.open(input.bytes, with: privateKey)) == nil else { fatalError("a forged envelope opens") }
+  guard (try? WrapAlgorithm.open(input.octets, with: privateKey)) == nil else { fatalError("a forged envelope opens") }
 }

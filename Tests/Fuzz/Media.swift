@@ -15,17 +15,38 @@ func readRTP(_ packet: UnsafeMutableRawBufferPointer) {
       guard let element = extensions.element(id, in: bytes) else { continue }
       precondition(element.range.upperBound <= header.headerLength)
     }
-    var span = packet.mutableBytes
-    extensions.rewriteIDs(by: map, in: &span)
+    let start = header.extensionOffset - 4
+    withUnsafeTemporaryAllocation(byteCount: header.headerLength + 8, alignment: 8) { copy in
+      copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet[..<start]))
+      var writer = HeaderExtensionWriter(copy, at: start, hasTwoByteHeaders: extensions.hasTwoByteHeaders)
+      _ = writer.append(extensions, of: UnsafeRawBufferPointer(packet), by: map, noting: 1)
+      precondition(writer.finish() <= header.headerLength)
+    }
   }
   let payload = UnsafeMutableRawBufferPointer(rebasing: packet[header.payloadRange])
   let descriptor = VP8Descriptor(parsing: payload.bytes)
   for codec in ["VP8", "VP9", "AV1", "H264", "opus"] {
     _ = PayloadCodec(name: codec).frameStart(in: payload.bytes, vp8: descriptor)
+    _ = PayloadCodec(name: codec).startsKeyFrame(payload.bytes, vp8: descriptor)
   }
   guard let descriptor else { return }
   _ = descriptor.isKeyFrame(payload.bytes)
   descriptor.rewrite(pictureID: 1, tl0PictureIndex: 2, keyIndex: 3, in: payload)
+}
+
+/// Descriptors of one stream, one after another: what comes after a structure is read by it.
+func readDependencies(_ input: UnsafeMutableRawBufferPointer) {
+  var structure = DependencyStructure()
+  for element in input.parts {
+    guard let descriptor = try? DependencyDescriptor(parsing: element.bytes, by: &structure) else { continue }
+    precondition(structure.targetCount == 32 || UInt64(descriptor.frame.present) >> UInt64(structure.targetCount) == 0)
+    for i in 0..<descriptor.frame.referenceCount { precondition((1...4096).contains(descriptor.frame.reference(i))) }
+    for target in 0..<structure.targetCount {
+      precondition(structure.isNested(target, in: target))
+      sum &+= structure.height(of: structure.spatialLayer(of: target)) ?? 0
+    }
+    DependencyDescriptor.shift(frameNumber: 7, templates: 9, in: element)
+  }
 }
 
 /// The sum of what is read keeps reads from being optimised away.
@@ -41,9 +62,17 @@ func readRTCP(_ compound: UnsafeMutableRawBufferPointer) {
     case .nack(let nack): sum &+= nack.missing.reduce(0) { $0 &+ Int($1) }
     case .pictureLoss(_, let media): sum &+= Int(media)
     case .fullIntraRequest(let request): sum &+= request.reduce(0) { $0 &+ Int($1.sequence) }
+    case .transportFeedback(let report): for status in report { sum &+= Int(status.number) }
     case .other(let type, _): sum &+= Int(type)
     }
   }
+}
+
+func readTransportFeedback(_ packet: UnsafeMutableRawBufferPointer) {
+  guard let feedback = TransportFeedback(parsing: UnsafeRawBufferPointer(packet)) else { return }
+  let statuses = Array(feedback)
+  precondition((1...TransportFeedback.mostPackets).contains(statuses.count))
+  sum &+= statuses.reduce(0) { $0 &+ Int($1.offset ?? 0) }
 }
 
 /// An offer that is read is answered, and the answer can be read.

@@ -12,8 +12,8 @@ import STOMP
 func readSTOMP(_ input: UnsafeMutableRawBufferPointer) {
   for version in Version.allCases {
     for limits in [FrameLimits.beforeLogin, FrameLimits()] {
-      let whole = Result { try frames(in: input.bytes, version, limits, cut: input.count) }
-      let cut = Result { try frames(in: input.bytes, version, limits, cut: input.count / 2) }
+      let whole = Result { try frames(in: input.octets, version, limits, cut: input.count) }
+      let cut = Result { try frames(in: input.octets, version, limits, cut: input.count / 2) }
       switch (whole, cut) {
       case (.success(let one), .success(let other)): precondition(one == other)
       case (.failure, .failure): break

@@ -6,7 +6,9 @@ nonisolated(unsafe) var run: FuzzTarget = { _ in }
 
 nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "base64": readBase64,
+  "dependencies": readDependencies,
   "dtls": readDTLS,
+  "endpoint": readEndpoint,
   "envelope": openEnvelope,
   "event": readEvent,
   "framing": readFraming,
@@ -25,11 +27,12 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "stun": readSTUN,
   "tls": readTLS,
   "token": readToken,
+  "transport-feedback": readTransportFeedback,
   "websocket": readWebSocket,
 ]
 
 extension UnsafeMutableRawBufferPointer {
-  var bytes: [UInt8] { Array(self) }
+  var octets: [UInt8] { Array(self) }
   var text: String { String(decoding: self, as: UTF8.self) }
 
   /// The input as several: each part stands behind its length in one byte.

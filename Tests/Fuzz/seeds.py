@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import pathlib
+import re
 import sys
 
 TESTS = pathlib.Path(__file__).parent.parent
@@ -28,6 +29,36 @@ def parts(*datagrams):
     """Datagrams behind their lengths, as the target dtls reads them."""
     padded = [datagram + bytes(-len(datagram) % 8) for datagram in datagrams]
     return b"".join(bytes([len(datagram) // 8]) + datagram for datagram in padded)
+
+
+def descriptors():
+    """The dependency descriptors of each stream: those of the first packets, in their order."""
+    for file in sorted((TESTS / "RTPTests/Vectors").glob("*.json")):
+        capture = json.loads(file.read_text())
+        found = re.search(r"a=extmap:(\d+)\S* \S*dependency-descriptor", capture["answer"])
+        streams = {}
+        for packet in (bytes.fromhex(each["hex"]) for each in capture["packets"] if found):
+            element = None if is_rtcp(packet) else extension(packet, int(found[1]))
+            if element:
+                streams.setdefault(packet[8:12], []).append(element)
+        yield from streams.values()
+
+
+def extension(packet, wanted):
+    """The data of a header extension's element (RFC 8285)."""
+    start = 12 + 4 * (packet[0] & 15)
+    words = int.from_bytes(packet[start + 2 : start + 4], "big")
+    rest = packet[start + 4 : start + 4 + 4 * words]
+    while rest:
+        if rest[0] == 0:
+            rest = rest[1:]
+            continue
+        one = packet[start : start + 2] == b"\xbe\xde"
+        identifier, length, head = (rest[0] >> 4, (rest[0] & 15) + 1, 1) if one else (rest[0], rest[1], 2)
+        if identifier == wanted:
+            return rest[head : head + length]
+        rest = rest[head + length :]
+    return None
 
 
 def token(claims):
@@ -69,6 +100,16 @@ def seeds(target):
             return [packet[:200] for packet in captures() if not is_rtcp(packet)]
         case "rtcp":
             return [packet for packet in captures() if is_rtcp(packet)]
+        case "dependencies":
+            return [parts(*stream[start : start + 40]) for stream in descriptors() for start in (0, 20)]
+        case "transport-feedback":
+            return [
+                bytes.fromhex(report)
+                for report in (
+                    "afcd0005fa17fa1743032fa0009900013de8021720019401",
+                    "8fcd00070000000100000002fffe000f00000100a800e0000408ffff00000000",
+                )
+            ]
         case "srtp":
             return [bytes([mode]) + packet for packet in list(captures())[:200] for mode in range(4)]
         case "framing":
@@ -103,6 +144,8 @@ def seeds(target):
             return [compact(value) for file in ["requests.json", "events.json", "replies.json"] for value in bodies(golden(file))]
         case "base64":
             return [base64.b64encode(bytes(range(count))) for count in range(9)]
+        case "endpoint":
+            return [b"https://fcm.googleapis.com/fcm/send/a:b-c_d", b"https://push.example:8443/x?y=1", b"https://[2001:db8::1]:444/x", b"https://192.0.2.7/x"]
         case "token":
             claims = {"sub": "alice", "exp": 10_000, "name": "A", "device": "phone", "scope": "service", "roles": ["a"], "aud": []}
             return [token(claims), token({"sub": "alice", "exp": 10_000}), b"a.b.c"]

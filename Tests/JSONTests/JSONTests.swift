@@ -1,4 +1,5 @@
 import JSON
+import Seeded
 import Testing
 
 private struct Sample: Codable, Equatable {
@@ -131,7 +132,7 @@ private struct Room: Codable, Equatable {
 
 @Test func onlyMembersThatChangedAreEncodedAgain() throws {
   var room = Room(members: (0..<1000).map { Member(name: "member \($0)", number: $0) })
-  let fragments = Fragments<Member>()
+  let fragments = Fragments { (member: Member) in member.name }
   func expectEncodings(_ count: Int) throws {
     let before = fragments.encodings
     #expect(try JSON.encode(room, reusing: fragments) == JSON.encode(room))
@@ -144,9 +145,22 @@ private struct Room: Codable, Equatable {
   try expectEncodings(2)
   room.members.removeLast(300)
   try expectEncodings(0)
-  room.members.remove(at: 698)
-  try expectEncodings(2)
+  room.members.remove(at: 2)
+  room.members.swapAt(10, 20)
+  try expectEncodings(0)
+  room.members[0] = room.members[1]
+  try expectEncodings(0)
   #expect(try JSON.encode(["room": JSON.Text(try JSON.encode(room))]) == JSON.encode(["room": room]))
+}
+
+@Test func fragmentsAreForgottenBeyondTheirNumber() throws {
+  let fragments = Fragments(maximumCount: 10) { (member: Member) in member.name }
+  for start in 0..<50 {
+    let room = Room(members: (start..<start + 5).map { Member(name: "member \($0)", number: $0) })
+    #expect(try JSON.encode(room, reusing: fragments) == JSON.encode(room))
+    #expect(fragments.size <= 10 * (try JSON.encode(room.members[0])).count + 10)
+  }
+  #expect((54...120).contains(fragments.encodings), "\(fragments.encodings)")
 }
 
 /// Ten times the members take about ten times as long. The best of several measurements, with room for what else the machine does.
@@ -254,16 +268,5 @@ private indirect enum Value: Codable, Equatable {
     }
     guard let read = try? JSON.decode(Value.self, from: bytes) else { continue }
     #expect(try JSON.decode(Value.self, from: JSON.encode(read)) == read, "seed \(seed), round \(round)")
-  }
-}
-
-private struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-  init(seed: UInt64) { state = seed }
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = (state ^ state >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
   }
 }

@@ -1,4 +1,5 @@
 import Octets
+import Seeded
 import Testing
 
 struct ReplayWindowTests {
@@ -40,7 +41,7 @@ struct ReplayWindowTests {
   /// Against a set of everything seen, over random numbers with jumps.
   @Test(arguments: [77, 78, 79] as [UInt64])
   func agreesWithAModel(seed: UInt64) {
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     var window = ReplayWindow()
     var seen: Set<UInt64> = []
     var highest: UInt64 = 0

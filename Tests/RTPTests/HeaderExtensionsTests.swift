@@ -39,33 +39,63 @@ struct HeaderExtensionsTests {
     #expect(try data(2, in: bytes("90 60 0001 00000002 00000003") + bytes(hex)) == nil)
   }
 
-  @Test func rewritesIDsAndErasesWhatIsNotPassedOn() throws {
+  @Test func copiesWhatIsPassedOnUnderItsNewID() throws {
     var map = HeaderExtensionMap()
     map[1] = 14
     map[3] = 2
     #expect(
-      try rewritten(Self.oneByte, by: map)
-        == bytes("90 60 0001 00000002 00000003 bede 0003 e0a1 000000 0000 23c1c2c3c4 ff"))
+      Self.oneByte.withExtensions(by: map)
+        == bytes("90 60 0001 00000002 00000003 bede 0002 e0a1 23c1c2c3c4 00 ff"))
     #expect(
-      try rewritten(Self.twoByte, by: map)
-        == bytes("90 60 0001 00000002 00000003 1000 0003 0e00 000000 00 0204c1c2c3c4 ff"))
+      Self.twoByte.withExtensions(by: map)
+        == bytes("90 60 0001 00000002 00000003 1000 0002 0e00 0204c1c2c3c4 ff"))
+  }
+
+  @Test func withoutElementsThereIsNoExtension() throws {
+    let map = HeaderExtensionMap()
+    for packet in [Self.oneByte, Self.twoByte] {
+      #expect(packet.withExtensions(by: map) == bytes("80 60 0001 00000002 00000003 ff"))
+    }
+  }
+
+  @Test func tellsWhereAnElementStandsNow() throws {
+    var map = HeaderExtensionMap()
+    map[3] = 2
+    for packet in [Self.oneByte, Self.twoByte] {
+      let header = try #require(parsed(packet))
+      let elements = try #require(HeaderExtensions(header))
+      let copy = written(capacity: 64) { buffer in
+        packet.withUnsafeBytes { packet in
+          buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet[..<12]))
+          var writer = HeaderExtensionWriter(buffer, at: 12, hasTwoByteHeaders: elements.hasTwoByteHeaders)
+          writer.append(7, 0x0102)
+          let place = writer.append(elements, of: packet, by: map, noting: 3)
+          let other = writer.append(elements, of: packet, by: map, noting: 1)
+          #expect(place.map { Array(buffer[$0]) } == bytes("c1c2c3c4"))
+          #expect(other == nil)
+          writer.append(5, "ab")
+          return writer.finish()
+        }
+      }
+      #expect(try data(7, in: copy) == [1, 2])
+      #expect(try data(5, in: copy) == Array("ab".utf8))
+    }
   }
 
   @Test func idOver14NeedsTheTwoByteForm() throws {
     var map = HeaderExtensionMap()
     map[3] = 18
-    let oneByte = try rewritten(Self.oneByte, by: map)
-    #expect(oneByte == bytes("90 60 0001 00000002 00000003 bede 0003 000000000000000000000000 ff"))
-    let twoByte = try rewritten(Self.twoByte, by: map)
+    #expect(Self.oneByte.withExtensions(by: map) == bytes("80 60 0001 00000002 00000003 ff"))
+    let twoByte = Self.twoByte.withExtensions(by: map)
     #expect(try data(18, in: twoByte) == bytes("c1c2c3c4"))
   }
 
-  @Test func erasesEverythingBehindABrokenElement() throws {
+  @Test func leavesOutEverythingBehindABrokenElement() throws {
     var map = HeaderExtensionMap()
     map[1] = 1
     map[2] = 2
     let packet = bytes("90 60 0001 00000002 00000003 bede 0002 10a1 f0 20b1 1fcccc ee")
-    #expect(try rewritten(packet, by: map) == bytes("90 60 0001 00000002 00000003 bede 0002 10a1 000000000000 ee"))
+    #expect(packet.withExtensions(by: map) == bytes("90 60 0001 00000002 00000003 bede 0001 10a1 0000 ee"))
   }
 
   @Test func writerMakesWhatTheReaderFinds() throws {
@@ -108,14 +138,21 @@ struct HeaderExtensionsTests {
     let extensions = try extensions(of: packet)
     return packet.withUnsafeBytes { extensions.element(id, in: $0.bytes) }.map { Array(packet[$0.range]) }
   }
+}
 
-  private func rewritten(_ packet: [UInt8], by map: HeaderExtensionMap) throws -> [UInt8] {
-    let extensions = try extensions(of: packet)
-    var copy = packet
-    copy.withUnsafeMutableBytes {
-      var bytes = $0.mutableBytes
-      extensions.rewriteIDs(by: map, in: &bytes)
+extension [UInt8] {
+  /// The packet with those of its header extensions that `map` passes on.
+  func withExtensions(by map: HeaderExtensionMap) -> [UInt8] {
+    guard let header = parsed(self), let elements = HeaderExtensions(header) else { return self }
+    let start = header.extensionOffset - 4
+    let front = written(capacity: header.headerLength + 8) { buffer in
+      withUnsafeBytes { packet in
+        buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet[..<start]))
+        var writer = HeaderExtensionWriter(buffer, at: start, hasTwoByteHeaders: elements.hasTwoByteHeaders)
+        _ = writer.append(elements, of: packet, by: map, noting: 0)
+        return writer.finish()
+      }
     }
-    return copy
+    return front + self[header.headerLength...]
   }
 }

@@ -1,4 +1,5 @@
 import RTP
+import Seeded
 import Testing
 
 struct SequenceNumberTests {
@@ -36,7 +37,7 @@ struct SequenceNumberTests {
 
   @Test(arguments: [1, 2, 3] as [UInt64])
   func followsAnyWalkOfSmallSteps(seed: UInt64) {
-    var generator = SeededGenerator(state: seed)
+    var generator = SeededGenerator(seed: seed)
     var unwrapper = SequenceUnwrapper()
     var index = UInt64(65_536 + UInt64.random(in: 0...65_535, using: &generator))
     #expect(unwrapper.unwrap(UInt16(truncatingIfNeeded: index)) == index)

@@ -108,15 +108,107 @@ struct AnswerTests {
     #expect(values.contains("3 urn:ietf:params:rtp-hdrext:sdes:mid"))
   }
 
-  /// Chromium refuses its own next offer with "negotiates simulcast but does not negotiate the RID RTP header extension" otherwise.
-  @Test func simulcastIsNotTakenButItsExtensionsAre() throws {
+  @Test(arguments: ["chrome156-full", "chrome156-simulcast", "firefox153-full", "firefox153-simulcast"])
+  func simulcastIsReceived(_ name: String) throws {
     var peer = Negotiated()
-    peer.apply(try Vectors.offer("chrome156-full"))
+    let configuration = peer.apply(try Vectors.offer(name))
     let sections = try SessionDescription(parsing: peer.answer()).sections
-    #expect(
-      sections[1].attributes.all("extmap").contains { $0.value == "10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id" })
-    #expect(!sections[1].attributes.contains("simulcast"))
-    #expect(!sections[2].attributes.all("extmap").contains { $0.value.hasSuffix("rtp-stream-id") })
+    #expect(sections[1].attributes.all("rid").map(\.value) == ["q recv", "h recv", "f recv"])
+    #expect(sections[1].attributes.all("simulcast").map(\.value) == ["recv q;h;f"])
+    for suffix in [
+      "sdes:mid", "sdes:rtp-stream-id", "repaired-rtp-stream-id", "dependency-descriptor-rtp-header-extension",
+    ] {
+      #expect(sections[1].attributes.all("extmap").contains { $0.value.hasSuffix(suffix) })
+    }
+    for other in sections.dropFirst(2) {
+      #expect(!other.attributes.contains("simulcast") && !other.attributes.contains("rid"))
+    }
+    let track = try #require(configuration.tracks.first { $0.mid == "1" })
+    #expect(track.rids == ["q", "h", "f"])
+    // The layers' packets are told apart by RID, also where Firefox announces SSRCs.
+    #expect(track.ssrcs == [] && track.rtx == [:])
+  }
+
+  /// Then one stream is received, as before simulcast was offered.
+  @Test(arguments: [
+    ("a=simulcast:send q;h;f", "a=simulcast:recv q;h;f"), ("a=simulcast:send q;h;f", "a=simulcast:send x;y"),
+    ("a=simulcast:send q;h;f", "a=simulcast:send"), ("sdes:rtp-stream-id", "sdes:other"),
+    ("a=rid:h send\r\na=rid:f send", "a=x"),
+  ])
+  func simulcastThatCannotBeReceivedIsNotAnswered(_ found: String, _ replacement: String) throws {
+    let text = try Vectors.text("chrome156-simulcast")
+    try #require(text.contains(found))
+    var peer = Negotiated()
+    let configuration = peer.apply(try MediaOffer(parsing: text.replacing(found, with: replacement)))
+    #expect(configuration.tracks.allSatisfy { $0.rids == [] })
+    #expect(!peer.answer().contains("a=simulcast") && !peer.answer().contains("a=rid"))
+  }
+
+  @Test(arguments: [
+    ("a;b;c;d", ["a", "b", "c"]), ("~a;b,c", ["a", "b"]), ("a;a;b", ["a", "b"]), ("c;nope;a", ["c", "a"]),
+  ])
+  func atMostThreeDescribedLayersAreTaken(_ layers: String, _ taken: [String]) throws {
+    let lines = ["a", "b", "c", "d"].map { "a=rid:\($0) send\r\n" }.joined() + "a=simulcast:send \(layers)"
+    let text = try Vectors.text("chrome156-simulcast").replacing("a=simulcast:send q;h;f", with: lines)
+    var peer = Negotiated()
+    #expect(peer.apply(try MediaOffer(parsing: text)).tracks.last?.rids == taken)
+  }
+
+  /// In each m-line that offers both, whichever way its media goes.
+  @Test(arguments: Vectors.offers)
+  func reportsGoBothWays(_ name: String) throws {
+    let offered = try SessionDescription(parsing: Vectors.text(name)).sections
+    var peer = Negotiated()
+    let configuration = peer.apply(try Vectors.offer(name))
+    let answered = try SessionDescription(parsing: peer.answer()).sections
+    let suffix = "transport-wide-cc-extensions-01"
+    var reported = 0
+    for (offer, answer) in zip(offered, answered) {
+      let hasNumbers = answer.attributes.all("extmap").contains { $0.value.hasSuffix(suffix) }
+      let formats = answer.attributes.all("rtcp-fb").filter { $0.value.hasSuffix(" transport-cc") }.map(\.value)
+      let isOffered =
+        offer.attributes.all("extmap").contains { $0.value.hasSuffix(suffix) }
+        && offer.attributes.all("rtcp-fb").contains { $0.value.hasSuffix(" transport-cc") }
+      let isUsed = answer.attributes.contains("recvonly") || answer.attributes.contains("sendonly")
+      #expect(hasNumbers == (isUsed && isOffered))
+      #expect(formats.isEmpty == !hasNumbers)
+      if hasNumbers { reported += 1 }
+      let slot = configuration.slots.first { answer.attributes.first("mid")?.value == Substring($0.mid) }
+      if let slot { #expect(slot.isReported == hasNumbers) }
+    }
+    #expect((configuration.extensions.transportSequence != 0) == (reported > 0))
+    let browser = name.hasPrefix("chrome") || name.hasPrefix("firefox")
+    #expect((reported > 0) == browser)
+  }
+
+  @Test func chromiumsCameraAndMicrophoneAreReported() throws {
+    var peer = Negotiated()
+    #expect(peer.apply(try Vectors.offer("chrome156-audiovideo")).extensions.transportSequence == 3)
+    let sections = try SessionDescription(parsing: peer.answer()).sections
+    let line = "3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
+    #expect(sections[0].attributes.all("rtcp-fb").map(\.value) == ["111 transport-cc"])
+    #expect(sections[1].attributes.all("rtcp-fb").map(\.value) == ["96 nack", "96 nack pli", "96 transport-cc"])
+    for section in sections { #expect(section.attributes.all("extmap").contains { $0.value == line }) }
+  }
+
+  /// Chromium drops the descriptor of a whole stream when its longer form may not stand beside the shorter one.
+  @Test func theDependencyDescriptorNeedsMixedExtensions() throws {
+    let text = try Vectors.text("chrome156-simulcast")
+    var peer = Negotiated()
+    #expect(peer.apply(try MediaOffer(parsing: text)).extensions.dependencyDescriptor == 12)
+    let without = try MediaOffer(parsing: text.replacing("a=extmap-allow-mixed\r\n", with: ""))
+    #expect(peer.apply(without).extensions.dependencyDescriptor == 0)
+    #expect(!peer.answer().contains("dependency-descriptor"))
+  }
+
+  /// A receiver gets the descriptor where its slot offers it.
+  @Test func aSlotThatOffersTheDependencyDescriptorGetsIt() throws {
+    let line = "a=extmap:9 https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
+    let text = Vectors.small.replacing("a=mid:slot\n", with: "a=mid:slot\n\(line)\n")
+    var peer = Negotiated()
+    #expect(peer.apply(try MediaOffer(parsing: text)).extensions.dependencyDescriptor == 9)
+    let sections = try SessionDescription(parsing: peer.answer()).sections
+    #expect(sections.last?.attributes.all("extmap").map(\.value) == [line.dropFirst("a=extmap:".count)])
   }
 
   @Test func slotAnnouncesItsSourcesWithRTX() throws {

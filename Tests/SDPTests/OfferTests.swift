@@ -26,12 +26,14 @@ struct OfferTests {
     #expect(
       sections[0].formats.first
         == PayloadFormat(
-          payloadType: 111, codec: "opus", clockRate: 48_000, channels: 2, parameters: "minptime=10;useinbandfec=1"))
+          payloadType: 111, codec: "opus", clockRate: 48_000, channels: 2, parameters: "minptime=10;useinbandfec=1",
+          transportFeedback: true))
     #expect(sections[0].formats.map(\.codec) == ["opus", "G722", "PCMU", "PCMA"])
     #expect(
       sections[1].formats.first
         == PayloadFormat(
-          payloadType: 96, codec: "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true))
+          payloadType: 96, codec: "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true,
+          transportFeedback: true))
     #expect(
       sections[1].formats.map(\.codec) == ["VP8", "H264", "H264", "H264", "H264", "H264", "H264", "AV1", "VP9", "VP9"])
     #expect(sections[1].formats.map(\.rtxPayloadType) == [97, 103, 107, 109, 115, 117, 40, 46, 99, 101])
@@ -47,6 +49,8 @@ struct OfferTests {
     all.playoutDelay = 5
     all.rid = 10
     all.repairedRID = 11
+    all.dependencyDescriptor = 12
+    all.transportSequence = 3
     #expect(offer.extensions == all)
     #expect(offer.sections[0].extensions.audioLevel == 1)
     #expect(offer.sections[0].extensions.videoOrientation == 0)
@@ -74,7 +78,7 @@ struct OfferTests {
     let sending = try Vectors.offer("firefox153-full").sections[1]
     #expect(sending.extensions.playoutDelay == 0)
     #expect(sending.extensions.rid == 9)
-    #expect(sending.oneWayExtensions == [9, 10])
+    #expect(sending.oneWayExtensions == [8, 9, 10])
     let receiving = try Vectors.offer("firefox153-recv").sections[1]
     #expect(receiving.extensions.playoutDelay == 6)
     #expect(receiving.oneWayExtensions == [6])
@@ -97,7 +101,9 @@ struct OfferTests {
     #expect(offer.sections.map(\.mid) == ["video0", "audio1"])
     #expect(offer.sections.map(\.isRejected) == [false, false])
     #expect(
-      offer.sections[0].formats == [PayloadFormat(payloadType: 96, codec: "VP8", clockRate: 90_000, pli: true)])
+      offer.sections[0].formats == [
+        PayloadFormat(payloadType: 96, codec: "VP8", clockRate: 90_000, pli: true, transportFeedback: true)
+      ])
     #expect(offer.sections[1].formats.first?.codec == "OPUS")
   }
 

@@ -1,12 +1,13 @@
 import MediaModel
 import SDP
+import Seeded
 import Testing
 
 /// Any text is either refused with a line number, or answered with a description that is itself well formed.
 struct SDPFuzzTests {
   @Test(arguments: [31, 32] as [UInt64])
   func mutatedOffersAreRefusedOrAnswered(seed: UInt64) throws {
-    var generator = SeededGenerator(state: seed)
+    var generator = SeededGenerator(seed: seed)
     let corpus = [Vectors.small] + (try ["firefox153-audiovideo", "gst122-offer", "aiortc116-offer"].map(Vectors.text))
     var taken = 0
     for _ in 0..<400 {

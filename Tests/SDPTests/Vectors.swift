@@ -1,6 +1,7 @@
 import Foundation
 import MediaModel
 import SDP
+import Seeded
 
 /// Real offers (Vectors/*.sdp): Chromium 156, Firefox 153, aiortc 1.16, GStreamer 1.22.
 enum Vectors {
@@ -56,22 +57,9 @@ enum Vectors {
     """
 }
 
-/// SplitMix64: the same inputs for the same seed, which stands in the test's name.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
-}
-
 /// A negotiation with everything about it that does not matter.
 struct Negotiated {
-  var generator = SeededGenerator(state: 7)
+  var generator = SeededGenerator(seed: 7)
   var negotiation: Negotiation
   var configuration: PeerConfiguration?
 

@@ -1,0 +1,40 @@
+/// A frame's place among the layers of its stream, the decode targets that contain it, and the frames that it refers to.
+package struct FrameDependencies: Sendable {
+  /// References at most; Chrome takes 5.
+  package static let maximumReferences = 8
+
+  package internal(set) var spatialLayer: UInt8 = 0
+  package internal(set) var temporalLayer: UInt8 = 0
+  /// The decode targets that contain the frame, a bit each: that of target 0 is the lowest.
+  package private(set) var present: UInt32 = 0
+  /// Those that a receiver can go over to at this frame, if it has all frames that this one refers to.
+  package private(set) var switching: UInt32 = 0
+  package private(set) var referenceCount = 0
+  private var differences = InlineArray<8, UInt16>(repeating: 0)
+
+  package init() {}
+
+  /// How many frame numbers before this frame the one at `index` is: 1 to 4,096.
+  package func reference(_ index: Int) -> UInt16 { differences[index] }
+
+  /// Reads an indication for each of `targets` decode targets (A.8.3, 2 bits: not present, discardable, switch, required).
+  mutating func readIndications(_ reader: inout BitReader, targets: Int, _ bytes: RawSpan) {
+    present = 0
+    switching = 0
+    for target in 0..<targets {
+      let indication = reader.bits(2, bytes)
+      if indication != 0 { present |= 1 << UInt32(target) }
+      if indication == 2 { switching |= 1 << UInt32(target) }
+    }
+  }
+
+  mutating func removeReferences() { referenceCount = 0 }
+
+  /// False when there are too many.
+  mutating func appendReference(_ difference: UInt16) -> Bool {
+    guard referenceCount < Self.maximumReferences else { return false }
+    differences[referenceCount] = difference
+    referenceCount += 1
+    return true
+  }
+}
