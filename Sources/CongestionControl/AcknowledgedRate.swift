@@ -1,0 +1,47 @@
+/// The rate at which packets arrive at the receiver, over the last 500 ms of its clock.
+struct AcknowledgedRate: Sendable {
+  private static let slices = 25
+  private static let length = 20 * Microseconds.millisecond
+  private static var window: Microseconds { Microseconds(slices) * length }
+
+  private struct Slice {
+    var bytes = 0
+    /// Packets of at least 200 bytes: audio alone says nothing about the path.
+    var large = 0
+  }
+
+  private var ring = [Slice](repeating: Slice(), count: slices)
+  private var newest: Microseconds = .min
+  private var first: Microseconds = .min
+
+  /// In bit/s; nil while less than 10 large packets or 150 ms say something.
+  private(set) var value: Int?
+
+  mutating func arrived(at arrival: Microseconds, size: Int) {
+    let slice = arrival / Self.length
+    if slice > newest || newest == .min {
+      let steps = newest == .min ? Microseconds(Self.slices) : min(slice - newest, Microseconds(Self.slices))
+      for step in 0..<steps { ring[place(slice - step, in: Self.slices)] = Slice() }
+      // After a silence the window begins anew.
+      if steps == Self.slices { first = slice }
+      newest = slice
+    }
+    guard newest - slice < Self.slices else { return }
+    ring[place(slice, in: Self.slices)].bytes += size
+    if size >= 200 { ring[place(slice, in: Self.slices)].large += 1 }
+  }
+
+  /// Computes `value`, once a report.
+  mutating func update() {
+    guard newest != .min else { return }
+    let span = min(Microseconds(Self.slices), newest - first + 1) * Self.length
+    guard span >= 150 * .millisecond else { return }
+    var bytes = 0
+    var large = 0
+    for slice in ring {
+      bytes += slice.bytes
+      large += slice.large
+    }
+    value = large >= 10 ? rate(bytes: bytes, in: span) : nil
+  }
+}

@@ -1,0 +1,109 @@
+/// Divides a receiver's rate among its streams: screens, then the enlarged picture, then the rest; with hysteresis, so that no picture flaps.
+///
+/// It runs a few times a second for a receiver, on the control side of the packet path.
+package struct LayerAllocator: Sendable {
+  private static let paused = -1
+  /// The first-ranked camera comes up to these lines before others get their second step.
+  private static let preferredHeight = 360
+
+  /// The step of each stream; −1 is paused by the rate.
+  private var steps: [Int] = []
+  private var overSince: Microseconds?
+
+  package init() {}
+
+  /// The step of each stream, by its place in `streams`; nil is paused.
+  package func step(_ stream: Int) -> Int? {
+    stream < steps.count && steps[stream] >= 0 ? steps[stream] : nil
+  }
+
+  /// Divides `target`.
+  /// - Parameters:
+  ///   - streams: in an order that lasts; a stream keeps its place.
+  ///   - target: bit/s for all streams, without audio.
+  ///   - proven: the part of the target that packets or a probe have shown lately, in bit/s. Steps up stay within it.
+  ///   - isCongested: a queue stands on the path.
+  /// - Returns: whether a step has changed.
+  package mutating func allocate(
+    _ streams: [StreamWish], target: Int, proven: Int, isCongested: Bool, now: Microseconds
+  ) -> Bool {
+    while steps.count > streams.count { steps.removeLast() }
+    while steps.count < streams.count { steps.append(Self.paused) }
+    for i in streams.indices { steps[i] = min(steps[i], streams[i].highest) }
+    let spent = rate(of: streams)
+    if spent > target {
+      let since = overSince ?? now
+      overSince = since
+      let isOver = spent / 103 * 100 > target && now - since >= 200 * .millisecond
+      return isOver || isCongested ? lower(streams, to: target) : false
+    }
+    overSince = nil
+    guard !isCongested else { return false }
+    return raise(streams, to: min(target, proven / 105 * 100))
+  }
+
+  /// The rate of all streams as allocated, in bit/s.
+  package func rate(of streams: [StreamWish]) -> Int {
+    streams.indices.reduce(0) { sum, i in
+      sum + (step(i).flatMap { $0 < streams[i].steps.count ? streams[i].steps[$0].rate : nil } ?? 0)
+    }
+  }
+
+  /// The rate with the cheapest step that is wanted, in bit/s; nil when all wishes are met.
+  package func nextStep(of streams: [StreamWish]) -> Int? {
+    var least: Int?
+    for i in streams.indices where i < steps.count && steps[i] < streams[i].highest {
+      let rates = streams[i].steps
+      least = min(least ?? .max, rates[steps[i] + 1].rate - (steps[i] >= 0 ? rates[steps[i]].rate : 0))
+    }
+    return least.map { rate(of: streams) + $0 }
+  }
+
+  // MARK: Hysteresis
+
+  private mutating func lower(_ streams: [StreamWish], to target: Int) -> Bool {
+    overSince = nil
+    let lower = Self.divide(streams, budget: target) { [steps] i in steps[i] }
+    defer { steps = lower }
+    return lower != steps
+  }
+
+  private mutating func raise(_ streams: [StreamWish], to budget: Int) -> Bool {
+    let higher = Self.divide(streams, budget: budget) { i in streams[i].highest }
+    // A division that takes from one to give another waits until all fit or the target falls.
+    guard higher != steps, streams.indices.allSatisfy({ higher[$0] >= steps[$0] }) else { return false }
+    steps = higher
+    return true
+  }
+
+  // MARK: Passes
+
+  /// The best division of `budget`: the base of each, screens in full, the first camera up to 360 lines, then one step each in turn.
+  /// - Parameter highest: of a stream, by its place.
+  static func divide(_ streams: [StreamWish], budget: Int, highest: (Int) -> Int) -> [Int] {
+    let order = streams.indices.sorted { a, b in
+      streams[a].precedes(streams[b]) || (!streams[b].precedes(streams[a]) && a < b)
+    }
+    var steps = [Int](repeating: paused, count: streams.count)
+    var rest = budget
+    func raise(_ i: Int) -> Bool {
+      let next = steps[i] + 1
+      guard next <= highest(i) else { return false }
+      let cost = streams[i].steps[next].rate - (steps[i] >= 0 ? streams[i].steps[steps[i]].rate : 0)
+      guard cost <= rest else { return false }
+      rest -= cost
+      steps[i] = next
+      return true
+    }
+    for i in order { _ = raise(i) }
+    for i in order where streams[i].isScreen && steps[i] >= 0 { while raise(i) {} }
+    if let first = order.first(where: { !streams[$0].isScreen }), steps[first] >= 0 {
+      while streams[first].steps[steps[first]].height < preferredHeight, raise(first) {}
+    }
+    while true {
+      var raised = false
+      for i in order where steps[i] >= 0 && raise(i) { raised = true }
+      if !raised { return steps }
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/// A packet that waits: where to find it, not its bytes. It is numbered and encrypted when it leaves. 24 bytes.
+package struct PacedPacket: Equatable, Sendable {
+  /// The publisher's index of the packet, in the history of `slot`'s source.
+  package var index: UInt64
+  package var enqueued: Microseconds = 0
+  package var size: UInt16
+  /// The low bits of the frame's number.
+  package var frame: UInt16
+  package var slot: UInt8
+  package var kind: SentKind
+  /// No other frame needs this one.
+  package var isDiscardable: Bool
+  package var isKeyFrame: Bool
+
+  package init(
+    index: UInt64, size: Int, frame: UInt16, slot: UInt8, kind: SentKind, isDiscardable: Bool = false,
+    isKeyFrame: Bool = false
+  ) {
+    self.index = index
+    self.size = UInt16(clamping: size)
+    self.frame = frame
+    self.slot = slot
+    self.kind = kind
+    self.isDiscardable = isDiscardable
+    self.isKeyFrame = isKeyFrame
+  }
+}
+
+/// Paces only debt: a packet passes at once while the last 40 ms have sent no more than the rate allows, and a frame that began to pass
+/// passes whole. So trains for `UDP_SEGMENT` survive, and only key frames, retransmissions and several publishers at once ever wait.
+///
+/// Audio, STUN, DTLS and RTCP never ask; `sent` counts them. It allocates in `init` alone.
+package struct Pacer: Sendable {
+  package enum Verdict: Equatable, Sendable {
+    case passes, queued, dropped
+  }
+
+  private static let burst = 40 * Microseconds.millisecond
+  /// Beyond this much of waiting, frames that nobody needs are dropped; beyond twice as much, everything up to a key frame.
+  private static let longestWait = 250 * Microseconds.millisecond
+  static let slots = 64
+
+  private struct SlotState {
+    var passing: UInt16?
+    var refused: UInt16?
+    /// The latest key frame.
+    var keyFrame: UInt16?
+    var needsKeyFrame = false
+  }
+
+  private var debt = 0
+  private var settled: Microseconds
+  private var retransmissions: PacketQueue
+  private var video: PacketQueue
+  private var states = [SlotState](repeating: SlotState(), count: slots)
+
+  package init(capacity: Int = 512, now: Microseconds) {
+    settled = now
+    retransmissions = PacketQueue(capacity: capacity / 4)
+    video = PacketQueue(capacity: capacity)
+  }
+
+  package var queuedBytes: Int { retransmissions.bytes + video.bytes }
+  package var isEmpty: Bool { retransmissions.isEmpty && video.isEmpty }
+
+  /// Decides on a packet. With `.passes` the caller sends it now and reports it by `sent`; queued ones come from `next`.
+  /// - Parameter rate: of the pacer, in bit/s.
+  package mutating func offer(_ packet: PacedPacket, rate: Int, now: Microseconds) -> Verdict {
+    settle(rate: rate, now: now)
+    let slot = Int(packet.slot) % Self.slots
+    let limit = bytes(at: rate, in: Self.burst)
+    var packet = packet
+    packet.enqueued = now
+    if packet.kind == .retransmission {
+      if isEmpty, debt <= limit { return .passes }
+      return retransmissions.append(packet) ? .queued : .dropped
+    }
+    if states[slot].refused == packet.frame { return .dropped }
+    if packet.isKeyFrame {
+      // The packets that wait are older than the new beginning. A key frame is looked at once, so that each packet is visited twice at most.
+      if states[slot].keyFrame != packet.frame { video.remove(slot: slot, otherThan: packet.frame) }
+      states[slot].keyFrame = packet.frame
+      states[slot].needsKeyFrame = false
+    }
+    if states[slot].needsKeyFrame { return .dropped }
+    if isEmpty, debt <= limit || (states[slot].passing == packet.frame && debt <= 2 * limit) {
+      states[slot].passing = packet.frame
+      return .passes
+    }
+    let wait = bytes(at: rate, in: Self.longestWait)
+    let isBegun = states[slot].passing == packet.frame
+    if !isBegun, !packet.isKeyFrame, queuedBytes > (packet.isDiscardable ? wait : 2 * wait) {
+      states[slot].refused = packet.frame
+      states[slot].needsKeyFrame = !packet.isDiscardable
+      return .dropped
+    }
+    guard video.append(packet) else {
+      states[slot].refused = packet.frame
+      states[slot].needsKeyFrame = true
+      return .dropped
+    }
+    states[slot].passing = packet.frame
+    return .queued
+  }
+
+  /// The next packet that waits, when the debt allows one: retransmissions first. The caller sends it and reports it by `sent`.
+  package mutating func next(rate: Int, now: Microseconds) -> PacedPacket? {
+    settle(rate: rate, now: now)
+    guard debt <= bytes(at: rate, in: Self.burst) else { return nil }
+    return retransmissions.removeFirst() ?? video.removeFirst()
+  }
+
+  /// Bytes that left, whatever they were.
+  package mutating func sent(bytes: Int) { debt += bytes }
+
+  /// Whether the slot was cut off and waits for a key frame.
+  package func needsKeyFrame(slot: UInt8) -> Bool { states[Int(slot) % Self.slots].needsKeyFrame }
+
+  private mutating func settle(rate: Int, now: Microseconds) {
+    guard now > settled else { return }
+    debt = max(0, debt - bytes(at: rate, in: min(now - settled, .second)))
+    settled = now
+  }
+}

@@ -1,0 +1,95 @@
+/// Packets that wait, first in, first out, with a fixed capacity. Those of one slot can be taken out without a look at the others.
+///
+/// The packets form a list in the order of their arrival, and one for each slot in the same order. It allocates in `init` alone.
+struct PacketQueue: Sendable {
+  private struct Node {
+    var packet = PacedPacket(index: 0, size: 0, frame: 0, slot: 0, kind: .padding)
+    var previous = none
+    var next = none
+    /// The next one of the same slot; of a free node, the next free one.
+    var nextOfSlot = none
+  }
+
+  private struct Ends {
+    var first = none
+    var last = none
+  }
+
+  private static let none = -1
+
+  private var nodes: [Node]
+  private var all = Ends()
+  private var ofSlot = [Ends](repeating: Ends(), count: Pacer.slots)
+  private var free: Int
+  private(set) var bytes = 0
+
+  init(capacity: Int) {
+    nodes = [Node](repeating: Node(), count: max(1, capacity))
+    for i in nodes.indices.dropLast() { nodes[i].nextOfSlot = i + 1 }
+    free = 0
+  }
+
+  var isEmpty: Bool { all.first == Self.none }
+
+  /// False when it is full.
+  mutating func append(_ packet: PacedPacket) -> Bool {
+    guard free != Self.none else { return false }
+    let place = free
+    let slot = Int(packet.slot) % Pacer.slots
+    free = nodes[place].nextOfSlot
+    nodes[place] = Node(packet: packet, previous: all.last)
+    if all.last == Self.none { all.first = place } else { nodes[all.last].next = place }
+    all.last = place
+    append(place, to: slot)
+    bytes += Int(packet.size)
+    return true
+  }
+
+  mutating func removeFirst() -> PacedPacket? {
+    guard !isEmpty else { return nil }
+    let place = all.first
+    let packet = nodes[place].packet
+    let slot = Int(packet.slot) % Pacer.slots
+    // The first of all is the first of its slot.
+    ofSlot[slot].first = nodes[place].nextOfSlot
+    if ofSlot[slot].first == Self.none { ofSlot[slot].last = Self.none }
+    remove(place)
+    return packet
+  }
+
+  /// Removes the packets of `slot` that do not belong to `frame`.
+  /// - Parameter slot: below `Pacer.slots`.
+  mutating func remove(slot: Int, otherThan frame: UInt16) {
+    var place = ofSlot[slot].first
+    ofSlot[slot] = Ends()
+    while place != Self.none {
+      let next = nodes[place].nextOfSlot
+      if nodes[place].packet.frame == frame {
+        append(place, to: slot)
+      } else {
+        remove(place)
+      }
+      place = next
+    }
+  }
+
+  private mutating func append(_ place: Int, to slot: Int) {
+    nodes[place].nextOfSlot = Self.none
+    if ofSlot[slot].last == Self.none {
+      ofSlot[slot].first = place
+    } else {
+      nodes[ofSlot[slot].last].nextOfSlot = place
+    }
+    ofSlot[slot].last = place
+  }
+
+  /// Takes the node out of the list of all; its slot's list has let go of it.
+  private mutating func remove(_ place: Int) {
+    let node = nodes[place]
+    if node.previous == Self.none { all.first = node.next } else { nodes[node.previous].next = node.next }
+    if node.next == Self.none { all.last = node.previous } else { nodes[node.next].previous = node.previous }
+    bytes -= Int(node.packet.size)
+    nodes[place].nextOfSlot = free
+    free = place
+  }
+}

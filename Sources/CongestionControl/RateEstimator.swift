@@ -1,0 +1,252 @@
+/// The streams, as the estimator has to know them: rates in bit/s on the wire, all of one receiver's together.
+package struct RateDemand: Equatable, Sendable {
+  /// With the layers that are sent now.
+  package var allocated: Int
+  /// With one layer more, the cheapest that is wanted; nil when all wishes are met or no step is to be tried now.
+  package var nextStep: Int?
+  /// With everything that is wished.
+  package var wished: Int
+
+  package init(allocated: Int, nextStep: Int?, wished: Int) {
+    self.allocated = allocated
+    self.nextStep = nextStep
+    self.wished = wished
+  }
+}
+
+/// The rate that the path to one receiver carries, from transport-wide feedback (draft-holmer-rmcat-transport-wide-cc-extensions-01).
+///
+/// An SFU sends steps, not what an encoder adapts, so the estimate cannot rise by being used: it rises by probes for the next step, and
+/// falls when a queue stands or when loss follows the rate. A value without clock or socket; it allocates in `init` alone.
+package struct RateEstimator: Sendable {
+  package struct Configuration: Sendable {
+    /// In bit/s: what audio needs. The target never falls below.
+    package var minimum = 60_000
+    package var start = 600_000
+    package var maximum = 20_000_000
+
+    package init() {}
+  }
+
+  /// In this time after a step up a queue is put down to it.
+  static let trial = 5 * Microseconds.second
+
+  /// No queue for so long: other flows, if there are any, leave room.
+  static let calm = 6 * Microseconds.second
+
+  let configuration: Configuration
+  /// The rate that may be sent, in bit/s on the wire.
+  package internal(set) var target: Int
+  /// The round trip of the path with the receiver's wait for its next report, in µs.
+  package private(set) var roundTrip: Microseconds = 100 * .millisecond
+  package var demand = RateDemand(allocated: 0, nextStep: nil, wished: 0)
+
+  var history = SendHistory()
+  var trend = DelayTrend()
+  var queue = QueueDelay()
+  var acknowledged = AcknowledgedRate()
+  var loss = LossRule()
+  var watchdog: Watchdog
+  var probing: ProbeSchedule
+  var competition = Competition()
+
+  var lastAllocated = 0
+  /// While a queue is emptied: 85 % of the rate at which it left.
+  var drained: (rate: Int, at: Microseconds)?
+  /// When the streams last took a layer more.
+  var raised: Microseconds = .min
+  var beforeRaise = 0
+  /// When a queue stood last.
+  var lastQueue: Microseconds = .min
+  var lastDecrease: Microseconds = .min
+  var lastUpdate: Microseconds
+  var lossCap: (rate: Int, until: Microseconds, length: Microseconds)?
+  var remb: (rate: Int, until: Microseconds)?
+  /// The last rate that a probe has shown.
+  var shown: (rate: Int, at: Microseconds)?
+
+  // The report that is being read.
+  var newestDeparture: Microseconds?
+  var reportedPackets = 0
+  var reportedLost = 0
+  var unmatched = 0
+  var lastReported: UInt16?
+
+  package init(_ configuration: Configuration = Configuration(), now: Microseconds) {
+    self.configuration = configuration
+    target = configuration.start
+    watchdog = Watchdog(now: now)
+    probing = ProbeSchedule()
+    lastUpdate = now
+    // Half of the start is sent at once; the first probe shows more.
+    shown = (configuration.start / 2, now)
+  }
+
+  /// The rate of the pacer in bit/s. Publishers have paced their frames already; this bounds key frames and retransmissions.
+  package var pacingRate: Int { max(target / 2 * 3, 300_000) }
+
+  /// The rate that packets or a probe have shown in the last 5 s, in bit/s: steps up stay within it.
+  package func proven(now: Microseconds) -> Int {
+    if probing.isCautious(now: now) { return target }
+    let byProbe = shown.flatMap { now - $0.at < 5 * .second ? $0.rate : nil } ?? 0
+    return min(target, max(byProbe, acknowledged.value ?? 0))
+  }
+
+  /// Whether a queue stands on the path: no moment for a step up.
+  package var isCongested: Bool { queue.isStanding && !competition.isPresent }
+
+  /// The path's rate at the moment, in bit/s; nil while there is no measurement.
+  package var acknowledgedRate: Int? { acknowledged.value }
+
+  /// The share of packets that the path loses, 0...1.
+  package var lossRate: Double { loss.average }
+
+  // MARK: Sending
+
+  /// A packet leaves. Its number is one more than the last one's, modulo 2^16.
+  /// - Parameters:
+  ///   - size: bytes on the wire with IP and UDP.
+  ///   - probe: the order that it belongs to; 0 is none.
+  package mutating func sent(_ number: UInt16, size: Int, kind: SentKind, probe: UInt8, now: Microseconds) {
+    history.append(number, size: size, kind: kind, probe: probe, now: now)
+    watchdog.sent(now: now)
+    probing.sent(number, size: size, kind: kind, probe: probe, now: now)
+  }
+
+  // MARK: Feedback
+
+  /// A report says that `number` arrived.
+  /// - Parameter arrival: µs of the receiver's clock.
+  package mutating func received(_ number: UInt16, arrival: Microseconds, now: Microseconds) {
+    // A receiver may say anything: sums and differences of such times stay far from the limits.
+    guard arrival.magnitude < 1 << 56 else { return }
+    guard let record = history.report(number, received: true) else {
+      if !history.knows(number) { unmatched += 1 }
+      return
+    }
+    let departure = SendHistory.departure(of: record, now: now)
+    let size = Int(record.size)
+    fillGap(before: number, delay: arrival - departure, now: now)
+    trend.arrived(departure: departure, arrival: arrival, now: now)
+    queue.arrived(departure: departure, arrival: arrival)
+    if record.state != .assumed { acknowledged.arrived(at: arrival, size: size) }
+    probing.arrived(probe: record.probe, at: arrival, size: size)
+    newestDeparture = max(newestDeparture ?? .min, departure)
+    if record.state == .missing {
+      loss.recovered()
+    } else {
+      reportedPackets += 1
+      loss.reported(lost: false, size: size, departure: departure, isStanding: queue.isStanding)
+    }
+  }
+
+  /// Reports are lost too. Packets between the last report and this one count for the rate as if they had taken as long as `number`.
+  private mutating func fillGap(before number: UInt16, delay: Microseconds, now: Microseconds) {
+    guard var missed = advance(to: number) else { return }
+    while missed != number {
+      if let record = history.assume(missed) {
+        acknowledged.arrived(at: SendHistory.departure(of: record, now: now) + delay, size: Int(record.size))
+      }
+      missed &+= 1
+    }
+  }
+
+  /// Moves `lastReported` forward to `number`, which is in the history. It never moves back, however reports are ordered, so each number is in one gap.
+  /// - Returns: the first number behind the old one; nil when it did not move, or when the history has forgotten the old one.
+  private mutating func advance(to number: UInt16) -> UInt16? {
+    guard let last = lastReported, history.age(of: last) < SendHistory.capacity else {
+      lastReported = number
+      return nil
+    }
+    guard history.age(of: number) < history.age(of: last) else { return nil }
+    lastReported = number
+    return last &+ 1
+  }
+
+  /// A report says that `number` has not arrived.
+  package mutating func missing(_ number: UInt16, now: Microseconds) {
+    guard let record = history.report(number, received: false) else {
+      if !history.knows(number) { unmatched += 1 }
+      return
+    }
+    let departure = SendHistory.departure(of: record, now: now)
+    _ = advance(to: number)
+    reportedPackets += 1
+    reportedLost += 1
+    probing.lost(probe: record.probe)
+    loss.reported(lost: true, size: Int(record.size), departure: departure, isStanding: queue.isStanding)
+  }
+
+  /// The report is over: judges what it said.
+  package mutating func endReport(now: Microseconds) {
+    defer {
+      newestDeparture = nil
+      reportedPackets = 0
+      reportedLost = 0
+      unmatched = 0
+    }
+    guard let newestDeparture else { return judgeUnmatched(now: now) }
+    let measured = now - newestDeparture
+    roundTrip += (measured - roundTrip) / 4
+    acknowledged.update()
+    let before = watchdog.reported(now: now)
+    // Only the reports were lost if what the first one covers has arrived.
+    if let before, reportedLost * 5 < reportedPackets, !queue.isStanding { target = max(target, before / 10 * 7) }
+    judgeDelay(now: now)
+    judgeLoss(now: now)
+    judgeUnmatched(now: now)
+    judgeProbe(now: now)
+    restore(now: now)
+    rise(now: now)
+    compete(now: now)
+    limit(now: now)
+  }
+
+  /// A receiver's own estimate (draft-alvestrand-rmcat-remb-03): an upper bound for 5 s.
+  package mutating func remb(_ rate: Int, now: Microseconds) {
+    remb = (rate, now + 5 * .second)
+    limit(now: now)
+  }
+
+  /// The path has changed (ICE): delays and rates of the old one say nothing about the new one.
+  package mutating func pathChanged() {
+    trend = DelayTrend()
+    queue = QueueDelay()
+    acknowledged = AcknowledgedRate()
+    loss = LossRule()
+    competition = Competition()
+    lossCap = nil
+  }
+
+  // MARK: Time
+
+  /// Every 20 ms or so, and before a probe is asked for.
+  package mutating func tick(now: Microseconds) {
+    if demand.allocated > lastAllocated {
+      raised = now
+      beforeRaise = lastAllocated
+      probing.raised(now: now)
+    }
+    lastAllocated = demand.allocated
+    if watchdog.isSilent(target: target, roundTrip: roundTrip, now: now) {
+      target /= 2
+      probing.abort()
+      limit(now: now)
+    }
+  }
+
+  /// Loss that followed the rate limits the target for a time.
+  func isCappedByLoss(now: Microseconds) -> Bool { lossCap.map { now <= $0.until } ?? false }
+
+  /// A probe to begin now, if there is a layer to win and the path is quiet.
+  package mutating func probe(now: Microseconds) -> ProbeOrder? {
+    guard !queue.isStanding, trend.usage != .over, roundTrip < 1_500 * .millisecond, watchdog.before == nil,
+      !isCappedByLoss(now: now), lastDecrease == .min || now - lastDecrease > .second
+    else { return nil }
+    let limit = remb.flatMap { now < $0.until ? $0.rate : nil } ?? configuration.maximum
+    return probing.order(
+      demand: demand, isCalm: lastQueue == .min || now - lastQueue > Self.calm, target: target,
+      proven: proven(now: now), limit: limit, loss: loss.average, deviation: queue.deviation,
+      roundTrip: roundTrip, now: now)
+  }
+}

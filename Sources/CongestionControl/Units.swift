@@ -1,0 +1,19 @@
+/// A point on the sender's monotonic clock, or a span of it, in µs. A receiver's clock has another origin: only differences of its times mean something.
+package typealias Microseconds = Int64
+
+extension Microseconds {
+  static let millisecond: Microseconds = 1_000
+  static let second: Microseconds = 1_000_000
+}
+
+/// The rate in bit/s of `bytes` in `duration`, which is positive.
+func rate(bytes: Int, in duration: Microseconds) -> Int { bytes * 8_000_000 / Int(Swift.max(1, duration)) }
+
+/// Bytes that `rate` bit/s carry in `duration`.
+func bytes(at rate: Int, in duration: Microseconds) -> Int { rate / 8 * Int(duration) / 1_000_000 }
+
+/// Where slice `index` of a time line is in a ring of `count` slices.
+func place(_ index: Microseconds, in count: Int) -> Int {
+  let remainder = Int(index % Microseconds(count))
+  return remainder < 0 ? remainder + count : remainder
+}
