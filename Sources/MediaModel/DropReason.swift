@@ -38,6 +38,10 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case emptyRetransmission
   /// To a slot that waits for a key frame.
   case awaitingKeyFrame
+  /// A packet of a layer that this receiver does not get.
+  case notSelected
+  /// Its dependency descriptor cannot be read, or names a frame that this receiver did not get.
+  case dependencies
   /// From before a slot took its source.
   case beforeSwitch
   /// No room for what should be sent.
@@ -46,6 +50,8 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case notProtected
   /// Asked for again, but not kept, or beyond the peer's budget.
   case notRetransmitted
+  /// Transport-wide feedback beyond what a receiver may send.
+  case feedback
   /// A check or a flight of DTLS to an address that has not proven that it receives them, beyond the peer's budget.
   case unproven
   /// The SFrame header of the packet's frame names another participant or track than the sender's, or a frame of Opus or VP8 has none.

@@ -53,8 +53,14 @@ private func isIdentifierByte(_ byte: UInt8) -> Bool {
 
 /// A user of the app. Personal: it has no description, so that no log can hold it.
 package struct UserID: ProtocolIdentifier {
+  /// The beginning of the ids of guests, and of no other user's (protocol section 2).
+  package static let guestPrefix = "guest~"
+
   package let text: String
   package init(unchecked text: String) { self.text = text }
+
+  /// Came into one call by a link, without an account.
+  package var isGuest: Bool { text.hasPrefix(Self.guestPrefix) }
 }
 
 /// One device of a user; unique within the user only. Personal, as `UserID`.

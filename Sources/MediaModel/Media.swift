@@ -26,10 +26,12 @@ package struct PayloadFormat: Sendable, Hashable {
   package var rtxPayloadType: UInt8?
   package var nack: Bool
   package var pli: Bool
+  /// Its sender takes reports on all packets of the transport ("transport-cc").
+  package var transportFeedback: Bool
 
   package init(
     payloadType: UInt8, codec: String, clockRate: UInt32, channels: UInt8? = nil, parameters: String = "",
-    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false
+    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false, transportFeedback: Bool = false
   ) {
     self.payloadType = payloadType
     self.codec = codec
@@ -39,6 +41,7 @@ package struct PayloadFormat: Sendable, Hashable {
     self.rtxPayloadType = rtxPayloadType
     self.nack = nack
     self.pli = pli
+    self.transportFeedback = transportFeedback
   }
 
   /// Whether a stream of `self` can be sent to a receiver as `other`: same codec, clock and the parameters that change decoding (H.264 profile and packetization mode, VP9 and AV1 profile).
@@ -67,6 +70,9 @@ package struct HeaderExtensionIDs: Sendable, Hashable {
   package var videoOrientation: UInt8 = 0
   package var absoluteSendTime: UInt8 = 0
   package var playoutDelay: UInt8 = 0
+  package var dependencyDescriptor: UInt8 = 0
+  /// The number of each packet of a transport (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 2).
+  package var transportSequence: UInt8 = 0
   package init() {}
 }
 

@@ -8,10 +8,12 @@ package struct UpTrackDescription: Sendable, Hashable {
   /// Announced primary SSRCs; empty when the stream is found by its MID extension.
   package var ssrcs: [UInt32]
   package var rtx: [UInt32: UInt32]
+  /// The restriction ids of its simulcast layers (RFC 8853), the lowest first; empty for a track of one stream.
+  package var rids: [String]
 
   package init(
     track: TrackID, source: TrackSource, mid: String, muted: Bool, formats: [PayloadFormat], ssrcs: [UInt32],
-    rtx: [UInt32: UInt32]
+    rtx: [UInt32: UInt32], rids: [String] = []
   ) {
     self.track = track
     self.source = source
@@ -20,6 +22,7 @@ package struct UpTrackDescription: Sendable, Hashable {
     self.formats = formats
     self.ssrcs = ssrcs
     self.rtx = rtx
+    self.rids = rids
   }
 }
 
@@ -30,13 +33,18 @@ package struct SlotDescription: Sendable, Hashable {
   package var ssrc: UInt32
   package var rtxSSRC: UInt32
   package var formats: [PayloadFormat]
+  /// Its packets carry transport-wide numbers, and the receiver reports on them.
+  package var isReported: Bool
 
-  package init(mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32, formats: [PayloadFormat]) {
+  package init(
+    mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32, formats: [PayloadFormat], isReported: Bool = false
+  ) {
     self.mid = mid
     self.kind = kind
     self.ssrc = ssrc
     self.rtxSSRC = rtxSSRC
     self.formats = formats
+    self.isReported = isReported
   }
 }
 
@@ -101,7 +109,7 @@ package enum MediaCommand: Sendable {
 /// A receiver's wishes (protocol section 6, `receive`). Tracks that are not named are wanted in full, with priority 0.
 package struct Wishes: Sendable, Hashable {
   package struct Video: Sendable, Hashable {
-    /// In pixels; nil for no limit. Each track has one layer as yet, so nothing follows from it.
+    /// In pixels: the lowest layer that is at least as high is enough. nil for the highest.
     package var maxHeight: Int?
     /// Higher ones first, behind screens.
     package var priority: Int
@@ -147,6 +155,16 @@ package struct SlotMap: Sendable, Hashable {
   }
 }
 
+/// Whether a simulcast layer is worth encoding.
+package struct WantedLayer: Sendable, Hashable, Codable {
+  package var rid: String
+  package var active: Bool
+  package init(rid: String, active: Bool) {
+    self.rid = rid
+    self.active = active
+  }
+}
+
 /// From a worker to the control plane.
 package enum MediaEvent: Sendable {
   /// `.configure` has been carried out.
@@ -161,6 +179,8 @@ package enum MediaEvent: Sendable {
   case need(PeerID, audio: Int, video: Int)
   /// The loudest first; at most every 300 ms a call, and only on change.
   case speakers(CallID, [ParticipantNumber])
+  /// The layers of the peer's track that its receivers want, the lowest first; on change only.
+  case wanted(PeerID, TrackID, [WantedLayer])
   /// How well the peer is served, 0 to 4, and what is sent to it in bit/s: on a change of the level, at most every 2 s.
   case quality(PeerID, level: Int, bitrate: Int)
 }

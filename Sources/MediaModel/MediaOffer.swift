@@ -15,7 +15,7 @@ package struct MediaOffer: Sendable, Hashable {
     package var ssrcs: [UInt32]
     /// RTX SSRC of each primary, from a=ssrc-group:FID.
     package var rtx: [UInt32: UInt32]
-    /// a=rid:… send.
+    /// The layers of a=simulcast:send that an a=rid describes, in its order, which is from the lowest to the highest; at most 3.
     package var rids: [String]
     /// Ids of the header extensions that this m-line offers for the way its media can flow; the others are 0.
     package var extensions: HeaderExtensionIDs

@@ -55,6 +55,45 @@ struct KeyFrameTests {
     #expect(requester.deadline == nil)
   }
 
+  /// Connects all and skips a number of the sender's camera once it runs.
+  private func makeHole(by sender: TestPeer, in call: SimulatedCall) throws -> TestTrack {
+    try call.connect()
+    call.run(milliseconds: 1500)
+    let track = sender.tracks[0]
+    track.keyFrameRequests = []
+    track.sequenceNumber &+= 1
+    return track
+  }
+
+  /// A packet that the sender cannot send again: ten NACKs, then one PLI.
+  @Test func aHoleThatStaysLeadsToAKeyFrame() throws {
+    let call = SimulatedCall()
+    let sender = call.join([.camera])
+    let watcher = call.join([])
+    let track = try makeHole(by: sender, in: call)
+    let asked = call.sfu.counters.nacksSent
+    call.run(milliseconds: 400)
+    #expect(track.keyFrameRequests.isEmpty)
+    call.run(milliseconds: 2000)
+    #expect(call.sfu.counters.nacksSent == asked + UInt64(NackGenerator.maximumTries))
+    #expect(track.keyFrameRequests.count == 1)
+    #expect(watcher.serials(of: track).last ?? 0 > track.keyFrames.last ?? .max)
+  }
+
+  /// Receivers are past the hole already, or there are none.
+  @Test(arguments: [true, false]) func aHoleBeforeAKeyFrameOrForNobodyLeadsToNone(isWatched: Bool) throws {
+    let call = SimulatedCall()
+    let sender = call.join([.camera])
+    if isWatched { call.join([]) }
+    let track = try makeHole(by: sender, in: call)
+    let asked = call.sfu.counters.nacksSent
+    call.run(milliseconds: 100)
+    if isWatched { track.wantsKeyFrame = true }
+    call.run(milliseconds: 3000)
+    #expect(call.sfu.counters.nacksSent == asked + UInt64(NackGenerator.maximumTries))
+    #expect(track.keyFrameRequests.isEmpty)
+  }
+
   @Test func aTrackIsAwaitedUntilItsKeyFrameHasGoneOut() throws {
     let call = SimulatedCall()
     let sender = call.join([.camera])

@@ -36,6 +36,17 @@ struct NackGeneratorTests {
     for i in 0..<100 as Range<UInt64> where !due(&nacks, i * 50).isEmpty { asked += 1 }
     #expect(asked == NackGenerator.maximumTries)
     #expect(nacks.count == 0)
+    #expect(nacks.takeGivenUp() == 65_601)
+    #expect(nacks.takeGivenUp() == nil)
+  }
+
+  @Test func aHoleThatIsFilledIsNotGivenUp() {
+    var nacks = NackGenerator()
+    #expect(nacks.jumped(from: 65_600, to: 65_602, due: instant(0)) == true)
+    for i in 0..<10 as Range<UInt64> { #expect(due(&nacks, i * 50) == [65]) }
+    nacks.arrived(65_601)
+    #expect(due(&nacks, 1000).isEmpty)
+    #expect(nacks.takeGivenUp() == nil)
   }
 
   @Test func isBounded() {

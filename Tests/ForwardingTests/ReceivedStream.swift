@@ -7,6 +7,7 @@ import RTP
 struct ReceivedStream {
   struct Packet: Equatable {
     var timestamp: UInt32
+    var marker: Bool
     var pictureID: UInt16?
     var tl0PictureIndex: UInt8?
     var keyIndex: UInt8?

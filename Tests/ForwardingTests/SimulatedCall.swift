@@ -40,6 +40,42 @@ final class SimulatedCall {
     return peer
   }
 
+  /// A participant with a simulcast camera of these layers, the lowest first.
+  func joinCamera(layers: [String] = ["q", "h", "f"], descriptors: Bool = true) -> TestPeer {
+    let peer = TestPeer(
+      number: UInt32(peers.count + 1), sources: [.camera], audioSlots: 0, videoSlots: 0, muted: false,
+      announcesSSRCs: false, codec: "VP8")
+    peer.configuration.extensions.rid = 9
+    peer.configuration.extensions.repairedRID = 10
+    if descriptors { peer.configuration.extensions.dependencyDescriptor = 11 }
+    peer.configuration.tracks[0].rids = layers
+    let camera = LayerTrack.Camera()
+    let number = peer.configuration.participant * 1000
+    peer.tracks = layers.indices.map { rank in
+      LayerTrack(
+        peer.configuration.tracks[0], ssrc: number + UInt32(rank), rtxSSRC: number + 500 + UInt32(rank), rank: rank,
+        camera: camera)
+    }
+    peers.append(peer)
+    configure(peer)
+    return peer
+  }
+
+  /// A participant with one slot for video.
+  func joinViewer(descriptors: Bool = true) -> TestPeer {
+    let peer = TestPeer(
+      number: UInt32(peers.count + 1), sources: [], audioSlots: 0, videoSlots: 1, muted: false,
+      announcesSSRCs: false, codec: "VP8")
+    if descriptors { peer.configuration.extensions.dependencyDescriptor = 12 }
+    peers.append(peer)
+    configure(peer)
+    return peer
+  }
+
+  func wish(_ peer: TestPeer, _ videos: [TrackID: Wishes.Video]) {
+    command(.receive(peer.configuration.peer, Wishes(videos: videos)))
+  }
+
   func configure(_ peer: TestPeer) {
     requests += 1
     command(.configure(peer.configuration, request: requests))

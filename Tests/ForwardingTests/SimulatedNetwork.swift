@@ -5,9 +5,31 @@ import MediaModel
 /// The conditions for datagrams on the path between a peer and the server.
 struct NetworkConditions {
   var loss = 0.0
+  /// The loss of datagrams to the server, beside the other.
+  var upstreamLoss = 0.0
   var duplication = 0.0
   /// In milliseconds, drawn for each datagram: a wide range reorders.
   var delay = 5...5
+}
+
+/// The narrowest link of a path: its rate, and a queue that drops at its tail.
+struct Link {
+  /// In bit/s.
+  var rate: Int
+  /// The queue's length in µs at the rate of the moment.
+  var queue = 200_000
+  private var busyUntil = 0
+
+  init(rate: Int) { self.rate = rate }
+
+  /// - Parameter now: in µs.
+  /// - Returns: how long the datagram takes through the link, in µs; nil when the queue is full.
+  mutating func delay(of bytes: Int, now: Int) -> Int? {
+    let start = max(now, busyUntil)
+    guard start - now <= queue else { return nil }
+    busyUntil = start + (bytes + 28) * 8 * 1_000_000 / rate
+    return busyUntil - now
+  }
 }
 
 struct Datagram {
@@ -19,6 +41,8 @@ struct Datagram {
 /// Datagrams under way, in virtual time, by a seed.
 struct SimulatedNetwork {
   var conditions = NetworkConditions()
+  /// The links to some destinations; the others have any rate.
+  var links: [SocketAddress: Link] = [:]
   private var random: SplitMix64
   private var due: [UInt64: [Datagram]] = [:]
 
@@ -26,7 +50,18 @@ struct SimulatedNetwork {
 
   mutating func send(_ datagram: Datagram, at millisecond: UInt64) {
     guard Double.random(in: 0..<1, using: &random) >= conditions.loss else { return }
-    due[arrival(millisecond), default: []].append(datagram)
+    if conditions.upstreamLoss > 0, datagram.destination == SimulatedCall.server,
+      Double.random(in: 0..<1, using: &random) < conditions.upstreamLoss
+    {
+      return
+    }
+    var queued: UInt64 = 0
+    if let delay = links[datagram.destination]?.delay(of: datagram.bytes.count, now: Int(millisecond) * 1_000) {
+      queued = UInt64(delay / 1_000)
+    } else if links[datagram.destination] != nil {
+      return
+    }
+    due[arrival(millisecond) + queued, default: []].append(datagram)
     if Double.random(in: 0..<1, using: &random) < conditions.duplication {
       due[arrival(millisecond), default: []].append(datagram)
     }

@@ -9,8 +9,9 @@ import Testing
 /// One sender, ten receivers, packets made beforehand: nothing but `SFU.handle`.
 @Suite(.serialized) struct SteadyStateTests {
   /// Unoptimised code takes boxes from the heap, so this speaks of release builds.
-  @Test(.enabled(if: isRelease && allocations_are_counted())) func forwardsWithoutAllocating() throws {
-    let bench = try Bench(receivers: 10, packets: 3000)
+  @Test(.enabled(if: isRelease && allocations_are_counted()), arguments: [false, true])
+  func forwardsWithoutAllocating(isReported: Bool) throws {
+    let bench = try Bench(receivers: 10, packets: 3000, isReported: isReported)
     bench.forward(0..<1000)
     let before = allocations_of_this_thread()
     bench.forward(1000..<3000)
@@ -20,8 +21,11 @@ import Testing
 
   /// Prints nanoseconds of this thread for each packet that leaves. Fails when one does not, or takes ten times as long as it should.
   @Test(.enabled(if: isRelease)) func forwardingCost() throws {
-    for (length, name) in [(1183, "1200 B"), (120, "137 B")] {
-      let bench = try Bench(receivers: 10, packets: 21_000, payload: length)
+    for (length, isReported, name) in [
+      (1183, false, "1200 B"), (120, false, "137 B"), (1183, true, "1200 B with feedback"),
+      (120, true, "137 B with feedback"),
+    ] {
+      let bench = try Bench(receivers: 10, packets: 21_000, payload: length, isReported: isReported)
       bench.forward(0..<1000)
       var best = Double.infinity
       for round in 0..<10 {
@@ -42,7 +46,7 @@ import Testing
   }
 }
 
-private let isRelease: Bool = {
+let isRelease: Bool = {
   #if DEBUG
     false
   #else
@@ -58,10 +62,15 @@ private final class Bench {
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1500, alignment: 64)
   private let before: UInt64
 
-  init(receivers: Int, packets: Int, payload: Int = 1150) throws {
+  init(receivers: Int, packets: Int, payload: Int = 1150, isReported: Bool) throws {
     call = SimulatedCall()
     sender = call.join([.camera], audioSlots: 0, videoSlots: 0)
-    for _ in 0..<receivers { call.join([], audioSlots: 0, videoSlots: 1) }
+    for _ in 0..<receivers {
+      let receiver = call.join([], audioSlots: 0, videoSlots: 1)
+      guard isReported else { continue }
+      receiver.reportArrivals()
+      call.configure(receiver)
+    }
     try call.connect()
     call.run(milliseconds: 2500)
     let track = sender.tracks[0]

@@ -12,6 +12,7 @@ extension TestPeer {
     var extensions = HeaderExtensionIDs()
     extensions.mid = UInt8(1 + number % 3)
     extensions.audioLevel = UInt8(5 + number % 4)
+    if !sources.isEmpty { extensions.transportSequence = UInt8(13 + number % 2) }
     let tracks = sources.enumerated().map { i, source in
       trackDescription(number, i, source, muted: muted, announcesSSRCs: announcesSSRCs, codec: codec)
     }

@@ -18,6 +18,7 @@ final class TestPeer {
   var isPresent = true
   var isChecking = true
   var sendsNacks = true
+  var ignoresPLI = false
   var sendsReports = true
   var isClosed = false
   var senderReports: [(report: SenderReport, at: Instant)] = []
@@ -32,6 +33,23 @@ final class TestPeer {
   var answersChecks = true
   /// Checks of the server that came.
   private(set) var checksReceived = 0
+  /// The transport-wide number of the next packet.
+  var transportNumber: UInt16 = 65_000
+  /// When each number left, retransmissions and padding among them.
+  private(set) var departures: [(number: UInt16, ssrc: UInt32)] = []
+  private(set) var arrivalReports: [ArrivalReport] = []
+  var feedback = TestFeedback()
+
+  /// A transport-wide report as it came.
+  struct ArrivalReport {
+    var at: Instant
+    var length: Int
+    var media: UInt32
+    var number: UInt8
+    /// µs of the server's clock, modulo 2^24 · 64 ms.
+    var reference: Int64
+    var statuses: [TransportFeedback.Status]
+  }
   private let session: DTLSSession
   private var hasStarted = false
   private var transaction: UInt64 = 0
@@ -93,11 +111,16 @@ final class TestPeer {
       _ = session.handleTimeout(now: now) { output.append([UInt8]($0)) }
     }
     guard isConnected else { return }
-    for track in tracks where track.isSending && ticks % track.interval == 0 {
+    for track in tracks where ticks % track.interval == 0 {
+      guard track.isSending else {
+        track.skip()
+        continue
+      }
       for packet in track.nextFrame(extensions: configuration.extensions) { send(packet) }
     }
     if sendsNacks, ticks % 40 == 0 { askForMissing() }
     if sendsReports, ticks % 1000 == 0 { sendReports(now) }
+    if ticks % 50 == 0 { sendFeedback() }
   }
 
   func check() {
@@ -128,6 +151,7 @@ final class TestPeer {
 
   func protect(_ plain: [UInt8]) -> [UInt8]? {
     guard let outbound, let header = plain.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) else { return nil }
+    let plain = numbered(plain, header)
     var bytes = plain + [UInt8](repeating: 0, count: outbound.profile.rtpOverhead)
     let length = bytes.withUnsafeMutableBytes { buffer in
       plain.withUnsafeBytes { plain in
@@ -139,14 +163,35 @@ final class TestPeer {
     return length.map { Array(bytes[..<$0]) }
   }
 
-  func sendRTCP(_ write: (inout RTCPWriter) -> Void) {
-    guard let outbound else { return }
-    var bytes = [UInt8](repeating: 0, count: 1200)
-    let length = bytes.withUnsafeMutableBytes { buffer -> Int? in
-      var writer = RTCPWriter(UnsafeMutableRawBufferPointer(rebasing: buffer[..<1100]))
-      write(&writer)
-      return outbound.protectRTCP(buffer, length: writer.length)
+  /// The packet with the next transport-wide number, if it has room for one.
+  private func numbered(_ plain: [UInt8], _ header: RTPHeader) -> [UInt8] {
+    let element = plain.withUnsafeBytes {
+      HeaderExtensions(header)?.element(configuration.extensions.transportSequence, in: $0.bytes)
     }
+    guard configuration.extensions.transportSequence != 0, let element else { return plain }
+    var packet = plain
+    packet[element.offset] = UInt8(transportNumber >> 8)
+    packet[element.offset + 1] = UInt8(transportNumber & 0xff)
+    departures.append((transportNumber, header.ssrc))
+    transportNumber &+= 1
+    return packet
+  }
+
+  func sendRTCP(_ write: (inout RTCPWriter) -> Void) {
+    var bytes = [UInt8](repeating: 0, count: 1100)
+    let length = bytes.withUnsafeMutableBytes { buffer in
+      var writer = RTCPWriter(buffer)
+      write(&writer)
+      return writer.length
+    }
+    sendRTCP(Array(bytes[..<length]))
+  }
+
+  /// Protects a plain compound and sends it.
+  func sendRTCP(_ plain: [UInt8]) {
+    guard let outbound else { return }
+    var bytes = plain + [UInt8](repeating: 0, count: 100)
+    let length = bytes.withUnsafeMutableBytes { outbound.protectRTCP($0, length: plain.count) }
     if let length { output.append(Array(bytes[..<length])) }
   }
 
@@ -188,6 +233,8 @@ final class TestPeer {
       refused += 1
       return
     }
+    let extensions = elements(header, bytes)
+    noteNumber(of: header, extensions, now: now)
     bytes.removeLast(header.paddingLength)
     var payload = Array(bytes[header.headerLength...])
     var sequenceNumber = header.sequenceNumber
@@ -203,7 +250,7 @@ final class TestPeer {
       return
     }
     let packet = Self.packet(
-      header, payload, of: stream.slot, extensions: elements(header, bytes), isRetransmission: slot != nil, now)
+      header, payload, of: stream.slot, extensions: extensions, isRetransmission: slot != nil, now)
     streams[ssrc]?.insert(sequenceNumber, packet)
   }
 
@@ -225,7 +272,8 @@ final class TestPeer {
     let body = Array(payload.dropFirst(vp8?.length ?? 0))
     let serial = body.dropFirst().prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     return ReceivedStream.Packet(
-      timestamp: header.timestamp, pictureID: vp8?.pictureID, tl0PictureIndex: vp8?.tl0PictureIndex,
+      timestamp: header.timestamp, marker: header.marker, pictureID: vp8?.pictureID,
+      tl0PictureIndex: vp8?.tl0PictureIndex,
       keyIndex: vp8?.keyIndex, serial: serial, body: body, arrival: now, isRetransmission: isRetransmission,
       extensions: extensions, payloadType: header.payloadType)
   }
@@ -243,14 +291,22 @@ final class TestPeer {
 
   private func receiveRTCP(_ datagram: UnsafeMutableRawBufferPointer, _ now: Instant) {
     guard let length = plainLength(inbound?.unprotectRTCP(datagram)) else { return }
+    if let report = TransportFeedback(parsing: UnsafeRawBufferPointer(rebasing: datagram[..<length])) {
+      arrivalReports.append(
+        ArrivalReport(
+          at: now, length: length, media: report.media, number: report.reportNumber,
+          reference: Int64(report.referenceTime) * 64_000, statuses: Array(report)))
+    }
     for packet in RTCPCompound(UnsafeRawBufferPointer(rebasing: datagram[..<length])) {
       switch packet {
       case .nack(let nack):
         guard let track = tracks.first(where: { $0.ssrc == nack.media }) else { continue }
-        for number in nack.missing { if let again = track.retransmission(of: number) { send(again) } }
+        for number in nack.missing {
+          if let again = track.retransmission(of: number, configuration.extensions) { send(again) }
+        }
       case .pictureLoss(_, let media):
         guard let track = tracks.first(where: { $0.ssrc == media }) else { continue }
-        track.wantsKeyFrame = true
+        if !ignoresPLI { track.wantsKeyFrame = true }
         track.keyFrameRequests.append(now)
       case .senderReport(let report): senderReports.append((report, now))
       case .receiverReport(_, let blocks): reports += Array(blocks)
@@ -270,7 +326,7 @@ final class TestPeer {
     sendRTCP { writer in
       for track in tracks where track.isSending {
         writer.senderReport(
-          ssrc: track.ssrc, ntp: NTPTimestamp(nanoseconds: now.nanoseconds &+ 7_000_000_000),
+          ssrc: track.ssrc, ntp: NTPTimestamp(nanoseconds: now.nanoseconds &+ track.clockOffset),
           rtpTimestamp: track.timestamp, packetCount: track.packetCount, octetCount: 0)
       }
     }

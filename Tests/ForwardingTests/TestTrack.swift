@@ -4,7 +4,7 @@ import RTP
 @testable import Forwarding
 
 /// A track as a test peer sends it: opaque payloads with a serial number in them, VP8 descriptors in front of video.
-final class TestTrack {
+class TestTrack {
   let description: UpTrackDescription
   let ssrc: UInt32
   let rtxSSRC: UInt32
@@ -22,12 +22,14 @@ final class TestTrack {
   var keyFrameRequests: [Instant] = []
   /// All payloads behind the descriptor, by serial number.
   var sent: [UInt64: [UInt8]] = [:]
-  private(set) var keyFrames: [UInt64] = []
+  var keyFrames: [UInt64] = []
   /// Plain packets for retransmission.
   var history: [UInt16: [UInt8]] = [:]
   var rtxSequenceNumber: UInt16 = 1
+  /// The lead of its sender reports' NTP times over the test's clock, in nanoseconds.
+  var clockOffset: UInt64 = 7_000_000_000
   var packetCount: UInt32 = 0
-  private var serial: UInt64
+  var serial: UInt64
   private var random: SplitMix64
 
   init(_ description: UpTrackDescription, ssrc: UInt32, rtxSSRC: UInt32) {
@@ -78,7 +80,7 @@ final class TestTrack {
     ]
   }
 
-  private func body(isKeyFrame: Bool) -> [UInt8] {
+  func body(isKeyFrame: Bool) -> [UInt8] {
     var body: [UInt8] = [isKeyFrame ? 0 : 1]
     for shift in stride(from: 56, through: 0, by: -8) {
       body.append(UInt8(truncatingIfNeeded: serial >> UInt64(shift)))
@@ -95,10 +97,19 @@ final class TestTrack {
         timestamp: timestamp, ssrc: ssrc, into: buffer)
       var writer = HeaderExtensionWriter(buffer)
       if isMidSent { writer.append(extensions.mid, Array(description.mid.utf8).span) }
+      if extensions.transportSequence != 0 { writer.append(extensions.transportSequence, ([0, 0] as [UInt8]).span) }
       if !isVideo { writer.append(extensions.audioLevel, [0x80 | level].span) }
       return writer.finish()
     }
     return bytes[..<length] + payload
+  }
+
+  /// A frame passes that is not sent.
+  func skip() {}
+
+  /// The same, as its peer sends it.
+  func retransmission(of sequenceNumber: UInt16, _ extensions: HeaderExtensionIDs) -> [UInt8]? {
+    retransmission(of: sequenceNumber)
   }
 
   /// The RTX packet (RFC 4588) of a packet sent before.

@@ -1,4 +1,5 @@
 import MediaModel
+import Seeded
 import Transport
 
 /// A client and a server on a seeded network that loses, reorders and repeats datagrams, in virtual time.

@@ -1,5 +1,6 @@
 import CAllocations
 import MediaModel
+import Seeded
 import Testing
 import Transport
 
@@ -224,7 +225,7 @@ struct DTLSSessionTests {
       for _ in 0..<12 {
         let toServer = generator.next() % 2 == 0
         let source = toServer ? recorded.client.sent : recorded.server.sent
-        network.deliver(generator.mutate(source.randomElement(using: &generator) ?? []), toServer: toServer)
+        network.deliver(generator.mutated(source.randomElement(using: &generator) ?? []), toServer: toServer)
       }
       let answers = network.server.sent.count
       #expect(answers <= 60, "seed \(seed)")

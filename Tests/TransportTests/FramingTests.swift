@@ -1,4 +1,5 @@
 import MediaModel
+import Seeded
 import Testing
 import Transport
 
@@ -36,7 +37,7 @@ struct FramingTests {
     var random = SeededGenerator(seed: seed)
     for _ in 0..<2_000 {
       var stream = framed((0..<4).map { _ in random.bytes(Int(random.next() % 90)) })
-      stream = random.mutate(stream + Self.corpus[Int(random.next() % UInt64(Self.corpus.count))])
+      stream = random.mutated(stream + Self.corpus[Int(random.next() % UInt64(Self.corpus.count))])
       var pieces: [[UInt8]] = []
       var rest = stream[...]
       while !rest.isEmpty {

@@ -1,4 +1,5 @@
 import CSRTP
+import Seeded
 import Transport
 
 /// libsrtp2 in one direction: what each profile is compared with.

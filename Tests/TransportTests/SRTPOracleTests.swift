@@ -1,6 +1,7 @@
 import CSRTP
 import Glibc
 import MediaModel
+import Seeded
 import Testing
 import Transport
 

@@ -1,5 +1,6 @@
 import CAllocations
 import MediaModel
+import Seeded
 import Testing
 import Transport
 
@@ -171,7 +172,7 @@ struct SRTPReceiverTests {
       (0..<8).map { path.rtp(UInt16($0), payload: $0 * 9) ?? [] } + (0..<8).map { path.rtcp(length: 8 + $0 * 4) ?? [] }
     for _ in 0..<10_000 {
       let original = seeds[Int(generator.next() % 16)]
-      let packet = generator.mutate(original)
+      let packet = generator.mutated(original)
       guard packet != original else { continue }
       if case .packet = path.receive(packet) { Issue.record("opened as RTP, seed \(seed): \(packet)") }
       if case .packet = path.receiveRTCP(packet) { Issue.record("opened as RTCP, seed \(seed): \(packet)") }

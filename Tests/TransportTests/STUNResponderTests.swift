@@ -1,5 +1,6 @@
 import CSTUN
 import MediaModel
+import Seeded
 import Testing
 import Transport
 
@@ -145,7 +146,7 @@ struct STUNResponderTests {
     let client = try checker(password: STUNVectors.password)
     let seeds = [STUNVectors.request, STUNVectors.responseIPv4, STUNVectors.responseIPv6, check(client)]
     for _ in 0..<20_000 {
-      let datagram = generator.mutate(seeds[Int(generator.next() % 4)])
+      let datagram = generator.mutated(seeds[Int(generator.next() % 4)])
       if case .accepted = respond(datagram).0 { Issue.record("accepted, seed \(seed): \(datagram)") }
       let answer = datagram.withUnsafeBytes { client.handle($0, from: server) }
       if case .succeeded = answer {

@@ -1,3 +1,4 @@
+import CongestionControl
 import MediaModel
 import Octets
 import RTP
@@ -13,11 +14,15 @@ struct DownStream {
   let ssrc: UInt32
   let rtxSSRC: UInt32
   var sourceSwitch: SourceSwitch
+  /// The receiver's id of the transport-wide number; 0 when it does not report on the stream.
+  var numberExtension: UInt8 = 0
   /// The receiver's id of the MID extension; 0 when it needs none.
   var midExtension: UInt8 = 0
   var mid: String
   /// The source's extension ids → the receiver's.
   var extensionMap = HeaderExtensionMap()
+  /// The source's id of the dependency descriptor.
+  var sourceDescriptorID: UInt8 = 0
   /// The source's payload type → the receiver's, and the receiver's RTX type; 255 for none.
   var payloadTypes = InlineArray<128, UInt8>(repeating: 255)
   var retransmissionTypes = InlineArray<128, UInt8>(repeating: 255)
@@ -29,6 +34,22 @@ struct DownStream {
   private(set) var packetCount: UInt32 = 0
   private(set) var octetCount: UInt32 = 0
   private var retransmissionSequence: UInt16
+  /// Reads the encoding's dependency descriptors; nil where it has none.
+  var frames: UnsafeMutablePointer<FrameReader>?
+  /// Decides which frames go out; nil for a source without descriptors.
+  var selector: FrameSelector?
+  var frameNumbers = FrameNumbers()
+  /// The receiver's wish, in pixels; nil for no limit.
+  var maxHeight: Int?
+  /// The slot waits for a lower layer: until then the lowest temporal layer of this one is enough.
+  var isLimited = false
+  /// Frames of VP8's higher temporal layers were left out since the last key frame.
+  var isThinned = false
+  /// The decode target by wish and structure, and the revision of the structure that it was chosen by.
+  var target = 0
+  var revision: UInt64 = 0
+  /// The type of the last packet's retransmissions.
+  private var retransmissionType: UInt8 = 255
 
   init(_ slot: SlotDescription, path: UnsafeMutablePointer<SendTransport.Path>, random: inout SplitMix64) {
     self.path = path
@@ -49,7 +70,13 @@ struct DownStream {
     guard payloadType != 255 else { return .dropped(.payloadType) }
     if !sourceSwitch.isRunning {
       guard packet.isKeyFrame || !waitsForKeyFrame else { return .dropped(.awaitingKeyFrame) }
-      sourceSwitch.start(packet, clockRate: clockRate, now: now)
+      begin(packet, now: now)
+    }
+    // Perhaps its structure comes yet: it can be asked for again then.
+    guard !packet.isUnreadable else { return .dropped(.dependencies) }
+    if mayOmit, !selects(packet) {
+      sourceSwitch.omit(packet)
+      return .dropped(selector?.isBroken ?? false ? .dependencies : .notSelected)
     }
     guard let numbers = sourceSwitch.map(packet) else { return .dropped(.beforeSwitch) }
     let overhead = path.pointee.overhead
@@ -58,6 +85,11 @@ struct DownStream {
     let header = writeHeader(
       packet, payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, ssrc: ssrc,
       timestamp: numbers.timestamp, into: room)
+    var isLast = packet.header.marker
+    if frames != nil, !isLast, let frame = packet.frame {
+      isLast = endsPicture(frame.dependencies, endsFrame: frame.endsFrame)
+      if isLast { RTPHeader.setMarker(in: room) }
+    }
     packet.vp8?.rewrite(
       pictureID: numbers.pictureID, tl0PictureIndex: numbers.tl0PictureIndex, keyIndex: numbers.keyIndex,
       in: packet.payload)
@@ -65,22 +97,24 @@ struct DownStream {
     var padding = 0
     if isVideo {
       padding = Self.padding(
-        for: header + payload.count + overhead, isLast: packet.header.marker, outbox, path.pointee.cursor)
+        for: header + payload.count + overhead, isLast: isLast, outbox, path.pointee.cursor)
       if padding > 0 { RTPHeader.setPadding(true, in: room) }
     }
     let length = sender._withUnsafeGuaranteedRef {
       $0.protectRTP(room, headerLength: header, payload: payload, padding: UInt8(truncatingIfNeeded: padding))
     }
     guard let length else { return .dropped(.notProtected) }
-    outbox.commit(length, &path.pointee.cursor, to: path.pointee.destination, isUrgent: !isVideo)
+    commit(length, kind: isVideo ? .video : .audio, now: now, into: outbox)
     sourceSwitch.sent(numbers, now: now)
+    if let frames, let frame = packet.frame { frameNumbers.sent(frame, frames.pointee.structure) }
+    retransmissionType = retransmissionTypes[Int(packet.header.payloadType & 127)]
     packetCount &+= 1
     octetCount &+= UInt32(truncatingIfNeeded: payload.count)
     return .sent
   }
 
   /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
-  mutating func retransmit(_ packet: borrowing Packet, into outbox: Outbox) -> Bool {
+  mutating func retransmit(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> Bool {
     guard path.pointee.isOpen, let sender = path.pointee.sender, let numbers = sourceSwitch.numbers(of: packet) else {
       return false
     }
@@ -91,6 +125,12 @@ struct DownStream {
       packet, payloadType: payloadType, sequenceNumber: retransmissionSequence, ssrc: rtxSSRC,
       timestamp: numbers.timestamp, into: room)
     retransmissionSequence &+= 1
+    if let frames, let element = packet.extensions?.element(sourceDescriptorID, in: packet.bytes.bytes),
+      let descriptor = frames.pointee.layers(element, in: packet.bytes.bytes),
+      endsPicture(descriptor.frame, endsFrame: descriptor.endsFrame)
+    {
+      RTPHeader.setMarker(in: room)
+    }
     room.store(numbers.sequenceNumber, at: header)
     // The history's memory must keep the source's numbers, so the descriptor is rewritten at its new place.
     let descriptor = packet.vp8?.length ?? 0
@@ -103,14 +143,46 @@ struct DownStream {
       $0.protectRTP(room, headerLength: header, prefixLength: descriptor + 2, payload: rest)
     }
     guard let length else { return false }
-    outbox.commit(length, &path.pointee.cursor, to: path.pointee.destination, isUrgent: !isVideo)
+    commit(length, kind: .retransmission, now: now, into: outbox)
     return true
+  }
+
+  /// Keeps the packet that was just protected in the outbox. It leaves now.
+  private func commit(_ length: Int, kind: SentKind, now: Instant, into outbox: Outbox) {
+    outbox.commit(length, &path.pointee.cursor, to: path.pointee.destination, isUrgent: !isVideo)
+    guard numberExtension != 0 else { return }
+    path.pointee.downlink?.pointee.sent(length: length, to: path.pointee.destination, kind: kind, now: now)
   }
 }
 
 extension DownStream {
-  /// The MID extension that we may add: a word of extension header, at most 17 bytes, filled up to words.
-  private static let headerRoom = 24
+  /// Answers a request for a sequence number that no packet goes out under, so that the receiver waits for it no longer: with an RTX packet
+  /// that has nothing but the number in it. False when it can't be.
+  mutating func retransmitNothing(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
+    guard path.pointee.isOpen, let sender = path.pointee.sender, retransmissionType != 255 else { return false }
+    let size = RTPHeader.fixedLength + Self.headerRoom + 2 + path.pointee.overhead
+    guard let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
+    RTPHeader.write(
+      marker: false, payloadType: retransmissionType, sequenceNumber: retransmissionSequence,
+      timestamp: sourceSwitch.lastTimestamp, ssrc: rtxSSRC, into: room)
+    retransmissionSequence &+= 1
+    var header = RTPHeader.fixedLength
+    if numberExtension != 0, let downlink = path.pointee.downlink {
+      var writer = HeaderExtensionWriter(room)
+      writer.append(numberExtension, downlink.pointee.nextNumber)
+      header = writer.finish()
+    }
+    room.store(sequenceNumber, at: header)
+    let length = sender._withUnsafeGuaranteedRef {
+      $0.protectRTP(room, headerLength: header, prefixLength: 2, payload: UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+    guard let length else { return false }
+    commit(length, kind: .retransmission, now: now, into: outbox)
+    return true
+  }
+
+  /// The extensions that we may add: a word of extension header, the number with 4 bytes at most, the MID with 18, filled up to words.
+  private static let headerRoom = 32
   private static let maximumPadding = 255
 
   /// Returns the header's length.
@@ -118,23 +190,29 @@ extension DownStream {
     _ packet: borrowing Packet, payloadType: UInt8, sequenceNumber: UInt16, ssrc: UInt32, timestamp: UInt32,
     into room: UnsafeMutableRawBufferPointer
   ) -> Int {
-    room.baseAddress!.copyMemory(from: packet.base, byteCount: packet.header.headerLength)
+    let header = packet.header
+    // An extension that is not of RFC 8285 was not negotiated.
+    let start = header.extensionOffset == 0 ? header.headerLength : header.extensionOffset - 4
+    room.baseAddress!.copyMemory(from: packet.base, byteCount: start)
     RTPHeader.rewrite(
       payloadType: payloadType, sequenceNumber: sequenceNumber, timestamp: timestamp, ssrc: ssrc, in: room)
     RTPHeader.setPadding(false, in: room)
-    var length = packet.header.headerLength
+    var writer = HeaderExtensionWriter(
+      room, at: start, hasTwoByteHeaders: packet.extensions?.hasTwoByteHeaders ?? false)
+    if numberExtension != 0, let downlink = path.pointee.downlink {
+      writer.append(numberExtension, downlink.pointee.nextNumber)
+    }
     if let elements = packet.extensions {
-      var bytes = room.mutableBytes
-      elements.rewriteIDs(by: extensionMap, in: &bytes)
-    } else if packet.header.extensionOffset != 0 {
-      // Not of RFC 8285, so not negotiated.
-      room[0] &= ~0x10
-      length = packet.header.extensionOffset - 4
+      let source = frames == nil ? 0 : sourceDescriptorID
+      let descriptor = writer.append(elements, of: packet.bytes, by: extensionMap, noting: source)
+      // This receiver's frame number and template ids.
+      if let descriptor, source != 0 {
+        DependencyDescriptor.shift(
+          frameNumber: frameNumbers.shift, templates: frameNumbers.templateShift, in: room.part(descriptor))
+      }
     }
-    if midExtension != 0 {
-      length = room.appendExtension(midExtension, mid, headerLength: length, of: packet.extensions)
-    }
-    return length
+    if midExtension != 0 { writer.append(midExtension, mid) }
+    return writer.finish()
   }
 
   /// Padding that makes equal lengths, and so one GSO run, of a frame's packets. They differ by a byte or so: browsers split a frame

@@ -12,7 +12,11 @@ final class DownTrack {
   let stream: UnsafeMutablePointer<DownStream>
   private(set) var source: UpTrack?
   /// The source's encoding that the slot shows.
-  private(set) var encoding: Encoding?
+  var encoding: Encoding?
+  /// The layer that it will show from that layer's next key frame on.
+  var next: Encoding?
+  /// The layer by the receiver's wish, of a track with several.
+  var claimed: Encoding?
   /// When the source took the slot; it is not displaced by a louder one at once.
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
@@ -43,7 +47,8 @@ final class DownTrack {
   }
 
   var isAwaitingKeyFrame: Bool {
-    transport.isOpen && source != nil && stream.pointee.waitsForKeyFrame && !stream.pointee.sourceSwitch.isRunning
+    transport.isOpen && source != nil
+      && (stream.pointee.waitsForKeyFrame && !stream.pointee.sourceSwitch.isRunning || stream.pointee.needsKeyFrame)
   }
 
   /// Takes what a later offer says of the same slot.
@@ -58,10 +63,17 @@ final class DownTrack {
   /// Puts `track` in the slot, or nothing.
   func setSource(_ track: UpTrack?, now: Instant) {
     guard track !== source else { return }
-    encoding?.remove(self)
+    goOver(to: nil)
+    claim(nil)
+    show(nil)
     source = track
-    encoding = track?.encodings.first
-    encoding?.add(self)
+    stream.pointee.maxHeight = nil
+    if let track, track.isLayered {
+      claim(track.layer(for: nil))
+      show(claimed.map { track.liveEncoding(near: $0) })
+    } else {
+      show(track?.encodings.first)
+    }
     since = now
     stream.pointee.sourceSwitch.endSource()
     mapSource()
@@ -75,10 +87,15 @@ final class DownTrack {
   func mapSource() {
     stream.pointee.mid = slot.mid
     stream.pointee.midExtension = isKnown ? 0 : extensions.mid
+    stream.pointee.numberExtension = slot.isReported ? extensions.transportSequence : 0
     stream.pointee.payloadTypes = .init(repeating: 255)
     stream.pointee.retransmissionTypes = .init(repeating: 255)
     stream.pointee.extensionMap = HeaderExtensionMap()
     guard let source else { return }
+    if stream.pointee.frames != encoding?.frames {
+      stream.pointee.frames = encoding?.frames
+      stream.pointee.sourceSwitch.pause()
+    }
     stream.pointee.clockRate = source.clockRate
     stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
     for format in source.description.formats {
@@ -90,12 +107,17 @@ final class DownTrack {
     mapExtensions(from: source.peer.configuration.extensions)
   }
 
-  /// MID, RID and abs-send-time belong to the hop; the first is written anew.
+  /// MID, RID, abs-send-time and the transport-wide number belong to the hop; the first is written anew.
   private func mapExtensions(from sender: HeaderExtensionIDs) {
     let ids = [
       (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
       (sender.playoutDelay, extensions.playoutDelay),
     ]
+    // Packets of both forms carry it, and the shorter one has no longer ids.
+    stream.pointee.sourceDescriptorID = sender.dependencyDescriptor
+    if sender.dependencyDescriptor != 0, (1...14).contains(extensions.dependencyDescriptor) {
+      stream.pointee.extensionMap[sender.dependencyDescriptor] = extensions.dependencyDescriptor
+    }
     for (old, new) in ids where old != 0 { stream.pointee.extensionMap[old] = new }
   }
 
@@ -121,11 +143,14 @@ final class DownTrack {
   }
 
   /// Sends a packet again that went out as `sequenceNumber`. False when it can't be.
-  func retransmit(_ sequenceNumber: UInt16, into outbox: Outbox) -> Bool {
+  func retransmit(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
+    if stream.pointee.sourceSwitch.isUnused(sequenceNumber) {
+      return stream.pointee.retransmitNothing(sequenceNumber, now: now, into: outbox)
+    }
     guard let source, let encoding, let index = stream.pointee.sourceSwitch.sourceIndex(sequenceNumber),
       var packet = encoding.history?.packet(index)
     else { return false }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
-    return stream.pointee.retransmit(packet, into: outbox)
+    return stream.pointee.retransmit(packet, now: now, into: outbox)
   }
 }

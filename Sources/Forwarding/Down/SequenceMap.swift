@@ -7,8 +7,9 @@ struct SequenceMap {
   /// How far behind the newest packet an index is still mapped, and an output traced back.
   static let window: UInt64 = 1024
 
-  /// The first packet of the source here.
+  /// The first packet of the source here, and what it was given.
   private let first: UInt64
+  private let firstOutput: UInt64
   /// The newest packet that was mapped or omitted; `first` − 1 before any.
   private var newest: UInt64
   /// From the newest index to its output, modulo 2^64. It falls by one with each packet that is omitted without a gap.
@@ -25,6 +26,7 @@ struct SequenceMap {
   ///   - output: no number from there on has been given before.
   init(first: UInt64, output: UInt64) {
     self.first = first
+    firstOutput = output
     newest = first &- 1
     offset = output &- first
   }
@@ -66,11 +68,21 @@ struct SequenceMap {
 
   /// The packet that `output` was given to; nil when it is none's, unused, or the packet is from before the window.
   func index(of output: UInt64) -> UInt64? {
+    place(of: output).flatMap { withheld.contains($0) ? nil : $0 }
+  }
+
+  /// Whether `output` is a gap that is never filled, or from before the first.
+  func isUnused(_ output: UInt64) -> Bool {
+    output < firstOutput || hasOmissions && place(of: output).map { withheld.contains($0) } ?? false
+  }
+
+  /// The packet that `output` belongs to, used or not.
+  private func place(of output: UInt64) -> UInt64? {
     // How many outputs back from the last one that was given.
     let back = newest &+ offset &- output
     guard back < Self.window else { return nil }
     guard let index = !hasOmissions ? newest &- back : omitted.gap(back, from: newest) else { return nil }
-    guard index >= first, index <= newest, newest - index < Self.window, !withheld.contains(index) else { return nil }
+    guard index >= first, index <= newest, newest - index < Self.window else { return nil }
     return index
   }
 

@@ -21,8 +21,16 @@ struct SourceSwitch {
 
   /// The source's first packet has gone out; false while the slot waits for one.
   private(set) var isRunning = false
-  /// The source was heard in this slot before a pause.
-  private var isResumable = false
+  /// How the next packet goes on from the last source.
+  private enum Continuation {
+    case newSource
+    /// The source was heard in this slot before a pause.
+    case resumed
+    /// Another layer of the same track; what is added to its timestamps to make those of the layer before, if known.
+    case layer(UInt32?)
+  }
+
+  private var continuation = Continuation.newSource
   private var sequence: SequenceMap
   /// From the source's timestamps to the stream's, in the source's clock rate.
   private(set) var timestampOffset: UInt32 = 0
@@ -36,6 +44,9 @@ struct SourceSwitch {
   /// The newest sequence number that went out.
   var newest: UInt16 { last.sequenceNumber }
 
+  /// The timestamp of the newest packet that went out.
+  var lastTimestamp: UInt32 { last.timestamp }
+
   /// - Parameter first: the stream's first sequence number.
   init(first: UInt16) {
     last = Numbers(index: 65_536 + UInt64(first) - 1, timestamp: 0)
@@ -44,22 +55,41 @@ struct SourceSwitch {
 
   /// The source pauses; it may go on with `start` at a later packet.
   mutating func pause() {
-    isResumable = isResumable || isRunning
+    if isRunning { continuation = .resumed }
     isRunning = false
   }
 
   /// Another source will follow.
   mutating func endSource() {
-    isResumable = false
+    continuation = .newSource
     isRunning = false
   }
+
+  /// Another layer of the same track follows.
+  /// - Parameter difference: what is added to its timestamps to make those of the layer before; nil when it is not known.
+  mutating func changeLayer(_ difference: UInt32?) {
+    switch continuation {
+    case .newSource where !isRunning: break
+    // The layer before never began here.
+    case .layer(let before) where !isRunning:
+      continuation = .layer(before.flatMap { before in difference.map { before &+ $0 } })
+    default: continuation = .layer(difference)
+    }
+    isRunning = false
+  }
+
+  /// The next packet is the first of another layer.
+  var isBetweenLayers: Bool { if case .layer = continuation { !isRunning } else { false } }
 
   /// The next packet of the stream is `packet`, the source's first, or its first after a pause.
   /// - Parameter clockRate: of the source, in Hz.
   mutating func start(_ packet: borrowing Packet, clockRate: UInt32, now: Instant) {
     sequence = SequenceMap(first: packet.index, output: last.index &+ 1)
-    if !isResumable {
-      timestampOffset = nextTimestamp(clockRate, now) &- packet.header.timestamp
+    switch continuation {
+    case .newSource: timestampOffset = nextTimestamp(clockRate, now) &- packet.header.timestamp
+    case .resumed: break
+    case .layer(let difference):
+      timestampOffset = layerTimestamp(packet, difference, clockRate, now) &- packet.header.timestamp
     }
     if let vp8 = packet.vp8 {
       pictureOffset = last.pictureID &+ 1 &- (vp8.pictureID ?? 0)
@@ -97,6 +127,14 @@ struct SourceSwitch {
     return sequence.index(of: last.index &- UInt64(behind))
   }
 
+  /// Whether no packet goes out under `sequenceNumber`, or none any more: the receiver does not get that packet, or the source before left the gap, and
+  /// nothing behind this source's key frame refers to it.
+  func isUnused(_ sequenceNumber: UInt16) -> Bool {
+    let behind = SequenceNumber.distance(from: sequenceNumber, to: newest)
+    guard isRunning, behind >= 0 else { return false }
+    return sequence.isUnused(last.index &- UInt64(behind))
+  }
+
   private func numbers(_ packet: borrowing Packet, index: UInt64) -> Numbers {
     // A field that the packet lacks keeps its last value, for the next source to go on from.
     var numbers = last
@@ -106,6 +144,20 @@ struct SourceSwitch {
     if let index = packet.vp8?.tl0PictureIndex { numbers.tl0PictureIndex = index &+ tl0Offset }
     if let index = packet.vp8?.keyIndex { numbers.keyIndex = (index &+ keyOffset) & 0x1f }
     return numbers
+  }
+
+  /// The time of the same instant in the layer before, if that can be true.
+  private func layerTimestamp(
+    _ packet: borrowing Packet, _ difference: UInt32?, _ clockRate: UInt32, _ now: Instant
+  ) -> UInt32 {
+    let latest = nextTimestamp(clockRate, now)
+    guard let difference else { return latest }
+    let timestamp = packet.header.timestamp &+ timestampOffset &+ difference
+    let ahead = Int32(bitPattern: timestamp &- last.timestamp)
+    // The old layer's picture may be the newer one; the times of one track never fall.
+    if ahead <= 0, ahead > -Int32(clockRate / 20) { return last.timestamp &+ 1 }
+    let limit = Int32(bitPattern: latest &- last.timestamp) &+ Int32(clockRate / 2)
+    return ahead > 0 && ahead <= limit ? timestamp : latest
   }
 
   /// As much later than the last packet as time has passed, but later.

@@ -24,6 +24,8 @@ final class CallMedia: Scheduled {
   /// Peers whose slots wait to be filled, and how many at the front have been taken.
   private var unfilled: ContiguousArray<Peer> = []
   private var taken = 0
+  /// Layered tracks whose receivers changed.
+  private var demands: [UpTrack] = []
   var place = -1
 
   init(_ id: CallID) { self.id = id }
@@ -45,6 +47,20 @@ final class CallMedia: Scheduled {
       taken = 0
     }
     return next.filter { !$0.isGone }
+  }
+
+  func noteDemand(of track: UpTrack) {
+    guard !track.isDemandNoted else { return }
+    track.isDemandNoted = true
+    demands.append(track)
+  }
+
+  /// The layered tracks whose receivers changed since the last time.
+  func takeDemands() -> [UpTrack] {
+    guard !demands.isEmpty else { return [] }
+    defer { demands.removeAll(keepingCapacity: true) }
+    for track in demands { track.isDemandNoted = false }
+    return demands.filter { !$0.isDetached }
   }
 
   /// −1 when the call has too many.

@@ -44,7 +44,8 @@ extension Peer {
     guard id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet.bytes) else { return nil }
     let text = packet.part(mid.range)
     guard let track = upTracks.first(where: { $0.description.mid.utf8.elementsEqual(text) }),
-      let payload = track.payload(header.payloadType), let encoding = track.encodings.first
+      let payload = track.payload(header.payloadType),
+      let encoding = encoding(of: track, isRetransmission: payload.isRetransmission, header, packet)
     else { return nil }
     let stream = Stream(
       ssrc: header.ssrc, track: track, encoding: encoding, isRetransmission: payload.isRetransmission)
@@ -58,6 +59,17 @@ extension Peer {
       encoding.latch(header.ssrc)
     }
     return add(stream) ? stream : nil
+  }
+
+  /// A track of several encodings has them told apart by RID, and their retransmissions by repaired RID (RFC 8852 section 3).
+  private func encoding(
+    of track: UpTrack, isRetransmission: Bool, _ header: RTPHeader, _ packet: UnsafeRawBufferPointer
+  ) -> Encoding? {
+    guard track.isLayered else { return track.encodings.first }
+    let id = isRetransmission ? configuration.extensions.repairedRID : configuration.extensions.rid
+    guard id != 0, let rid = HeaderExtensions(header)?.element(id, in: packet.bytes) else { return nil }
+    let text = packet.part(rid.range)
+    return track.encodings.first { $0.rid?.utf8.elementsEqual(text) ?? false }
   }
 
   @discardableResult

@@ -65,6 +65,8 @@ final class Peer: Scheduled {
   /// It was removed.
   var isGone = false
   var streams: ContiguousArray<Stream> = []
+  /// In flat memory, as each packet changes it; nil when the peer does not number its packets.
+  private(set) var arrivals: UnsafeMutablePointer<ArrivalReports>?
   var loudness = Loudness()
   var isSpeaker = false
   /// When this peer last became a speaker, or the loudest one.
@@ -93,6 +95,23 @@ final class Peer: Scheduled {
     id = configuration.peer
     self.call = call
     self.configuration = configuration
+  }
+
+  deinit {
+    arrivals?.deinitialize(count: 1)
+    arrivals?.deallocate()
+  }
+
+  /// Reports are kept up over later offers as long as the packets have numbers.
+  func describeArrivals() {
+    let id = configuration.extensions.transportSequence
+    if let arrivals {
+      arrivals.pointee.extensionID = id
+    } else if id != 0, !configuration.tracks.isEmpty {
+      let new = UnsafeMutablePointer<ArrivalReports>.allocate(capacity: 1)
+      new.initialize(to: ArrivalReports(extensionID: id))
+      arrivals = new
+    }
   }
 
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }

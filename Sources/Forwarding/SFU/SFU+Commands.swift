@@ -16,6 +16,10 @@ extension SFU {
     peersByFragment[new.local.fragment] = peer
     describeTracks(of: peer, now: now)
     describeSlots(of: peer, now: now)
+    peer.describeArrivals()
+    if new.slots.contains(where: \.isReported) {
+      peer.transport.estimate(firstNumber: UInt16(truncatingIfNeeded: random.next()), now: now)
+    }
     allocateSlots(of: peer, now: now)
     noteChange(of: peer.call)
     events.append(.configured(peer.id, request: request, peer.slotMap))
@@ -98,10 +102,14 @@ extension SFU {
   private func describeTracks(of peer: Peer, now: Instant) {
     let descriptions = peer.configuration.tracks
     peer.call.isRankingStale = true
-    for old in peer.upTracks where !descriptions.contains(where: { $0.track == old.track }) { detach(old, now: now) }
+    // With other layers it is another track.
+    for old in peer.upTracks
+    where !descriptions.contains(where: { $0.track == old.track && $0.rids == old.description.rids }) {
+      detach(old, now: now)
+    }
     peer.upTracks = descriptions.map { description in
       let key = peer.call.formatKey(description.formats.first)
-      guard let track = peer.upTracks.first(where: { $0.track == description.track }) else {
+      guard let track = peer.upTracks.first(where: { $0.track == description.track && !$0.isDetached }) else {
         return UpTrack(description, of: peer, formatKey: key, configuration: configuration)
       }
       silence(track, isMuted: description.muted, now: now)
@@ -151,6 +159,7 @@ extension SFU {
   }
 
   private func detach(_ track: UpTrack, now: Instant) {
+    track.isDetached = true
     for encoding in track.encodings {
       while let down = encoding.downTracks.last {
         down.setSource(nil, now: now)

@@ -26,6 +26,7 @@ extension SFU {
       return lose(peer, lastHeard: last.lastHeard, now: now)
     }
     if peer.pair !== best {
+      if peer.pair != nil { peer.transport.downlink?.pointee.pathChanged() }
       peer.pair = best
       peer.transport.path.pointee.destination = best.address
       for gone in peer.pairs where gone.isGone { remove(gone, now: now) }

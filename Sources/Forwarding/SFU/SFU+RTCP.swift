@@ -32,6 +32,7 @@ extension SFU {
     case .pictureLoss(_, let media): wantKeyFrame(media, of: peer, now: now)
     case .fullIntraRequest(let request):
       for entry in request { wantKeyFrame(entry.ssrc, of: peer, now: now) }
+    case .transportFeedback(let report): handle(report, of: peer, now: now)
     // A track ends by signaling; a stream that says BYE may go on under another SSRC.
     case .bye, .other: break
     }
@@ -54,11 +55,19 @@ extension SFU {
       fractionLost: block.fractionLost, of: down.takePackets(), jitter: .nanoseconds(Int64(clamping: jitter)))
   }
 
+  private func handle(_ report: TransportFeedback, of peer: Peer, now: Instant) {
+    guard let downlink = peer.transport.downlink else { return }
+    counts.pointee.feedbackReceived &+= 1
+    if !downlink.pointee.received(report, now: now) { drop(.feedback) }
+  }
+
   private func handle(_ nack: NACK, of peer: Peer, now: Instant, into outbox: Outbox) {
     guard let down = peer.downTrack(nack.media) else { return }
     for sequenceNumber in nack.missing {
       counts.pointee.nacksReceived &+= 1
-      guard peer.retransmissions.take(now: now.nanoseconds) == nil, down.retransmit(sequenceNumber, into: outbox) else {
+      guard peer.retransmissions.take(now: now.nanoseconds) == nil,
+        down.retransmit(sequenceNumber, now: now, into: outbox)
+      else {
         drop(.notRetransmitted)
         continue
       }

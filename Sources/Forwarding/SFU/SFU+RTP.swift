@@ -22,6 +22,7 @@ extension SFU {
     // A variable that a span borrows from would be a box on the heap.
     let bytes = datagram.part(0..<length)
     guard var header = RTPHeader(parsing: bytes.bytes), var base = bytes.baseAddress else { return drop(.malformed) }
+    noteArrival(of: header, in: bytes.bytes, of: peer, now: now)
     guard let stream = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now) else {
       return drop(.unknownStream)
     }
@@ -57,14 +58,40 @@ extension SFU {
       base: base, length: header.headerLength + header.payloadLength,
       header: header, index: index)
     if payload.codec == .vp8 { packet.readVP8() }
+    if payload.codec == .vp8 || track.hasVisibleKeyFrames {
+      packet.isKeyFrame = payload.codec.startsKeyFrame(packet.payload.bytes, vp8: packet.vp8)
+    }
     if peer.configuration.isOnKeyList, isForeign(packet, payload.codec, of: track, reception) {
       return drop(.sframeForeign)
     }
-    if packet.isKeyFrame { reception.pointee.keyFrames.keyFrameArrived() }
+    if let frames = encoding.frames {
+      packet.readFrame(peer.configuration.extensions.dependencyDescriptor, by: frames)
+      if frames.pointee.lacksStructure { requestKeyFrame(of: encoding, now: now, isNewSource: false) }
+    }
+    if track.isLayered {
+      watchLayers(of: track, encoding, packet, isRetransmission: payload.isRetransmission, now: now)
+    }
+    if packet.isKeyFrame {
+      reception.pointee.keyFrames.keyFrameArrived()
+      reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, index)
+    }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
-    // A packet that went to no receiver is never asked for.
-    if !encoding.downStreams.isEmpty { encoding.history?.insert(packet) }
+    // A packet that went to no receiver is never asked for, but for the rest of a key frame whose first packet comes last.
+    if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet) }
     forward(packet, of: encoding, now: now, into: outbox)
+  }
+
+  /// Notes when a packet came, of whatever stream it is, for the transport-wide feedback.
+  private func noteArrival(of header: RTPHeader, in packet: RawSpan, of peer: Peer, now: Instant) {
+    guard let arrivals = peer.arrivals,
+      let element = HeaderExtensions(header)?.element(arrivals.pointee.extensionID, in: packet), element.length == 2
+    else { return }
+    let wasWaiting = arrivals.pointee.deadline != nil
+    let number = packet.uint16(at: element.offset)
+    if !arrivals.pointee.received(number, of: header.ssrc, length: packet.byteCount, now: now) {
+      counts.pointee.arrivalsUnreported &+= 1
+    }
+    if !wasWaiting { schedule(peer, arrivals.pointee.deadline) }
   }
 
   private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
@@ -73,7 +100,11 @@ extension SFU {
       switch stream.pointee.forward(packet, now: now, into: outbox) {
       case .sent: sent &+= 1
       case .notOpen: break
-      case .dropped(let reason): drop(reason)
+      case .dropped(let reason):
+        drop(reason)
+        if reason == .dependencies, stream.pointee.needsKeyFrame {
+          requestKeyFrame(of: encoding, now: now, isNewSource: false)
+        }
       }
     }
     counts.pointee.forwarded &+= sent

@@ -26,6 +26,7 @@ extension SFU {
     for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now) {
       events.append(.slots(peer.id, peer.slotMap))
     }
+    updateDemands(of: call, now: now)
     schedule(call)
   }
 
@@ -33,6 +34,7 @@ extension SFU {
   func allocateSlots(of peer: Peer, now: Instant) {
     updateRanking(of: peer.call)
     _ = fillSlots(of: peer, now: now)
+    updateDemands(of: peer.call, now: now)
     schedule(peer.call)
   }
 
@@ -99,9 +101,18 @@ extension SFU {
         requestKeyFrame(of: encoding, now: now, isNewSource: true)
       }
     }
+    if kind == .video { setHeights(of: slots, wishes, isOpen: peer.transport.isOpen, now: now) }
     guard !peer.isHeld, !ranked.areAll(in: carried) else { return [] }
     peer.lacksFormats = true
     return ranked.unsupported(peer, carried: carried, wishes, &counts.pointee.visits)
+  }
+
+  private func setHeights(of slots: [DownTrack], _ wishes: Wishes, isOpen: Bool, now: Instant) {
+    for slot in slots {
+      guard let track = slot.source else { continue }
+      let height = wishes.videos.isEmpty ? nil : wishes.videos[track.track]?.maxHeight
+      if let needed = slot.setMaxHeight(height), isOpen { requestKeyFrame(of: needed, now: now, isNewSource: true) }
+    }
   }
 
   private func updateNeed(of peer: Peer, now: Instant) {

@@ -45,11 +45,16 @@ extension SFU {
     checkConsent(of: peer, now: now)
     if let need = peer.need.takeDue(now) { events.append(.need(peer.id, audio: need.audio, video: need.video)) }
     peer.schedule(peer.need.deadline)
+    for track in peer.upTracks where track.isLayered {
+      if let due = track.demand.deadline, due <= now { updateDemand(of: track, now: now) }
+      peer.schedule(track.demand.deadline)
+    }
     if peer.transport.isOpen {
       sendFeedback(to: peer, now: now, into: outbox)
       if let due = peer.nextReport, due <= now {
         sendReports(to: peer, now: now, into: outbox)
         judgeQuality(of: peer, now: now)
+        if let downlink = peer.transport.downlink { counts.pointee.estimates.add(downlink.pointee.rate) }
         peer.nextReport = now.advanced(by: configuration.reportInterval)
         hasReported = true
       }
@@ -58,8 +63,9 @@ extension SFU {
     return hasReported
   }
 
-  /// NACKs and PLIs for what the peer sends.
+  /// NACKs, PLIs and transport-wide feedback for what the peer sends.
   private func sendFeedback(to peer: Peer, now: Instant, into outbox: Outbox) {
+    sendArrivals(to: peer, now: now, into: outbox)
     for encoding in peer.encodings {
       guard let ssrc = encoding.ssrc else { continue }
       var writer = RTCPWriter(scratch)
@@ -72,6 +78,12 @@ extension SFU {
         if writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count)) {
           counts.pointee.nacksSent &+= UInt64(count)
         }
+        // No receiver can go on from a hole that stays, but from the next key frame.
+        if let lost = reception.pointee.nacks.takeGivenUp(), lost > reception.pointee.lastKeyFrame,
+          !encoding.downStreams.isEmpty
+        {
+          encoding.requestKeyFrame(now, isNewSource: false)
+        }
       }
       let isAwaited = encoding.isAwaited && !encoding.track.isSilent
       if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
@@ -82,6 +94,21 @@ extension SFU {
       peer.schedule(reception.pointee.nacks.deadline)
       peer.schedule(reception.pointee.keyFrames.deadline)
     }
+  }
+
+  /// Transport-wide feedback: each report is a packet of its own (RFC 5506).
+  private func sendArrivals(to peer: Peer, now: Instant, into outbox: Outbox) {
+    guard let arrivals = peer.arrivals else { return }
+    if arrivals.pointee.isDue(now) {
+      for _ in 0..<ArrivalReports.mostAtOnce {
+        let length = arrivals.pointee.write(sender: peer.reportSSRC, into: scratch)
+        guard length > 0 else { break }
+        peer.transport.sendRTCP(UnsafeRawBufferPointer(rebasing: scratch[..<length]), in: outbox)
+        counts.pointee.arrivalReportsSent &+= 1
+      }
+      arrivals.pointee.endReports(now: now)
+    }
+    peer.schedule(arrivals.pointee.deadline)
   }
 
   private func send(_ writer: RTCPWriter, to peer: Peer, into outbox: Outbox) {

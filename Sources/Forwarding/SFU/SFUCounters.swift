@@ -14,6 +14,15 @@ package struct SFUCounters: Sendable {
   package var nacksReceived: UInt64 = 0
   package var keyFrameRequestsSent: UInt64 = 0
   package var keyFrameRequestsReceived: UInt64 = 0
+  /// Transport-wide reports to publishers, and packets with a number that no report will speak of: too late, or a number that came before.
+  package var arrivalReportsSent: UInt64 = 0
+  package var arrivalsUnreported: UInt64 = 0
+  /// Transport-wide reports of receivers.
+  package var feedbackReceived: UInt64 = 0
+  /// The estimates of the receivers' rates, taken once a second from each that reports.
+  package var estimates = RateHistogram()
+  /// Slots that went over to another layer of their track.
+  package var layerSwitches: UInt64 = 0
   /// Checks of ours: of addresses that peers want their media at.
   package var checksSent: UInt64 = 0
   /// First packets of frames whose SFrame header could not be read; they are forwarded.

@@ -9,6 +9,8 @@ final class SendTransport {
     var destination = SocketAddress(high: 0, low: 0, port: 0)
     /// Media may be sent: the handshake is done and consent is fresh.
     var isOpen = false
+    /// nil when the peer does not report what arrives.
+    fileprivate(set) var downlink: UnsafeMutablePointer<Downlink>?
     var cursor = Outbox.Cursor()
     /// The transport's own; without counting a reference for each packet.
     fileprivate(set) var sender: Unmanaged<SRTPSender>?
@@ -31,7 +33,21 @@ final class SendTransport {
     path.initialize(to: Path())
   }
 
-  deinit { path.deallocate() }
+  deinit {
+    path.pointee.downlink?.deinitialize(count: 1)
+    path.pointee.downlink?.deallocate()
+    path.deallocate()
+  }
+
+  var downlink: UnsafeMutablePointer<Downlink>? { path.pointee.downlink }
+
+  /// The peer reports what arrives, now or later.
+  func estimate(firstNumber: UInt16, now: Instant) {
+    guard path.pointee.downlink == nil else { return }
+    let new = UnsafeMutablePointer<Downlink>.allocate(capacity: 1)
+    new.initialize(to: Downlink(firstNumber: firstNumber, now: now))
+    path.pointee.downlink = new
+  }
 
   var isOpen: Bool { path.pointee.isOpen }
 

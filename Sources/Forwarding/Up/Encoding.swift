@@ -10,9 +10,21 @@ final class Encoding {
   private(set) var ssrc: UInt32?
   /// The layer's restriction id (RFC 8852); nil where a track has one encoding.
   let rid: String?
+  /// Its place among the track's layers, 0 for the lowest.
+  let rank: Int
   let reception: UnsafeMutablePointer<Reception>
   /// nil where no format has RTX.
   private(set) var history: PacketHistory?
+  /// Reads its dependency descriptors; nil where they were not negotiated.
+  private(set) var frames: UnsafeMutablePointer<FrameReader>?
+  /// Packets of it came of late.
+  var isAlive = false
+  /// The frames of other layers since its last packet.
+  var framesOfOthers = 0
+  /// Slots that show another layer until the next key frame of this one.
+  private(set) var waiting: [DownTrack] = []
+  /// Slots for which it is the right layer, whatever they show.
+  var claims = 0 { didSet { track.noteDemandChange() } }
   /// The slots that show it.
   private(set) var downTracks: [DownTrack] = []
   /// Those of `downTracks`: for the packets.
@@ -21,10 +33,11 @@ final class Encoding {
   /// many is asked for.
   private(set) var isAwaited = false
 
-  init(of track: UpTrack, ssrc: UInt32?, rid: String? = nil, keyFrameInterval: Duration) {
+  init(of track: UpTrack, ssrc: UInt32?, rid: String? = nil, rank: Int = 0, keyFrameInterval: Duration) {
     self.track = track
     self.ssrc = ssrc
     self.rid = rid
+    self.rank = rank
     reception = .allocate(capacity: 1)
     reception.initialize(to: Reception(keyFrames: KeyFrameRequester(interval: keyFrameInterval)))
   }
@@ -32,6 +45,23 @@ final class Encoding {
   deinit {
     reception.deinitialize(count: 1)
     reception.deallocate()
+    frames?.deallocate()
+  }
+
+  /// In pixels: what its structure says, else what browsers send under the names of the layers.
+  var height: Int { frames?.pointee.structure.height(of: 0) ?? 180 << rank }
+
+  /// `height` when the last packet came.
+  var knownHeight = 0
+
+  /// Some slot gets it, waits for it, or should get it.
+  var isWanted: Bool { claims > 0 || !downTracks.isEmpty || !waiting.isEmpty }
+
+  /// The sender puts dependency descriptors into its packets.
+  func readFrames() {
+    guard frames == nil else { return }
+    frames = .allocate(capacity: 1)
+    frames?.initialize(to: FrameReader())
   }
 
   /// The SSRC of its retransmissions, if announced (RFC 4588 section 8.3).
@@ -52,6 +82,7 @@ final class Encoding {
     let request = reception.pointee.keyFrames
     reception.pointee = Reception(keyFrames: request)
     history?.removeAll()
+    frames?.pointee = FrameReader()
     for down in downTracks { down.sourceRestarted() }
   }
 
@@ -59,7 +90,29 @@ final class Encoding {
     down.place = downTracks.count
     downTracks.append(down)
     downStreams.append(down.stream)
+    track.noteDemandChange()
   }
+
+  /// `down` will show it from its next key frame on.
+  func expect(_ down: DownTrack) {
+    waiting.append(down)
+    isAwaited = true
+    track.noteDemandChange()
+  }
+
+  func forget(_ down: DownTrack) {
+    waiting.removeAll { $0 === down }
+    endWait()
+    track.noteDemandChange()
+  }
+
+  /// The slots that waited for the key frame that has come.
+  func takeWaiting() -> [DownTrack] {
+    defer { waiting.removeAll(keepingCapacity: true) }
+    return waiting
+  }
+
+  private func endWait() { if downTracks.isEmpty, waiting.isEmpty { isAwaited = false } }
 
   /// The last slot takes the place of the one that goes.
   func remove(_ down: DownTrack) {
@@ -69,14 +122,15 @@ final class Encoding {
     downStreams.swapAt(place, downStreams.count - 1)
     downTracks.removeLast()
     downStreams.removeLast()
-    if downTracks.isEmpty { isAwaited = false }
+    endWait()
+    track.noteDemandChange()
   }
 
   /// A slot shows nothing until the next key frame.
   func awaitKeyFrame() { isAwaited = true }
 
   /// A key frame went out: few slots, if any, still wait for one.
-  func keyFrameSent() { isAwaited = downTracks.contains { $0.isAwaitingKeyFrame } }
+  func keyFrameSent() { isAwaited = !waiting.isEmpty || downTracks.contains { $0.isAwaitingKeyFrame } }
 
   func requestKeyFrame(_ now: Instant, isNewSource: Bool) {
     guard track.takesPLI, !track.isSilent else { return }

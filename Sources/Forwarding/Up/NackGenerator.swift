@@ -17,6 +17,8 @@ struct NackGenerator {
   /// Oldest first.
   private var holes = InlineArray<256, Hole>(repeating: Hole(index: 0, due: Instant(nanoseconds: 0), tries: 0))
   private(set) var count = 0
+  /// The newest hole that was given up, until it is taken.
+  private var givenUp: UInt64?
   /// When the first hole is due; nil without one.
   private(set) var deadline: Instant?
 
@@ -48,7 +50,14 @@ struct NackGenerator {
     }
   }
 
+  /// The index of the newest packet that was asked for in vain since the last call; nil when there is none.
+  mutating func takeGivenUp() -> UInt64? {
+    defer { givenUp = nil }
+    return givenUp
+  }
+
   mutating func reset() {
+    givenUp = nil
     count = 0
     deadline = nil
   }
@@ -62,7 +71,10 @@ struct NackGenerator {
     for i in 0..<count {
       var hole = holes[i]
       if hole.due <= now, written < missing.count {
-        guard hole.tries < Self.maximumTries else { continue }
+        guard hole.tries < Self.maximumTries else {
+          givenUp = max(givenUp ?? 0, hole.index)
+          continue
+        }
         missing[written] = UInt16(truncatingIfNeeded: hole.index)
         written += 1
         hole.tries += 1

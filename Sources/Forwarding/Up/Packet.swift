@@ -11,6 +11,10 @@ struct Packet {
   var extensions: HeaderExtensions?
   /// The descriptor, in a VP8 stream.
   var vp8: VP8Descriptor?
+  /// The frame that it belongs to, in a stream with dependency descriptors.
+  var frame: Frame?
+  /// It has a dependency descriptor that cannot be used.
+  var isUnreadable = false
   /// It begins a key frame, as far as the clear bytes tell.
   var isKeyFrame = false
 
@@ -28,10 +32,17 @@ struct Packet {
     UnsafeMutableRawBufferPointer(start: base + header.headerLength, count: length - header.headerLength)
   }
 
+  /// Reads the dependency descriptor, whose extension has this id, if there is one.
+  mutating func readFrame(_ id: UInt8, by reader: UnsafeMutablePointer<FrameReader>) {
+    guard let element = extensions?.element(id, in: bytes.bytes) else { return }
+    frame = reader.pointee.read(element, in: bytes.bytes, index: index, timestamp: header.timestamp)
+    isUnreadable = frame == nil
+    isKeyFrame = frame.map { $0.isKeyFrame && $0.startsFrame } ?? false
+  }
+
   /// Reads what only VP8 has.
   mutating func readVP8() {
     let payload = payload.bytes
     vp8 = VP8Descriptor(parsing: payload)
-    isKeyFrame = vp8?.isKeyFrame(payload) ?? false
   }
 }

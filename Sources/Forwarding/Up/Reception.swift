@@ -12,6 +12,8 @@ struct Reception {
   var statistics = ReceptionStatistics()
   var keyFrames: KeyFrameRequester
   var lastPacket: Instant?
+  /// The index of the newest packet that begins a key frame.
+  var lastKeyFrame: UInt64 = 0
   /// The timestamp of the last frame that was dropped because its SFrame header names another track.
   var foreignFrame: UInt32?
 }

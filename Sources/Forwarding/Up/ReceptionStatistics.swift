@@ -8,7 +8,8 @@ struct ReceptionStatistics {
   private var received: UInt64 = 0
   private var expectedBefore: UInt64 = 0
   private var receivedBefore: UInt64 = 0
-  private var transit: UInt32 = 0
+  /// The arrival of the last packet less its timestamp, in the stream's clock.
+  private(set) var transit: UInt32 = 0
   /// Sixteenths of the stream's clock.
   private var jitter: UInt32 = 0
   /// The last sender report: its NTP and RTP timestamps, and its arrival.

@@ -23,6 +23,12 @@ final class UpTrack {
   /// The allocation passes that last chose this track, and gave it a slot.
   var chosenIn: UInt64 = 0
   var placedIn: UInt64 = 0
+  var clock = LayerClock()
+  var demand: LayerDemand
+  /// It is in its call's list of tracks whose layers are wanted anew.
+  var isDemandNoted = false
+  /// It is no track of its peer any more.
+  var isDetached = false
   private var payloads = InlineArray<128, Payload?>(repeating: nil)
 
   var track: TrackID { description.track }
@@ -42,9 +48,14 @@ final class UpTrack {
     isMuted = description.muted
     isSilent = isMuted || peer.isHeld
     isMicrophone = description.source == .microphone
-    encodings = [
-      Encoding(of: self, ssrc: description.ssrcs.first, keyFrameInterval: configuration.keyFrameInterval)
-    ]
+    demand = LayerDemand(layers: description.rids.count)
+    let interval = configuration.keyFrameInterval
+    encodings = description.rids.enumerated().map { rank, rid in
+      Encoding(of: self, ssrc: nil, rid: rid, rank: rank, keyFrameInterval: interval)
+    }
+    if encodings.isEmpty {
+      encodings = [Encoding(of: self, ssrc: description.ssrcs.first, keyFrameInterval: interval)]
+    }
     describe(description, configuration)
   }
 
@@ -55,6 +66,9 @@ final class UpTrack {
     isSilent = isMuted || isHeld
     return isSilent != wasSilent
   }
+
+  /// The wishes for its layers may have changed.
+  func noteDemandChange() { if isLayered { peer.call.noteDemand(of: self) } }
 
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
 
@@ -74,7 +88,12 @@ final class UpTrack {
     clockRate = new.formats.first?.clockRate ?? 90_000
     takesNack = new.formats.contains { $0.nack }
     takesPLI = kind == .video && new.formats.contains { $0.pli }
-    hasVisibleKeyFrames = !new.formats.isEmpty && new.formats.allSatisfy { $0.codec.lowercased() == "vp8" }
+    let hasDescriptors = kind == .video && peer.configuration.extensions.dependencyDescriptor != 0
+    if hasDescriptors { for encoding in encodings { encoding.readFrames() } }
+    let codecs = new.formats.map { PayloadCodec(name: $0.codec) }
+    hasVisibleKeyFrames =
+      !codecs.isEmpty
+      && codecs.allSatisfy { $0 == .vp8 || (isLayered || hasDescriptors) && $0.hasVisibleKeyFrames }
     guard new.formats.contains(where: { $0.rtxPayloadType != nil }) else { return }
     for encoding in encodings {
       encoding.keepHistory(kind == .video ? configuration.videoHistory : configuration.audioHistory)

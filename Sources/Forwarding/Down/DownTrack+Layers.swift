@@ -1,0 +1,82 @@
+import MediaModel
+
+/// The layer that a slot shows.
+extension DownTrack {
+  /// The receiver wants pictures of this height in pixels; nil for the highest.
+  /// - Returns: the encoding whose key frame is needed for it; nil when none is.
+  func setMaxHeight(_ height: Int?) -> Encoding? {
+    guard height != stream.pointee.maxHeight else { return nil }
+    stream.pointee.maxHeight = height
+    stream.pointee.chooseTarget()
+    if let next = chooseLayer() { return next }
+    guard stream.pointee.needsKeyFrame else { return nil }
+    noteAwaiting()
+    return encoding
+  }
+
+  /// Chooses the layer anew, after a change of the wish or of the layers that flow.
+  /// - Returns: the encoding whose key frame is needed now; nil when none is.
+  func chooseLayer() -> Encoding? {
+    guard let source, source.isLayered, let encoding else { return nil }
+    let wanted = source.layer(for: stream.pointee.maxHeight)
+    claim(wanted)
+    guard let wanted else { return nil }
+    let best = source.liveEncoding(near: wanted)
+    guard best !== encoding else {
+      goOver(to: nil)
+      return nil
+    }
+    if stream.pointee.sourceSwitch.isRunning {
+      guard best !== next else { return nil }
+      goOver(to: best)
+    } else {
+      goOver(to: nil)
+      stream.pointee.sourceSwitch.changeLayer(source.timestampDifference(from: best, to: encoding))
+      show(best)
+      noteAwaiting()
+    }
+    return best
+  }
+
+  /// The key frame of the layer that it waits for has come.
+  func takeNext() {
+    guard let source, let old = encoding, let new = next else { return }
+    next = nil
+    setLimit(false)
+    stream.pointee.sourceSwitch.changeLayer(source.timestampDifference(from: new, to: old))
+    show(new)
+  }
+
+  /// Notes which layer the receiver should get.
+  func claim(_ layer: Encoding?) {
+    guard layer !== claimed else { return }
+    claimed?.claims -= 1
+    claimed = layer
+    layer?.claims += 1
+  }
+
+  /// Goes over to `layer` at its next key frame, or stays with what it shows. On the way down the lowest temporal layer is enough, so that the
+  /// rate falls at once.
+  func goOver(to layer: Encoding?) {
+    guard layer !== next else { return }
+    next?.forget(self)
+    next = layer
+    layer?.expect(self)
+    setLimit(layer.map { $0.rank < encoding?.rank ?? 0 } ?? false)
+  }
+
+  func setLimit(_ isLimited: Bool) {
+    guard isLimited != stream.pointee.isLimited else { return }
+    stream.pointee.isLimited = isLimited
+    stream.pointee.chooseTarget()
+  }
+
+  /// Gets the packets of `new` from now on.
+  func show(_ new: Encoding?) {
+    encoding?.remove(self)
+    encoding = new
+    stream.pointee.frames = new?.frames
+    stream.pointee.selector = nil
+    new?.add(self)
+  }
+}

@@ -1,0 +1,44 @@
+import MediaModel
+import RTP
+
+extension SFU {
+  /// Looks at a packet of a track with several layers: whether one began or stopped to flow, and whether it is the key frame that slots wait for.
+  func watchLayers(
+    of track: UpTrack, _ encoding: Encoding, _ packet: borrowing Packet, isRetransmission: Bool, now: Instant
+  ) {
+    let height = encoding.knownHeight
+    encoding.knownHeight = encoding.height
+    if let frame = packet.frame, frame.startsFrame, !isRetransmission {
+      track.clock.began(frame.number, timestamp: frame.timestamp, of: encoding.rank, at: now)
+    }
+    var hasChanged = height != encoding.knownHeight
+    if !isRetransmission, track.noteArrival(of: encoding, endsFrame: packet.header.marker, now: now) {
+      hasChanged = true
+    }
+    if hasChanged { chooseLayers(of: track, now: now) }
+    if packet.isKeyFrame, !encoding.waiting.isEmpty {
+      for down in encoding.takeWaiting() {
+        down.takeNext()
+        counts.pointee.layerSwitches &+= 1
+      }
+    }
+    if track.isDemandNoted { updateDemands(of: track.peer.call, now: now) }
+  }
+
+  /// Chooses the layer for each slot that shows the track.
+  private func chooseLayers(of track: UpTrack, now: Instant) {
+    for down in track.encodings.flatMap(\.downTracks) {
+      if let needed = down.chooseLayer() { requestKeyFrame(of: needed, now: now, isNewSource: true) }
+    }
+  }
+
+  /// Tells the senders of the call's layered tracks whose receivers changed.
+  func updateDemands(of call: CallMedia, now: Instant) {
+    for track in call.takeDemands() { updateDemand(of: track, now: now) }
+  }
+
+  func updateDemand(of track: UpTrack, now: Instant) {
+    if let layers = track.updateDemand(now: now) { events.append(.wanted(track.peer.id, track.track, layers)) }
+    schedule(track.peer, track.demand.deadline)
+  }
+}
