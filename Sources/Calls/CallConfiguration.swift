@@ -7,7 +7,11 @@ package struct CallConfiguration: Sendable {
   package var maximumRinging = 100
   /// Members of one call, including those who left, declined or missed it.
   package var maximumMembers = 2_000
+  /// Guests among them.
+  package var maximumGuests = 100
   package var maximumCalls = 100_000
+  /// Participants of a call from which on changes of its members wait for others.
+  package var crowd = 64
   /// Calls that one user may be in at once.
   package var maximumCallsOfUser = 32
   /// Devices with registered keys.
@@ -33,8 +37,9 @@ package struct CallConfiguration: Sendable {
   package var asksBackEnd = false
   /// The timeout of its answer, after which it counts as no.
   package var answerTime = Duration.seconds(1)
-  /// `.webhook` is wanted.
-  package var hasWebhooks = false
+
+  /// The public key that push subscriptions are made for; nil without Web Push.
+  package var pushKey: Base64Bytes?
 
   package init() {}
 }

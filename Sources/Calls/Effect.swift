@@ -21,8 +21,10 @@ package enum Effect: Sendable {
   /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone.
   /// The session's subscription is still admitted.
   case publish(SessionID, Channel, messageID: UInt64, EventMessage)
-  /// For webhooks, when the configuration has any: what the service topics carry, in order for a call.
+  /// For webhooks and the log: what the service topics carry, in order for a call.
   case webhook(Channel, EventMessage)
+  /// Web Push to a subscription of the user, of no use after `until`.
+  case push(UserID, PushSubscription, PushNotice, until: Timestamp)
   /// Somebody outside has to be asked; `.answer` brings what was said.
   case ask(QuestionID, Question)
   /// A history request, checked: the shell answers it from the disk.
@@ -31,4 +33,6 @@ package enum Effect: Sendable {
   case store(StoreChange)
   /// A client's measurements, for the metrics, without an identity.
   case measured(QualityNumbers)
+  /// A participant goes without the newest epoch's key: for the log.
+  case keyless(CallID, ParticipantNumber, KeyState)
 }

@@ -48,11 +48,12 @@ package struct Node {
   }
 
   /// Takes one command and returns what has to be done, in order. A `now` that goes back counts as the last one.
-  package mutating func handle(_ command: Command, now: Timestamp) -> [Effect] {
+  package mutating func handle(_ command: NodeCommand, now: Timestamp) -> [Effect] {
     runTimers(now: now)
     switch command {
     case .media(let event): control.take(event, now: now)
     case .drain: control.drain()
+    case .end(let call): control.end(call, now: now)
     default: people.handle(command, now: now)
     }
     collect()
@@ -84,6 +85,14 @@ package struct Node {
     guard let identity = people.identity(of: session) else { return .notFound }
     return control.refusal(ofOfferBy: identity, to: call)
   }
+
+  /// Whether somebody without an account may have this link's call as a guest.
+  package func admitsGuest(by link: String, to call: CallID, now: Timestamp) -> Bool {
+    control.admitsGuest(by: link, to: call, now: now)
+  }
+
+  /// Whether the call runs.
+  package func runs(_ call: CallID) -> Bool { control.calls[call] != nil }
 
   private mutating func runTimers(now: Timestamp) {
     while control.handleTimeout(now: now) {
@@ -124,7 +133,7 @@ package struct Node {
 }
 
 /// The output of a state machine: messages for the other one, and effects.
-struct Outbox<Message> {
+struct MachineOutput<Message> {
   var messages: [Message] = []
   var effects: [Effect] = []
 

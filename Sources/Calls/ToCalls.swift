@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// A message from the people's side to a call. Messages to one call arrive in the order in which they were sent.
+/// A message from the people's side to a call. Messages of one user to one call arrive in the order in which they were sent.
 ///
 /// The facts about people in it may be out of date when it arrives. `CallControl` is the only one to decide about a call, and no decision of it is unsafe on
 /// old facts: they say how a ring looks (busy, unavailable, connected) and how much load a user makes. Where they matter for longer, the other side hears of
@@ -16,8 +16,8 @@ enum ToCalls: Sendable {
   case readTopic(SessionID, UserID, of: CallID)
   /// The device's STOMP connection began or ended. Repeating it changes nothing.
   case signaling(Device, isUp: Bool, in: CallID)
-  /// The device speaks in another call now.
-  case hold(Device, in: CallID)
+  /// The device speaks in another call, since the request of that turn.
+  case hold(Device, since: UInt64, in: CallID)
   /// The device opened its envelope, or could not.
   case acknowledged(Device, epoch: UInt32, accepted: Bool, in: CallID)
   case ringAcknowledged(Device, in: CallID)
@@ -50,6 +50,8 @@ struct CallRequest: Sendable {
   /// As in the client's header, for the reply.
   var id: String
   var request: Request
+  /// Rises with each request that the people's side passes on.
+  var turn: UInt64
   var caller: Caller
   /// The users that a `start` or an `invite` names, each once; those that can't be reached are marked.
   var callees: [Callee] = []

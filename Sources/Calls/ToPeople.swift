@@ -13,7 +13,7 @@ enum ToPeople: Sendable {
   /// The query of a `history/list`.
   case history(SessionID, id: String, HistoryQuery)
   /// The device is to be heard in this one alone of all its calls.
-  case speaks(Device, in: CallID)
+  case speaks(Device, in: CallID, turn: UInt64)
   /// `state`: of a call that the device is in. `ring`: the call rings on the device.
   case greeting(SessionID, CallID, state: CallState?, ring: Ring?)
   case topic(SessionID, CallID, TopicAnswer)
@@ -36,6 +36,8 @@ enum CallNews: Sendable {
     case users([UserID])
     /// The user's devices that were rung, but the one that acted; their ring is over.
     case rung(UserID, but: DeviceID?)
+    /// Every device of this user, whose part of an event it is: all others, and the topics, get the event itself.
+    case alone(UserID)
   }
 
   /// The call came into being.

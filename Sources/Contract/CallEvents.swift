@@ -59,6 +59,12 @@ package struct MemberChange: Codable, Sendable, Hashable {
   }
 }
 
+/// Changes of members of a large call that waited for each other, in order (protocol section 3).
+package struct MemberChanges: Codable, Sendable, Hashable {
+  package var members: [MemberChange]
+  package init(members: [MemberChange]) { self.members = members }
+}
+
 package enum EndReason: String, Codable, Sendable {
   case endedByInitiator = "ended-by-initiator"
   case allLeft = "all-left"

@@ -16,6 +16,7 @@ extension Request {
     switch (path[0], path[1], path.count) {
     case ("devices", "register", 2): self = .registerDevice(try body.decode(RegisterDevice.self))
     case ("devices", "list", 2): self = .listDevices(try body.decode(ListDevices.self))
+    case ("devices", "push", 2): self = .subscribePush(try body.decode(SubscribePush.self))
     case ("devices", "remove", 2): self = .removeDevice(try body.decode(RemoveDevice.self))
     case ("devices", "vouch", 2): self = .vouchForDevice(try body.decode(DeviceStatement.self))
     case ("devices", "revoke", 2): self = .revokeDevice(try body.decode(DeviceStatement.self))
@@ -76,6 +77,7 @@ extension Request {
     switch self {
     case .registerDevice: "/app/devices/register"
     case .listDevices: "/app/devices/list"
+    case .subscribePush: "/app/devices/push"
     case .removeDevice: "/app/devices/remove"
     case .vouchForDevice: "/app/devices/vouch"
     case .revokeDevice: "/app/devices/revoke"
@@ -121,6 +123,7 @@ extension Request {
     case .listDevices(let body): body
     case .start(let body): body
     case .accept(_, let body), .join(_, let body), .rejoin(_, let body), .transfer(_, let body): body
+    case .subscribePush(let body): body
     case .removeDevice(let body): body
     case .vouchForDevice(let body), .revokeDevice(let body): body
     case .pairDevice(let body): body

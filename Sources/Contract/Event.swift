@@ -8,6 +8,7 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case callCancelled = "call.cancelled"
   case callMissed = "call.missed"
   case callMember = "call.member"
+  case callMembers = "call.members"
   case callState = "call.state"
   case callEnded = "call.ended"
   case trackAdded = "track.added"
@@ -24,6 +25,7 @@ package enum EventName: String, Codable, Sendable, CaseIterable {
   case devicePair = "device.pair"
   case mediaSlots = "media.slots"
   case mediaNeed = "media.need"
+  case mediaWanted = "media.wanted"
   case quality, message, presence
   case pushRing = "push.ring"
   case pushCancel = "push.cancel"
@@ -38,6 +40,7 @@ package enum EventBody: Sendable, Hashable {
   case cancelled(By)
   case missed(By)
   case member(MemberChange)
+  case members(MemberChanges)
   case state(CallState)
   case ended(Ended)
   case trackAdded(TrackChange)
@@ -54,6 +57,7 @@ package enum EventBody: Sendable, Hashable {
   case pairing(PairingMessage)
   case slots(Slots)
   case need(Need)
+  case wanted(Wanted)
   case quality(Quality)
   case message(CallMessage)
   case presence(PresenceState)
@@ -69,6 +73,7 @@ package enum EventBody: Sendable, Hashable {
     case .cancelled: .callCancelled
     case .missed: .callMissed
     case .member: .callMember
+    case .members: .callMembers
     case .state: .callState
     case .ended: .callEnded
     case .trackAdded: .trackAdded
@@ -85,6 +90,7 @@ package enum EventBody: Sendable, Hashable {
     case .pairing: .devicePair
     case .slots: .mediaSlots
     case .need: .mediaNeed
+    case .wanted: .mediaWanted
     case .quality: .quality
     case .message: .message
     case .presence: .presence
@@ -99,6 +105,7 @@ package enum EventBody: Sendable, Hashable {
     case .ring(let body): body
     case .answeredElsewhere(let body), .declinedElsewhere(let body), .cancelled(let body), .missed(let body): body
     case .member(let body): body
+    case .members(let body): body
     case .state(let body): body
     case .ended(let body): body
     case .trackAdded(let body), .trackUpdated(let body), .trackRemoved(let body): body
@@ -113,6 +120,7 @@ package enum EventBody: Sendable, Hashable {
     case .pairing(let body): body
     case .slots(let body): body
     case .need(let body): body
+    case .wanted(let body): body
     case .quality(let body): body
     case .message(let body): body
     case .presence(let body): body
@@ -132,6 +140,7 @@ package enum EventBody: Sendable, Hashable {
     case .callCancelled: self = .cancelled(try By(from: decoder))
     case .callMissed: self = .missed(try By(from: decoder))
     case .callMember: self = .member(try MemberChange(from: decoder))
+    case .callMembers: self = .members(try MemberChanges(from: decoder))
     case .callState: self = .state(try CallState(from: decoder))
     case .callEnded: self = .ended(try Ended(from: decoder))
     case .trackAdded: self = .trackAdded(try TrackChange(from: decoder))
@@ -148,6 +157,7 @@ package enum EventBody: Sendable, Hashable {
     case .keysDevicesChanged: self = .devicesChanged(try DevicesChanged(from: decoder))
     case .mediaSlots: self = .slots(try Slots(from: decoder))
     case .mediaNeed: self = .need(try Need(from: decoder))
+    case .mediaWanted: self = .wanted(try Wanted(from: decoder))
     case .quality: self = .quality(try Quality(from: decoder))
     case .message: self = .message(try CallMessage(from: decoder))
     case .presence: self = .presence(try PresenceState(from: decoder))

@@ -46,6 +46,16 @@ package struct Need: Codable, Sendable, Hashable {
   }
 }
 
+/// The layers of the device's own track that somebody gets or waits for, the lowest first.
+package struct Wanted: Codable, Sendable, Hashable {
+  package var track: TrackID
+  package var layers: [WantedLayer]
+  package init(track: TrackID, layers: [WantedLayer]) {
+    self.track = track
+    self.layers = layers
+  }
+}
+
 /// How well a receiver is served: `level` 0 (bad) to 4, `bitrate` in bit/s.
 package struct Quality: Codable, Sendable, Hashable {
   package var participant: ParticipantNumber

@@ -54,16 +54,34 @@ package struct InviteResults: Codable, Sendable, Hashable {
 
 package struct Registered: Codable, Sendable, Hashable {
   package var fingerprint: Base64Bytes
-  package init(fingerprint: Base64Bytes) { self.fingerprint = fingerprint }
+  /// The server's key for Web Push, an uncompressed point of P-256; absent when it sends none.
+  package var pushKey: Base64Bytes?
+  package init(fingerprint: Base64Bytes, pushKey: Base64Bytes? = nil) {
+    self.fingerprint = fingerprint
+    self.pushKey = pushKey
+  }
 }
 
 package struct Devices: Codable, Sendable, Hashable {
+  /// The day on which a device of the asking user was connected last.
+  package struct Seen: Codable, Sendable, Hashable {
+    package var device: DeviceID
+    /// The beginning of the day, in UTC.
+    package var day: Timestamp
+    package init(device: DeviceID, day: Timestamp) {
+      self.device = device
+      self.day = day
+    }
+  }
   package var devices: [DeviceEntry]
   /// Revocations of the listed users' devices, including removed devices.
   package var revokes: [Revoke]
-  package init(devices: [DeviceEntry], revokes: [Revoke] = []) {
+  /// Those of the asking user's own devices; nil where none of them is listed.
+  package var seen: [Seen]?
+  package init(devices: [DeviceEntry], revokes: [Revoke] = [], seen: [Seen]? = nil) {
     self.devices = devices
     self.revokes = revokes
+    self.seen = seen
   }
 }
 

@@ -4,6 +4,7 @@ package import MediaModel
 package enum Request: Sendable {
   case registerDevice(RegisterDevice)
   case listDevices(ListDevices)
+  case subscribePush(SubscribePush)
   case removeDevice(RemoveDevice)
   case vouchForDevice(DeviceStatement)
   case revokeDevice(DeviceStatement)

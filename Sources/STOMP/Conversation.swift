@@ -133,7 +133,8 @@ struct Conversation: Sendable {
 
   /// Appends the MESSAGE for the subscription with this key.
   mutating func deliver(
-    _ message: inout SharedMessage, to key: UInt64, token: UInt64, redelivered: Bool, into output: inout ByteBuffer
+    _ message: inout SharedMessage, to key: UInt64, token: UInt64, seq: UInt64?, redelivered: Bool,
+    into output: inout ByteBuffer
   ) throws(Violation) -> Session.Delivered {
     guard let index = subscriptions.firstIndex(where: { $0.key == key }) else { return .unknown }
     let wantsAck = subscriptions[index].mode != .auto
@@ -152,6 +153,10 @@ struct Conversation: Sendable {
     if wantsAck, version >= .v12 {
       output.writeStaticString("\nack:")
       output.writeString(number)
+    }
+    if let seq {
+      output.writeStaticString("\nseq:")
+      output.writeString(String(seq))
     }
     output.writeStaticString(redelivered ? "\nredelivered:true\n" : "\n")
     output.writeImmutableBuffer(tail)

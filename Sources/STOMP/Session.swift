@@ -164,14 +164,14 @@ package struct Session: Sendable {
     }
   }
 
-  /// Appends the MESSAGE for the one subscription with this key to `output`; `token` comes back in `.acknowledged`.
+  /// Appends the MESSAGE for the one subscription with this key to `output`; `token` comes back in `.acknowledged`, and `seq` is a header of this subscriber.
   package mutating func deliver(
-    _ message: inout SharedMessage, to key: UInt64, token: UInt64 = 0, redelivered: Bool = false,
+    _ message: inout SharedMessage, to key: UInt64, token: UInt64 = 0, seq: UInt64? = nil, redelivered: Bool = false,
     into output: inout ByteBuffer
   ) -> Delivered {
     do {
       return try conversation?.deliver(
-        &message, to: key, token: token, redelivered: redelivered, into: &output) ?? .unknown
+        &message, to: key, token: token, seq: seq, redelivered: redelivered, into: &output) ?? .unknown
     } catch {
       return .ended(end(error, receipt: nil))
     }

@@ -109,7 +109,7 @@ package final class SignalingServer: Sendable {
     for listener in listeners { try? await listener.close() }
     for entry in services.connections.all {
       entry.loop.execute {
-        entry.handler.value.deliver(.close(reason: message))
+        entry.handler.value.close(reason: message)
         entry.handler.value.flush()
       }
     }

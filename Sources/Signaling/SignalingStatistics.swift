@@ -68,6 +68,8 @@ package struct SignalingStatistics: Sendable {
   package var accepted: UInt64 = 0
   package var framesIn: UInt64 = 0
   package var framesOut: UInt64 = 0
+  /// Flushes of connections: the writes in which those frames left.
+  package var flushes: UInt64 = 0
   package var requests: UInt64 = 0
   /// An app's own messages: taken, and written to subscribers.
   package var messages: UInt64 = 0
@@ -114,6 +116,7 @@ extension SignalingStatistics {
     accepted += other.accepted
     framesIn += other.framesIn
     framesOut += other.framesOut
+    flushes += other.flushes
     requests += other.requests
     messages += other.messages
     deliveries += other.deliveries

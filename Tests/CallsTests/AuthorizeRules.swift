@@ -32,10 +32,10 @@ struct AuthorizeRules {
     let carol = stage.connect("carol")
     start(alice, ["bob", "carol", "alice"])
     let asked = try question()
-    #expect(asked.question == .authorize(.ring, from: alice.user, to: [bob.user, carol.user]))
     #expect(stage.reply("s") == nil)
     stage.handle(.answer(asked.id, allowed: [bob.user]))
     let reply = try joined()
+    #expect(asked.question == .authorize(.ring, from: alice.user, to: [bob.user, carol.user], call: reply.call.id))
     #expect(reply.results == [bob.user: .ringing, carol.user: .offline, alice.user: .alreadyJoined])
     #expect(reply.call.members.map(\.user) == [alice.user, bob.user])
     #expect(bob.events().rings.count == 1 && carol.events().isEmpty)
@@ -65,7 +65,7 @@ struct AuthorizeRules {
     let carol = stage.connect("carol")
     stage.handle(.request(bob.session, id: "i", .invite(call, Invite(callees: [carol.user]))))
     let asked = try question()
-    #expect(asked.question == .authorize(.ring, from: bob.user, to: [carol.user]))
+    #expect(asked.question == .authorize(.ring, from: bob.user, to: [carol.user], call: call))
     _ = bob.ask(.leave(call))
     stage.handle(.answer(asked.id, allowed: [carol.user]))
     guard case .failed(let error)? = stage.reply("i") else { return #expect(Bool(false)) }
@@ -84,7 +84,7 @@ struct AuthorizeRules {
     #expect(try joined() == joined("again"))
     start(alice, ["bob"], id: "later")
     #expect(stage.takeOthers().isEmpty)
-    #expect(stage.calls.control.calls.count == 1 && bob.events().rings.count == 1)
+    #expect(stage.node.control.calls.count == 1 && bob.events().rings.count == 1)
   }
 
   @Test func devicesOfWhomOneMayNotListAreLeftOut() throws {
@@ -127,9 +127,9 @@ struct AuthorizeRules {
     start(alice, ["bob"])
     let asked = try question()
     alice.disconnect()
-    #expect(stage.calls.people.questions.next == nil)
+    #expect(stage.node.people.questions.next == nil)
     stage.handle(.answer(asked.id, allowed: [bob.user]))
-    #expect(stage.calls.control.calls.isEmpty)
+    #expect(stage.node.control.calls.isEmpty)
   }
 
   @Test func aDeviceHasABoundedNumberOfQuestions() throws {
@@ -204,7 +204,7 @@ struct AuthorizeRules {
     #expect(try alice.phase(of: "bob", in: call) == nil)
     #expect(try alice.phase(of: "bob", in: other) == nil)
     #expect(try alice.get(.listDevices(ListDevices(users: [bob.user])), as: Devices.self).devices.isEmpty)
-    #expect(stage.calls.people.directory.devices(of: bob.user).isEmpty)
+    #expect(stage.node.people.directory.devices(of: bob.user).isEmpty)
     #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
     _ = alice.ask(.end(call))
     #expect(carol.code(.state(call)) == .callEnded)

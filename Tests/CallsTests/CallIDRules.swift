@@ -24,7 +24,7 @@ struct CallIDRules {
       joinKey: alice.joinKey(joinId(1)))
     guard case .failed(let error) = alice.ask(.start(start)) else { return #expect(Bool(false)) }
     #expect(error.code == .requestInvalid && error.field == "id")
-    #expect(stage.calls.control.calls.isEmpty)
+    #expect(stage.node.control.calls.isEmpty)
   }
 
   @Test func theSameStartAgainGetsItsFirstReply() throws {

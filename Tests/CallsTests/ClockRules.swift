@@ -30,7 +30,7 @@ struct ClockRules {
     #expect(!again.names().contains(.callMissed))
     stage.advance(.milliseconds(1))
     #expect(again.names().contains(.callMissed))
-    #expect(stage.disk.call(call) == nil && stage.calls.control.calls.isEmpty)
+    #expect(stage.disk.call(call) == nil && stage.node.control.calls.isEmpty)
   }
 
   @Test func whoIsAwayIsSoNoLongerThanItMay() throws {
@@ -112,10 +112,10 @@ struct ClockRules {
     _ = try alice.handOut(call, 2, to: [stage.connect("bob", keys: false, mode: .individual)])
     goBack()
     let bob = Device(user: UserID(unchecked: "bob"), device: DeviceID(unchecked: "phone"))
-    #expect(stage.calls.people.directory[bob]?.mailbox.kept.map(\.body.name) == [.keysEnvelope])
+    #expect(stage.node.people.directory[bob]?.mailbox.kept.map(\.body.name) == [.keysEnvelope])
     stage.advance(.seconds(86_400))
-    #expect(stage.calls.control.calls.isEmpty && stage.calls.nextDeadline == nil)
-    #expect(stage.calls.people.directory[bob]?.mailbox.isEmpty ?? true)
+    #expect(stage.node.control.calls.isEmpty && stage.node.nextDeadline == nil)
+    #expect(stage.node.people.directory[bob]?.mailbox.isEmpty ?? true)
   }
 
   /// A call of two with media; bob's connection breaks at the end of it if he is to be away.

@@ -9,7 +9,7 @@ struct ConfirmationRules {
   let stage = Stage()
 
   /// alice, bob and others in epoch 2, which everybody uses.
-  private func settled(_ names: [String], mode: AckMode = .auto) throws -> (CallID, [Client]) {
+  private func settled(_ names: [String], mode: AcknowledgementMode = .auto) throws -> (CallID, [Client]) {
     let clients = names.map { stage.connect($0, mode: mode) }
     let call = try clients[0].call(Array(names.dropFirst()) + ["nobody"])
     for client in clients.dropFirst() { try client.accept(call) }

@@ -169,8 +169,8 @@ struct DeliveryRules {
     guest.disconnect()
     stage.connect("bob").disconnect()
     stage.advance(.seconds(300))
-    #expect(stage.calls.people.directory[guest.device] == nil)
-    #expect(stage.calls.people.directory.entries(of: UserID(unchecked: "bob")).count == 1)
-    #expect(stage.calls.nextDeadline == nil)
+    #expect(stage.node.people.directory[guest.device] == nil)
+    #expect(stage.node.people.directory.entries(of: UserID(unchecked: "bob")).count == 1)
+    #expect(stage.node.nextDeadline == nil)
   }
 }

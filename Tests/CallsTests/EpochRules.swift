@@ -9,7 +9,7 @@ struct EpochRules {
   let stage = Stage()
 
   /// alice, bob and others joined, all in the newest epoch, inboxes empty.
-  func settled(_ names: [String], mode: AckMode = .auto) throws -> (CallID, [Client]) {
+  func settled(_ names: [String], mode: AcknowledgementMode = .auto) throws -> (CallID, [Client]) {
     let clients = names.map { stage.connect($0, mode: mode) }
     let call = try clients[0].call(Array(names.dropFirst()) + ["nobody"], join: 1)
     for (place, client) in clients.enumerated().dropFirst() { try client.accept(call, join: UInt8(place + 1)) }
@@ -318,7 +318,7 @@ struct EpochRules {
     }
     #expect(code(alice.envelope(for: eve, epoch: 1)) == .keysNotAllowed)
     #expect(code(alice.envelope(for: bob, epoch: 2)) == .requestInvalid)
-    #expect(stage.calls.control.calls.isEmpty && bob.events().isEmpty)
+    #expect(stage.node.control.calls.isEmpty && bob.events().isEmpty)
     #expect(code(alice.envelope(for: bob, epoch: 1)) == nil)
   }
 

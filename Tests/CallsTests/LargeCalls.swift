@@ -23,6 +23,39 @@ struct LargeCalls {
     stage.handle(.media(.speakers(call, [3, 1])))
     #expect(others.allSatisfy { $0.names() == [.speakers] })
     #expect(alice.code(.end(call)) == nil)
-    #expect(stage.calls.control.timers.count == 0)
+    #expect(stage.node.control.timers.count == 0)
+  }
+
+  /// A device hears of each join in fewer events than there are joins, and in bytes that do not grow with the call.
+  @Test func aJoinCostsADeviceLessThanAnEvent() throws {
+    let stage = Stage()
+    let alice = stage.connect("alice")
+    let call = try alice.call([]) { $0.aloneSeconds = 3_600 }
+    let link = try (alice.get(.link(call, MakeLink(expiresIn: 3_600))) as CallLink).link
+    var clients: [Device: Client] = [:]
+    var watcher: Client?
+    func come(_ numbers: Range<Int>) throws {
+      for number in numbers {
+        let client = stage.connect("u\(number)")
+        clients[client.device] = client
+        watcher = watcher ?? client
+        let _: Joined = try client.get(.join(call, client.join(link: link)))
+        try client.connectMedia(call)
+        stage.advance(.milliseconds(30))
+        for rotation in alice.events().rotations {
+          _ = try alice.handOut(call, rotation.epoch, to: rotation.deliver?.compactMap { clients[$0.address] } ?? [])
+        }
+      }
+    }
+    try come(0..<100)
+    for count in [100, 200] {
+      let first = try #require(watcher)
+      _ = first.events()
+      try come(count..<count + 100)
+      let events = first.events()
+      #expect(events.count > 10 && events.count < 100, "\(events.count) events for 100 joins in a call of \(count)")
+      let bytes = events.reduce(0) { $0 + $1.cost }
+      #expect(bytes < 100 * 4_096, "\(bytes) bytes for 100 joins in a call of \(count)")
+    }
   }
 }

@@ -115,7 +115,7 @@ struct LifeRules {
     stage.advance(.seconds(7_200))
     #expect(alice.events().ended?.reason == .expired)
     #expect(alice.code(.state(call)) == .callEnded)
-    #expect(stage.calls.control.timers.count(of: call) == 0)
+    #expect(stage.node.control.timers.count(of: call) == 0)
   }
 
   @Test func rule10DisconnectedIsWhenBothHaveBeenGoneFor15Seconds() throws {
@@ -297,9 +297,9 @@ struct LifeRules {
     stage.advance(.seconds(1))
     _ = alice.ask(.end(call))
     #expect(
-      stage.calls.control.timers.count == 0 && stage.calls.control.calls.isEmpty
-        && stage.calls.people.memberships.isEmpty)
-    #expect(stage.calls.control.peers.isEmpty && stage.calls.control.starts.isEmpty)
+      stage.node.control.timers.count == 0 && stage.node.control.calls.isEmpty
+        && stage.node.people.memberships.isEmpty)
+    #expect(stage.node.control.peers.isEmpty && stage.node.control.starts.isEmpty)
   }
 }
 

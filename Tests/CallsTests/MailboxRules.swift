@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Seeded
 import Simulation
 import Testing
 
@@ -17,7 +18,7 @@ struct MailboxRules {
 
   /// Against the rule as the protocol words it: a single acknowledgement covers its number, a cumulative one all numbers up to its own.
   @Test(arguments: 1...20 as ClosedRange<UInt64>) func anAcknowledgementCoversItsNumbers(seed: UInt64) {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     var mailbox = Mailbox(lastSeq: 0)
     var held: [UInt64] = []
     for step in 0..<1_000 {

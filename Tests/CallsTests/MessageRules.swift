@@ -6,7 +6,7 @@ import Testing
 
 /// `message`, `receive`, `stats`, `report` and the event `quality` (protocol section 6).
 struct MessageRules {
-  let stage = Stage { $0.hasWebhooks = true }
+  let stage = Stage()
   let alice: Client
   let bob: Client
   let carol: Client
@@ -154,12 +154,8 @@ struct MessageRules {
   }
 
   private func reports() -> [Report] {
-    stage.others.compactMap { effect in
-      if case .webhook(.serviceReports, let event) = effect, case .report(let report) = event.body {
-        report
-      } else {
-        nil
-      }
+    stage.webhooks.compactMap { channel, event in
+      if channel == .serviceReports, case .report(let report) = event.body { report } else { nil }
     }
   }
 

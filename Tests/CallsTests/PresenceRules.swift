@@ -97,8 +97,8 @@ struct PresenceRules {
     _ = bob.set(.unavailable)
     bob.disconnect()
     stage.advance(.seconds(600))
-    #expect(!stage.calls.people.presence.isUnavailable(bob.user, now: stage.now))
-    #expect(stage.calls.nextDeadline == nil, "nothing waits for who is gone")
+    #expect(!stage.node.people.presence.isUnavailable(bob.user, now: stage.now))
+    #expect(stage.node.nextDeadline == nil, "nothing waits for who is gone")
   }
 
   // MARK: who may be seen

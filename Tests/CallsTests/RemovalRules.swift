@@ -50,7 +50,7 @@ struct RemovalRules {
 
   @Test func theDeviceThatAsksGetsItsReplyBeforeItIsClosed() throws {
     var kinds: [String] = []
-    for effect in stage.calls.handle(
+    for effect in stage.node.handle(
       .request(phone.session, id: "r", .removeDevice(RemoveDevice(device: phone.device.device))), now: stage.now)
     {
       switch effect {
@@ -63,7 +63,7 @@ struct RemovalRules {
       }
     }
     #expect(kinds == ["reply", "close"])
-    #expect(stage.calls.people.directory[phone.device] == nil)
+    #expect(stage.node.people.directory[phone.device] == nil)
     let again = stage.connect("bob", "phone")
     #expect(again.events().isEmpty)
   }
@@ -72,7 +72,7 @@ struct RemovalRules {
     phone.disconnect()
     let call = try alice.call(["bob"], envelopes: [alice.envelope(for: phone, epoch: 1)])
     #expect(remove("phone", by: tablet) == nil)
-    #expect(stage.calls.control.calls[call]?.epochs.ringEnvelopes.isEmpty == true)
+    #expect(stage.node.control.calls[call]?.epochs.ringEnvelopes.isEmpty == true)
     let again = stage.connect("bob", "phone", keys: false)
     #expect(again.events().rings.map { $0.envelope == nil } == [true], "it rings as for any device that connects")
     #expect(try tablet.accept(call).participant == 2)
@@ -84,7 +84,7 @@ struct RemovalRules {
     try tablet.transfer(call)
     #expect(remove("phone", by: tablet) == nil)
     #expect(try alice.participants(of: "bob", in: call) == [3])
-    #expect(stage.calls.people.isParticipant(tablet.device))
+    #expect(stage.node.people.isParticipant(tablet.device))
   }
 
   @Test func aDisconnectedOneIsLeft() throws {

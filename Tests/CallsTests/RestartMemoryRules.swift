@@ -37,7 +37,7 @@ struct RestartMemoryRules {
     #expect(try alice.started(["bob"]).results == [user("bob"): .offline])
     stage.advance(.seconds(120))
     #expect(stage.disk.stored.presence.isEmpty, "nothing is kept for ever")
-    #expect(stage.calls.storable == stage.disk.contents)
+    #expect(stage.node.storable == stage.disk.contents)
   }
 
   @Test func aRoleThatWasPickedIsKept() throws {

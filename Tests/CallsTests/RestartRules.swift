@@ -218,7 +218,7 @@ struct RestartRules {
     stage.advance(.seconds(600))
     _ = try alice.handOut(call, 3, to: [bob])
     stage.advance(.seconds(603))
-    #expect(stage.calls.control.calls[call]?.epochs.newest.number == 4)
+    #expect(stage.node.control.calls[call]?.epochs.newest.number == 4)
     stage.restart()
     #expect(stage.connect("bob", keys: false, mode: .individual).events().envelopes.isEmpty)
   }
@@ -255,7 +255,7 @@ struct RestartRules {
 
   @Test func seqJumps() throws {
     let (_, alice, _) = try callOfTwo()
-    let before = stage.calls.people.directory[alice.device]?.mailbox.lastSeq ?? 0
+    let before = stage.node.people.directory[alice.device]?.mailbox.lastSeq ?? 0
     stage.restart()
     let first = try #require(stage.connect("alice").deliveries().first)
     #expect(before < 1 << 32 && first.seq == 1 << 32 + 1)
@@ -275,7 +275,7 @@ struct RestartRules {
     stage.restart()
     let again = stage.connect("bob")
     #expect(try again.rejoin(call, join: 3).participant == 3)
-    #expect(stage.calls.control.calls.count == 1)
+    #expect(stage.node.control.calls.count == 1)
   }
 
   @Test func aCallThatEndedHasEnded() throws {
@@ -290,7 +290,7 @@ struct RestartRules {
     #expect(stage.connect("bob").code(.accept(call, Join())) == .callEnded)
     #expect(stage.connect("eve").code(.state(call)) == .callNotFound)
     #expect(try again.started(["bob"], join: 1).call.id == call)
-    #expect(stage.calls.control.calls.isEmpty, "a repeated start makes no second call")
+    #expect(stage.node.control.calls.isEmpty, "a repeated start makes no second call")
     _ = bob
   }
 
@@ -370,6 +370,6 @@ struct RestartRules {
     #expect(alice.code(.end(call)) == nil)
     #expect(!stage.disk.history.contains { if case .part(_, bob.user, _, _, _) = $0 { true } else { false } })
     stage.restart()
-    #expect(stage.calls.storable == stage.disk.contents)
+    #expect(stage.node.storable == stage.disk.contents)
   }
 }

@@ -62,7 +62,7 @@ struct ServiceRules {
     let alice = stage.connect("alice")
     let first = try start(service, for: "alice", ["bob"], join: 1)
     #expect(try start(service, for: "alice", ["bob"], join: 1) == first)
-    #expect(stage.calls.control.calls.count == 1 && alice.events().rings.count == 1)
+    #expect(stage.node.control.calls.count == 1 && alice.events().rings.count == 1)
     #expect(service.code(.start(StartCall(callees: [], media: .audio))) == .requestInvalid)
     #expect(service.code(.start(StartCall(callees: [], media: .audio, as: UserID("nobody")))) == .userNotFound)
     let envelope = alice.envelope(for: alice, epoch: 1)
@@ -83,13 +83,13 @@ struct ServiceRules {
     #expect(alice.events().ended?.reason == .noAnswer)
     _ = bob.events()
     _ = try start(service, for: "alice", ["bob"])
-    _ = alice.ask(.decline(try #require(stage.calls.control.calls.keys.first), Decline()))
+    _ = alice.ask(.decline(try #require(stage.node.control.calls.keys.first), Decline()))
     #expect(bob.events().ended?.reason == .cancelled, "one who comes would be alone at once")
     _ = try start(service, for: "alice", ["bob", "carol"])
     _ = stage.connect("carol")
     let three = try start(service, for: "alice", ["bob", "carol"]).call.id
     for client in [alice, bob] { _ = client.ask(.decline(three, Decline())) }
-    #expect(stage.calls.control.calls[three] != nil, "the third may still come")
+    #expect(stage.node.control.calls[three] != nil, "the third may still come")
     #expect(stage.connect("carol", "tablet").code(.decline(three, Decline())) == nil)
     #expect(bob.events().ended?.reason == .declined)
   }
@@ -153,7 +153,7 @@ struct ServiceRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     _ = try start(service, for: "alice", ["bob"])
-    let call = try #require(stage.calls.control.calls.keys.first)
+    let call = try #require(stage.node.control.calls.keys.first)
     _ = alice.ask(.decline(call, Decline()))
     let topic = service.published(.serviceCalls)
     #expect(
@@ -170,16 +170,13 @@ struct ServiceRules {
   }
 
   @Test func webhooksCarryTheSame() throws {
-    let stage = Stage { $0.hasWebhooks = true }
+    let stage = Stage()
     let alice = stage.connect("alice")
     stage.connect("bob").disconnect()
     _ = try alice.call(["bob"])
     stage.advance(.seconds(30))
-    let names = stage.takeOthers().compactMap { effect -> String? in
-      if case .webhook(let channel, let event) = effect { "\(channel) \(event.body.name.rawValue)" } else { nil }
-    }
     #expect(
-      names == [
+      stage.webhooks.map { "\($0.channel) \($0.event.body.name.rawValue)" } == [
         "serviceCalls call.state", "serviceCalls call.ring", "servicePush push.ring", "servicePush push.cancel",
         "serviceCalls call.missed", "serviceCalls call.member", "serviceCalls call.ended",
       ])

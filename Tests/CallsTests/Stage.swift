@@ -9,16 +9,19 @@ import Testing
 final class Stage {
   static let start = Timestamp(milliseconds: 1_790_000_000_000)
 
-  var calls: Node
+  var node: Node
   var now = Stage.start
   private(set) var inbox: [SessionID: [EventDelivery]] = [:]
   private(set) var closed: [SessionID] = []
   private(set) var media: [MediaCommand] = []
   /// Effects that are neither for a client's own queues nor for the media plane.
+  private(set) var webhooks: [(channel: Channel, event: EventMessage)] = []
   private(set) var others: [Calls.Effect] = []
   private(set) var negotiations: [Negotiate] = []
   private var replies: [String: Reply] = [:]
   private(set) var disk = Disk()
+  /// Devices that were written to the disk.
+  private(set) var writes = 0
   private let configuration: CallConfiguration
   private var lastSession: UInt64 = 0
   private var lastRequest = 0
@@ -29,7 +32,7 @@ final class Stage {
     change(&configuration)
     self.configuration = configuration
     var state: UInt64 = 7
-    calls = Node(configuration: configuration, digest: Stage.digest) {
+    node = Node(configuration: configuration, digest: Stage.digest) {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       return state
     }
@@ -58,14 +61,17 @@ final class Stage {
   /// The server dies, and starts again after a while: all connections are gone.
   func restart(after time: Duration = .zero) {
     now = now + time
-    calls = Node(
+    node = Node(
       configuration: configuration, digest: Stage.digest, random: { 99 }, restoring: disk.read(), now: now)
     inbox = [:]
     handle(.timeout)
   }
 
-  func handle(_ command: Calls.Command) {
-    let effects = calls.handle(command, now: now)
+  /// The state that a restart would find.
+  var stored: Stored { disk.read() }
+
+  func handle(_ command: NodeCommand) {
+    let effects = node.handle(command, now: now)
     disk.write(effects)
     for effect in effects {
       switch effect {
@@ -74,7 +80,9 @@ final class Stage {
       case .close(let session, _): closed.append(session)
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
-      case .admission, .publish, .webhook, .ask, .history, .measured: others.append(effect)
+      case .webhook(let channel, let event): webhooks.append((channel, event))
+      case .admission, .publish, .push, .ask, .history, .measured, .keyless: others.append(effect)
+      case .store(.device): writes += 1
       case .store: break
       }
     }
@@ -83,7 +91,7 @@ final class Stage {
   /// Lets time pass, timer by timer.
   func advance(_ duration: Duration) {
     let end = now + duration
-    while let deadline = calls.nextDeadline, deadline <= end {
+    while let deadline = node.nextDeadline, deadline <= end {
       now = max(now, deadline)
       handle(.timeout)
     }
@@ -92,13 +100,14 @@ final class Stage {
 
   /// A connection of a device, subscribed to its events; registers keys first unless told not to.
   func connect(
-    _ user: String, _ device: String = "phone", keys: Bool = true, mode: AckMode = .auto, roles: [String] = []
+    _ user: String, _ device: String = "phone", keys: Bool = true, mode: AcknowledgementMode = .auto,
+    roles: [String] = [], guestOf call: CallID? = nil
   ) -> Client {
     lastSession += 1
     let client = Client(
       stage: self, session: SessionID(rawValue: lastSession),
       device: Device(user: UserID(unchecked: user), device: DeviceID(unchecked: device)))
-    handle(.connect(client.session, Identity(device: client.device, name: user, roles: roles)))
+    handle(.connect(client.session, Identity(device: client.device, name: user, roles: roles, guestOf: call)))
     if keys { _ = client.ask(.registerDevice(RegisterDevice(name: nil, keys: client.keys))) }
     handle(.subscribe(client.session, .replies, .auto))
     handle(.subscribe(client.session, .events, mode))
@@ -124,7 +133,7 @@ final class Stage {
     return others
   }
 
-  func request(_ session: SessionID, _ make: (String) -> Calls.Command) -> Reply? {
+  func request(_ session: SessionID, _ make: (String) -> NodeCommand) -> Reply? {
     lastRequest += 1
     let id = "r\(lastRequest)"
     handle(make(id))
@@ -284,7 +293,7 @@ struct Client {
   func disconnect() { stage.handle(.disconnect(session)) }
 
   func acknowledge(_ seq: UInt64, accepted: Bool = true) {
-    stage.handle(.acknowledge(session, seq: seq, accepted: accepted))
+    stage.handle(.acknowledge(session, seqs: [seq], accepted: accepted))
   }
 
   /// The deliveries since the last look.
@@ -306,7 +315,7 @@ struct Client {
 
   /// The peer that the server made for this device's place in a call.
   func peer(in call: CallID) throws -> PeerID {
-    try #require(stage.calls.control.calls[call]?.member(user)?.participant(on: device)?.peer)
+    try #require(stage.node.control.calls[call]?.member(user)?.participant(on: device)?.peer)
   }
 
   func connectMedia(_ call: CallID) throws { stage.handle(.media(.connected(try peer(in: call)))) }

@@ -80,7 +80,7 @@ struct TopicRules {
     #expect(bob.published(.call(call)).isEmpty)
     #expect(carol.published(.call(call)).count == 1)
     #expect(alice.published(.call(call)).last?.name == .callEnded)
-    #expect(!stage.calls.people.topics.isRead(.call(call)), "the topic is over")
+    #expect(!stage.node.people.topics.isRead(.call(call)), "the topic is over")
   }
 
   @Test func whoAcceptsReadsOn() throws {
@@ -114,7 +114,7 @@ struct TopicRules {
     let second = stage.connect("bob")
     _ = second.ask(.decline(call, Decline()))
     #expect(alice.published(.call(call)).isEmpty && bob.published(.call(call)).isEmpty)
-    #expect(!stage.calls.people.topics.isRead(.call(call)))
+    #expect(!stage.node.people.topics.isRead(.call(call)))
   }
 
   @Test func aTopicHasABoundedNumberOfReaders() {

@@ -215,7 +215,7 @@ struct TransferRules {
     try tablet.transfer(call)
     #expect(alice.code(.end(call)) == nil)
     #expect(phone.events().ended != nil && tablet.events().ended != nil)
-    #expect(stage.calls.control.peers.isEmpty && stage.calls.control.timers.count == 0)
+    #expect(stage.node.control.peers.isEmpty && stage.node.control.timers.count == 0)
   }
 
   @Test func theInitiatorMayTransferWhileItRings() throws {

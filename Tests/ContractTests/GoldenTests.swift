@@ -99,7 +99,7 @@ private func sorted(_ body: [UInt8]) throws -> String {
 }
 
 private let requestPaths =
-  ["register", "list", "remove", "vouch", "revoke", "pair"].map { "/app/devices/\($0)" } + [
+  ["register", "list", "remove", "vouch", "revoke", "pair", "push"].map { "/app/devices/\($0)" } + [
     "/app/calls/start", "/app/calls/list",
   ]
   + [

@@ -3,6 +3,7 @@ import Contract
 import Foundation
 import GRDB
 import MediaModel
+import Seeded
 import Simulation
 import Testing
 
@@ -57,7 +58,7 @@ import Testing
       _ = try store.load(now: world.now)
       try store.writer.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
     }
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     let file = URL(fileURLWithPath: test.path)
     var bytes = Array(try Data(contentsOf: file))
     switch seed % 4 {

@@ -1,21 +1,22 @@
 import Contract
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
 
 /// A few users who call each other at random, so that there is something to store.
 struct SmallWorld {
-  private(set) var calls: Node
+  private(set) var node: Node
   private(set) var now = TestStore.now
-  private var random: SplitMix
+  private var random: SeededGenerator
   private var lastSession: UInt64 = 0
   private var sessions: [SessionID] = []
 
   init(seed: UInt64) {
-    random = SplitMix(state: seed)
-    var ids = SplitMix(state: ~seed)
-    calls = Node(configuration: CallConfiguration(), digest: Self.digest) { ids.next() }
+    random = SeededGenerator(seed: seed)
+    var ids = SeededGenerator(seed: ~seed)
+    node = Node(configuration: CallConfiguration(), digest: Self.digest) { ids.next() }
   }
 
   static func digest(_ bytes: [UInt8]) -> [UInt8] {
@@ -29,8 +30,8 @@ struct SmallWorld {
     now = now + .milliseconds(Int.random(in: 0..<3_000, using: &random))
     let session = sessions.randomElement(using: &random)
     guard let session, Int.random(in: 0..<10, using: &random) > 1 else { return connect() }
-    let user = calls.people.directory.device(of: session)?.user
-    let call = user.flatMap { calls.people.calls(of: $0).randomElement(using: &random) }
+    let user = node.people.directory.device(of: session)?.user
+    let call = user.flatMap { node.people.calls(of: $0).randomElement(using: &random) }
     guard let call else { return start(session) }
     let join = someJoin()
     switch Int.random(in: 0..<12, using: &random) {
@@ -42,7 +43,7 @@ struct SmallWorld {
     case 6: return start(session)
     case 9: return confirm(call, session)
     case 10: return state(of: session)
-    case 7: return handle(.acknowledge(session, seq: 1, accepted: true))
+    case 7: return handle(.acknowledge(session, seqs: [1], accepted: true))
     default: return handle(.disconnect(session))
     }
   }
@@ -67,7 +68,7 @@ struct SmallWorld {
 
   private mutating func start(_ session: SessionID) -> [StoreChange] {
     let callees = (0..<4).map { UserID(unchecked: "u\($0)") }
-    let devices = callees.flatMap { calls.people.directory.entries(of: $0) }
+    let devices = callees.flatMap { node.people.directory.entries(of: $0) }
     let envelopes = devices.map { envelope(to: Device(user: $0.user, device: $0.device), epoch: 1) }
     var policy = Policy()
     policy.screens = 2
@@ -83,7 +84,7 @@ struct SmallWorld {
   }
 
   private mutating func confirm(_ call: CallID, _ session: SessionID) -> [StoreChange] {
-    guard let epochs = calls.control.calls[call]?.epochs, let device = calls.people.directory.device(of: session),
+    guard let epochs = node.control.calls[call]?.epochs, let device = node.people.directory.device(of: session),
       let joinedDevice = epochs.joinedDevices[device]
     else { return [] }
     let tag = Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
@@ -94,8 +95,8 @@ struct SmallWorld {
 
   /// One device says something of another one.
   private mutating func state(of session: SessionID) -> [StoreChange] {
-    guard let device = calls.people.directory.device(of: session),
-      let other = calls.people.directory.entries(of: device.user).randomElement(using: &random)
+    guard let device = node.people.directory.device(of: session),
+      let other = node.people.directory.entries(of: device.user).randomElement(using: &random)
     else { return [] }
     let statement = DeviceStatement(
       device: other.device, fingerprint: other.fingerprint, at: now, sigAlg: "y", signature: Base64Bytes([5]))
@@ -103,7 +104,7 @@ struct SmallWorld {
   }
 
   private mutating func handOut(_ call: CallID, _ session: SessionID) -> [StoreChange] {
-    guard let newest = calls.control.calls[call]?.epochs.newest else { return [] }
+    guard let newest = node.control.calls[call]?.epochs.newest else { return [] }
     let envelopes = newest.list.map { envelope(to: $0.address, epoch: newest.number) }
     return handle(.request(session, id: "1", .keys(call, HandOutKeys(epoch: newest.number, envelopes: envelopes))))
   }
@@ -134,7 +135,7 @@ struct SmallWorld {
     return CallID(unchecked: String(characters))
   }
 
-  private mutating func handle(_ command: Calls.Command) -> [StoreChange] {
-    calls.handle(command, now: now).compactMap { if case .store(let change) = $0 { change } else { nil } }
+  private mutating func handle(_ command: NodeCommand) -> [StoreChange] {
+    node.handle(command, now: now).compactMap { if case .store(let change) = $0 { change } else { nil } }
   }
 }

@@ -31,17 +31,17 @@ struct StoreTests {
     let again = Node(
       configuration: CallConfiguration(), digest: SmallWorld.digest, random: { 1 },
       restoring: try test.open().load(now: world.now), now: world.now)
-    #expect(state(again) == state(world.calls), "seed \(seed)")
+    #expect(state(again) == state(world.node), "seed \(seed)")
     // A full rewrite says the same as all changes did.
-    try store.write(world.calls.everything)
+    try store.write(world.node.everything)
     let rewritten = Node(
       configuration: CallConfiguration(), digest: SmallWorld.digest, random: { 1 },
       restoring: try store.load(now: world.now), now: world.now)
-    #expect(state(rewritten) == state(world.calls), "seed \(seed)")
+    #expect(state(rewritten) == state(world.node), "seed \(seed)")
   }
 
-  private func state(_ calls: Node) -> Set<StoreChange> {
-    Set(calls.everything).filter { if case .history = $0 { false } else { true } }
+  private func state(_ node: Node) -> Set<StoreChange> {
+    Set(node.everything).filter { if case .history = $0 { false } else { true } }
   }
 
   @Test func allOrNothingOfACommandIsWritten() throws {

@@ -1,4 +1,5 @@
 import NIOCore
+import Seeded
 import STOMP
 import Testing
 
@@ -6,7 +7,7 @@ import Testing
 @Suite struct FuzzTests {
   @Test(arguments: [1, 2, 3, 4] as [UInt64])
   func roundTripsSurviveAnySplit(seed: UInt64) throws {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     for _ in 0..<500 {
       let version = Version.allCases.randomElement(using: &random)!
       let frames = (0...Int.random(in: 0..<4, using: &random)).map { _ in randomFrame(&random) }
@@ -28,7 +29,7 @@ import Testing
 
   @Test(arguments: [11, 12, 13] as [UInt64])
   func mutatedStreamsNeverTrapAndNeverDependOnTheCut(seed: UInt64) {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     let seeds = corpus.map { Array($0.utf8) }
     for _ in 0..<3_000 {
       var bytes = seeds.randomElement(using: &random)! + seeds.randomElement(using: &random)!
@@ -41,7 +42,7 @@ import Testing
 
   @Test(arguments: [21, 22, 23] as [UInt64])
   func mutatedSessionsNeverTrapAndEndAtMostOnce(seed: UInt64) {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     for _ in 0..<500 {
       var server = TestServer()
       for step in 0..<12 {
@@ -60,7 +61,7 @@ import Testing
     Result { () throws(FrameError) in try decode(bytes, version: version, pieces: pieces) }
   }
 
-  private func mutate(_ bytes: inout [UInt8], _ random: inout SplitMix) {
+  private func mutate(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
     let interesting: [UInt8] = [0x00, 0x0A, 0x0D, 0x3A, 0x5C, 0x30, 0x39, 0x41, 0x80, 0xFF]
     let index = Int.random(in: 0..<max(bytes.count, 1), using: &random)
     guard index < bytes.count else { return }
@@ -73,7 +74,7 @@ import Testing
     }
   }
 
-  private func randomFrame(_ random: inout SplitMix) -> Frame {
+  private func randomFrame(_ random: inout SeededGenerator) -> Frame {
     let letters: [Character] = ["a", ":", "\\", "\n", "\r", " ", "ä", "🎥"]
     let value = String((0..<Int.random(in: 0..<12, using: &random)).map { _ in letters.randomElement(using: &random)! })
     let body = (0..<Int.random(in: 0..<200, using: &random)).map { _ in UInt8.random(in: 0...3, using: &random) }
@@ -88,17 +89,4 @@ import Testing
     "BEGIN\ntransaction:t\n\n\0", "SEND\ndestination:/a\ntransaction:t\n\nx\0", "COMMIT\ntransaction:t\n\n\0",
     "ABORT\ntransaction:t\n\n\0", "ACK\nid:1\ntransaction:t\n\n\0",
   ]
-}
-
-/// A seeded generator (Steele, Lea, Flood: SplitMix64), so that a failure can be repeated.
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
 }

@@ -1,4 +1,5 @@
 import NIOCore
+import Seeded
 import STOMP
 import Testing
 
@@ -6,7 +7,7 @@ import Testing
 @Suite struct SharedMessageTests {
   @Test("stomp.md 18: a shared message is written for each receivers version", arguments: Version.allCases)
   func readsAsAFrame(version: Version) throws {
-    var random = SplitMix(state: 31)
+    var random = SeededGenerator(seed: 31)
     var server = TestServer(version)
     server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:client\n\n\0SUBSCRIBE\nid:a b\ndestination:/b\n\n\0")
     let letters: [Character] = ["a", ":", "\\", "\n", "\r", " ", "ä"]
@@ -36,6 +37,21 @@ import Testing
     server.receive(
       version == .v12 ? "ACK\nid:399\n\n\0" : "ACK\nsubscription:1\nmessage-id:399\n\n\0")
     #expect(server.acknowledged.count == 200 && server.acknowledged.allSatisfy { $0.token == 9 })
+  }
+
+  @Test("stomp.md 18: a subscribers own number is its own", arguments: Version.allCases)
+  func eachReceiverHasItsOwnNumber(version: Version) throws {
+    var server = TestServer(version)
+    server.receive("SUBSCRIBE\nid:1\ndestination:/a\nack:client\n\n\0SUBSCRIBE\nid:2\ndestination:/a\n\n\0")
+    var message = SharedMessage(destination: "/a", headers: ["event": "x"], body: ByteBuffer(string: "{}"))
+    var bytes = ByteBuffer()
+    for (key, seq) in [(1, 41), (2, 7), (1, 42)] as [(UInt64, UInt64)] {
+      _ = server.session.deliver(&message, to: key, token: seq, seq: seq, redelivered: seq == 7, into: &bytes)
+    }
+    let frames = try decode(Array(bytes.readableBytesView), version: version)
+    #expect(frames.map { $0.headers["seq"] } == ["41", "7", "42"])
+    #expect(frames.map { $0.headers["redelivered"] } == [nil, "true", nil])
+    #expect(frames.allSatisfy { $0.headers["event"] == "x" && String(buffer: $0.body) == "{}" })
   }
 
   @Test func aSubscriptionThatIsGoneGetsNothing() {

@@ -1,4 +1,5 @@
 import NIOCore
+import Seeded
 import Testing
 
 @testable import Signaling
@@ -80,7 +81,7 @@ struct AdmissionTests {
 
   @Test(arguments: [1, 2, 3] as [UInt64])
   func theBooksAgreeWhateverHappens(seed: UInt64) {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     var table = table(20, address: 8, beforeLogin: 4)
     var open: [UInt64: (line: Int, isLoggedIn: Bool)] = [:]
     for id in UInt64(1)...3_000 {

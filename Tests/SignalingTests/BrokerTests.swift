@@ -1,6 +1,7 @@
 import Calls
 import MediaModel
 import NIOCore
+import Seeded
 import STOMP
 import Testing
 
@@ -187,7 +188,7 @@ import Testing
 
   @Test(arguments: [1, 2, 3] as [UInt64])
   func nothingIsLostTwiceGivenOrLeaked(seed: UInt64) {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     var broker = Broker(loops: 1)
     var given: [UInt64: Broker.Subscriber] = [:]
     var subscribed: Set<Broker.Subscriber> = []

@@ -17,11 +17,12 @@ import Testing
   }
 
   private func admission(
-    _ command: Command, _ destination: String, service: Bool = false, bytes: Int = 0, by rules: DestinationRules? = nil
+    _ command: Command, _ destination: String, service: Bool = false, guest: Bool = false, bytes: Int = 0,
+    by rules: DestinationRules? = nil
   ) -> Session.Admission {
     let body = ByteBuffer(repeating: 0, count: bytes)
     let frame = Frame(command, ["destination": destination], body: body)
-    return (rules ?? self.rules).admission(of: Destination(of: frame), for: frame, isService: service)
+    return (rules ?? self.rules).admission(of: Destination(of: frame), for: frame, isService: service, isGuest: guest)
   }
 
   @Test(arguments: [
@@ -54,6 +55,23 @@ import Testing
     ])
   func theServersOwnTakeNoSend(destination: String) {
     #expect(!send(destination) && !send(destination, service: true))
+  }
+
+  @Test func guestsHaveTheirCallAlone() {
+    for destination in ["/user/queue/replies", "/user/queue/events"] {
+      guard case .allowedOnce = admission(.subscribe, destination, guest: true) else {
+        return #expect(Bool(false), "\(destination)")
+      }
+    }
+    #expect(admission(.subscribe, "/topic/calls/c1", guest: true) == .asked)
+    #expect(admission(.send, "/app/calls/c1/leave", guest: true) == .allowed, "the calls decide")
+    for destination in ["/topic/a", "/queue/work", "/exchange/chat/room", "/user/queue/x", "/topic/service/calls"] {
+      for command in [Command.send, .subscribe] {
+        guard case .refused = admission(command, destination, guest: true) else {
+          return #expect(Bool(false), "\(destination)")
+        }
+      }
+    }
   }
 
   @Test func theServersTopicsAreAskedFor() {

@@ -18,8 +18,8 @@ import Testing
       let first = try #require(try await client.frame())
       #expect(
         first.headers == [
-          "subscription": "e", "message-id": "1", "ack": "1", "destination": "/user/queue/events",
-          "content-type": "application/json", "event": "keys.switch", "seq": "7",
+          "subscription": "e", "message-id": "1", "ack": "1", "seq": "7", "destination": "/user/queue/events",
+          "content-type": "application/json", "event": "keys.switch",
           "content-length": String(first.body.readableBytes),
         ])
       #expect(String(buffer: first.body) == #"{"at":5,"call":"c1","epoch":1}"#)
@@ -41,9 +41,36 @@ import Testing
       let answer = Frame.acknowledge(message, accepted: isAccepted, version: version)
       try await client.send(Array(FrameEncoder(version: version).encode(answer).readableBytesView))
       let (seq, wasAccepted) = try await sink.first { command -> (UInt64, Bool)? in
-        if case .acknowledge(session, let seq, let accepted) = command { (seq, accepted) } else { nil }
+        if case .acknowledge(session, let seqs, let accepted) = command { (seqs.first ?? 0, accepted) } else { nil }
       }
       #expect(seq == 41 && wasAccepted == isAccepted)
+    }
+  }
+
+  /// Acknowledgements that come together are one command; a NACK between them, and a request behind them, keep their places.
+  @Test func acknowledgementsKeepTheirOrderAmongCommands() async throws {
+    try await withServer { server, sink in
+      let client = try await TestClient.connected(to: server.stompPort, token: "alice@phone")
+      let session = try await sink.session()
+      try await client.subscribe("events", id: "e", ack: "client-individual")
+      var bytes: [UInt8] = []
+      let encoder = FrameEncoder(version: .v12)
+      for seq in UInt64(1)...5 {
+        server.event(session, seq: seq)
+        let message = try #require(try await client.frame())
+        bytes += encoder.encode(.acknowledge(message, accepted: seq != 4, version: .v12)).readableBytesView
+      }
+      bytes += Array("SEND\ndestination:/app/calls/list\nrequest-id:1\n\n{}\0".utf8)
+      try await client.send(bytes)
+      _ = try await sink.first { if case .request = $0 { () } else { nil } }
+      let told = sink.all.compactMap { command -> String? in
+        switch command {
+        case .acknowledge(session, let seqs, let accepted): "\(accepted) \(seqs)"
+        case .request: "request"
+        default: nil
+        }
+      }
+      #expect(told == ["true [1, 2, 3]", "false [4]", "true [5]", "request"])
     }
   }
 
@@ -71,6 +98,47 @@ import Testing
         #expect(try await client.frame().map { String(buffer: $0.body) } == #"{"at":6,"epoch":10}"#)
       }
       #expect(server.statistics.drops == [.sessionGone: 1])
+    }
+  }
+
+  /// When many devices get an event on which nobody acts at once, it waits for the next frame of its connection, or for a moment.
+  @Test func eventsOfALargeCallLeaveTogetherAndInOrder() async throws {
+    let crowd = 64
+    let rounds: UInt64 = 10
+    try await withServer { server, sink in
+      var clients: [(client: TestClient, session: SessionID)] = []
+      for number in 0..<crowd {
+        let client = try await TestClient.connected(to: server.stompPort, token: "user\(number)")
+        clients.append((client, try await sink.session()))
+        try await client.subscribe("events")
+      }
+      let member = MemberState(user: UserID("alice")!, name: nil, state: .joined, participants: [])
+      let message = EventMessage(
+        at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .member(MemberChange(member: member, cause: .joined)))
+      func tell(_ seq: UInt64, to receivers: some Sequence<(client: TestClient, session: SessionID)>) {
+        server.deliver(
+          receivers.map {
+            .event($0.session, EventDelivery(seq: seq, redelivered: false, messageID: seq, message: message))
+          })
+      }
+      let before = server.statistics.flushes
+      for seq in 1...rounds { tell(seq, to: clients) }
+      server.event(clients[0].session, seq: rounds + 1)
+      for (number, client) in clients.enumerated() {
+        for seq in 1...(number == 0 ? rounds + 1 : rounds) {
+          #expect(try await client.client.frame()?.headers["seq"] == String(seq))
+        }
+      }
+      let writes = server.statistics.flushes - before
+      #expect(writes < UInt64(crowd) * rounds / 2, "\(writes) writes for \(UInt64(crowd) * rounds) events")
+      // In a small call each event leaves by itself.
+      let few = clients.prefix(crowd - 1)
+      let start = server.statistics.flushes
+      for seq in rounds + 2...2 * rounds { tell(seq, to: few) }
+      for client in few {
+        for seq in rounds + 2...2 * rounds { #expect(try await client.client.frame()?.headers["seq"] == String(seq)) }
+      }
+      #expect(server.statistics.flushes - start == UInt64(few.count) * (rounds - 1))
     }
   }
 

@@ -1,4 +1,5 @@
 import NIOCore
+import Seeded
 import Signaling
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
   @Test(arguments: [1, 2, 3] as [UInt64])
   func mutatedRequestsEndTheirOwnConnectionOnly(seed: UInt64) async throws {
     try await withServer({ $0.httpTimeout = .milliseconds(300) }) { server, _ in
-      var random = SplitMix(state: seed)
+      var random = SeededGenerator(seed: seed)
       for _ in 0..<80 {
         let client = try await TestClient.open(port: server.httpPort)
         try? await client.send(mutated(HostileHTTPTests.requests.randomElement(using: &random) ?? "", &random))
@@ -30,7 +31,7 @@ import Testing
   ]
 
   /// Bytes of it changed, left out, repeated or put elsewhere.
-  private func mutated(_ request: String, _ random: inout SplitMix) -> [UInt8] {
+  private func mutated(_ request: String, _ random: inout SeededGenerator) -> [UInt8] {
     var bytes = Array(request.utf8)
     for _ in 0...Int.random(in: 0...3, using: &random) {
       let place = Int.random(in: 0..<bytes.count, using: &random)
@@ -64,7 +65,7 @@ import Testing
   func hostileFramesEndTheirOwnWebSocketOnly(seed: UInt64) async throws {
     try await withServer { server, _ in
       let patient = try await TestWebSocket.connected(server)
-      var random = SplitMix(state: seed)
+      var random = SeededGenerator(seed: seed)
       for _ in 0..<40 {
         let socket = try await TestWebSocket.connected(server, token: "n")
         for _ in 0...Int.random(in: 0...4, using: &random) { try? await socket.client.send(frame(&random)) }
@@ -78,7 +79,7 @@ import Testing
   }
 
   /// Any opcode, flags and length, the length often not that of the payload.
-  private func frame(_ random: inout SplitMix) -> [UInt8] {
+  private func frame(_ random: inout SeededGenerator) -> [UInt8] {
     let payload = (0..<Int.random(in: 0...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
     let masked: UInt8 = Int.random(in: 0...9, using: &random) == 0 ? 0 : 0x80
     var bytes = [UInt8.random(in: 0...255, using: &random) & (Bool.random(using: &random) ? 0x8F : 0xFF)]

@@ -1,4 +1,5 @@
 import NIOCore
+import Seeded
 import Signaling
 import Testing
 
@@ -8,7 +9,7 @@ import Testing
   func noiseEndsItsOwnConnectionOnly(seed: UInt64) async throws {
     try await withServer { server, _ in
       let patient = try await TestWebSocket.connected(server)
-      var random = SplitMix(state: seed)
+      var random = SeededGenerator(seed: seed)
       for round in 0..<30 {
         let noise = (0..<Int.random(in: 1...2_000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random)
         }

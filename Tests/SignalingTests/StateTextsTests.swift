@@ -3,6 +3,7 @@ import JSON
 import Logging
 import MediaModel
 import NIOCore
+import STOMP
 import Testing
 
 @testable import Calls
@@ -20,7 +21,7 @@ struct StateTextsTests {
 
   private func bytes(_ outgoing: Outgoing?) throws -> [UInt8] {
     switch outgoing {
-    case .event(_, _, _, let body): return Array(body.readableBytesView)
+    case .event(_, let message, _, _): return Array(message.body.readableBytesView)
     case .reply(_, .ok(let value)): return try JSON.encode(value)
     default: throw CancellationError()
     }
@@ -51,13 +52,48 @@ struct StateTextsTests {
     let texts = StateTexts()
     for round in 0..<2 {
       for i in 0..<StateTexts.maximumCalls + 1 {
-        let state = state(of: StateTexts.fewestMembers, id: "c\(i)")
+        let state = state(of: StateTexts.fewest, id: "c\(i)")
         #expect(try texts.encode(state, of: state.id, members: state.members.count) == JSON.encode(state), "\(round)")
       }
     }
-    #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewestMembers)
-    let small = state(of: StateTexts.fewestMembers - 1, id: "small")
+    #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewest)
+    let small = state(of: StateTexts.fewest - 1, id: "small")
     #expect(try texts.encode(small, of: small.id, members: small.members.count) == JSON.encode(small))
-    #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewestMembers, "a small call is not remembered")
+    #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewest, "a small call is not remembered")
+  }
+
+  /// People come into a large call one after another: each gets the whole list of keys, and of the devices, of those before it.
+  @Test func eachDeviceOfAListIsEncodedOnce() throws {
+    let texts = StateTexts()
+    var encoder = EventEncoder(log: LimitedLog(Logger(label: "test", factory: { _ in LogLines() })), texts: texts)
+    let key = DeviceKey(use: .wrap, alg: "x", publicKey: Base64Bytes([1, 2, 3]))
+    func fingerprint(_ number: Int) -> Base64Bytes { Base64Bytes([UInt8(number >> 8), UInt8(number & 255)]) }
+    let entries = (0..<300).map {
+      ListEntry(
+        user: UserID("u\($0)")!, device: DeviceID("phone")!, participant: UInt32($0 + 1), joinId: nil, joinKey: nil,
+        fingerprint: fingerprint($0))
+    }
+    let devices = (0..<300).map {
+      DeviceEntry(
+        user: UserID("u\($0)")!, device: DeviceID("phone")!, name: nil, keys: [key], fingerprint: fingerprint($0),
+        registeredAt: Timestamp(milliseconds: 1))
+    }
+    let empty = Base64Bytes([])
+    for count in 100...300 {
+      let session = SessionID(rawValue: UInt64(count))
+      // Newcomers stand anywhere in the order of users.
+      let list = (0..<count).map { entries[$0 * 7 % count] }
+      let rotation = Rotate(
+        epoch: UInt32(count), mode: .ratchet, leader: 1, previous: empty, listHash: empty, list: list)
+      let message = EventMessage(at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .rotate(rotation))
+      let event = EventDelivery(seq: 1, redelivered: false, messageID: UInt64(count), message: message)
+      #expect(try bytes(encoder.outgoing(.event(session, event))) == JSON.encode(message))
+      let reply = KeyList(
+        epoch: 1, mode: .fresh, previous: empty, listHash: empty, list: list, links: [], confirmed: [])
+      #expect(try bytes(encoder.outgoing(.reply(session, id: "1", .ok(reply)))) == JSON.encode(reply))
+      let found = Devices(devices: (0..<count).map { devices[$0 * 7 % count] })
+      #expect(try bytes(encoder.outgoing(.reply(session, id: "2", .ok(found)))) == JSON.encode(found))
+    }
+    #expect(texts.encodings == 600)
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOSSL
+import Seeded
 import STOMP
 import Testing
 
@@ -54,7 +55,7 @@ import Testing
   func whatIsNoHandshakeEndsItsOwnConnectionOnly(seed: UInt64) async throws {
     try await withTLS { server, port in
       let patient = try await TestClient.connected(to: port, token: "a", tls: true)
-      var random = SplitMix(state: seed)
+      var random = SeededGenerator(seed: seed)
       var failed: UInt64 = 0
       for round in 0..<60 {
         let client = try await TestClient.open(port: round % 2 == 0 ? port : server.httpPort)
@@ -70,7 +71,7 @@ import Testing
   }
 
   /// Garbage; records of any kind, length and version; a ClientHello that is cut off, mutated or interrupted by an alert.
-  private func hostileTLS(_ round: Int, _ random: inout SplitMix) -> [UInt8] {
+  private func hostileTLS(_ round: Int, _ random: inout SeededGenerator) -> [UInt8] {
     func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) } }
     func record(_ kind: UInt8, _ body: [UInt8], length: Int? = nil) -> [UInt8] {
       let length = length ?? body.count

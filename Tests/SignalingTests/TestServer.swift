@@ -10,26 +10,26 @@ import Testing
 
 /// Collects what the server submits, in order.
 final class StubSink: SignalingSink {
-  private let stream: AsyncStream<Calls.Command>
-  private let continuation: AsyncStream<Calls.Command>.Continuation
-  private let seen = Mutex<[Calls.Command]>([])
+  private let stream: AsyncStream<NodeCommand>
+  private let continuation: AsyncStream<NodeCommand>.Continuation
+  private let seen = Mutex<[NodeCommand]>([])
 
   init() { (stream, continuation) = AsyncStream.makeStream() }
 
-  func submit(_ command: Calls.Command) {
+  func submit(_ command: NodeCommand) {
     seen.withLock { $0.append(command) }
     continuation.yield(command)
   }
 
   /// Waits for the first command, past or to come, from which `pick` makes something.
-  func first<T: Sendable>(_ pick: @Sendable (Calls.Command) -> T?) async throws -> T {
+  func first<T: Sendable>(_ pick: @Sendable (NodeCommand) -> T?) async throws -> T {
     for await command in stream {
       if let found = pick(command) { return found }
     }
     throw CancellationError()
   }
 
-  var all: [Calls.Command] { seen.withLock { $0 } }
+  var all: [NodeCommand] { seen.withLock { $0 } }
 
   var disconnects: Int {
     all.count { if case .disconnect = $0 { true } else { false } }

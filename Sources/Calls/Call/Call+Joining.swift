@@ -55,6 +55,11 @@ extension Call {
     guard member(joiner.device.user) != nil || members.count < limits.members else {
       throw RequestError(.callFull, "the call has \(limits.members) members, those who left counted")
     }
+    if joiner.device.user.isGuest, member(joiner.device.user) == nil {
+      guard members.count(where: \.user.isGuest) < limits.guests else {
+        throw RequestError(.callFull, "the call has \(limits.guests) guests, those who left counted")
+      }
+    }
     // It was for one alone no longer than this (rule 9).
     if soleCallee != joiner.device.user { soleCallee = nil }
     var joiner = joiner

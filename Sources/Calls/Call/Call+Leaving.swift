@@ -25,7 +25,7 @@ extension Call {
     end(.endedByInitiator, by: user, now: now, out: &out)
   }
 
-  /// A service may end any call (protocol section 11).
+  /// A service (protocol section 11) and the operator may end any call.
   mutating func endByService(now: Timestamp, out: inout Outputs) {
     end(.endedByInitiator, by: nil, now: now, out: &out)
   }
@@ -54,6 +54,7 @@ extension Call {
       aloneSince = nil
       end(reasonOfDesertion, by: nil, now: now, out: &out)
     case .expiry: end(.expired, by: nil, now: now, out: &out)
+    case .members: out.add(.changesDue(listeners))
     case .batch, .leader, .spread, .confirmed, .rotate: epochs.handleTimeout(timer, now: now, out: &out)
     }
   }
@@ -94,6 +95,8 @@ extension Call {
   /// Takes a participant's media away, and its timers. Returns the tracks that ended.
   mutating func remove(_ participant: Participant, out: inout Outputs) -> [TrackTable.Track] {
     let device = participant.device
+    let key = epochs.keyState(of: device)
+    if key != .present, key != .none { out.add(.keyless(participant.number, key)) }
     for timer in [CallTimer.disconnect(device), .away(device.user), .connect(device)] { out.cancel(timer) }
     out.add(.peerGone(participant.peer))
     out.tell(.participantGone(device))
@@ -155,6 +158,7 @@ extension Call {
   private mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     var seconds = 0
     wasActive = isActive
+    out.add(.changesDue(listeners))
     if case .active(let since) = phase { seconds = Int((now.milliseconds - since.milliseconds) / 1_000) }
     phase = .ended
     for member in members {

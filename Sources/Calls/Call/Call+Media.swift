@@ -160,9 +160,9 @@ extension Call {
     announce(device.user, .held, out: &out)
   }
 
-  /// The device speaks in another call. It may have gone from this one meanwhile.
-  mutating func holdUnlessHeld(_ device: Device, out: inout Outputs) {
-    guard let participant = try? participant(of: device), !participant.isHeld else { return }
+  /// The device speaks in another call since that turn. It may have gone from this one meanwhile, or speak here by a later request.
+  mutating func holdUnlessHeld(_ device: Device, since turn: UInt64, out: inout Outputs) {
+    guard let participant = try? participant(of: device), !participant.isHeld, participant.turn < turn else { return }
     try? hold(true, device, out: &out)
   }
 }

@@ -14,9 +14,12 @@ struct Call {
     var participants: Int
     var ringing: Int
     var members: Int
+    var guests: Int
     var disconnectTime: Duration
     /// Videos that one may see at once.
     var lastN: Int
+    /// Participants from which on changes of members wait for others.
+    var crowd: Int
   }
 
   let id: CallID
@@ -51,6 +54,7 @@ struct Call {
   var aloneSince: Timestamp?
   /// nil while there are none that could be valid.
   var links: CallLinks?
+  var waiting = WaitingChanges()
 
   init(
     id: CallID, media: CallMedia, starter: Joiner, initiator: UserID? = nil, rules: CallRules, limits: Limits,
@@ -117,6 +121,7 @@ struct Call {
   /// Adds a member, or gives it a new phase; the only place where either happens, so that the counts are right.
   mutating func setPhase(_ phase: Member.Phase, of user: UserID, name: String? = nil, out: inout Outputs) {
     journal.touched.insert(user)
+    let wasListening = member(user)?.isListening ?? false
     if let place = places[user] {
       count(members[place], -1)
       members[place].phase = phase
@@ -127,6 +132,8 @@ struct Call {
       members.append(Member(user: user, name: name, phase: phase))
       count(members[members.count - 1], 1)
     }
+    let isListening = member(user)?.isListening ?? false
+    if isListening != wasListening, !isEnded { out.add(.listens(user, isListening)) }
     if !isEnded { out.add(.memberMoved(user)) }
     if case .joined = phase, let place = places[user] { members[place].hasBeenIn = true }
   }
@@ -227,21 +234,26 @@ struct Call {
 
   func announce(_ user: UserID, _ cause: MemberCause, out: inout Outputs) {
     guard let member = member(user) else { return }
+    let change = MemberChange(member: member.state, cause: cause)
+    guard joinedCount < limits.crowd else { return out.add(.changed(change)) }
     let audience = member.isListening ? listeners : listeners + [user]
-    out.event(.member(MemberChange(member: member.state, cause: cause)), to: .users(audience))
+    out.event(.member(change), to: .users(audience))
   }
 
   // MARK: state
 
+  func state(of phase: Phase) -> CallPhase {
+    switch phase {
+    case .ringing: .ringing
+    case .active: .active
+    case .ended: .ended
+    }
+  }
+
   var state: CallState {
-    let shown: CallPhase =
-      switch phase {
-      case .ringing: .ringing
-      case .active: .active
-      case .ended: .ended
-      }
-    return CallState(
-      id: id, state: shown, media: media, initiator: initiator, startedAt: startedAt, epoch: max(1, epochs.current),
+    CallState(
+      id: id, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
+      epoch: max(1, epochs.current),
       policy: rules.shown, members: members.map(\.state), metadata: metadata)
   }
 

@@ -32,6 +32,12 @@ extension CallControl {
     }
     return true
   }
+
+  /// Whether somebody without an account may have this link's call as a guest.
+  func admitsGuest(by link: String, to id: CallID, now: Timestamp) -> Bool {
+    let links = calls[id]?.links ?? CallLinks(key: [UInt8](repeating: 0, count: 32), now: now)
+    return links.isValid(link, for: id, now: now, digest: digest) && calls[id]?.links != nil
+  }
 }
 
 private func bytes(of word: UInt64) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }

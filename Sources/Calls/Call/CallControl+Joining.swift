@@ -122,7 +122,9 @@ extension CallControl {
   var callLimits: Call.Limits {
     Call.Limits(
       participants: configuration.maximumParticipants, ringing: configuration.maximumRinging,
-      members: configuration.maximumMembers, disconnectTime: configuration.disconnectTime, lastN: configuration.lastN)
+      members: configuration.maximumMembers, guests: configuration.maximumGuests,
+      disconnectTime: configuration.disconnectTime, lastN: configuration.lastN,
+      crowd: configuration.crowd)
   }
 
   mutating func joiner(

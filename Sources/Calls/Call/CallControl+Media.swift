@@ -6,7 +6,7 @@ extension CallControl {
   /// Why the client may not offer media for the call; nil when it may.
   func refusal(ofOfferBy identity: Identity, to id: CallID) -> RequestError? {
     do throws(RequestError) {
-      try checkMayOffer(identity)
+      try checkMayOffer(identity, to: id)
       try checkMembership(identity.device.user, of: id)
       _ = try calls[id]?.participant(of: identity.device)
       return nil
@@ -15,8 +15,9 @@ extension CallControl {
     }
   }
 
-  private func checkMayOffer(_ identity: Identity) throws(RequestError) {
+  private func checkMayOffer(_ identity: Identity, to id: CallID) throws(RequestError) {
     guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+    guard identity.guestOf ?? id == id else { throw .notForGuests }
   }
 
   mutating func take(
@@ -25,7 +26,7 @@ extension CallControl {
   ) {
     var negotiate: Negotiate?
     do throws(RequestError) {
-      try checkMayOffer(identity)
+      try checkMayOffer(identity, to: id)
       let device = identity.device
       let done = try with(id, device.user) { call, now, out throws(RequestError) in
         negotiate = try call.offer(offer, tracks: tracks, from: device, now: now, out: &out)
@@ -49,6 +50,9 @@ extension CallControl {
     case .need(let peer, let audio, let video):
       let need = Need(audio: audio, video: video)
       withPeer(peer) { call, user, _, out in call.tellPeer(peer, of: user, .need(need), out: &out) }
+    case .wanted(let peer, let track, let layers):
+      let wanted = Wanted(track: track, layers: layers)
+      withPeer(peer) { call, user, _, out in call.tellPeer(peer, of: user, .wanted(wanted), out: &out) }
     case .connected(let peer):
       withPeer(peer) { call, user, now, out in call.mediaConnected(peer, of: user, now: now, out: &out) }
     case .disconnected(let peer, let silence):

@@ -34,14 +34,18 @@ extension CallControl {
           .history(request.session, id: request.id, history(body, of: request.caller)))
       default: break
       }
+      // The state in the reply says what waits.
+      if let id = request.request.callToSee { tellChanges(to: request.caller.device.user, of: id) }
       done = try request.caller.identity.isService ? performForService(request) : perform(request)
     } catch {
       return out.messages.append(.reply(request.session, id: request.id, .failed(error)))
     }
     out.messages.append(.reply(request.session, id: request.id, .ok(done.reply)))
     guard let call = done.call else { return }
-    if let speaker = done.speaker { out.messages.append(.speaks(speaker, in: call)) }
+    if let speaker = done.speaker { _ = calls[call]?.withParticipant(of: speaker) { $0.turn = request.turn } }
     carryOut(done.outputs, of: call)
+    // After the news that the device is in the call, so that of two calls one holds the other whichever is heard of last.
+    if let speaker = done.speaker { out.messages.append(.speaks(speaker, in: call, turn: request.turn)) }
   }
 
   /// Checks what can be checked before anybody is asked whom the request may reach.
@@ -204,6 +208,16 @@ extension CallControl {
       // Also calls that began before the clock was set back.
       caller.device.user, before: request.before ?? Timestamp(milliseconds: .max), limit: request.limit ?? 50,
       rejoinable: Set(callsToJoin(caller).map(\.id)))
+  }
+}
+
+extension Request {
+  /// The call whose state is in the reply.
+  fileprivate var callToSee: CallID? {
+    switch self {
+    case .state(let id), .accept(let id, _), .join(let id, _), .rejoin(let id, _), .transfer(let id, _): id
+    default: nil
+    }
   }
 }
 

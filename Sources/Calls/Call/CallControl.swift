@@ -19,7 +19,7 @@ struct CallControl {
   var isDraining = false
   var journal = Journal()
   var now = Timestamp(milliseconds: 0)
-  var out = Outbox<ToPeople>()
+  var out = MachineOutput<ToPeople>()
   private var lastPeer: UInt64 = 0
 
   /// The stored state that may have changed since it was last taken.
@@ -46,7 +46,8 @@ struct CallControl {
     case .readTopic(let session, let user, let id): out.messages.append(.topic(session, id, topic(of: id, for: user)))
     case .signaling(let device, let isUp, let id):
       change(id) { call, now, out in call.signaling(of: device, isUp: isUp, now: now, out: &out) }
-    case .hold(let device, let id): change(id) { call, _, out in call.holdUnlessHeld(device, out: &out) }
+    case .hold(let device, let turn, let id):
+      change(id) { call, _, out in call.holdUnlessHeld(device, since: turn, out: &out) }
     case .acknowledged(let device, let epoch, let accepted, let id):
       change(id) { call, now, out in
         call.acknowledge(device, epoch: epoch, accepted: accepted, now: now, out: &out)
@@ -72,6 +73,12 @@ struct CallControl {
   var nextDeadline: Timestamp? { timers.next }
 
   mutating func drain() { isDraining = true }
+
+  /// The operator ends the call.
+  mutating func end(_ id: CallID, now time: Timestamp) {
+    now = max(now, time)
+    change(id) { call, now, out in call.endByService(now: now, out: &out) }
+  }
 
   var counts: (calls: Int, participants: Int) {
     (calls.count, calls.values.reduce(0) { $0 + $1.joinedCount })
@@ -108,6 +115,8 @@ struct CallControl {
     case .device(let device): change(id) { call, now, out in call.remove(device, now: now, out: &out) }
     case .user(let user):
       change(id) { call, now, out in call.dismiss(user, now: now, out: &out) }
+      // `forget` may have come before the call's end.
+      if calls[id] == nil { ended.forget(user) }
       if calls[id]?.member(user) != nil {
         calls[id]?.forget(user)
         journal.changes.append(.memberGone(id, user))
@@ -125,15 +134,21 @@ struct CallControl {
 
   private mutating func carryOut(_ item: Outputs.Item, of id: CallID) {
     switch item {
-    case .tell(let news): tell(news, of: id)
+    case .tell(let news):
+      if case .event(_, let body) = news, body.followsChanges { tellChanges(of: id) }
+      tell(news, of: id)
     case .ring(let users): ring(users, id)
     case .made: tellOfNewCall(id)
+    case .changed(let change): wait(change, of: id)
+    case .changesDue(let listeners): tellChanges(of: id, to: listeners)
+    case .listens(let user, let isListening): listens(user, isListening, in: id)
     case .memberMoved(let user):
       if let part = calls[id]?.part(of: user) { tell(.member(user, part), of: id) }
     case .peerAdded(let peer, let user): peers[peer] = (id, user)
     case .peerGone(let peer):
       if peers.removeValue(forKey: peer) != nil { out.effects.append(.media(.remove(peer))) }
     case .media(let command): out.effects.append(.media(command))
+    case .keyless(let participant, let state): out.effects.append(.keyless(id, participant, state))
     case .setTimer(let timer, let due):
       timers.set(timer, of: id, at: due)
       note(timer, due, of: id)
@@ -144,7 +159,7 @@ struct CallControl {
     }
   }
 
-  private mutating func tell(_ news: CallNews, of id: CallID) { out.messages.append(.news(news, of: id)) }
+  mutating func tell(_ news: CallNews, of id: CallID) { out.messages.append(.news(news, of: id)) }
 
   private mutating func tellOfNewCall(_ id: CallID) {
     guard var state = calls[id]?.firstReply?.call else { return }

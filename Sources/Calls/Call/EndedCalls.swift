@@ -78,6 +78,9 @@ struct EndedCalls {
     places[call].map { ring[$0].users.contains(user) } ?? false
   }
 
+  /// Its `call.ended`, for the operator.
+  func event(of call: CallID) -> EventMessage? { places[call].map { ring[$0].end } }
+
   /// When the call ended; nil when it is not known.
   func end(of call: CallID) -> Timestamp? { places[call].map { ring[$0].endedAt } }
 

@@ -9,6 +9,12 @@ struct Outputs {
     case ring([UserID])
     /// The call came into being.
     case made
+    /// A member of a large call changed.
+    case changed(MemberChange)
+    /// Changes of members have waited long enough: these listeners are told.
+    case changesDue([UserID])
+    /// The user hears of the others' changes from here on, or no more.
+    case listens(UserID, Bool)
     /// The member is a new one, or its part changed; omitted for changes that the end of the call makes.
     case memberMoved(UserID)
     case peerAdded(PeerID, UserID)
@@ -16,6 +22,8 @@ struct Outputs {
     case media(MediaCommand)
     case setTimer(CallTimer, Timestamp)
     case cancelTimer(CallTimer)
+    /// The participant goes without the newest key.
+    case keyless(ParticipantNumber, KeyState)
     case ended(Ended)
   }
 

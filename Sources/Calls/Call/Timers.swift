@@ -108,7 +108,9 @@ enum CallTimer: Hashable, Sendable {
   case alone
   /// `maxHours` are over (rule 9).
   case expiry
-  /// 100 ms after the first change that calls for an epoch (section 5, Epochs 2).
+  /// Changes of members have waited for others (section 3).
+  case members
+  /// The first change that calls for an epoch has waited for others (section 5, Epochs 2).
   case batch
   /// The leader had 3 s to answer (Epochs 4).
   case leader

@@ -3,12 +3,17 @@ import MediaModel
 
 /// Announcing an epoch and finding its leader (Epochs 2 to 4), and switching to it (Epochs 5).
 extension Epochs {
-  /// Starts the next epoch when its 100 ms are over and somebody is there to make its key.
+  /// How long changes wait for others: where devices came and none went, 1 ms for each device on the list up to 300 ms. A newcomer waits for its key as long.
+  private func batchTime(of pending: Pending) -> Duration {
+    guard pending.joinsOnly else { return Self.batchTime }
+    return min(max(Self.batchTime, .milliseconds(newest.list.count)), Self.longestBatchTime)
+  }
+
+  /// Starts the next epoch when its changes have waited and somebody is there to make its key.
   mutating func startIfDue(now: Timestamp, out: inout Outputs) {
     guard case .settled = phase, let pending else { return }
-    guard pending.since + Self.batchTime <= now else {
-      return out.set(.batch, at: pending.since + Self.batchTime)
-    }
+    let due = pending.since + batchTime(of: pending)
+    guard due <= now else { return out.set(.batch, at: due) }
     guard joinedDevices.isEmpty || joinedDevices.values.contains(where: \.isConnected) else { return }
     start(pending, now: now, out: &out)
   }

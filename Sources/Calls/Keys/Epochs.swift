@@ -42,6 +42,7 @@ struct Epochs {
   }
 
   static let batchTime = Duration.milliseconds(100)
+  static let longestBatchTime = Duration.milliseconds(300)
   static let leaderTime = Duration.seconds(3)
   static let spreadTime = Duration.seconds(2)
   static let hurriedSpreadTime = Duration.seconds(1)

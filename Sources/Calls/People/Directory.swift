@@ -9,7 +9,7 @@ struct Directory {
     var session: SessionID
     var identity: Identity
     /// The acknowledgement mode of the subscription to the event queue; nil without one.
-    var events: AckMode?
+    var events: AcknowledgementMode?
     /// A first subscription whose greeting is not complete yet.
     var greeting: Greeting?
     /// It had its first subscription: later ones repeat nothing.
@@ -20,7 +20,7 @@ struct Directory {
 
   /// The news that a device needs of its user's calls before it reads its events.
   struct Greeting {
-    var mode: AckMode
+    var mode: AcknowledgementMode
     /// The calls that have not answered.
     var missing: Set<CallID>
     var states: [CallID: CallState] = [:]
@@ -30,8 +30,14 @@ struct Directory {
   struct DeviceRecord {
     /// Its registered keys.
     var entry: DeviceEntry?
+    /// Where the device is told of rings while it is not connected.
+    var push: PushSubscription?
     var connection: Connection?
+    /// The call in which it is to be heard.
+    var speaking: Speaking?
     var mailbox: Mailbox
+    /// The beginning of the day, in UTC, on which it was connected last.
+    var seenDay: Timestamp?
   }
 
   private struct UserRecord {
@@ -75,6 +81,11 @@ struct Directory {
   func isConnected(_ device: Device) -> Bool { records[device]?.connection != nil }
 
   func isConnected(_ user: UserID) -> Bool { devices(of: user).contains(where: isConnected) }
+
+  /// The connected devices of each user that has one.
+  var connected: [UserID: [DeviceID]] {
+    sessions.values.reduce(into: [:]) { $0[$1.user, default: []].append($1.device) }
+  }
 
   /// The devices of a user that have registered keys.
   func entries(of user: UserID) -> [DeviceEntry] { devices(of: user).compactMap { records[$0]?.entry } }
@@ -137,11 +148,13 @@ struct Directory {
 
   /// A device that was known before the restart.
   mutating func restore(
-    _ device: Device, userName: String?, entry: DeviceEntry?, _ mailbox: StoredMailbox?, now: Timestamp
+    _ device: Device, userName: String?, entry: DeviceEntry?, push: PushSubscription? = nil, _ mailbox: StoredMailbox?,
+    now: Timestamp
   ) {
     addDevice(device)
     if let userName { users[device.user]?.name = userName }
     if let entry { records[device]?.entry = entry }
+    if let push { records[device]?.push = push }
     // No device is connected after a restart: what is kept from now on is kept for a device that is away.
     records[device]?.mailbox.goAway(now: now)
     if let mailbox { records[device]?.mailbox.restore(mailbox, now: now) }

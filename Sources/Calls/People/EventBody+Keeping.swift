@@ -1,4 +1,4 @@
-import Contract
+package import Contract
 import MediaModel
 
 /// How long an event matters (protocol section 3): what is never kept, what is void with its ring, its epoch or its participant.
@@ -7,9 +7,10 @@ extension EventBody {
   var isKept: Bool {
     switch self {
     case .speakers, .state, .quality, .confirmed, .pairing, .presence, .pushRing, .pushCancel, .report: false
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .trackAdded,
-      .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .keyWaiting, .devicesChanged,
-      .slots, .need, .message:
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .members, .ended,
+      .trackAdded, .trackUpdated, .trackRemoved, .rotate, .envelope, .switchKeys, .keyRequest, .keyWaiting,
+      .devicesChanged,
+      .slots, .need, .wanted, .message:
       true
     }
   }
@@ -18,9 +19,9 @@ extension EventBody {
   var isForParticipants: Bool {
     switch self {
     case .trackAdded, .trackUpdated, .trackRemoved, .speakers, .rotate, .envelope, .switchKeys, .keyRequest,
-      .keyWaiting, .confirmed, .slots, .need, .state, .quality, .message:
+      .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality, .message:
       true
-    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended, .devicesChanged,
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .members, .ended, .devicesChanged,
       .pairing, .presence, .pushRing, .pushCancel, .report:
       false
     }
@@ -31,7 +32,7 @@ extension EventBody {
   var isSlots: Bool { if case .slots = self { true } else { false } }
 
   /// Bytes of memory or wire that it takes, roughly.
-  var cost: Int {
+  package var cost: Int {
     switch self {
     case .state(let state): 512 + 256 * state.members.count
     case .ring(let ring):
@@ -41,6 +42,7 @@ extension EventBody {
     case .rotate(let rotate):
       512 + 1_024 * ((rotate.list?.count ?? 0) + (rotate.added?.count ?? 0) + (rotate.deliver?.count ?? 0))
         + 16 * (rotate.removed?.count ?? 0)
+    case .wanted(let wanted): 256 + 64 * wanted.layers.count
     case .slots(let slots): 256 + 64 * slots.receive.count
     case .confirmed(let confirmed): 256 + 128 * confirmed.buckets.count
     case .pairing(let message): 256 + message.body.bytes.count
@@ -48,6 +50,7 @@ extension EventBody {
     case .pushRing(let push): 256 + 128 * push.devices.count
     case .report(let report): 256 + report.text.utf8.count
     case .member(let change): 256 + 512 * change.member.participants.count
+    case .members(let changes): 256 + changes.members.reduce(0) { $0 + 256 + 512 * $1.member.participants.count }
     case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended, .trackAdded, .trackUpdated,
       .trackRemoved, .speakers, .switchKeys, .keyRequest, .keyWaiting, .devicesChanged, .need, .quality, .presence,
       .pushCancel:

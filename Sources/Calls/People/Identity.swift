@@ -11,15 +11,19 @@ package struct Identity: Hashable, Sendable {
   package var canRegister: Bool
   /// The token's claim `roles` (protocol section 7).
   package var roles: [String]
+  /// The one call of a guest; nil for everybody else.
+  package var guestOf: CallID?
 
   package init(
-    device: Device, name: String?, isService: Bool = false, canRegister: Bool = true, roles: [String] = []
+    device: Device, name: String?, isService: Bool = false, canRegister: Bool = true, roles: [String] = [],
+    guestOf: CallID? = nil
   ) {
     self.device = device
     self.name = name
     self.isService = isService
     self.canRegister = canRegister
     self.roles = roles
+    self.guestOf = guestOf
   }
 }
 

@@ -41,7 +41,7 @@ struct Mailbox {
   var kept: [EventMessage] { (written + waiting).map(\.message.event) }
 
   /// Writes an event to a connection that is there.
-  mutating func write(_ message: Message, mode: AckMode, limits: Limits, now: Timestamp) -> EventDelivery {
+  mutating func write(_ message: Message, mode: AcknowledgementMode, limits: Limits, now: Timestamp) -> EventDelivery {
     lastSeq += 1
     if message.event.body.isRing, let call = message.event.call { rung.insert(call) }
     if mode != .auto, message.event.body.isKept {
@@ -67,7 +67,9 @@ struct Mailbox {
   mutating func goAway(now: Timestamp) { awaySince = awaySince ?? now }
 
   /// The device is there again: what it had not acknowledged, when the connection is a new one, then what waited.
-  mutating func comeBack(isNewConnection: Bool, mode: AckMode, limits: Limits, now: Timestamp) -> [EventDelivery] {
+  mutating func comeBack(isNewConnection: Bool, mode: AcknowledgementMode, limits: Limits, now: Timestamp)
+    -> [EventDelivery]
+  {
     expire(limits, now: now)
     awaySince = nil
     resumedAt = lastSeq

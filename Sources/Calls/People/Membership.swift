@@ -39,7 +39,8 @@ extension People {
   /// The member is new, or somewhere else: its devices may read no more, or its presence is another.
   ///
   /// The call may have acted on what was true a moment ago. A device that came into it while its connection went is told to the call as gone, so that its
-  /// 15 s run; one that is unknown by now is taken out.
+  /// 15 s run; one that is unknown by now is taken out, and so are those that are leaving all their calls. A device whose first subscription waits for its
+  /// calls waits for this one, too.
   mutating func follow(_ user: UserID, _ part: Membership.Part, in call: CallID) {
     var before: [DeviceID] = []
     if let place = memberships[user]?.firstIndex(where: { $0.call == call }) {
@@ -53,27 +54,52 @@ extension People {
     for name in part.devices where !before.contains(name) {
       let device = Device(user: user, device: name)
       if directory[device] == nil {
-        dismiss(directory.devices(of: user).isEmpty ? .user(user) : .device(device))
+        dismiss(.device(device))
       } else if !directory.isConnected(device) {
         send(.signaling(device, isUp: false, in: call))
+      } else {
+        greetLater(device, in: call)
       }
+    }
+    if !leaving.isEmpty { dismiss(user, part, from: call) }
+  }
+
+  /// A removal that is under way concerns this call, too.
+  private mutating func dismiss(_ user: UserID, _ part: Membership.Part, from call: CallID) {
+    for leaver in [.user(user)] + part.devices.map({ Leaver.device(Device(user: user, device: $0)) })
+    where leaving[leaver]?.insert(call).inserted == true {
+      send(.remove(leaver, from: call))
     }
   }
 
   mutating func end(_ call: CallID, for users: [UserID]) {
     topics.remove(.call(call))
-    for user in users {
-      presence.touch(user)
-      memberships[user]?.removeAll { $0.call == call }
-      if memberships[user]?.isEmpty == true { memberships[user] = nil }
-    }
+    for user in users { end(call, for: user) }
+    forgetGuests(among: users)
   }
 
-  /// The device speaks in this call now: its others are held (call waiting).
-  mutating func holdOthers(of device: Device, but call: CallID) {
+  /// The user is a member no longer.
+  mutating func end(_ call: CallID, for user: UserID) {
+    presence.touch(user)
+    memberships[user]?.removeAll { $0.call == call }
+    if memberships[user]?.isEmpty == true { memberships[user] = nil }
+  }
+
+  /// The device speaks in this call: its others are held (call waiting). The calls may tell it in another order than they were asked.
+  mutating func holdOthers(of device: Device, speaking told: Speaking) {
+    guard let known = directory[device] else { return }
+    let last = known.speaking.map { $0.turn > told.turn ? $0 : told } ?? told
+    directory[device]?.speaking = last
     for other in memberships[device.user] ?? []
-    where other.call != call && other.part.devices.contains(device.device) {
-      send(.hold(device, in: other.call))
+    where other.call != last.call && other.part.devices.contains(device.device) {
+      send(.hold(device, since: last.turn, in: other.call))
     }
   }
+}
+
+/// A device's last request to speak in a call, of those that the calls have told.
+struct Speaking {
+  var call: CallID
+  /// `CallRequest.turn`.
+  var turn: UInt64
 }

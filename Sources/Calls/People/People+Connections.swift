@@ -22,6 +22,7 @@ extension People {
       directory[identity.device]?.mailbox.goAway(now: now)
       setSignaling(of: identity.device, isUp: false)
     }
+    see(identity.device)
     setSignaling(of: identity.device, isUp: true)
     watch(identity.device)
   }
@@ -42,10 +43,23 @@ extension People {
     drop(session)
     services.disconnect(session)
     guard let device = directory.disconnect(session) else { return }
+    see(device)
     directory[device]?.mailbox.goAway(now: now)
     watch(device)
     notePresence(of: device.user)
     setSignaling(of: device, isUp: false)
+  }
+
+  /// The operator's `conclave disconnect`: the user's devices lose their places in calls, and their connections. Keys and events stay.
+  mutating func disconnect(_ user: UserID) {
+    for device in directory.devices(of: user) {
+      for place in memberships[user] ?? [] where place.part.devices.contains(device.device) {
+        send(.remove(.device(device), from: place.call))
+      }
+      guard let session = directory[device]?.connection?.session else { continue }
+      out.effects.append(.close(session, reason: "an operator closed this connection"))
+      disconnect(session)
+    }
   }
 
   /// A connection of the user ended; perhaps it was the last.
@@ -60,7 +74,7 @@ extension People {
   }
 
   /// The device reads its events. On a new connection the calls that its user is a member of are asked first what it has to know of them.
-  mutating func subscribe(_ session: SessionID, _ mode: AckMode) {
+  mutating func subscribe(_ session: SessionID, _ mode: AcknowledgementMode) {
     guard let device = directory.device(of: session), let connection = directory[device]?.connection,
       connection.events == nil, connection.greeting == nil
     else { return }
@@ -69,6 +83,14 @@ extension People {
     directory[device]?.connection?.greeting = Directory.Greeting(mode: mode, missing: Set(calls))
     for call in calls { send(.greet(session, device, in: call)) }
     if calls.isEmpty { greet(device, session) }
+  }
+
+  /// The device came into a call that was not asked.
+  mutating func greetLater(_ device: Device, in call: CallID) {
+    guard let session = directory[device]?.connection?.session,
+      directory[device]?.connection?.greeting?.missing.insert(call).inserted == true
+    else { return }
+    send(.greet(session, device, in: call))
   }
 
   /// A call's answer. Until all have answered, events wait in the mailbox.
@@ -101,14 +123,14 @@ extension People {
   }
 
   /// A later subscription on the same connection repeats nothing.
-  private mutating func resume(_ device: Device, _ session: SessionID, _ mode: AckMode) {
+  private mutating func resume(_ device: Device, _ session: SessionID, _ mode: AcknowledgementMode) {
     directory[device]?.connection?.events = mode
     _ = comeBack(device, session, mode, isNewConnection: false)
   }
 
   /// Writes what the device missed. Returns the calls whose rings were among it.
   private mutating func comeBack(
-    _ device: Device, _ session: SessionID, _ mode: AckMode, isNewConnection: Bool
+    _ device: Device, _ session: SessionID, _ mode: AcknowledgementMode, isNewConnection: Bool
   ) -> Set<CallID> {
     let limits = mailboxLimits
     let missed =
@@ -126,10 +148,12 @@ extension People {
     watch(device)
   }
 
-  mutating func acknowledge(_ session: SessionID, _ seq: UInt64, accepted: Bool) {
+  mutating func acknowledge(_ session: SessionID, _ seqs: [UInt64], accepted: Bool) {
     guard let device = directory.device(of: session), let mode = directory[device]?.connection?.events else { return }
-    for event in directory[device]?.mailbox.acknowledge(seq, all: mode == .client) ?? [] {
-      acknowledge(event, by: device, accepted: accepted)
+    for seq in seqs {
+      for event in directory[device]?.mailbox.acknowledge(seq, all: mode == .client) ?? [] {
+        acknowledge(event, by: device, accepted: accepted)
+      }
     }
   }
 
@@ -150,6 +174,10 @@ extension People {
     var stillAway: Set<Device> = []
     let limits = mailboxLimits
     for device in away {
+      if isForgettable(device) {
+        dismiss(.user(device.user))
+        continue
+      }
       guard let record = directory[device], record.connection?.events == nil else { continue }
       directory[device]?.mailbox.expire(limits, now: now)
       let isNeeded = record.connection != nil || record.entry != nil || isParticipant(device)

@@ -53,6 +53,9 @@ extension People {
     case .devices(let devices): for device in devices { deliver(message, to: device) }
     case .users(let users):
       for user in users { for device in directory.devices(of: user) { deliver(message, to: device) } }
+    case .alone(let user):
+      for device in directory.devices(of: user) { deliver(message, to: device) }
+      return
     case .rung(let user, let actor):
       for device in directory.devices(of: user) {
         let wasRung = directory[device]?.mailbox.endRing(of: call) ?? false
@@ -69,7 +72,10 @@ extension People {
     for member in rings {
       // Without an envelope all devices get the same.
       var shared: Message?
-      for device in directory.devices(of: member.user) {
+      let devices = directory.devices(of: member.user)
+      // Forgotten, or without a device, since the call was asked to ring the user.
+      if devices.isEmpty { send(.remove(.user(member.user), from: call)) }
+      for device in devices {
         guard let envelope = envelopes[device] else {
           let message = shared ?? makeMessage(.ring(member.ring), of: call)
           shared = message
@@ -100,7 +106,7 @@ extension People {
 
   func isAcknowledgedSpecially(_ body: EventBody) -> Bool { body.isEnvelope || body.isRing }
 
-  mutating func emit(_ delivery: EventDelivery, to device: Device, _ session: SessionID, _ mode: AckMode) {
+  mutating func emit(_ delivery: EventDelivery, to device: Device, _ session: SessionID, _ mode: AcknowledgementMode) {
     out.effects.append(.event(session, delivery))
     guard isAcknowledgedSpecially(delivery.message.body) else { return }
     journal.mailboxes.insert(device)

@@ -22,7 +22,7 @@ extension People {
       // They are for a fingerprint.
       vouches: old?.fingerprint == fingerprint ? old?.vouches ?? [] : [])
     if directory[device]?.entry != old { journal.devices.insert(device) }
-    var done = Response(Registered(fingerprint: fingerprint))
+    var done = Response(Registered(fingerprint: fingerprint, pushKey: configuration.pushKey))
     if old?.fingerprint != fingerprint { done.devicesChanged = device.user }
     return done
   }
@@ -34,12 +34,30 @@ extension People {
     }
   }
 
-  func list(_ request: ListDevices, _ reach: Reach) throws(RequestError) -> Response {
+  /// The device is connected, or was until now. A day is exact enough to recognize a forgotten device, tells no timetable, and costs a write a day.
+  mutating func see(_ device: Device) {
+    let day = now.day
+    guard directory[device] != nil, directory[device]?.seenDay != day else { return }
+    directory[device]?.seenDay = day
+    if directory[device]?.entry != nil { journal.devices.insert(device) }
+  }
+
+  private func daysSeen(of user: UserID) -> [Devices.Seen] {
+    directory.devices(of: user).compactMap { device in
+      guard let record = directory[device], record.entry != nil else { return nil }
+      let day = record.connection == nil ? record.seenDay : now.day
+      return day.map { Devices.Seen(device: device.device, day: $0) }
+    }
+  }
+
+  func list(_ request: ListDevices, by user: UserID, _ reach: Reach) throws(RequestError) -> Response {
     try checkList(request)
     var seen: Set<UserID> = []
     let users = request.users.filter { seen.insert($0).inserted && reach.includes($0) }
     return Response(
-      Devices(devices: users.flatMap(directory.entries), revokes: users.flatMap { directory.revokes(of: $0) }))
+      Devices(
+        devices: users.flatMap(directory.entries), revokes: users.flatMap { directory.revokes(of: $0) },
+        seen: users.contains(user) ? daysSeen(of: user) : nil))
   }
 
   /// Tells the joined members of each call of the user (rule 15).
@@ -88,4 +106,11 @@ extension People {
       sign: (sign.alg, sign.publicKey.bytes))
     return Base64Bytes(digest(transcript.bytes))
   }
+}
+
+extension Timestamp {
+  private static let millisecondsOfDay: Int64 = 86_400_000
+
+  /// The beginning of its day in UTC.
+  fileprivate var day: Timestamp { Timestamp(milliseconds: milliseconds - milliseconds % Self.millisecondsOfDay) }
 }

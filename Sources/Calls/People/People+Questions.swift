@@ -27,8 +27,11 @@ extension People {
   private func authorize(
     _ action: Question.Action, _ user: UserID, _ users: [UserID]
   ) -> (question: Question, known: Set<UserID>)? {
-    let others = others(users, than: user)
-    return configuration.asksBackEnd && !others.isEmpty ? (.authorize(action, from: user, to: others), [user]) : nil
+    // The app does not know guests: who has a call with one may see it.
+    let guests = users.filter { $0.isGuest && haveCall(user, $0) }
+    let others = others(users, than: user).filter { !$0.isGuest }
+    return configuration.asksBackEnd && !others.isEmpty
+      ? (.authorize(action, from: user, to: others), Set(guests + [user])) : nil
   }
 
   private func others(_ users: [UserID], than user: UserID) -> [UserID] {
@@ -55,10 +58,11 @@ extension People {
   mutating func ask(before message: CallRequest) {
     guard identity(of: message.session) != nil else { return }
     let user = message.caller.device.user
-    let callees = message.callees.map(\.user).filter { $0 != user }
+    let callees = message.callees.map(\.user).filter { $0 != user && !$0.isGuest }
     do throws(RequestError) {
       try ask(
-        .authorize(.ring, from: user, to: callees), [user], message.request, message.session, message.id)
+        .authorize(.ring, from: user, to: callees, call: message.request.call), [user], message.request,
+        message.session, message.id)
     } catch {
       out.effects.append(.reply(message.session, id: message.id, .failed(error)))
     }
@@ -88,8 +92,19 @@ extension People {
 
   /// Much may have happened meanwhile: the request is checked anew, as if it had come just now.
   private mutating func resume(_ waiting: Questions.Waiting, allowed: Set<UserID>) {
-    guard let identity = identity(of: waiting.session) else { return }
+    guard let identity = identity(of: waiting.session), !isLeaving(identity.device) else { return }
     perform(
       waiting.request, waiting.id, on: waiting.session, identity, .only(waiting.known.union(allowed)))
+  }
+}
+
+extension Request {
+  /// The call that a `start` makes or an `invite` is about.
+  fileprivate var call: CallID? {
+    switch self {
+    case .start(let body): body.id
+    case .invite(let call, _): call
+    default: nil
+    }
   }
 }

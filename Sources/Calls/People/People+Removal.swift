@@ -55,6 +55,7 @@ extension People {
   }
 
   mutating func confirmRemoval(of leaver: Leaver, from call: CallID) {
+    if case .user(let user) = leaver { end(call, for: user) }
     guard leaving[leaver]?.remove(call) != nil, leaving[leaver]?.isEmpty == true else { return }
     finish(leaver)
   }
@@ -84,7 +85,8 @@ extension People {
   private mutating func forget(_ user: UserID) {
     for device in directory.devices(of: user) {
       if let session = directory[device]?.connection?.session {
-        out.effects.append(.close(session, reason: "this user's data was deleted"))
+        out.effects.append(
+          .close(session, reason: user.isGuest ? "this guest's call is over" : "this user's data was deleted"))
         drop(session)
         _ = directory.disconnect(session)
       }

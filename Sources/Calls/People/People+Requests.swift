@@ -20,6 +20,12 @@ extension People {
   mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
     guard let identity = identity(of: session), !isLeaving(identity.device) else { return }
     guard !identity.isService else { return pass(on: request, id, session, identity, .everybody) }
+    if let call = identity.guestOf {
+      guard request.isOpen(toGuestOf: call) else {
+        return out.effects.append(.reply(session, id: id, .failed(.notForGuests)))
+      }
+      return perform(request, id, on: session, identity, reach(of: identity, request))
+    }
     do throws(RequestError) {
       if let query = try historyQuery(request, identity.device.user) {
         return out.effects.append(.history(session, id: id, query))
@@ -57,7 +63,8 @@ extension People {
     let device = identity.device
     switch request {
     case .registerDevice(let body): return try register(body, for: identity)
-    case .listDevices(let body): return try list(body, reach)
+    case .listDevices(let body): return try list(body, by: device.user, reach)
+    case .subscribePush(let body): return try subscribePush(body, for: device)
     case .removeDevice(let body): return try checkRemoval(body, by: device)
     case .vouchForDevice(let body): return try vouch(body, by: device)
     case .revokeDevice(let body): return try revoke(body, by: device)
@@ -79,18 +86,20 @@ extension People {
     on request: Request, _ id: String, _ session: SessionID, _ identity: Identity, _ reach: Reach, asks: Bool = false
   ) {
     let user = identity.device.user
-    var message = CallRequest(session: session, id: id, request: request, caller: Caller(identity: identity))
+    turns += 1
+    var message = CallRequest(
+      session: session, id: id, request: request, turn: turns, caller: Caller(identity: identity))
     switch request {
     case .start(let body):
       identify(&message.caller)
       let named = identity.isService ? (body.as.map { [$0] } ?? []) + body.callees : body.callees.filter { $0 != user }
       message.callees = callees(named, nil, reach)
       for envelope in body.envelopes ?? [] { message.keys[envelope.to] = directory[envelope.to]?.entry }
-      message.asks = asks && configuration.asksBackEnd && !message.callees.isEmpty
+      message.asks = asks && configuration.asksBackEnd && message.callees.contains { !$0.user.isGuest }
     case .invite(let call, let body):
       message.caller.mayStart = mayStart(identity)
       message.callees = callees(body.callees, call, reach)
-      message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user }
+      message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user && !$0.isGuest }
     case .link: message.caller.mayStart = mayStart(identity)
     case .accept, .join, .rejoin, .transfer: identify(&message.caller)
     case .listCalls, .listHistory: message.caller.calls = calls(of: user)
@@ -114,7 +123,7 @@ extension People {
     var seen: Set<UserID> = []
     return users.filter { seen.insert($0).inserted }.prefix(configuration.maximumMembers + 1).map { user in
       Callee(
-        user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user),
+        user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user) && !user.isGuest,
         isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call),
         isUnavailable: presence.isUnavailable(user, now: now), isReachable: reach.includes(user))
     }

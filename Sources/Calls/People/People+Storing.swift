@@ -24,7 +24,9 @@ extension People {
     // Far above all numbers of the runs before, so that each device sees the jump.
     directory = Directory(lastSeq: UInt64(stored.boots) << 32)
     for device in stored.devices {
-      directory.restore(device.device, userName: device.userName, entry: device.entry, nil, now: now)
+      directory.restore(device.device, userName: device.userName, entry: device.entry, push: device.push, nil, now: now)
+      directory[device.device]?.seenDay = device.seenDay
+      if device.device.user.isGuest { watch(device.device) }
     }
     for (device, mailbox) in stored.mailboxes {
       directory.restore(device, userName: nil, entry: nil, mailbox, now: now)
@@ -71,8 +73,10 @@ extension People {
   }
 
   private func storedDevice(_ device: Device) -> StoreChange {
-    guard let entry = directory[device]?.entry else { return .deviceGone(device) }
-    return .device(StoredDevice(entry: entry, userName: directory.name(of: device.user)))
+    guard let record = directory[device], let entry = record.entry else { return .deviceGone(device) }
+    return .device(
+      StoredDevice(
+        entry: entry, userName: directory.name(of: device.user), push: record.push, seenDay: record.seenDay))
   }
 
   private mutating func takeMailbox(_ device: Device) -> StoreChange? {

@@ -14,7 +14,7 @@ extension People {
       admit(session, to: channel)
     case .call(let id):
       let user = identity.device.user
-      guard !identity.isService else { return admit(session, to: id, .stranger) }
+      guard !identity.isService, identity.guestOf ?? id == id else { return admit(session, to: id, .stranger) }
       guard part(of: user, in: id)?.isListening != true else { return admit(session, to: channel) }
       send(.readTopic(session, user, of: id))
     }
@@ -63,7 +63,6 @@ extension People {
   mutating func publish(_ ring: Ring, of call: CallID) {
     let channel = Channel.call(call)
     if topics.isRead(channel) { write(makeMessage(.ring(ring), of: call), to: channel) }
-    guard isHeard(.serviceCalls) else { return }
     var ring = ring
     ring.metadata = nil
     tellService(.serviceCalls, makeMessage(.ring(ring), of: call))
@@ -78,17 +77,16 @@ extension People {
 
   // MARK: what services are told
 
-  /// Whether a service, or a webhook, reads the channel.
-  private func isHeard(_ channel: Channel) -> Bool { configuration.hasWebhooks || topics.isRead(channel) }
-
   mutating func tellService(_ channel: Channel, _ message: Message) {
     write(message, to: channel)
-    if configuration.hasWebhooks { out.effects.append(.webhook(channel, message.event)) }
+    out.effects.append(.webhook(channel, message.event))
   }
+
+  /// A browser that comes back later shows nothing of the ring.
+  private static let ringOverLifetime = Duration.seconds(60)
 
   /// `push.ring`: for devices of these users that have to be woken.
   mutating func push(_ rings: [MemberRing], of call: CallID) {
-    guard isHeard(.servicePush) else { return }
     for member in rings {
       let user = member.user
       let asleep = directory.entries(of: user).map(\.device).filter {
@@ -99,18 +97,25 @@ extension People {
         user: user, devices: asleep, from: member.ring.from, media: member.ring.media,
         expiresAt: member.ring.expiresAt)
       tellService(.servicePush, makeMessage(.pushRing(ring), of: call))
+      let from = member.ring.from
+      let notice = PushNotice(
+        type: .ring, call: call.text, from: from.text,
+        name: directory.name(of: from).flatMap { $0.utf8.count <= PushNotice.maximumNameBytes ? $0 : nil },
+        media: member.ring.media)
+      sendPush(notice, to: user, until: member.ring.expiresAt)
       send(.pushed(user, in: call))
     }
   }
 
   /// The ring is answered or over.
   mutating func pushCancel(of user: UserID, _ call: CallID) {
-    guard isHeard(.servicePush) else { return }
     tellService(.servicePush, makeMessage(.pushCancel(PushCancel(user: user)), of: call))
+    let notice = PushNotice(type: .ringOver, call: call.text)
+    sendPush(notice, to: user, until: now + Self.ringOverLifetime)
   }
 
   mutating func tellOfNewCall(_ call: CallID, _ state: CallState) {
-    if isHeard(.serviceCalls) { tellService(.serviceCalls, makeMessage(.state(state), of: call)) }
+    tellService(.serviceCalls, makeMessage(.state(state), of: call))
   }
 }
 
@@ -126,7 +131,7 @@ extension EventBody {
   /// On `/topic/service/calls`.
   var isForServices: Bool {
     switch self {
-    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .ended: true
+    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .member, .members, .ended: true
     default: false
     }
   }

@@ -21,8 +21,10 @@ struct People {
   var away: Set<Device> = []
   var nextSweep: Timestamp?
   var journal = Journal()
+  /// The number of requests that were passed on to calls.
+  var turns: UInt64 = 0
   var now = Timestamp(milliseconds: 0)
-  var out = Outbox<ToCalls>()
+  var out = MachineOutput<ToCalls>()
   private var lastMessage = Message.unshared
 
   init(configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8]) {
@@ -32,7 +34,7 @@ struct People {
   }
 
   /// Takes a command of a client, of the app's back end, or of the operator.
-  mutating func handle(_ command: Command, now time: Timestamp) {
+  mutating func handle(_ command: NodeCommand, now time: Timestamp) {
     now = max(now, time)
     switch command {
     case .connect(let session, let identity): connect(session, identity)
@@ -41,13 +43,15 @@ struct People {
     case .unsubscribe(let session, .events): unsubscribe(session)
     case .subscribe(let session, let channel, _): subscribe(session, to: channel)
     case .unsubscribe(let session, let channel): topics.remove(session, from: channel)
-    case .acknowledge(let session, let seq, let accepted): acknowledge(session, seq, accepted: accepted)
+    case .acknowledge(let session, let seqs, let accepted): acknowledge(session, seqs, accepted: accepted)
     case .request(let session, let id, let request): respond(to: session, id, request)
     case .offer(let session, let id, let call, let offer, let tracks):
       if let identity = identity(of: session) { send(.offer(session, id: id, identity, call, offer, tracks)) }
     case .answer(let question, let allowed): answer(question, allowed: allowed)
+    case .pushGone(let user, let endpoint): dropPush(endpoint, of: user)
     case .forget(let user): dismiss(.user(user))
-    case .media, .drain, .timeout: break
+    case .disconnectUser(let user): disconnect(user)
+    case .media, .drain, .end, .timeout: break
     }
   }
 
@@ -59,7 +63,7 @@ struct People {
     case .report(let session, let id, let report, let call): take(report, of: call, session, id)
     case .history(let session, let id, let query):
       if identity(of: session) != nil { out.effects.append(.history(session, id: id, query)) }
-    case .speaks(let device, let call): holdOthers(of: device, but: call)
+    case .speaks(let device, let call, let turn): holdOthers(of: device, speaking: Speaking(call: call, turn: turn))
     case .greeting(let session, let call, let state, let ring): greet(session, call, state, ring)
     case .topic(let session, let call, let answer): admit(session, to: call, answer)
     case .removed(let leaver, let call): confirmRemoval(of: leaver, from: call)

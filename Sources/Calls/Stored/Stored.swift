@@ -49,6 +49,9 @@ package struct StoredDevice: Hashable, Sendable, Codable {
   package var entry: DeviceEntry
   /// The user's, as others saw it last.
   package var userName: String?
+  package var push: PushSubscription?
+  /// The beginning of the day on which it was connected last; nil where that was not written down yet.
+  package var seenDay: Timestamp?
 
   var device: Device { Device(user: entry.user, device: entry.device) }
 }

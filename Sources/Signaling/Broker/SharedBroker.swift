@@ -68,18 +68,21 @@ final class SharedBroker: Sendable {
   }
 }
 
-/// One event loop, and what it has to write of an app's messages.
+/// One event loop: what it has to write of an app's messages, and the connections whose output may wait.
 final class Loop: Sendable {
   let number: Int
   let eventLoop: any EventLoop
   private let inbox = Mutex<[Broker.Batch]>([])
   /// The loop's own.
   private let bound: NIOLoopBoundBox<[SessionID: ConnectionHandler]>
+  /// Connections whose output waits for more.
+  private let unflushed: NIOLoopBoundBox<[ConnectionHandler]>
 
   init(number: Int, eventLoop: any EventLoop) {
     self.number = number
     self.eventLoop = eventLoop
     bound = .makeBoxSendingValue([:], eventLoop: eventLoop)
+    unflushed = .makeBoxSendingValue([], eventLoop: eventLoop)
   }
 
   /// From any thread.
@@ -99,4 +102,16 @@ final class Loop: Sendable {
   func insert(_ handler: ConnectionHandler) { bound.value[handler.id] = handler }
 
   func remove(_ session: SessionID) { bound.value[session] = nil }
+
+  /// Flushes the connection when `ConnectionHandler.patience` of the first that waits is over: one timer for all.
+  func flushSoon(_ handler: ConnectionHandler) {
+    unflushed.value.append(handler)
+    guard unflushed.value.count == 1 else { return }
+    eventLoop.scheduleTask(in: ConnectionHandler.patience) { self.flushAll() }
+  }
+
+  private func flushAll() {
+    let now = NIODeadline.now().uptimeNanoseconds
+    for handler in exchange(&unflushed.value, with: []) { handler.flushNow(now: now) }
+  }
 }

@@ -18,16 +18,20 @@ package struct Claims: Sendable {
   package var isService: Bool
   /// Those that `presence/set` may pick (protocol section 7).
   package var roles: [String]
+  /// The one call of a guest; nil for everybody else.
+  package var guestOf: CallID?
   package var expiresAt: Timestamp
 
   package init(
-    user: UserID, name: String?, device: DeviceID?, isService: Bool, roles: [String] = [], expiresAt: Timestamp
+    user: UserID, name: String?, device: DeviceID?, isService: Bool, roles: [String] = [], guestOf: CallID? = nil,
+    expiresAt: Timestamp
   ) {
     self.user = user
     self.name = name
     self.device = device
     self.isService = isService
     self.roles = roles
+    self.guestOf = guestOf
     self.expiresAt = expiresAt
   }
 }
@@ -52,6 +56,6 @@ extension Identity {
     }
     self.init(
       device: Device(user: claims.user, device: device), name: claims.name, isService: claims.isService,
-      canRegister: isNamed && !claims.isService, roles: claims.roles)
+      canRegister: isNamed && !claims.isService, roles: claims.roles, guestOf: claims.guestOf)
   }
 }

@@ -11,7 +11,12 @@ extension ConnectionHandler {
     /// The part that was reported to `SlowReaders`.
     fileprivate(set) var reportedBytes = 0
     fileprivate(set) var needsFlush = false
+    /// Its loop flushes it in a moment.
+    fileprivate var isFlushedSoon = false
   }
+
+  /// How long output that nobody acts on at once waits for more.
+  static let patience = TimeAmount.milliseconds(100)
 
   private var isWebSocket: Bool { gate != nil }
 
@@ -48,8 +53,24 @@ extension ConnectionHandler {
     output.needsFlush = false
     if output.collected.readableBytes > 0 { pass(exchange(&output.collected, with: ByteBuffer())) }
     session.wrote(now: now)
+    services.counters.update { $0.flushes += 1 }
     context.flush()
     if output.waitingBytes > output.reportedBytes + Backlog.step { reportBacklog() }
+  }
+
+  /// Leaves what was written until something urgent is, or for `patience`.
+  func flushSoon() {
+    guard output.needsFlush, !output.isFlushedSoon else { return }
+    guard let loop else { return flush() }
+    output.isFlushedSoon = true
+    loop.flushSoon(self)
+  }
+
+  /// The moment of `flushSoon` is over.
+  func flushNow(now: UInt64) {
+    output.isFlushedSoon = false
+    flush(now: now)
+    armTimer()
   }
 
   private func pass(_ bytes: ByteBuffer) {

@@ -82,7 +82,7 @@ extension ConnectionHandler {
       if request.weight > 0, let wait = share?.take(request.weight, now: now) {
         return refuse(frame, .userRateLimited, wait)
       }
-      services.sink.submit(.request(id, id: requestID, request))
+      submit(.request(id, id: requestID, request))
     } catch {
       services.counters.drop(.invalidRequest)
       reply(to: requestID(of: frame), .failed(error))
@@ -108,23 +108,17 @@ extension ConnectionHandler {
     return text
   }
 
-  /// Something from the control plane; flushed by the caller.
-  func deliver(_ outgoing: Outgoing) {
-    switch outgoing {
-    case .reply(let requestID, let answer): reply(to: requestID, answer)
-    case .event(let name, let seq, let redelivered, let body):
-      let headers: Headers = ["content-type": "application/json", "event": name.rawValue, "seq": String(seq)]
-      var message = SharedMessage(destination: Destination.events, headers: headers, body: body)
-      publish(&message, token: seq, redelivered: redelivered)
-    case .admission(let refusal):
-      perform(session.answer(refusal: refusal))
-      readFrames()
-    case .publish(let messageID, var message): publish(&message, newestOnly: messageID == 0)
-    case .close(let reason): perform(session.fail(Violation(.closedByServer, reason)))
-    }
+  // MARK: from the control plane; flushed by the caller
+
+  /// The control plane lets the client have the topic that it asked for, or says why not.
+  func admit(refusal: String?) {
+    perform(session.answer(refusal: refusal))
+    readFrames()
   }
 
-  private func reply(to requestID: String?, _ answer: Calls.Reply) {
+  func close(reason: String) { perform(session.fail(Violation(.closedByServer, reason))) }
+
+  func reply(to requestID: String?, _ answer: Calls.Reply) {
     var headers: Headers = ["content-type": "application/json"]
     headers.append("request-id", requestID)
     let body: [UInt8]
@@ -146,17 +140,18 @@ extension ConnectionHandler {
     publish(&message)
   }
 
-  /// Writes a message to each of the connection's subscriptions to its destination, or to the newest.
-  func publish(
-    _ message: inout SharedMessage, newestOnly: Bool = false, token: UInt64 = 0, redelivered: Bool = false
-  ) {
+  /// Writes a message to each of the connection's subscriptions to its destination, or to the newest; an event with its number for this device.
+  func publish(_ message: inout SharedMessage, newestOnly: Bool = false, seq: UInt64? = nil, redelivered: Bool = false)
+  {
     guard !isEnded else { return }
     let all = session.subscriptions.filter { $0.destination == message.destination }.map(\.key)
     let keys = newestOnly ? all.suffix(1) : all[...]
     if keys.isEmpty { services.counters.drop(.notSubscribed) }
     for key in keys where !isEnded {
       services.counters.update { $0.framesOut += 1 }
-      let delivered = write { session.deliver(&message, to: key, token: token, redelivered: redelivered, into: &$0) }
+      let delivered = write {
+        session.deliver(&message, to: key, token: seq ?? 0, seq: seq, redelivered: redelivered, into: &$0)
+      }
       if case .ended(let actions) = delivered { perform(actions) }
     }
   }

@@ -23,10 +23,13 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The allowance that the user's connections share; nil for services.
   private(set) var share: UserShare?
   private var isService = false
+  private var isGuest = false
   /// Counted in the share.
   var subscriptionCount = 0
   /// Bytes in `decoder` and open transactions, as last reported to the share.
   private var heldBytes = 0
+  /// Events that the frames at hand acknowledge.
+  private var acknowledged: (seqs: [UInt64], accepted: Bool) = ([], true)
   /// Frames since the share was last asked.
   private var framesInBatch = 0
   private(set) var loop: Loop?
@@ -127,7 +130,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         services.counters.update { $0.framesIn += 1 }
         countFrame()
         let destination = Destination(of: frame)
-        let admission = services.rules.admission(of: destination, for: frame, isService: isService)
+        let admission = services.rules.admission(
+          of: destination, for: frame, isService: isService, isGuest: isGuest)
         perform(session.handle(frame, admission: admission, now: now), of: destination)
       }
     } catch {
@@ -136,6 +140,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       }
       perform(session.handle(error))
     }
+    submitAcknowledgements()
     reportHeld()
     flushOperations()
     flush()
@@ -188,7 +193,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
       case .acknowledged(let receiver, let token, let accepted):
         if receiver.destination == Destination.events {
-          submit(.acknowledge(id, seq: token, accepted: accepted))
+          acknowledge(token, accepted: accepted)
         } else {
           settle(token, of: receiver.key, accepted: accepted)
         }
@@ -227,6 +232,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     user = identity.device.user
     self.share = share
     isService = identity.isService
+    isGuest = identity.guestOf != nil
     gate?.open()
     decoder.limits = services.configuration.frameLimits
     services.counters.update { $0.sessions += 1 }
@@ -239,8 +245,22 @@ final class ConnectionHandler: ChannelInboundHandler {
     decoder.version = session.version
   }
 
-  func submit(_ command: Calls.Command) {
+  func submit(_ command: NodeCommand) {
+    submitAcknowledgements()
     if phase == .loggedIn { services.sink.submit(command) }
+  }
+
+  /// Acknowledgements that stand next to each other are one command: a client has dozens of them a second in a large call.
+  private func acknowledge(_ seq: UInt64, accepted: Bool) {
+    if acknowledged.accepted != accepted { submitAcknowledgements() }
+    acknowledged.seqs.append(seq)
+    acknowledged.accepted = accepted
+  }
+
+  private func submitAcknowledgements() {
+    guard !acknowledged.seqs.isEmpty else { return }
+    let seqs = exchange(&acknowledged.seqs, with: [])
+    if phase == .loggedIn { services.sink.submit(.acknowledge(id, seqs: seqs, accepted: acknowledged.accepted)) }
   }
 
   /// Ends the session and lets what was written arrive: writing stops, what still comes is read and thrown away for a bounded time. Closing at once

@@ -115,8 +115,8 @@ extension Channel {
   var isOwn: Bool { self == .replies || self == .events }
 }
 
-extension Calls.Command {
-  static func subscribe(_ session: SessionID, _ channel: Channel, as mode: STOMP.AckMode) -> Self {
+extension NodeCommand {
+  static func subscribe(_ session: SessionID, _ channel: Channel, as mode: AckMode) -> Self {
     switch mode {
     case .auto: .subscribe(session, channel, .auto)
     case .client: .subscribe(session, channel, .client)

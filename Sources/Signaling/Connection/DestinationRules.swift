@@ -1,3 +1,4 @@
+import Calls
 import NIOCore
 import STOMP
 
@@ -14,8 +15,9 @@ struct DestinationRules: Sendable {
   }
 
   /// The admission of a frame's destination, which is nil for a frame without one, and for a text that is no destination.
-  func admission(of destination: Destination?, for frame: Frame, isService: Bool) -> Session.Admission {
-    switch frame.command {
+  func admission(of destination: Destination?, for frame: Frame, isService: Bool, isGuest: Bool) -> Session.Admission {
+    if isGuest, destination?.isForGuests == false { return .refused("a guest has a call, and nothing else") }
+    return switch frame.command {
     case .subscribe:
       switch destination {
       case .channel(let channel) where channel.isOwn:
@@ -46,5 +48,15 @@ struct DestinationRules: Sendable {
 
   private func isSmall(_ bytes: Int) -> Session.Admission {
     bytes <= body ? .allowed : .refused("the body may have \(body) bytes; split it or send less")
+  }
+}
+
+extension Destination {
+  /// Whether guests may use it at all. Which requests and calls are theirs, the calls decide.
+  fileprivate var isForGuests: Bool {
+    switch self {
+    case .request, .channel(.replies), .channel(.events), .channel(.call(_)): true
+    default: false
+    }
   }
 }

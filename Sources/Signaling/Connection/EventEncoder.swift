@@ -9,7 +9,8 @@ import STOMP
 struct EventEncoder {
   let log: LimitedLog
   let texts: StateTexts
-  private var last: (messageID: UInt64, body: ByteBuffer)?
+  /// The last event's JSON, and what its receivers' queues get.
+  private var last: (messageID: UInt64, body: ByteBuffer, event: SharedMessage?)?
 
   init(log: LimitedLog, texts: StateTexts) {
     self.log = log
@@ -23,18 +24,16 @@ struct EventEncoder {
     case .close(_, let reason): return .close(reason: reason)
     case .admission(_, _, let refusal): return .admission(refusal: refusal)
     case .event(_, let event):
-      guard let body = body(event.message, event.messageID) else { return nil }
-      return .event(event.message.body.name, seq: event.seq, redelivered: event.redelivered, body: body)
+      guard let message = message(event) else { return nil }
+      return .event(messageID: event.messageID, message, seq: event.seq, redelivered: event.redelivered)
     case .publish(_, let channel, let messageID, let message):
       guard let body = body(message, messageID) else { return nil }
-      let headers: Headers = ["content-type": "application/json", "event": message.body.name.rawValue]
-      return .publish(
-        messageID: messageID, SharedMessage(destination: channel.destination, headers: headers, body: body))
-    case .negotiate, .media, .webhook, .ask, .history, .store, .measured: return nil
+      return .publish(messageID: messageID, shared(message, body, channel.destination))
+    case .negotiate, .media, .webhook, .push, .ask, .history, .store, .measured, .keyless: return nil
     }
   }
 
-  /// A reply with a call's state becomes JSON here, where the state's text is known; the connection encodes all others.
+  /// A reply with a call's state, or with a list of its devices, becomes JSON here, where its parts are known; the connection encodes all others.
   private func encoded(_ reply: Calls.Reply) -> Calls.Reply {
     guard case .ok(let value) = reply else { return reply }
     let text: [UInt8]?
@@ -42,10 +41,26 @@ struct EventEncoder {
     case let joined as Joined:
       text = try? texts.encode(joined, of: joined.call.id, members: joined.call.members.count)
     case let state as CallState: text = try? texts.encode(state, of: state.id, members: state.members.count)
+    case let list as KeyList: text = try? texts.encode(list, entries: list.list.count)
+    case let devices as Devices: text = try? texts.encode(devices)
     default: return reply
     }
     // One that cannot be written is refused and logged by the connection.
     return text.map { .ok(JSON.Text($0)) } ?? reply
+  }
+
+  private func shared(_ message: EventMessage, _ body: ByteBuffer, _ destination: String) -> SharedMessage {
+    let headers: Headers = ["content-type": "application/json", "event": message.body.name.rawValue]
+    return SharedMessage(destination: destination, headers: headers, body: body)
+  }
+
+  /// The event for the queue of one receiver or, under the same `messageID`, of many.
+  private mutating func message(_ event: EventDelivery) -> SharedMessage? {
+    guard let body = body(event.message, event.messageID) else { return nil }
+    if let known = last?.event { return known }
+    let message = shared(event.message, body, Destination.events)
+    last?.event = message
+    return message
   }
 
   /// 0 is shared by none.
@@ -55,7 +70,7 @@ struct EventEncoder {
       log.log(.encoding, .error, "an event can't be written as JSON", ["event": "\(message.body.name.rawValue)"])
       return nil
     }
-    last = (messageID, ByteBuffer(bytes: bytes))
+    last = (messageID, ByteBuffer(bytes: bytes), nil)
     return last?.body
   }
 
@@ -63,18 +78,20 @@ struct EventEncoder {
     switch (message.call, message.body) {
     case (let call?, .state(let state)): try texts.encode(message, of: call, members: state.members.count)
     case (let call?, .ring(let ring)): try texts.encode(message, of: call, members: ring.members.count)
+    case (_, .rotate(let rotation)): try texts.encode(message, entries: rotation.list?.count ?? 0)
     default: try JSON.encode(message)
     }
   }
 }
 
-/// Something on its way to its connection's event loop. Events come as JSON already, since one body may go to a thousand connections.
+/// Something on its way to its connection's event loop. Events come as JSON already, since one body may go to a thousand connections: messages of the same
+/// number, other than 0, and destination are the same, and written once for all receivers.
 enum Outgoing: Sendable {
   case reply(id: String, Calls.Reply)
-  case event(EventName, seq: UInt64, redelivered: Bool, body: ByteBuffer)
+  /// For the client's queue of events.
+  case event(messageID: UInt64, SharedMessage, seq: UInt64, redelivered: Bool)
   case admission(refusal: String?)
-  /// An event of a topic. Messages of the same number and destination are the same, and written once for all subscribers; 0 is equal to none, and for
-  /// the session's newest subscription alone: what a SUBSCRIBE to a call that ended brings.
+  /// An event of a topic; 0 is for the session's newest subscription alone: what a SUBSCRIBE to a call that ended brings.
   case publish(messageID: UInt64, SharedMessage)
   case close(reason: String)
 }

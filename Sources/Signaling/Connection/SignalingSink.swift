@@ -4,7 +4,7 @@ package import Calls
 package protocol SignalingSink: Sendable {
   /// Takes a command; called on the connections' event loops, in order for each session, and must return at once.
   /// A session's first command is `.connect`, its last `.disconnect`. A `media` request comes as `.request(…, .media(…))`, its SDP not read yet.
-  func submit(_ command: Calls.Command)
+  func submit(_ command: NodeCommand)
 }
 
 extension Calls.Effect {
@@ -14,7 +14,7 @@ extension Calls.Effect {
     case .reply(let session, _, _), .event(let session, _), .close(let session, _), .admission(let session, _, _),
       .publish(let session, _, _, _):
       session
-    case .negotiate, .media, .webhook, .ask, .history, .store, .measured: nil
+    case .negotiate, .media, .webhook, .push, .ask, .history, .store, .measured, .keyless: nil
     }
   }
 }

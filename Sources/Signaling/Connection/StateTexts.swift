@@ -3,25 +3,31 @@ import JSON
 import MediaModel
 import Synchronization
 
-/// JSON in which all members of a call occur. Each device of a large call gets it, most of all after a restart; a member who has not changed since it was
-/// last written is not encoded again.
+/// JSON in which all members or devices of a call occur. Each device of a large call gets it when it comes, and again after a restart; a member or an entry
+/// that has not changed since it was last written is not encoded again.
 final class StateTexts: Sendable {
-  /// Calls with fewer members are encoded as they are.
-  static let fewestMembers = 16
-  /// Calls that are remembered; the least recently written makes room. The text of 1,000 members takes 200 kB.
+  /// Shorter lists are encoded as they are.
+  static let fewest = 16
+  /// Calls whose members are remembered; the least recently written makes room. The text of 1,000 members takes 200 kB.
   static let maximumCalls = 64
+  /// Entries of key lists, and of lists of devices, that are remembered, of all calls: 5 and 10 MB.
+  static let maximumEntries = 8_192
+
+  private typealias Members = Fragments<MemberState, UserID>
 
   private struct Known {
-    var members: [CallID: Fragments<MemberState>] = [:]
+    var members: [CallID: Members] = [:]
     /// The most recently written last.
     var order: [CallID] = []
+    let entries = Fragments(maximumCount: maximumEntries) { (entry: ListEntry) in entry.fingerprint }
+    let devices = Fragments(maximumCount: maximumEntries) { (entry: DeviceEntry) in entry.fingerprint }
 
-    mutating func fragments(of call: CallID) -> Fragments<MemberState> {
+    mutating func members(of call: CallID) -> Members {
       order.removeAll { $0 == call }
       order.append(call)
       if let known = members[call] { return known }
       if order.count > StateTexts.maximumCalls { members[order.removeFirst()] = nil }
-      let new = Fragments<MemberState>()
+      let new = Members { $0.user }
       members[call] = new
       return new
     }
@@ -29,14 +35,33 @@ final class StateTexts: Sendable {
 
   private let known = Mutex(Known())
 
-  /// Members that were encoded for the calls that are remembered.
-  var encodings: Int { known.withLock { $0.members.values.reduce(0) { $0 + $1.encodings } } }
+  /// Members and entries that were encoded and are, or were, remembered.
+  var encodings: Int {
+    known.withLock { known in
+      known.members.values.reduce(known.entries.encodings + known.devices.encodings) { $0 + $1.encodings }
+    }
+  }
 
-  /// - Parameter members: how many occur in `value`: all of the call, in their order.
+  /// - Parameter members: how many occur in `value`: all of the call.
   func encode(_ value: some Encodable & Sendable, of call: CallID, members: Int) throws(JSONError) -> [UInt8] {
-    guard members >= Self.fewestMembers else { return try JSON.encode(value) }
+    guard members >= Self.fewest else { return try JSON.encode(value) }
     return try known.withLock { known throws(JSONError) in
-      try JSON.encode(value, reusing: known.fragments(of: call))
+      try JSON.encode(value, reusing: known.members(of: call), capacity: 1_024 + 256 * members)
+    }
+  }
+
+  /// - Parameter entries: how many of a key list occur in `value`.
+  func encode(_ value: some Encodable & Sendable, entries: Int) throws(JSONError) -> [UInt8] {
+    guard entries >= Self.fewest else { return try JSON.encode(value) }
+    return try known.withLock { known throws(JSONError) in
+      try JSON.encode(value, reusing: known.entries, capacity: 1_024 + 640 * entries)
+    }
+  }
+
+  func encode(_ devices: Devices) throws(JSONError) -> [UInt8] {
+    guard devices.devices.count >= Self.fewest else { return try JSON.encode(devices) }
+    return try known.withLock { known throws(JSONError) in
+      try JSON.encode(devices, reusing: known.devices, capacity: 1_024 + 768 * devices.devices.count)
     }
   }
 }

@@ -1,16 +1,16 @@
-import NIOCore
+package import NIOCore
 import Octets
 
 /// The part of a source address that stands for one subscriber line: an IPv4 address, or the /64 of an IPv6 address, since a line gets at least
 /// that much (RFC 6177 section 2). Personal: it has no description.
-struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
+package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
   private let high: UInt64
   private let low: UInt64
 
-  var description: String { "address" }
+  package var description: String { "address" }
 
   /// nil for what is no IP address.
-  init?(_ address: NIOCore.SocketAddress?) {
+  package init?(_ address: NIOCore.SocketAddress?) {
     guard let (high, low) = address?.words else { return nil }
     let isIPv4 = high == 0 && low >> 32 == 0xffff
     self.high = high
@@ -58,7 +58,7 @@ package struct AddressList: Sendable {
     self.networks = networks
   }
 
-  func contains(_ address: NIOCore.SocketAddress?) -> Bool {
+  package func contains(_ address: NIOCore.SocketAddress?) -> Bool {
     guard let (high, low) = address?.words else { return false }
     return networks.contains { $0.contains(high, low) }
   }

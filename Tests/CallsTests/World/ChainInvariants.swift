@@ -23,7 +23,7 @@ struct ChainInvariants {
   mutating func check(_ step: WorldStep, _ told: [EventInvariants.Told], _ stored: (CallID) -> Stored.Call?) {
     checkOrder(step.effects)
     for id in step.changed {
-      if let epochs = step.calls.control.calls[id]?.epochs { checkChain(id, epochs) }
+      if let epochs = step.node.control.calls[id]?.epochs { checkChain(id, epochs) }
     }
     noteConfirmation(step)
     for event in told {
@@ -105,14 +105,14 @@ struct ChainInvariants {
   /// `keys.confirmed` is not kept: what is told while no listed device reads its events, as after a restart, comes with `keys/list`.
   private mutating func noteUnheard(_ step: WorldStep) {
     for id in step.changed {
-      guard let epochs = step.calls.control.calls[id]?.epochs else { continue }
+      guard let epochs = step.node.control.calls[id]?.epochs else { continue }
       let wasGathering = gathering.remove(id) != nil
       if epochs.isTelling { gathering.insert(id) }
       let isConfirmed = if case .confirmKey(id, _) = step.request { true } else { false }
-      guard !epochs.isTelling, wasGathering || isConfirmed else { continue }
+      guard step.isWhole, !epochs.isTelling, wasGathering || isConfirmed else { continue }
       let isHeard = epochs.newest.list.contains { entry in
         epochs.isJoined(entry.address, on: epochs.newest)
-          && step.calls.people.directory[entry.address]?.connection?.events != nil
+          && step.node.people.directory[entry.address]?.connection?.events != nil
       }
       if !isHeard { noteShown(epochs, id) }
     }
@@ -148,8 +148,8 @@ struct ChainInvariants {
   }
 
   /// All that was confirmed has been told when nothing is under way any more.
-  func checkTold(_ calls: Node) {
-    for (id, call) in calls.control.calls {
+  func checkTold(_ node: Node) {
+    for (id, call) in node.control.calls {
       let epoch = call.epochs.newest.number
       for bucket in call.epochs.confirmations.buckets {
         verdict.require(

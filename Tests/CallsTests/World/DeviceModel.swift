@@ -19,7 +19,7 @@ struct DeviceModel {
   /// Numbers may jump, since something was dropped that had none.
   var mayJump = true
   var awaySince: Timestamp?
-  private(set) var mode: AckMode?
+  private(set) var mode: AcknowledgementMode?
   private var resumedAt: UInt64 = 0
   /// Calls whose ring was written to it and is not over.
   var rung: Set<CallID> = []
@@ -53,7 +53,7 @@ struct DeviceModel {
 
   /// The device reads (again). Returns how many deliveries were what it was owed.
   mutating func comeBack(
-    _ mode: AckMode, isNewConnection: Bool, _ deliveries: [EventDelivery], _ device: Device, now: Timestamp,
+    _ mode: AcknowledgementMode, isNewConnection: Bool, _ deliveries: [EventDelivery], _ device: Device, now: Timestamp,
     _ verdict: Verdict
   ) -> Int {
     expire(now: now)

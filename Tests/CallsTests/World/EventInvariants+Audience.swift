@@ -29,7 +29,7 @@ extension EventInvariants {
 
   /// The devices of users who are known throughout.
   private func devices(of users: Set<UserID>, _ step: WorldStep) -> Set<Device> {
-    Set(users.flatMap(step.calls.people.directory.devices))
+    Set(users.flatMap(step.node.people.directory.devices))
   }
 
   private func audience(of message: EventMessage, _ id: CallID, _ step: WorldStep) -> Audience {
@@ -64,7 +64,7 @@ extension EventInvariants {
     case .speakers:
       var audience = participants(before, after)
       // They are not kept.
-      audience.least = audience.least.filter { step.calls.people.directory[$0]?.connection?.events != nil }
+      audience.least = audience.least.filter { step.node.people.directory[$0]?.connection?.events != nil }
       return audience
     case .message(let content):
       var audience = participants(before, after)
@@ -78,10 +78,11 @@ extension EventInvariants {
         most: participants(before, after).most.union(entering(step)).filter { device in
           after?.list.contains { $0.address == device } != false || rotate.epoch < after?.newest ?? 0
         })
-    case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .state, .quality:
+    case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    case .presence, .pairing, .pushRing, .pushCancel, .report: return Audience()
+    // No call of this world is large: `WaitingChangesRules` are about those.
+    case .members, .presence, .pairing, .pushRing, .pushCancel, .report: return Audience()
     }
   }
 
@@ -122,7 +123,7 @@ extension EventInvariants {
       verdict.require(
         .everyEntitledDevice, ends.count == 1 || members.isEmpty, "the end of a call was told \(ends.count) times")
     }
-    for id in step.changed + step.gone { checkRings(id, told, step) }
+    if step.isWhole { for id in step.changed + step.gone { checkRings(id, told, step) } }
     for id in step.changed {
       guard let before = step.before[id], let after = step.after[id] else { continue }
       let events = told.filter { $0.message.call == id }
@@ -201,7 +202,7 @@ extension EventInvariants {
       let rung = told.filter { $0.message.call == id && $0.message.body.isRing }
         .reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
       verdict.require(
-        .everyEntitledDevice, rung.isSuperset(of: step.calls.people.directory.devices(of: user)),
+        .everyEntitledDevice, rung.isSuperset(of: step.node.people.directory.devices(of: user)),
         "not every device rings")
     }
     for user in before.keys where after[user] == nil {
@@ -212,7 +213,7 @@ extension EventInvariants {
         }
         let acted = step.asker == device && [.joined, .declined].contains(step.after[id]?.members[user]?.state)
         let acts = acted || (step.asker == device && step.after[id] == nil)
-        guard step.calls.people.directory[device] != nil, !step.isForgetting else { continue }
+        guard step.node.people.directory[device] != nil, !step.isForgetting else { continue }
         let expected = model.rung.contains(id) && !acted ? 1 : 0
         verdict.require(
           .ringEndsOnce, count == expected || (acts && count == 0),

@@ -40,6 +40,12 @@ struct EventInvariants {
     return all
   }
 
+  /// - Parameter told: the events that a call tells, with the devices that have to get them.
+  func checkAudiences(_ told: [Told], _ step: WorldStep) {
+    for event in told { checkAudience(event, step) }
+    checkChanges(told, step)
+  }
+
   // MARK: each device's own
 
   private func deliveries(_ step: WorldStep) -> [Device: [EventDelivery]] {
@@ -97,7 +103,7 @@ struct EventInvariants {
         let isReplaced = step.effects.contains { if case .close = $0 { true } else { false } }
         if isReplaced { models[asker, default: DeviceModel()].goAway(now: step.now) }
       case .disconnect, .unsubscribe(_, .events): models[asker, default: DeviceModel()].goAway(now: step.now)
-      case .acknowledge(_, let seq, _): models[asker]?.acknowledge(seq)
+      case .acknowledge(_, let seqs, _): for seq in seqs { models[asker]?.acknowledge(seq) }
       default: break
       }
     }
@@ -120,8 +126,8 @@ struct EventInvariants {
     for id in step.changed { users.formUnion(step.after[id]?.members.keys.map { $0 } ?? []) }
     for id in step.gone { users.formUnion(step.before[id]?.members.keys.map { $0 } ?? []) }
     for user in users {
-      for device in step.calls.people.directory.devices(of: user) {
-        guard let record = step.calls.people.directory[device], record.connection?.events == nil else { continue }
+      for device in step.node.people.directory.devices(of: user) {
+        guard let record = step.node.people.directory[device], record.connection?.events == nil else { continue }
         var known: [EventMessage: Int] = [:]
         for owed in models[device]?.owed ?? [] where owed.message.at == step.now {
           known[owed.message, default: 0] += 1

@@ -37,7 +37,9 @@ struct HistoryInvariants {
 
   mutating func check(_ step: WorldStep) {
     for case .store(.history(let fact)) in step.effects { read(fact) }
-    if case .forget(let user) = step.command { forget(user) }
+    if case .forget(let user) = step.command {
+      forget(user, in: step.isWhole ? Array(Set(stored.keys).union(chronicles.keys)) : step.changed + step.gone)
+    }
     let gone = step.gone
     for id in step.changed { follow(id, step) }
     for id in gone { close(id, step) }
@@ -60,10 +62,12 @@ struct HistoryInvariants {
     }
   }
 
-  private mutating func forget(_ user: UserID) {
-    for id in chronicles.keys { chronicles[id]?.parts[user] = nil }
-    for id in chronicles.keys { chronicles[id]?.last[user] = nil }
-    for id in stored.keys { stored[id]?[user] = nil }
+  private mutating func forget(_ user: UserID, in calls: [CallID]) {
+    for id in calls {
+      chronicles[id]?.parts[user] = nil
+      chronicles[id]?.last[user] = nil
+      stored[id]?[user] = nil
+    }
   }
 
   // MARK: what happened

@@ -39,15 +39,15 @@ struct KeyInvariants {
     }
     for id in step.gone { spreadSince[id] = nil }
     switch step.command {
-    case .disconnect, .connect: if let asker = step.asker { untry(asker) }
+    case .disconnect, .connect: if let asker = step.asker { untry(asker, step) }
     default: break
     }
     checkAnswer(step)
     for event in told { checkKeyEvent(event, step) }
   }
 
-  private mutating func untry(_ device: Device) {
-    for id in epochs.keys {
+  private mutating func untry(_ device: Device, _ step: WorldStep) {
+    for id in step.isWhole ? Array(epochs.keys) : step.changed {
       guard let newest = epochs[id]?.keys.max() else { continue }
       epochs[id]?[newest]?.tried.remove(device)
     }
@@ -61,7 +61,7 @@ struct KeyInvariants {
   private mutating func noteKeys(_ id: CallID, _ view: CallView, _ step: WorldStep) {
     guard let asker = step.asker, step.entry != nil, let mine = view.participants[asker],
       step.before[id]?.participants[asker]?.participant != mine.participant,
-      step.calls.people.directory[asker]?.entry != nil, step.joinKey != nil
+      step.hasKeys, step.joinKey != nil
     else { return }
     withKeys[id, default: []].insert(mine.participant)
   }
@@ -187,13 +187,12 @@ struct KeyInvariants {
     // It may be gone at the end of the step in which it was asked.
     let numbers = [view, step.before[id]].compactMap { $0?.participants[device]?.participant }
     verdict.require(.leaderIsLowest, numbers.contains(rotate.leader), "the leader is told that another leads")
-    let connected = Set(step.devices.values)
     let before = epochs[id]?[rotate.epoch - 1]?.list ?? []
     // In one step of time several may have been asked, or have gone.
     let stayed = step.before[id]?.participants.mapValues(\.participant) == view.participants.mapValues(\.participant)
     let isQuiet = !step.isTimeout || (step.before[id]?.newest == rotate.epoch && stayed)
     let candidates = view.list.filter {
-      connected.contains($0.address) && !known.tried.contains($0.address)
+      step.isConnected($0.address, in: id) && !known.tried.contains($0.address)
         && view.participants[$0.address]?.joinId == $0.joinId
     }
     let old = candidates.filter { entry in

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -7,35 +8,35 @@ import Simulation
 /// Stands between the server and the invariants, and breaks one rule now and then.
 struct Mutant {
   let mutation: Mutation
-  var random: SplitMix
+  var random: SeededGenerator
   /// An envelope that its device has acknowledged.
   private var opened: (device: Device, delivery: EventDelivery)?
   private var sent: [Device: [UInt64: EventDelivery]] = [:]
 
-  init(mutation: Mutation, random: SplitMix) {
+  init(mutation: Mutation, random: SeededGenerator) {
     self.mutation = mutation
     self.random = random
   }
 
   mutating func change(
-    _ effects: inout [Calls.Effect], _ calls: inout Node, _ world: SimulatedWorld, _ command: Calls.Command
+    _ effects: inout [Calls.Effect], _ node: inout Node, _ world: SimulatedWorld, _ command: NodeCommand
   ) {
     note(effects, world, command)
-    if mutation == .startsWhileDraining { calls.control.isDraining = false }
+    if mutation == .startsWhileDraining { node.control.isDraining = false }
     guard random.chance(30) else { return }
     switch mutation {
     case .dropsEvent, .sendsToAnother, .swapsEvents, .repeatsEvent, .losesStatesOfMembers: changeEvents(&effects, world)
     case .resurrectsEnvelope, .forgesSender, .envelopeForUnlisted, .namesAnotherLeader, .takesSecondAnswer,
       .breaksChain, .forgesConfirmation, .keepsOldJoinKey:
-      changeKeys(&effects, world, calls, command)
+      changeKeys(&effects, world, node, command)
     case .forgetsStoreChange, .forgetsEpoch, .wrongOutcome, .forgetsStay: changeStores(&effects)
     case .losesUnacknowledged, .greetsWithoutState, .hidesPresence, .dropsPublication, .dropsWebhook, .swapsWebhooks:
       drop(from: &effects, command)
     case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope, .beginsTwoEpochs, .stopsTimers:
-      changeEpochs(&calls, world, command)
-    case .letsStrangerEnd: letStrangerEnd(&effects, &calls, command)
-    case .keepsTimer, .keepsMembership: keepAfterEnd(&calls, effects)
-    default: changeMembers(&calls, command, effects, world)
+      changeEpochs(&node, world, command)
+    case .letsStrangerEnd: letStrangerEnd(&effects, &node, command)
+    case .keepsTimer, .keepsMembership: keepAfterEnd(&node, effects)
+    default: changeMembers(&node, command, effects, world)
     }
   }
 
@@ -56,15 +57,18 @@ struct Mutant {
   }
 
   /// The command as the mutant understands it.
-  func heard(_ command: Calls.Command, _ world: SimulatedWorld) -> Calls.Command {
+  func heard(_ command: NodeCommand, _ world: SimulatedWorld) -> NodeCommand {
     guard mutation == .ignoresAnswer, case .answer(let id, _) = command else { return command }
     return .answer(id, allowed: Set(world.devices.map(\.device.user)))
   }
 
+  /// The fault of the network that meets the next message.
+  mutating func fault() -> Mutation? { mutation.isOfMail && random.chance(5) ? mutation : nil }
+
   // MARK: events
 
   /// Forgets to tell, or tells in the wrong order.
-  private mutating func drop(from effects: inout [Calls.Effect], _ command: Calls.Command) {
+  private mutating func drop(from effects: inout [Calls.Effect], _ command: NodeCommand) {
     let greets = if case .subscribe(_, .events, _) = command { true } else { false }
     let places = effects.indices.filter { place in
       switch (mutation, effects[place]) {
@@ -116,11 +120,11 @@ struct Mutant {
 
   // MARK: keys
 
-  private mutating func note(_ effects: [Calls.Effect], _ world: SimulatedWorld, _ command: Calls.Command) {
+  private mutating func note(_ effects: [Calls.Effect], _ world: SimulatedWorld, _ command: NodeCommand) {
     for case .event(let session, let delivery) in effects where delivery.message.body.isEnvelope {
       if let place = world.places[session] { sent[world.devices[place].device, default: [:]][delivery.seq] = delivery }
     }
-    if case .acknowledge(let session, let seq, true) = command, let place = world.places[session],
+    if case .acknowledge(let session, let seqs, true) = command, let seq = seqs.last, let place = world.places[session],
       let delivery = sent[world.devices[place].device]?[seq]
     {
       opened = (world.devices[place].device, delivery)
@@ -128,7 +132,7 @@ struct Mutant {
   }
 
   private mutating func changeKeys(
-    _ effects: inout [Calls.Effect], _ world: SimulatedWorld, _ calls: Node, _ command: Calls.Command
+    _ effects: inout [Calls.Effect], _ world: SimulatedWorld, _ node: Node, _ command: NodeCommand
   ) {
     switch (mutation, command) {
     case (.resurrectsEnvelope, .subscribe(let session, .events, _)):
@@ -180,44 +184,44 @@ struct Mutant {
     }
   }
 
-  private mutating func changeEpochs(_ calls: inout Node, _ world: SimulatedWorld, _ command: Calls.Command) {
-    guard let id = calls.control.calls.keys.sorted().randomElement(using: &random), let call = calls.control.calls[id]
+  private mutating func changeEpochs(_ node: inout Node, _ world: SimulatedWorld, _ command: NodeCommand) {
+    guard let id = node.control.calls.keys.sorted().randomElement(using: &random), let call = node.control.calls[id]
     else { return }
     let epoch = call.epochs.newest
     func replaced(_ entries: [ListEntry]) -> Epoch {
       Epoch(
         number: epoch.number, mode: epoch.mode, call: id, previous: epoch.previous, entries: entries,
-        digest: calls.control.digest)
+        digest: node.control.digest)
     }
     switch mutation {
-    case .lowersEpoch: if call.epochs.current > 1 { calls.control.calls[id]?.epochs.current -= 1 }
+    case .lowersEpoch: if call.epochs.current > 1 { node.control.calls[id]?.epochs.current -= 1 }
     case .makesTwoLists:
-      if epoch.list.count > 1 { calls.control.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
+      if epoch.list.count > 1 { node.control.calls[id]?.epochs.newest = replaced(Array(epoch.list.dropLast())) }
     case .listsAbsent:
       guard var entry = epoch.list.first else { return }
       entry.device = DeviceID(unchecked: "ghost")
-      calls.control.calls[id]?.epochs.newest = replaced(epoch.list + [entry])
+      node.control.calls[id]?.epochs.newest = replaced(epoch.list + [entry])
     case .beginsTwoEpochs:
       // It has waited since an earlier step.
       guard case .spreading = call.epochs.phase else { return }
       if case .request(_, _, .keys) = command { return }
-      calls.control.calls[id]?.epochs.phase = .settled
-      calls.control.calls[id]?.epochs.newest = Epoch(
+      node.control.calls[id]?.epochs.phase = .settled
+      node.control.calls[id]?.epochs.newest = Epoch(
         number: epoch.number + 1, mode: .fresh, call: id, previous: epoch.listHash, entries: epoch.list,
-        digest: calls.control.digest)
-    case .stopsTimers: calls.control.timers.cancelAll(of: id)
+        digest: node.control.digest)
+    case .stopsTimers: node.control.timers.cancelAll(of: id)
     case .letsOneBlock:
       if case .spreading = call.epochs.phase {
-        calls.control.timers.set(.spread, of: id, at: calls.control.now + .seconds(20))
+        node.control.timers.set(.spread, of: id, at: node.control.now + .seconds(20))
       }
     default:
-      guard let (device, old) = opened, calls.people.directory[device] != nil else { return }
+      guard let (device, old) = opened, node.people.directory[device] != nil else { return }
       let message = Message(
         id: Message.unshared, event: EventMessage(at: Stage.start, call: old.message.call, body: old.message.body))
-      if old.message.call.flatMap({ calls.control.calls[$0]?.epochs.newest.number }) != epoch.number {
-        let limits = calls.people.mailboxLimits
-        let now = calls.control.now
-        _ = calls.people.directory[device]?.mailbox.keep(message, limits: limits, now: now)
+      if old.message.call.flatMap({ node.control.calls[$0]?.epochs.newest.number }) != epoch.number {
+        let limits = node.people.mailboxLimits
+        let now = node.control.now
+        _ = node.people.directory[device]?.mailbox.keep(message, limits: limits, now: now)
       }
     }
   }
@@ -246,54 +250,54 @@ struct Mutant {
 
   // MARK: members
 
-  private func letStrangerEnd(_ effects: inout [Calls.Effect], _ calls: inout Node, _ command: Calls.Command) {
-    guard case .request(let session, let request, .end(let id)) = command, calls.control.calls[id] != nil,
+  private func letStrangerEnd(_ effects: inout [Calls.Effect], _ node: inout Node, _ command: NodeCommand) {
+    guard case .request(let session, let request, .end(let id)) = command, node.control.calls[id] != nil,
       effects.contains(where: { if case .reply(session, request, .failed) = $0 { true } else { false } })
     else { return }
     var out = Outputs()
-    calls.control.calls[id]?.endByService(now: calls.control.now, out: &out)
-    calls.control.carryOut(out, of: id)
-    effects = [.reply(session, id: request, .ok(NoBody()))] + calls.handle(.timeout, now: calls.control.now)
+    node.control.calls[id]?.endByService(now: node.control.now, out: &out)
+    node.control.carryOut(out, of: id)
+    effects = [.reply(session, id: request, .ok(NoBody()))] + node.handle(.timeout, now: node.control.now)
   }
 
-  private func keepAfterEnd(_ calls: inout Node, _ effects: [Calls.Effect]) {
+  private func keepAfterEnd(_ node: inout Node, _ effects: [Calls.Effect]) {
     for case .store(.ended(let end)) in effects {
       if mutation == .keepsTimer {
-        calls.control.timers.set(.expiry, of: end.call, at: calls.control.now + .seconds(600))
+        node.control.timers.set(.expiry, of: end.call, at: node.control.now + .seconds(600))
       } else if let user = end.users.first {
-        calls.people.memberships[user, default: []].append(
+        node.people.memberships[user, default: []].append(
           Membership(call: end.call, part: Membership.Part(phase: .away, devices: [])))
       }
     }
   }
 
   private mutating func changeMembers(
-    _ calls: inout Node, _ command: Calls.Command, _ effects: [Calls.Effect], _ world: SimulatedWorld
+    _ node: inout Node, _ command: NodeCommand, _ effects: [Calls.Effect], _ world: SimulatedWorld
   ) {
-    guard let (id, user) = world.asked(by: command), let call = calls.control.calls[id] else { return }
+    guard let (id, user) = world.asked(by: command), let call = node.control.calls[id] else { return }
     var out = Outputs()
     func guest(_ user: UserID, number: ParticipantNumber) -> Participant {
       let device = Device(user: user, device: DeviceID(unchecked: "second"))
       let joiner = Joiner(
         device: device, name: nil, joinId: joinId(77), joinKey: nil, keys: nil, peer: PeerID(rawValue: 1 << 40))
-      return Participant(number: number, joiner: joiner, now: calls.control.now)
+      return Participant(number: number, joiner: joiner, now: node.control.now)
     }
     switch mutation {
     case .secondDeviceAnswers:
       guard call.member(user)?.isJoined == true, call.member(user)?.arriving == nil else { return }
-      calls.control.calls[id]?.setArriving(guest(user, number: 900), of: user, out: &out)
+      node.control.calls[id]?.setArriving(guest(user, number: 900), of: user, out: &out)
     case .ringsOnTwice:
       guard let member = call.members.first(where: { $0.user != user && $0.isRinging }),
         case .ringing(var ring) = member.phase
       else { return }
       ring.expiresAt = ring.expiresAt + .seconds(1)
-      calls.control.calls[id]?.setPhase(.ringing(ring), of: member.user, out: &out)
+      node.control.calls[id]?.setPhase(.ringing(ring), of: member.user, out: &out)
     case .swapsState:
       guard let member = call.members.first(where: { if case .left = $0.phase { true } else { false } }) else { return }
-      calls.control.calls[id]?.setPhase(.declined, of: member.user, out: &out)
+      node.control.calls[id]?.setPhase(.declined, of: member.user, out: &out)
     case .letsStrangerIn:
       guard let member = call.members.first(where: { $0.user != user && !$0.isListening }) else { return }
-      calls.control.calls[id]?.setPhase(.joined(guest(member.user, number: 901)), of: member.user, out: &out)
+      node.control.calls[id]?.setPhase(.joined(guest(member.user, number: 901)), of: member.user, out: &out)
     case .reusesNumber:
       guard case .joined(let participant)? = call.member(user)?.phase, world.hasEntered(command, effects),
         participant.number > 1
@@ -301,20 +305,20 @@ struct Mutant {
       let joiner = Joiner(
         device: participant.device, name: nil, joinId: participant.joinId, joinKey: nil, keys: nil,
         peer: participant.peer)
-      calls.control.calls[id]?.setPhase(
-        .joined(Participant(number: 1, joiner: joiner, now: calls.control.now)), of: user, out: &out)
+      node.control.calls[id]?.setPhase(
+        .joined(Participant(number: 1, joiner: joiner, now: node.control.now)), of: user, out: &out)
     case .speaksInTwoCalls:
       guard case .request = command else { return }
-      for other in calls.people.calls(of: user) where other != id {
-        for participant in calls.control.calls[other]?.member(user)?.participants ?? [] where participant.isHeld {
-          _ = calls.control.calls[other]?.withParticipant(of: participant.device) { $0.isHeld = false }
+      for other in node.people.calls(of: user) where other != id {
+        for participant in node.control.calls[other]?.member(user)?.participants ?? [] where participant.isHeld {
+          _ = node.control.calls[other]?.withParticipant(of: participant.device) { $0.isHeld = false }
         }
       }
     case .removesMember:
       guard let member = call.members.first(where: { $0.user != user && $0.isJoined }), call.presentCount > 1 else {
         return
       }
-      calls.control.calls[id]?.setPhase(.left, of: member.user, out: &out)
+      node.control.calls[id]?.setPhase(.left, of: member.user, out: &out)
     default: break
     }
   }
@@ -323,18 +327,18 @@ struct Mutant {
 extension SimulatedWorld {
   /// Whether the device is of a member of the event's call.
   fileprivate func isMember(of delivery: EventDelivery, _ place: Int) -> Bool {
-    delivery.message.call.flatMap { calls.control.calls[$0]?.member(devices[place].device.user) } != nil
+    delivery.message.call.flatMap { node.control.calls[$0]?.member(devices[place].device.user) } != nil
   }
 
   /// The call and the user of a request about a call.
-  fileprivate func asked(by command: Calls.Command) -> (CallID, UserID)? {
+  fileprivate func asked(by command: NodeCommand) -> (CallID, UserID)? {
     guard let session = SimulatedWorld.session(of: command), let place = places[session],
-      let id = calls.people.calls(of: devices[place].device.user).first
+      let id = node.people.calls(of: devices[place].device.user).first
     else { return nil }
     return (id, devices[place].device.user)
   }
 
-  fileprivate func hasEntered(_ command: Calls.Command, _ effects: [Calls.Effect]) -> Bool {
+  fileprivate func hasEntered(_ command: NodeCommand, _ effects: [Calls.Effect]) -> Bool {
     effects.contains { if case .reply(_, _, .ok(let body)) = $0 { body is Joined } else { false } }
   }
 }

@@ -9,6 +9,15 @@ enum Mutation: CaseIterable {
   case breaksChain, forgetsEpoch, losesEpochAtRestart, forgesConfirmation, keepsOldJoinKey
   case losesUnacknowledged, greetsWithoutState, hidesPresence, dropsPublication, dropsWebhook, swapsWebhooks
   case ignoresRole, startsWhileDraining, ignoresAnswer, speaksInTwoCalls, beginsTwoEpochs, stopsTimers
+  case losesMessage, repeatsMessage, swapsMessages
+
+  /// It is a fault of the network between people and calls.
+  var isOfMail: Bool {
+    switch self {
+    case .losesMessage, .repeatsMessage, .swapsMessages: true
+    default: false
+    }
+  }
 
   /// The invariants whose matter it is.
   var caughtBy: Set<Check> {
@@ -58,6 +67,11 @@ enum Mutation: CaseIterable {
     case .speaksInTwoCalls: [.oneCallIsHeard]
     case .beginsTwoEpochs: [.oneEpochWaits]
     case .stopsTimers: [.settles, .nobodyBlocks]
+    case .losesMessage, .repeatsMessage, .swapsMessages:
+      [
+        .requestIsAnswered, .peopleFollowCalls, .callsFollowPeople, .deviceSeesMembers, .settles, .presenceIsTold,
+        .queueEmpties, .topicIsTold, .oneCallIsHeard,
+      ]
     }
   }
 }

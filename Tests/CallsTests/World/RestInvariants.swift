@@ -9,8 +9,8 @@ struct RestInvariants {
   let verdict: Verdict
 
   /// All that survives a restart is there, and nothing else (rule 11).
-  func checkDisk(_ contents: Set<StoreChange>, _ calls: Node) {
-    let storable = calls.storable
+  func checkDisk(_ contents: Set<StoreChange>, _ node: Node) {
+    let storable = node.storable
     verdict.require(
       .confirmedIsStored, contents == storable,
       "the disk lacks \(names(storable.subtracting(contents))), has \(names(contents.subtracting(storable)))")
@@ -22,11 +22,11 @@ struct RestInvariants {
   }
 
   /// No envelope is left that is acknowledged, superseded, or of a call that ended.
-  func checkQueues(_ calls: Node, _ disk: Disk) {
-    for device in calls.people.directory.devices {
-      for event in calls.people.directory[device]?.mailbox.kept ?? [] {
+  func checkQueues(_ node: Node, _ disk: Disk) {
+    for device in node.people.directory.devices {
+      for event in node.people.directory[device]?.mailbox.kept ?? [] {
         guard let id = event.call else { continue }
-        let call = calls.control.calls[id]
+        let call = node.control.calls[id]
         if case .envelope(let envelope) = event.body {
           let isNewest = envelope.epoch == call?.epochs.newest.number
           verdict.require(.queueEmpties, isNewest, "an envelope is kept after its end")
@@ -39,15 +39,15 @@ struct RestInvariants {
     }
     for (device, mailbox) in disk.stored.mailboxes {
       for held in mailbox.envelopes {
-        let isNewest = calls.control.calls[held.call]?.epochs.newest.number == held.envelope.epoch
+        let isNewest = node.control.calls[held.call]?.epochs.newest.number == held.envelope.epoch
         verdict.require(.queueEmpties, isNewest, "an envelope is on disk after its end")
       }
       for id in mailbox.rung {
-        let isRinging = calls.control.calls[id]?.member(device.user)?.isRinging == true
+        let isRinging = node.control.calls[id]?.member(device.user)?.isRinging == true
         verdict.require(.queueEmpties, isRinging, "a ring is on disk after its end")
       }
     }
-    for call in calls.control.calls.values {
+    for call in node.control.calls.values {
       for device in call.epochs.ringEnvelopes.keys {
         let isRinging = call.member(device.user)?.isRinging == true && call.epochs.newest.number == 1
         verdict.require(.queueEmpties, isRinging, "a ring's envelope is kept after its end")
@@ -58,14 +58,14 @@ struct RestInvariants {
   // MARK: restarts
 
   /// After a restart all is as it was, but nobody is there.
-  func checkRestored(_ calls: Node, from old: Node) {
+  func checkRestored(_ node: Node, from old: Node) {
     verdict.require(
-      .restartTells, Set(calls.control.calls.keys) == Set(old.control.calls.keys), "a call is lost, or came back")
+      .restartTells, Set(node.control.calls.keys) == Set(old.control.calls.keys), "a call is lost, or came back")
     for (id, call) in old.control.calls {
-      guard let again = calls.control.calls[id] else { continue }
+      guard let again = node.control.calls[id] else { continue }
       var before = CallView(call)
       // Where the clock went back, a ring lasts its time from now on.
-      for user in before.rings.keys { before.rings[user]?.bound(by: calls.control.now + call.rules.ringTime) }
+      for user in before.rings.keys { before.rings[user]?.bound(by: node.control.now + call.rules.ringTime) }
       let after = CallView(again)
       let cutOff = before.members.mapValues { member in
         var member = member
@@ -81,7 +81,7 @@ struct RestInvariants {
     let none = StoredMailbox(envelopes: [], rung: [])
     for device in old.people.directory.devices {
       let envelopes = old.people.directory[device]?.mailbox.stored ?? none
-      let restored = calls.people.directory[device]?.mailbox.stored ?? none
+      let restored = node.people.directory[device]?.mailbox.stored ?? none
       verdict.require(.unacknowledgedComesAgain, restored == envelopes, "a mailbox is another after a restart")
     }
   }
@@ -96,8 +96,8 @@ struct RestInvariants {
   // MARK: quiet
 
   /// All is quiet: each call is in its newest epoch, and its list is who is there.
-  func checkSettled(_ calls: Node) {
-    for call in calls.control.calls.values {
+  func checkSettled(_ node: Node) {
+    for call in node.control.calls.values {
       verdict.require(.settles, call.epochs.pending == nil, "an epoch is still called for")
       verdict.require(.settles, call.epochs.current == call.epochs.newest.number, "the newest epoch is not in use")
       let joinedDevices = call.epochs.joinedDevices.keys.sorted()
@@ -110,11 +110,11 @@ struct RestInvariants {
     }
   }
 
-  func checkEmpty(_ calls: Node) {
-    verdict.require(.settles, calls.control.calls.isEmpty, "a call is left")
-    verdict.require(.noTimerIsLeft, calls.control.timers.count == 0 && calls.nextDeadline == nil, "a timer is left")
+  func checkEmpty(_ node: Node) {
+    verdict.require(.settles, node.control.calls.isEmpty, "a call is left")
+    verdict.require(.noTimerIsLeft, node.control.timers.count == 0 && node.nextDeadline == nil, "a timer is left")
     verdict.require(
-      .nothingIsLeft, calls.control.peers.isEmpty && calls.control.starts.isEmpty && calls.people.memberships.isEmpty,
+      .nothingIsLeft, node.control.peers.isEmpty && node.control.starts.isEmpty && node.people.memberships.isEmpty,
       "a call's traces are left")
   }
 

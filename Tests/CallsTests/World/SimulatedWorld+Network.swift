@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -14,7 +15,7 @@ extension SimulatedWorld {
     devices[place].isDeaf = false
     devices[place].isSubscribed = true
     handle(.connect(session, Identity(device: simulated.device, name: "somebody", roles: simulated.roles)), place)
-    if simulated.hasKeys, calls.people.directory[simulated.device]?.entry == nil || random.chance(5) { register(place) }
+    if simulated.hasKeys, node.people.directory[simulated.device]?.entry == nil || random.chance(5) { register(place) }
     send(.subscribe(session, .events, simulated.mode), place)
   }
 
@@ -46,7 +47,7 @@ extension SimulatedWorld {
   }
 
   /// Comes to the server when its time is over, unless the connection breaks before.
-  func send(_ command: Calls.Command, _ place: Int) {
+  func send(_ command: NodeCommand, _ place: Int) {
     guard let session = devices[place].session, !devices[place].isDeaf else { return }
     guard devices[place].latency > .zero else { return handle(command, place) }
     agenda.append((now + devices[place].latency, session, .command(command)))
@@ -65,7 +66,7 @@ extension SimulatedWorld {
 
   // MARK: what comes to a device
 
-  func spread(_ effect: Calls.Effect, _ command: Calls.Command) {
+  func spread(_ effect: Calls.Effect, _ command: NodeCommand) {
     switch effect {
     case .event(let session, let delivery):
       guard let place = places[session], devices[place].session == session, !devices[place].isDeaf else { return }
@@ -80,13 +81,13 @@ extension SimulatedWorld {
         links.append((call, link.link))
       }
     case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
-    case .ask(let id, .authorize(_, _, let users)): askBackEnd(id, users, command)
+    case .ask(let id, .authorize(_, _, let users, _)): askBackEnd(id, users, command)
     default: break
     }
   }
 
   /// The app's back end says whom the request may reach: at once, late, too late, or never.
-  private func askBackEnd(_ id: QuestionID, _ users: [UserID], _ command: Calls.Command) {
+  private func askBackEnd(_ id: QuestionID, _ users: [UserID], _ command: NodeCommand) {
     guard let session = SimulatedWorld.session(of: command) else { return }
     let due = now + configuration.answerTime
     // Two requests that time out at once could not be told apart.
@@ -103,7 +104,7 @@ extension SimulatedWorld {
     let simulated = devices[place]
     noteSeen(delivery, simulated.device)
     guard let session = simulated.session else { return }
-    func plan(_ command: Calls.Command, in delay: Duration?) {
+    func plan(_ command: NodeCommand, in delay: Duration?) {
       if let delay { agenda.append((now + delay + simulated.latency, session, .command(command))) }
     }
     func answer(_ call: CallID, _ epoch: UInt32, to entries: [ListEntry], in delay: Duration?) {
@@ -126,7 +127,7 @@ extension SimulatedWorld {
     }
     if whims.chance(1) { vouch(place) }
     if simulated.mode != .auto {
-      plan(.acknowledge(session, seq: delivery.seq, accepted: !random.chance(10)), in: simulated.ackTime)
+      plan(.acknowledge(session, seqs: [delivery.seq], accepted: !random.chance(10)), in: simulated.ackTime)
     }
   }
 
@@ -137,11 +138,15 @@ extension SimulatedWorld {
     while verdict.failure == nil {
       let plan = agenda.indices.min { agenda[$0].due < agenda[$1].due }
       let planned = plan.map { agenda[$0].due } ?? end + .seconds(1)
-      let deadline = calls.nextDeadline ?? end + .seconds(1)
-      guard min(planned, deadline) <= end else { break }
-      now = max(now, min(planned, deadline))
-      if deadline <= planned {
+      let deadline = node.nextDeadline ?? end + .seconds(1)
+      let arrival = mail.due ?? end + .seconds(1)
+      let next = min(planned, deadline, arrival)
+      guard next <= end else { break }
+      now = max(now, next)
+      if deadline == next {
         handle(.timeout, nil)
+      } else if arrival == next {
+        deliver()
       } else if let plan {
         carryOut(agenda.remove(at: plan))
       }

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -16,7 +17,7 @@ extension SimulatedWorld {
 
   func watch(_ place: Int) {
     guard let session = devices[place].session else { return }
-    let calls = calls.people.calls(of: devices[place].device.user)
+    let calls = node.people.calls(of: devices[place].device.user)
     switch random.below(4) {
     case 0: ask(place, .watchPresence(WatchPresence(users: someUsers())))
     case 1: ask(place, .setPresence(SetPresence(state: random.chance(70) ? .available : .unavailable)))
@@ -28,7 +29,7 @@ extension SimulatedWorld {
   }
 
   func mediaEvent() {
-    let peers = calls.control.peers.sorted { $0.key.rawValue < $1.key.rawValue }
+    let peers = node.control.peers.sorted { $0.key.rawValue < $1.key.rawValue }
     // The last one often: that is who waits for media.
     guard let (peer, place) = random.chance(30) ? peers.last : peers.randomElement(using: &random) else { return }
     switch random.below(10) {
@@ -45,7 +46,7 @@ extension SimulatedWorld {
 
   func randomRequest(_ place: Int) {
     let user = devices[place].device.user
-    let known = calls.people.calls(of: user) + (random.chance(5) ? calls.control.calls.keys.sorted() : [])
+    let known = node.people.calls(of: user) + (random.chance(5) ? node.control.calls.keys.sorted() : [])
     guard let call = known.randomElement(using: &random), !random.chance(known.count < 3 ? 25 : 5) else {
       return start(place)
     }
@@ -73,8 +74,8 @@ extension SimulatedWorld {
   /// A call that the device is in.
   private func joined(_ place: Int) -> CallID? {
     let device = devices[place].device
-    let inside = calls.people.calls(of: device.user).filter {
-      (try? calls.control.calls[$0]?.participant(of: device)) != nil
+    let inside = node.people.calls(of: device.user).filter {
+      (try? node.control.calls[$0]?.participant(of: device)) != nil
     }
     return inside.randomElement(using: &random)
   }
@@ -117,7 +118,7 @@ extension SimulatedWorld {
     policy.rotateMinutes = random.chance(30) ? 1 : nil
     let callees = someUsers()
     let envelopes = devices.filter { callees.contains($0.device.user) && random.chance(60) }
-      .filter { calls.people.directory[$0.device]?.entry != nil }.map { envelope(to: $0.device, epoch: 1) }
+      .filter { node.people.directory[$0.device]?.entry != nil }.map { envelope(to: $0.device, epoch: 1) }
     let join = self.join(place)
     ask(
       place,
@@ -138,7 +139,7 @@ extension SimulatedWorld {
   /// After its switch a device confirms, at some moment, perhaps twice, perhaps with a new join key.
   func confirm(_ epoch: UInt32, _ call: CallID, _ place: Int) {
     guard let session = devices[place].session, whims.chance(80) else { return }
-    let joinedDevice = calls.control.calls[call]?.epochs.joinedDevices[devices[place].device]
+    let joinedDevice = node.control.calls[call]?.epochs.joinedDevices[devices[place].device]
     let tag = Base64Bytes((0..<16).map { _ in UInt8(truncatingIfNeeded: whims.next()) })
     var key: JoinKey?
     if let joinedDevice, whims.chance(30) {
@@ -157,7 +158,7 @@ extension SimulatedWorld {
   func vouch(_ place: Int) {
     let own = devices.map(\.device).filter { $0.user == devices[place].device.user }
     guard let other = own.randomElement(using: &whims) else { return }
-    let fingerprint = calls.people.directory[other]?.entry?.fingerprint ?? Base64Bytes([UInt8](repeating: 3, count: 32))
+    let fingerprint = node.people.directory[other]?.entry?.fingerprint ?? Base64Bytes([UInt8](repeating: 3, count: 32))
     let statement = DeviceStatement(
       device: other.device, fingerprint: fingerprint, at: now, sigAlg: "y", signature: Base64Bytes([1]))
     switch whims.below(3) {
@@ -188,7 +189,7 @@ extension SimulatedWorld {
   }
 
   private func mute(_ place: Int, _ call: CallID) {
-    let members = calls.control.calls[call]?.members ?? []
+    let members = node.control.calls[call]?.members ?? []
     let tracks = members.filter { $0.user == devices[place].device.user || random.chance(10) }
       .flatMap { $0.participants.flatMap(\.tracks.live) }
     guard let track = tracks.randomElement(using: &random) else { return offer(place, call) }
@@ -222,7 +223,7 @@ extension SimulatedWorld {
   /// The app's back end does something.
   func serve() {
     guard let service else { return }
-    let call = calls.control.calls.keys.sorted().randomElement(using: &random)
+    let call = node.control.calls.keys.sorted().randomElement(using: &random)
     switch random.below(10) {
     case 0: if let call { requestOfService(service, .end(call)) }
     case 1: requestOfService(service, .listCalls)

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -7,11 +8,12 @@ import Simulation
 /// Users with one to three devices that do random things in virtual time: connections get lost, repeated, replaced and delayed, leaders are slow, envelopes are refused, the server dies.
 ///
 /// The invariants look at each command and what it did; a `Mutation` stands between the server and them.
+/// In a late world the server is its two state machines by themselves, with `DelayedMail` between them. A step is then what one of them does.
 final class SimulatedWorld {
   /// How a device behaves all its life.
   struct SimulatedDevice {
     let device: Device
-    let mode: AckMode
+    let mode: AcknowledgementMode
     let hasKeys: Bool
     let roles: [String]
     /// One way.
@@ -32,7 +34,7 @@ final class SimulatedWorld {
 
   /// A pending action on one connection.
   enum Plan {
-    case command(Calls.Command)
+    case command(NodeCommand)
     case receive(EventDelivery)
     /// The server notices that the connection is broken.
     case notice
@@ -42,16 +44,16 @@ final class SimulatedWorld {
 
   /// A request that waits for the app's back end.
   struct Asked {
-    var command: Calls.Command
+    var command: NodeCommand
     var session: SessionID
     /// Then it is given up.
     var due: Timestamp
   }
 
-  var random: SplitMix
+  var random: SeededGenerator
   /// The generator for later additions: seeds that failed before still lead to the same run.
-  var whims: SplitMix
-  var calls: Node
+  var whims: SeededGenerator
+  var node: Node
   var now = Stage.start
   var devices: [SimulatedDevice] = []
   /// Where the connections end, as the server has it.
@@ -65,28 +67,35 @@ final class SimulatedWorld {
   var lastRequest = 0
   var asked: [QuestionID: Asked] = [:]
   var mutant: Mutant?
-  private(set) var disk = Disk()
+  var disk = Disk()
   let configuration: CallConfiguration
-  private var isDraining = false
-  private var boots: UInt32 = 0
-  private var ids: SplitMix
-  private var views: [CallID: CallView] = [:]
-  private var log: [(at: Timestamp, place: Int?, command: Calls.Command)] = []
+  private let isLate: Bool
+  var mail: DelayedMail
+  private(set) var isDraining = false
+  private(set) var boots: UInt32 = 0
+  private var ids: SeededGenerator
+  var views: [CallID: CallView] = [:]
+  private var log: [(at: Timestamp, place: Int?, command: NodeCommand)] = []
 
   /// All behave: it is about what settles.
   private var isHealing = false
+  /// The server has just started.
+  private var isStarting = false
 
   let verdict: Verdict
-  private(set) var members: MemberInvariants
-  private(set) var events: EventInvariants
-  private var keys: KeyInvariants
-  private var chain: ChainInvariants
-  private var history: HistoryInvariants
-  private var watchers: WatcherInvariants
+  var members: MemberInvariants
+  var events: EventInvariants
+  var keys: KeyInvariants
+  var chain: ChainInvariants
+  var history: HistoryInvariants
+  var watchers: WatcherInvariants
   private var webhooks: WebhookInvariants
-  private let rest: RestInvariants
+  var late: LateInvariants
+  let rest: RestInvariants
 
-  init(seed: UInt64, mutation: Mutation? = nil) {
+  init(seed: UInt64, isLate: Bool = false, mutation: Mutation? = nil) {
+    self.isLate = isLate
+    mail = DelayedMail(seed: seed ^ 0x1a7e)
     let verdict = Verdict()
     self.verdict = verdict
     members = MemberInvariants(verdict)
@@ -96,13 +105,14 @@ final class SimulatedWorld {
     history = HistoryInvariants(verdict)
     watchers = WatcherInvariants(verdict)
     webhooks = WebhookInvariants(verdict)
+    late = LateInvariants(verdict)
     rest = RestInvariants(verdict: verdict)
-    mutant = mutation.map { Mutant(mutation: $0, random: SplitMix(state: seed ^ 0x7777)) }
-    random = SplitMix(state: seed)
-    whims = SplitMix(state: seed ^ 0x10dd)
-    ids = SplitMix(state: seed ^ 0x5555)
+    mutant = mutation.map { Mutant(mutation: $0, random: SeededGenerator(seed: seed ^ 0x7777)) }
+    random = SeededGenerator(seed: seed)
+    whims = SeededGenerator(seed: seed ^ 0x10dd)
+    ids = SeededGenerator(seed: seed ^ 0x5555)
     configuration = SimulatedWorld.configuration(mutation, asksBackEnd: whims.chance(30))
-    calls = Node(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
+    node = Node(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
     makeDevices()
     for place in devices.indices { connect(place) }
     connectService()
@@ -111,7 +121,6 @@ final class SimulatedWorld {
   private static func configuration(_ mutation: Mutation?, asksBackEnd: Bool) -> CallConfiguration {
     var configuration = CallConfiguration()
     if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
-    configuration.hasWebhooks = true
     configuration.asksBackEnd = asksBackEnd
     // Events dropped for lack of room are another matter.
     configuration.maximumKeptEvents = 100_000
@@ -154,7 +163,7 @@ final class SimulatedWorld {
   }
 
   private static func numbers(_ seed: UInt64) -> () -> UInt64 {
-    var numbers = SplitMix(state: seed)
+    var numbers = SeededGenerator(seed: seed)
     return { numbers.next() }
   }
 
@@ -184,6 +193,7 @@ final class SimulatedWorld {
   /// Everybody comes back and behaves: whatever was open has to settle.
   private func heal() {
     isHealing = true
+    mail.slowest = 20
     for place in devices.indices {
       devices[place].answerTime = .milliseconds(100)
       devices[place].ackTime = .milliseconds(100)
@@ -192,29 +202,35 @@ final class SimulatedWorld {
     advance(.seconds(40))
     // `rotateMinutes` may be over at this very moment, or the last confirmation be gathered with others.
     for _ in 0..<50
-    where calls.control.calls.values.contains(where: {
+    where node.control.calls.values.contains(where: {
       $0.epochs.current != $0.epochs.newest.number || $0.epochs.pending != nil || $0.epochs.isTelling
-    }) {
+    }) || !mail.isEmpty {
       advance(.milliseconds(100))
     }
-    rest.checkSettled(calls)
-    chain.checkTold(calls)
-    rest.checkQueues(calls, disk)
-    if let service { for id in calls.control.calls.keys.sorted() { requestOfService(service, .end(id)) } }
+    rest.checkSettled(node)
+    chain.checkTold(node)
+    rest.checkQueues(node, disk)
+    if let service { for id in node.control.calls.keys.sorted() { requestOfService(service, .end(id)) } }
     advance(.seconds(10))
     rest.checkSeen(events.models, devices)
     advance(.seconds(300))
-    rest.checkEmpty(calls)
-    rest.checkQueues(calls, disk)
-    rest.checkDisk(disk.contents, calls)
+    verdict.require(.settles, mail.isEmpty, "messages go back and forth for ever")
+    rest.checkEmpty(node)
+    rest.checkQueues(node, disk)
+    rest.checkDisk(disk.contents, node)
   }
 
   // MARK: the server
 
   /// The server dies, and starts again after a while.
   func restart() {
-    rest.checkDisk(disk.contents, calls)
-    let before = calls
+    isStarting = true
+    defer { isStarting = false }
+    // A server delivers all messages of a command before it confirms it.
+    deliverAll()
+    guard verdict.failure == nil else { return }
+    rest.checkDisk(disk.contents, node)
+    let before = node
     let down: [Int] = [0, 50, 3_000, 20_000, 130_000]
     now = now + .milliseconds(down[random.below(down.count)])
     if whims.chance(20) { now = now - .seconds(whims.chance(50) ? 7 : 3_600) }
@@ -232,49 +248,58 @@ final class SimulatedWorld {
     var stored = disk.read()
     boots = stored.boots
     mutant?.change(&stored)
-    calls = Node(
+    node = Node(
       configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
       restoring: stored, now: now)
-    rest.checkRestored(calls, from: before)
+    rest.checkRestored(node, from: before)
     events.restart(devices.map(\.device), now: now)
     keys.restart()
+    late.restart()
     // Watches went with their connections.
     watchers = WatcherInvariants(verdict)
-    views = calls.control.calls.mapValues(CallView.init)
+    views = node.control.calls.mapValues(CallView.init)
     handle(.timeout, nil)
     connectService()
   }
 
-  func handle(_ command: Calls.Command, _ place: Int?) {
+  func handle(_ command: NodeCommand, _ place: Int?) {
     guard verdict.failure == nil else { return }
     log.append((now, place, command))
     if case .connect(let session, _) = command { places[session] = place }
     if case .drain = command { isDraining = true }
+    if isLate {
+      handleLate(command, place)
+    } else {
+      handleWhole(command, place)
+    }
+  }
+
+  private func handleWhole(_ command: NodeCommand, _ place: Int?) {
     let effects = carryOut(mutant?.heard(command, self) ?? command)
     if case .disconnect(let session) = command { places[session] = nil }
     look(at: command, by: place, effects)
     if verdict.failure != nil { return }
     // The server dies after it has written what it confirms, and before it confirms it.
-    if !isHealing, random.below(1_500) == 0 { return restart() }
+    if !isHealing, random.below(1_500) == 0, !isStarting { return restart() }
     for effect in effects { spread(effect, command) }
     if random.chance(3) {
-      rest.checkDisk(disk.contents, calls)
-      rest.checkQueues(calls, disk)
+      rest.checkDisk(disk.contents, node)
+      rest.checkQueues(node, disk)
     }
   }
 
-  private func carryOut(_ command: Calls.Command) -> [Calls.Effect] {
-    var effects = calls.handle(command, now: now)
+  private func carryOut(_ command: NodeCommand) -> [Calls.Effect] {
+    var effects = node.handle(command, now: now)
     if mutant != nil {
-      var server = calls
+      var server = node
       mutant?.change(&effects, &server, self, command)
-      calls = server
+      node = server
     }
     disk.write(effects)
     return effects
   }
 
-  private func look(at handled: Calls.Command, by place: Int?, _ effects: [Calls.Effect]) {
+  private func look(at handled: NodeCommand, by place: Int?, _ effects: [Calls.Effect]) {
     let resumed = takeAsked(handled)
     let isTimeout = if case .timeout = handled { true } else { false }
     let command = resumed?.command ?? handled
@@ -282,13 +307,13 @@ final class SimulatedWorld {
     let asker = (resumed.flatMap { places[$0.session] } ?? place).map { devices[$0].device }
     let before = views
     let touched = isTimeout ? nil : touched(command)
-    for id in touched ?? Array(calls.control.calls.keys) { views[id] = calls.control.calls[id].map(CallView.init) }
-    for id in before.keys where calls.control.calls[id] == nil { views[id] = nil }
+    for id in touched ?? Array(node.control.calls.keys) { views[id] = node.control.calls[id].map(CallView.init) }
+    for id in before.keys where node.control.calls[id] == nil { views[id] = nil }
     let step = WorldStep(
       command: command, asker: asker, isService: session != nil && session == service,
       allowed: resumed?.allowed, isTimeout: isTimeout, isDraining: isDraining, effects: effects, before: before,
       after: views,
-      changed: (touched ?? Array(calls.control.calls.keys)).filter { calls.control.calls[$0] != nil }, calls: calls,
+      changed: (touched ?? Array(node.control.calls.keys)).filter { node.control.calls[$0] != nil }, node: node,
       now: now,
       devices: places.mapValues { devices[$0].device })
     members.check(step)
@@ -302,8 +327,8 @@ final class SimulatedWorld {
   }
 
   /// The request that goes on with this command, and whom it may reach.
-  private func takeAsked(_ command: Calls.Command) -> (
-    command: Calls.Command, session: SessionID, allowed: Set<UserID>
+  private func takeAsked(_ command: NodeCommand) -> (
+    command: NodeCommand, session: SessionID, allowed: Set<UserID>
   )? {
     let found: (QuestionID, Set<UserID>)?
     switch command {
@@ -321,25 +346,25 @@ final class SimulatedWorld {
   }
 
   /// The calls that a command can have changed, so that not all are looked at each time; nil: any.
-  private func touched(_ command: Calls.Command) -> [CallID]? {
+  private func touched(_ command: NodeCommand) -> [CallID]? {
     switch command {
     case .media(.connected(let peer)), .media(.disconnected(let peer, _)), .media(.quality(let peer, _, _)):
-      return calls.control.peers[peer].map { [$0.call] }
+      return node.control.peers[peer].map { [$0.call] }
     case .media, .answer, .drain: return []
     case .timeout, .disconnect, .forget: return nil
     default:
       guard let session = SimulatedWorld.session(of: command) else { return nil }
-      return calls.people.directory.device(of: session).map { calls.people.calls(of: $0.user) }
+      return node.people.directory.device(of: session).map { node.people.calls(of: $0.user) }
     }
   }
 
-  static func session(of command: Calls.Command) -> SessionID? {
+  static func session(of command: NodeCommand) -> SessionID? {
     switch command {
     case .connect(let session, _), .subscribe(let session, _, _), .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _),
       .disconnect(let session):
       session
-    case .media, .answer, .forget, .drain, .timeout: nil
+    case .media, .answer, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
     }
   }
 

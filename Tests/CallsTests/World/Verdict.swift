@@ -14,6 +14,8 @@ enum Check: Int, CaseIterable {
   // Time, disk and history.
   case noTimerIsLeft, nothingIsLeft, confirmedIsStored, restartTells, historyAgrees
   case settles
+  // Messages between people and calls.
+  case requestIsAnswered, peopleFollowCalls, callsFollowPeople, deviceSeesMembers
 }
 
 /// The findings in one world: the first rule that did not hold, and how often each was checked.

@@ -22,7 +22,7 @@ struct WatcherInvariants {
   // MARK: presence
 
   private mutating func checkPresence(_ step: WorldStep, _ there: [SessionID: Device]) {
-    let calls = step.calls
+    let node = step.node
     for effect in step.effects {
       switch effect {
       case .reply(let session, _, .ok(let list as PresenceList)):
@@ -42,29 +42,34 @@ struct WatcherInvariants {
     }
     // Presence is not kept: who does not read misses it.
     told = told.filter { there[$0.key] != nil }
-    for session in told.keys where !isReading(session, calls) {
+    for session in told.keys where !isReading(session, node) {
       told[session] = told[session]?.mapValues { _ in nil }
     }
+    if step.isWhole { checkPresence(node, there) }
+  }
+
+  /// Every watcher knows the present state of each user that it was told of.
+  func checkPresence(_ node: Node, _ there: [SessionID: Device]) {
     let connected = Set(there.values.map(\.user))
     for states in told.values {
       for (user, state) in states {
         guard let state else { continue }
-        let now = presence(of: user, isConnected: connected.contains(user), calls)
+        let now = presence(of: user, isConnected: connected.contains(user), node)
         verdict.require(.presenceIsTold, state == now, "a watcher believes \(state), but it is \(now)")
       }
     }
   }
 
-  private func isReading(_ session: SessionID, _ calls: Node) -> Bool {
-    calls.people.directory.connection(of: session)?.events != nil
+  private func isReading(_ session: SessionID, _ node: Node) -> Bool {
+    node.people.directory.connection(of: session)?.events != nil
   }
 
-  private func presence(of user: UserID, isConnected: Bool, _ calls: Node) -> PresenceState.State {
+  private func presence(of user: UserID, isConnected: Bool, _ node: Node) -> PresenceState.State {
     guard isConnected else { return .offline }
-    let states = calls.control.calls.values.compactMap { $0.member(user)?.state.state }
+    let states = node.control.calls.values.compactMap { $0.member(user)?.state.state }
     if states.contains(.joined) { return .inCall }
     if states.contains(.ringing) { return .ringing }
-    return calls.people.presence.isUnavailable(user, now: calls.control.now) ? .unavailable : .available
+    return node.people.presence.isUnavailable(user, now: node.control.now) ? .unavailable : .available
   }
 
   // MARK: topics
@@ -100,13 +105,8 @@ struct WatcherInvariants {
     }
     if case .unsubscribe(let session, .call(let id)) = step.command { readers[id]?.remove(session) }
     for id in readers.keys {
-      guard let call = step.calls.control.calls[id] else {
-        readers[id] = nil
-        continue
-      }
-      readers[id] = readers[id]?.filter { session in
-        there[session].map { call.member($0.user)?.isListening == true } ?? false
-      }
+      readers[id] = readers[id]?.filter { session in there[session].map { step.isListening($0.user, id) } ?? false }
+      if readers[id]?.isEmpty == true { readers[id] = nil }
     }
   }
 }

@@ -63,7 +63,7 @@ struct CallView {
 /// One command, and what it did.
 struct WorldStep {
   /// The command; for an answer of the app's back end, or its absence, the request that waited for it.
-  let command: Calls.Command
+  let command: NodeCommand
   /// The device whose connection it came by; nil: no device's.
   let asker: Device?
   let isService: Bool
@@ -77,10 +77,48 @@ struct WorldStep {
   let after: [CallID: CallView]
   /// The calls that it can have touched and that go on.
   let changed: [CallID]
-  let calls: Node
+  let node: Node
   let now: Timestamp
   /// The devices at the other end of the connections, as the server has them.
   let devices: [SessionID: Device]
+  /// nil: the command was handled by the whole server, with all that follows from it.
+  var part: Part?
+
+  /// A step of one of the two state machines, while messages between them are under way.
+  enum Part {
+    case people
+    /// With the message that it took, if it was a request.
+    case calls(CallRequest?)
+  }
+
+  /// The people's side knows of all that the calls did, and the other way round.
+  var isWhole: Bool { part == nil }
+
+  private var callRequest: CallRequest? { if case .calls(let request) = part { request } else { nil } }
+
+  /// The roles of the device that asks, as the server knew them when it took the request.
+  var roles: [String] {
+    callRequest?.caller.identity.roles ?? asker.flatMap { node.people.directory[$0]?.connection?.identity.roles } ?? []
+  }
+
+  /// The device that asks had registered keys then.
+  var hasKeys: Bool {
+    if let callRequest { return callRequest.caller.keys != nil }
+    return asker.flatMap { node.people.directory[$0]?.entry } != nil
+  }
+
+  /// The device has a connection, as far as the call knows.
+  func isConnected(_ device: Device, in call: CallID) -> Bool {
+    guard !isWhole else { return devices.values.contains(device) }
+    return node.control.calls[call]?.member(device.user)?.participant(on: device)?.isSignaling == true
+  }
+
+  /// The user hears of the call's members, as far as the people's side knows.
+  func isListening(_ user: UserID, _ call: CallID) -> Bool {
+    isWhole
+      ? node.control.calls[call]?.member(user)?.isListening == true
+      : node.people.part(of: user, in: call)?.isListening == true
+  }
 
   /// The calls that ended.
   var gone: [CallID] { before.keys.filter { after[$0] == nil } }

@@ -2,15 +2,15 @@ package import Contract
 package import MediaModel
 
 /// An input of the state machine.
-package enum Command: Sendable {
+package enum NodeCommand: Sendable {
   /// A connection is authenticated. It replaces an older one of the same device.
   case connect(SessionID, Identity)
   case disconnect(SessionID)
   /// Answered by `.admission` unless the channel is one of the client's own two. The shell refuses a second subscription of a session to a channel.
-  case subscribe(SessionID, Channel, AckMode)
+  case subscribe(SessionID, Channel, AcknowledgementMode)
   case unsubscribe(SessionID, Channel)
-  /// ACK or NACK of the event `seq`. With `AckMode.client` it counts for all events before it, too, here: the shell need not spread it.
-  case acknowledge(SessionID, seq: UInt64, accepted: Bool)
+  /// ACKs or NACKs of the events `seqs`, in their order. With `AcknowledgementMode.client` each counts for all events before it, too, here: the shell need not spread it.
+  case acknowledge(SessionID, seqs: [UInt64], accepted: Bool)
   /// Every request but `media`, which comes as `offer`.
   case request(SessionID, id: String, Request)
   /// A `media` request with the SDP as parsed by the shell, or the parse error; `call.not-joined` takes precedence.
@@ -19,8 +19,14 @@ package enum Command: Sendable {
   case media(MediaEvent)
   /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.
   case answer(QuestionID, allowed: Set<UserID>)
+  /// The push service knows this endpoint of the user no more.
+  case pushGone(UserID, endpoint: String)
   /// All that is kept of the user goes: `conclave forget`.
   case forget(UserID)
+  /// The operator ends the call: `conclave end`.
+  case end(CallID)
+  /// The operator takes the user out of its calls and closes its connections: `conclave disconnect`. It may come back.
+  case disconnectUser(UserID)
   /// The server is about to stop: no new calls.
   case drain
   /// `nextDeadline` has come.
@@ -28,4 +34,4 @@ package enum Command: Sendable {
 }
 
 /// STOMP's `ack` header of a subscription.
-package enum AckMode: Hashable, Sendable { case auto, client, individual }
+package enum AcknowledgementMode: Hashable, Sendable { case auto, client, individual }

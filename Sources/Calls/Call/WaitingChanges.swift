@@ -1,0 +1,122 @@
+import Contract
+import MediaModel
+
+/// Changes of members of a large call, which wait for others and go out as one event (protocol section 3).
+///
+/// A listener hears each change that was made while it listened, once. Most hear all that wait, in one event that is the same for all of them; `heard` has
+/// the few that came since the first, or that had to be told before the others.
+struct WaitingChanges {
+  /// More do not wait: a newcomer's part is an event of its own, so the work of a join is bounded by this.
+  static let maximum = 64
+  private static let shortest = Duration.milliseconds(100)
+  private static let longest = Duration.seconds(1)
+
+  private var changes: [MemberChange] = []
+  /// The first so many are not to be told to the user.
+  private var heard: [UserID: Int] = [:]
+
+  var isEmpty: Bool { changes.isEmpty }
+  var isFull: Bool { changes.count >= Self.maximum }
+
+  /// 1 ms for each participant: the events of a device grow no more with the size of the call from 100 participants on, as long as people join at its pace.
+  static func time(participants: Int) -> Duration { min(max(shortest, .milliseconds(participants)), longest) }
+
+  mutating func add(_ change: MemberChange) { changes.append(change) }
+
+  /// The user has heard all until now, or listens from now on.
+  mutating func skip(_ user: UserID) { if !changes.isEmpty { heard[user] = changes.count } }
+
+  /// The changes that the user has not heard; it has with that.
+  mutating func take(for user: UserID) -> [MemberChange] {
+    defer { skip(user) }
+    return Array(changes.dropFirst(heard[user] ?? 0))
+  }
+
+  /// All that wait, and the listeners that are to hear only a part of it. None waits any more.
+  mutating func takeAll() -> (changes: [MemberChange], parts: [UserID: [MemberChange]]) {
+    defer { self = WaitingChanges() }
+    return (changes, heard.mapValues { Array(changes.dropFirst($0)) })
+  }
+}
+
+extension [MemberChange] {
+  /// `call.member` for one, `call.members` for several.
+  var event: EventBody? { count > 1 ? .members(MemberChanges(members: self)) : first.map(EventBody.member) }
+}
+
+/// Telling what waited.
+extension CallControl {
+  mutating func wait(_ change: MemberChange, of id: CallID) {
+    guard let call = calls[id] else { return }
+    if call.waiting.isEmpty {
+      timers.set(.members, of: id, at: now + WaitingChanges.time(participants: call.joinedCount))
+    }
+    calls[id]?.waiting.add(change)
+    // The one that the change takes away hears of it now, since it hears nothing of what follows.
+    if !change.member.state.isListening {
+      tell(.event(.alone(change.member.user), .member(change)), of: id)
+      calls[id]?.waiting.skip(change.member.user)
+    }
+    if calls[id]?.waiting.isFull == true { tellChanges(of: id) }
+  }
+
+  /// Tells all listeners.
+  mutating func tellChanges(of id: CallID) {
+    if let call = calls[id], !call.waiting.isEmpty { tellChanges(of: id, to: call.listeners) }
+  }
+
+  mutating func tellChanges(of id: CallID, to listeners: [UserID]) {
+    guard let (changes, parts) = calls[id]?.waiting.takeAll(), let event = changes.event else { return }
+    timers.cancel(.members, of: id)
+    var all: [UserID] = []
+    for user in listeners {
+      guard let part = parts[user] else {
+        all.append(user)
+        continue
+      }
+      if let event = part.event { tell(.event(.alone(user), event), of: id) }
+    }
+    tell(.event(.users(all), event), of: id)
+  }
+
+  /// Tells the user, a listener, before all others: the call's state is about to say it.
+  mutating func tellChanges(to user: UserID, of id: CallID) {
+    guard calls[id]?.waiting.isEmpty == false, calls[id]?.member(user)?.isListening == true,
+      let event = calls[id]?.waiting.take(for: user).event
+    else { return }
+    tell(.event(.alone(user), event), of: id)
+  }
+
+  /// The user begins to listen: what waits is in the state that it gets. Or it stops: this is the last that it hears of others.
+  mutating func listens(_ user: UserID, _ isListening: Bool, in id: CallID) {
+    guard calls[id]?.waiting.isEmpty == false else { return }
+    if isListening {
+      calls[id]?.waiting.skip(user)
+    } else if let event = calls[id]?.waiting.take(for: user).event {
+      tell(.event(.alone(user), event), of: id)
+    }
+  }
+}
+
+extension EventBody {
+  /// May only be heard after the changes of members that came before it.
+  var followsChanges: Bool {
+    switch self {
+    case .member, .ended, .trackAdded, .trackUpdated, .trackRemoved, .rotate, .message: true
+    case .members, .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .state, .speakers, .envelope,
+      .switchKeys, .keyRequest, .keyWaiting, .confirmed, .devicesChanged, .slots, .need, .wanted, .quality, .pairing,
+      .presence, .pushRing, .pushCancel, .report:
+      false
+    }
+  }
+}
+
+extension MemberPhase {
+  /// Joined, ringing or disconnected.
+  fileprivate var isListening: Bool {
+    switch self {
+    case .ringing, .joined, .disconnected: true
+    case .left, .declined, .missed, .cancelled: false
+    }
+  }
+}

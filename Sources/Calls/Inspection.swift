@@ -1,0 +1,136 @@
+package import Contract
+package import MediaModel
+
+// The operator's view of calls and people: `conclave calls`, `call` and `users`. No names, metadata or keys.
+
+/// Whether a participant's device has the key of the newest epoch, as far as the server knows.
+package enum KeyState: String, Codable, Sendable {
+  case present
+  /// The device registered no keys.
+  case none
+  /// Its envelope was sent and is not acknowledged.
+  case unopened
+  /// Its user does not trust the sender of its envelope.
+  case untrusted
+  /// No member made an envelope for it, or it could not open the one it got.
+  case missing
+}
+
+package struct CallSummary: Codable, Sendable {
+  package var call: CallID
+  package var state: CallPhase
+  package var media: CallMedia
+  package var startedAt: Timestamp
+  package var epoch: UInt32
+  package var members: Int
+  package var ringing: Int
+  package var joined: Int
+  /// The joined participants whose media flows.
+  package var connected: Int
+}
+
+package struct CallInspection: Codable, Sendable {
+  package enum MediaState: String, Codable, Sendable { case never, up, gone }
+
+  package struct Participant: Codable, Sendable {
+    package var participant: ParticipantNumber
+    package var device: DeviceID
+    package var joinedAt: Timestamp
+    /// Its STOMP connection is up.
+    package var signaling: Bool
+    package var media: MediaState
+    package var key: KeyState
+    package var held: Bool
+    package var tracks: [TrackState]
+  }
+
+  package struct Member: Codable, Sendable {
+    package var user: UserID
+    package var state: MemberPhase
+    package var link: Bool?
+    package var participants: [Participant]
+  }
+
+  /// nil for a call that has ended.
+  package var summary: CallSummary?
+  package var members: [Member]
+  package var ended: Ended?
+  package var endedAt: Timestamp?
+}
+
+package struct ConnectedUser: Codable, Sendable {
+  package var user: UserID
+  /// Those that are connected.
+  package var devices: [DeviceID]
+  /// The calls that the user is ringing, joined or disconnected in.
+  package var calls: [CallID]
+}
+
+extension Node {
+  /// Calls that run, in no order.
+  package var callSummaries: [CallSummary] { control.calls.values.map(\.summary) }
+
+  /// A call that runs, or the end of one of the last that ended; nil for an unknown id.
+  package func inspection(of id: CallID) -> CallInspection? {
+    if let call = control.calls[id] { return call.inspection }
+    guard let event = control.ended.event(of: id), case .ended(let ended) = event.body else { return nil }
+    return CallInspection(summary: nil, members: [], ended: ended, endedAt: event.at)
+  }
+
+  /// Users with a connection, in no order; services are none.
+  package var connectedUsers: [ConnectedUser] { people.connectedUsers }
+
+  /// The user has a connection, or a place in a call.
+  package func isPresent(_ user: UserID) -> Bool {
+    people.directory.isConnected(user) || people.memberships[user]?.contains { !$0.part.devices.isEmpty } == true
+  }
+}
+
+extension Call {
+  fileprivate var summary: CallSummary {
+    CallSummary(
+      call: id, state: state(of: phase), media: media, startedAt: startedAt, epoch: epochs.current,
+      members: members.count, ringing: ringingCount, joined: joinedCount,
+      connected: members.count { $0.isJoined && $0.participant?.isConnected == true })
+  }
+
+  fileprivate var inspection: CallInspection {
+    let members = members.map { member in
+      CallInspection.Member(
+        user: member.user, state: member.state.state, link: member.cameByLink ? true : nil,
+        participants: member.participants.map(inspect))
+    }
+    return CallInspection(summary: summary, members: members, ended: nil, endedAt: nil)
+  }
+
+  private func inspect(_ participant: Participant) -> CallInspection.Participant {
+    let media: CallInspection.MediaState =
+      switch participant.media {
+      case .never: .never
+      case .up: .up
+      case .gone: .gone
+      }
+    return CallInspection.Participant(
+      participant: participant.number, device: participant.device.device, joinedAt: participant.joinedAt,
+      signaling: participant.isSignaling, media: media, key: epochs.keyState(of: participant.device),
+      held: participant.isHeld, tracks: participant.tracks.live.map(\.state))
+  }
+}
+
+extension Epochs {
+  func keyState(of device: Device) -> KeyState {
+    guard let joined = joinedDevices[device] else { return .none }
+    if waiting.contains(device) { return .untrusted }
+    if unopened[device] != nil { return .unopened }
+    return lacking.contains(device) || missing.contains(device) || !newest.holds(joined) ? .missing : .present
+  }
+}
+
+extension People {
+  fileprivate var connectedUsers: [ConnectedUser] {
+    directory.connected.map { user, devices in
+      let calls = (memberships[user] ?? []).filter(\.part.isListening).map(\.call)
+      return ConnectedUser(user: user, devices: devices, calls: calls)
+    }
+  }
+}

@@ -1,0 +1,168 @@
+import Contract
+import MediaModel
+
+@testable import Calls
+
+/// `People` and `CallControl` agree once all messages between them have arrived, however late: every request is answered once, and what a device was told is
+/// how the call is.
+struct LateInvariants {
+  let verdict: Verdict
+  private(set) var requests: [String: Request] = [:]
+  /// The users whom the app's back end let a request reach, by the request's id.
+  var allowed: [String: Set<UserID>] = [:]
+  /// The requests that wait for the back end.
+  var waiting: [QuestionID: String] = [:]
+  /// Requests without an answer.
+  private var open: [String: SessionID] = [:]
+  /// Requests whose reply is the first to tell of a participant.
+  private var fresh: Set<String> = []
+  private var participants: [CallID: Set<ParticipantNumber>] = [:]
+  private var lastSeq: [Device: UInt64] = [:]
+  /// The members of a call as a connection was told of them, since it let the device in: by its reply, and by every event that followed.
+  private var beliefs: [SessionID: [CallID: [UserID: MemberState]]] = [:]
+
+  init(_ verdict: Verdict) { self.verdict = verdict }
+
+  /// Connections, requests and numbers of a server that died are gone.
+  mutating func restart() {
+    requests = [:]
+    allowed = [:]
+    waiting = [:]
+    open = [:]
+    fresh = []
+    beliefs = [:]
+  }
+
+  // MARK: each step
+
+  mutating func note(_ command: NodeCommand) {
+    switch command {
+    case .request(let session, let id, let request):
+      requests[id] = request
+      open[id] = session
+    case .offer(let session, let id, _, _, _): open[id] = session
+    // The device never hears of events that expire while it does not read.
+    case .unsubscribe(let session, .events): beliefs[session] = nil
+    default: break
+    }
+  }
+
+  /// A call lets a device in, by the request `id`.
+  mutating func note(_ joined: Joined, by id: String) {
+    if participants[joined.call.id, default: []].insert(joined.participant).inserted { fresh.insert(id) }
+  }
+
+  mutating func answered(_ id: String, _ session: SessionID) {
+    verdict.require(.requestIsAnswered, open.removeValue(forKey: id) == session, "a request was answered twice")
+  }
+
+  /// - Parameters:
+  ///   - devices: at the other end of each connection.
+  ///   - isReading: the connection has its subscription to events.
+  mutating func check(
+    _ effects: [Calls.Effect], _ devices: [SessionID: Device], isReading: (SessionID) -> Bool
+  ) {
+    for effect in effects {
+      switch effect {
+      case .reply(let session, let id, let reply):
+        answered(id, session)
+        guard case .ok(let body) = reply, let joined = body as? Joined else { break }
+        // A repetition gets the first reply, with the state of that time (rule 14). Events that wait for a device may expire.
+        if fresh.remove(id) != nil, isReading(session) { believe(joined.call, session) }
+      case .history(let session, let id, _): answered(id, session)
+      case .event(let session, let delivery):
+        if let device = devices[session] { follow(delivery, session, device) }
+      default: break
+      }
+    }
+  }
+
+  private mutating func believe(_ state: CallState, _ session: SessionID) {
+    beliefs[session, default: [:]][state.id] = Dictionary(
+      uniqueKeysWithValues: state.members.map { ($0.user, $0.withoutTracks) })
+  }
+
+  private mutating func follow(_ delivery: EventDelivery, _ session: SessionID, _ device: Device) {
+    // It was acknowledged by nobody, and may be older than the state.
+    guard !delivery.redelivered else { return }
+    verdict.require(
+      .inOrder, delivery.seq > lastSeq[device] ?? 0, "seq \(delivery.seq) after \(lastSeq[device] ?? 0)")
+    lastSeq[device] = delivery.seq
+    guard let call = delivery.message.call else { return }
+    switch delivery.message.body {
+    case .member(let change):
+      beliefs[session]?[call]?[change.member.user] = change.member.withoutTracks
+      // A user that left hears no more of the call until it comes back.
+      let isListening = [.ringing, .joined, .disconnected].contains(change.member.state)
+      if change.member.user == device.user, !isListening { beliefs[session]?[call] = nil }
+    case .ended: beliefs[session]?[call] = nil
+    default: break
+    }
+  }
+
+  // MARK: when nothing is under way
+
+  /// - Parameters:
+  ///   - connected: connections that are still there; those of others need no answer.
+  ///   - waiting: requests that the app's back end has not answered.
+  mutating func checkQuiet(_ node: Node, connected: Set<SessionID>, waiting: Set<String>) {
+    open = open.filter { connected.contains($0.value) }
+    let forgotten = open.keys.filter { !waiting.contains($0) }.sorted()
+    verdict.require(
+      .requestIsAnswered, forgotten.isEmpty, "no answer to \(forgotten.map { String(describing: requests[$0]) })")
+    checkMembers(node)
+    checkPeople(node)
+    checkBeliefs(node, connected)
+  }
+
+  /// The people's side knows who is in which call, and the calls know whose connection is there.
+  private func checkMembers(_ node: Node) {
+    let directory = node.people.directory
+    for (id, call) in node.control.calls {
+      for member in call.members {
+        let part = node.people.part(of: member.user, in: id)
+        verdict.require(
+          .peopleFollowCalls, part == call.part(of: member.user),
+          "\(member.user.text) is \(member.phase), and known as \(String(describing: part))")
+        for participant in member.participants where member.isJoined {
+          verdict.require(
+            .peopleFollowCalls, directory[participant.device] != nil,
+            "\(participant.device) is in a call, and is no device")
+          verdict.require(
+            .callsFollowPeople, participant.isSignaling == directory.isConnected(participant.device),
+            "the connection of \(participant.device) is taken for \(participant.signaling)")
+        }
+      }
+    }
+    for (user, places) in node.people.memberships {
+      verdict.require(
+        .peopleFollowCalls, places.allSatisfy { node.control.calls[$0.call]?.member(user) != nil },
+        "\(user.text) is known as a member of a call in which it is not")
+    }
+  }
+
+  private func checkPeople(_ node: Node) {
+    verdict.require(.settles, node.people.leaving.isEmpty, "a removal is never confirmed")
+    for device in node.people.directory.devices {
+      let greeting = node.people.directory[device]?.connection?.greeting
+      verdict.require(.settles, greeting == nil, "a device waits for ever for \(greeting?.missing.count ?? 0) calls")
+    }
+  }
+
+  /// A participant that has read all events since its join sees the members as they are.
+  private func checkBeliefs(_ node: Node, _ connected: Set<SessionID>) {
+    for session in connected {
+      guard let calls = beliefs[session], let device = node.people.directory.device(of: session),
+        node.people.directory[device]?.connection?.events != nil
+      else { continue }
+      for (id, members) in calls {
+        guard let call = node.control.calls[id], (try? call.participant(of: device)) != nil else { continue }
+        for member in call.members {
+          verdict.require(
+            .deviceSeesMembers, members[member.user] == member.state.withoutTracks,
+            "\(device) sees \(String(describing: members[member.user])), it is \(member.state)")
+        }
+      }
+    }
+  }
+}
