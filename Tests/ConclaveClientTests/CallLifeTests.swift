@@ -51,6 +51,23 @@ struct CallLifeTests {
     await house.close()
   }
 
+  /// The event that a participant has left may be there before the reply to its own `leave`.
+  @Test func whoLeavesIsNotToldThatTheCallIsOver() async throws {
+    let house = try await House()
+    let (alice, bob) = try await (house.client("alice"), house.client("bob"))
+    let call = try await alice.client.start(callees: ["bob", "carol"], media: .audio)
+    var bobs = try await bob.client.accept(bob.ring())
+    for _ in 0..<20 {
+      let updates = bobs.updates
+      try await bobs.leave()
+      for await update in updates {
+        if case .ended(let reason) = update { Issue.record("told that the call is over: \(reason)") }
+      }
+      bobs = try await bob.client.rejoin(call.id)
+    }
+    await house.close()
+  }
+
   @Test func messagesAreReadByTheOthersOnce() async throws {
     let house = try await House()
     let (alice, bob) = try await (house.client("alice"), house.client("bob"))

@@ -37,6 +37,24 @@ struct CallSessionTests {
     #expect(session.state.members.map(\.user.text) == ["alice", "bob", "carol"])
   }
 
+  /// The server tells changes of a large call together, and this participant's own may be among them.
+  @Test func changesThatComeTogetherAreJudgedAfterTheLast() {
+    func changes(_ all: (MemberState, MemberCause)...) -> EventBody {
+      .members(MemberChanges(members: all.map { MemberChange(member: $0, cause: $1) }))
+    }
+    var session = session()
+    #expect(
+      session.handle(
+        changes(
+          (member("alice", .disconnected), .disconnected), (member("bob", .joined, participant: 2), .accepted),
+          (member("alice", .joined, participant: 1), .rejoined))) == .members)
+    #expect(session.state.members.map(\.participants.count) == [1, 1])
+    #expect(
+      session.handle(changes((member("alice", .left), .transferred), (member("bob", .left), .left)))
+        == .gone(.transferred))
+    #expect(session.handle(changes()) == .none)
+  }
+
   @Test func tracksComeChangeAndGo() {
     var session = session()
     let track = TrackID(participant: 1, index: 1)
@@ -54,6 +72,28 @@ struct CallSessionTests {
     #expect(session.handle(.slots(Slots(rev: 5, receive: [slot], unsupported: []))) == .slots)
     #expect(session.handle(.slots(Slots(rev: 4, receive: [], unsupported: []))) == .none)
     #expect(session.slots["3"] == slot)
+  }
+
+  @Test(arguments: [(64, 66), (65, 2)]) func moreChangesThanTheProtocolAllowsAreRefused(count: Int, known: Int) {
+    var session = session()
+    let changes = (1...count).map { MemberChange(member: member("user\($0)", .ringing), cause: .invited) }
+    _ = session.handle(.members(MemberChanges(members: changes)))
+    #expect(session.state.members.count == known)
+  }
+
+  @Test func onlyLayersOfAnOwnTrackAreWanted() {
+    let session = session()
+    func layers(_ participant: ParticipantNumber, _ rids: String...) -> [String]? {
+      let wanted = Wanted(
+        track: TrackID(participant: participant, index: 1),
+        layers: rids.map { MediaModel.WantedLayer(rid: $0, active: $0 == "q") })
+      return session.layers(of: wanted)?.map { "\($0.rid) \($0.isActive)" }
+    }
+    #expect(layers(1, "q", "h", "f") == ["q true", "h false", "f false"])
+    #expect(layers(2, "q", "h") == nil, "somebody else's track")
+    #expect(layers(1) == nil)
+    #expect(layers(1, "q", "q") == nil, "a layer twice")
+    #expect(layers(1, "q", "h", "f", "x") == nil, "more layers than a sender has")
   }
 
   @Test func aStateWithoutThisParticipantMeansRejoin() {

@@ -162,13 +162,13 @@ struct KeyCostTests {
       crowd.directory = [person.directory]
       let member = Crowd.member(person.entry)
       let rotation = try crowd.announce(.ratchet, adding: [person.entry])
-      measure("member") { crowd.take(.member(member)) }
+      measure("member") { crowd.take(.members([member])) }
       measure("announcement") { crowd.take(.rotate(rotation)) }
       measure("directory") { crowd.answer() }
       measure("switch") { crowd.take(.switchKeys(epoch: crowd.epoch)) }
       let confirmed = try crowd.confirmed()
       measure("confirmed") { crowd.take(.confirmed(confirmed)) }
-      measure("another event") { crowd.take(.member(member)) }
+      measure("another event") { crowd.take(.members([member])) }
       crowd.now = crowd.now.advanced(by: .seconds(15))
       measure("timers") { crowd.perform(crowd.agreement.handleTimeout(now: crowd.now)) }
       #expect(crowd.cipher.sendingEpoch == crowd.epoch)

@@ -36,6 +36,9 @@ struct KeyWorld {
 
     var keyRequests: Int { requests.count { if case .requestKey = $0 { true } else { false } } }
     var listRequests: Int { requests.count { if case .listKeys = $0 { true } else { false } } }
+    var lookUps: [ListDevices] {
+      requests.compactMap { if case .listDevices(let body) = $0 { body } else { nil } }
+    }
     var waits: Int { requests.count { if case .waitForKey = $0 { true } else { false } } }
     var confirmations: [ConfirmKey] {
       requests.compactMap { if case .confirmKey(_, let body) = $0 { body } else { nil } }
@@ -57,6 +60,8 @@ struct KeyWorld {
   var envelopes: [Envelope] = []
   /// Whether everybody hears of everybody's confirmation at once.
   var confirms = true
+  /// How many look-ups of each member get no answer.
+  var failingLookUps: [String: Int] = [:]
   /// The join keys that replaced those of the lists.
   var refreshes: [String: JoinKey] = [:]
   private var nextDelivery: UInt64 = 0
@@ -243,6 +248,9 @@ struct KeyWorld {
 
   private mutating func answer(_ request: Request, of name: String) {
     switch request {
+    case .listDevices where failingLookUps[name, default: 0] > 0:
+      failingLookUps[name, default: 0] -= 1
+      feed(.directory(nil), to: name)
     case .listDevices(let body):
       let found = directory.filter { body.users.contains($0.user) }
       feed(.directory(Devices(devices: found)), to: name)

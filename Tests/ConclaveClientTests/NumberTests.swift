@@ -80,7 +80,8 @@ struct NumberTests {
     case .switchKeys(let change): .switchKeys(epoch: change.epoch)
     case .keyRequest(let request): .keyRequest(request)
     case .confirmed(let confirmed): .confirmed(confirmed)
-    case .member(let change): .member(change.member)
+    case .member(let change): .members([change.member])
+    case .members(let changes): .members(changes.members.map(\.member))
     case .state(let state): .state(state)
     default: nil
     }

@@ -158,4 +158,64 @@ struct TrustTests {
     world.deliverEnvelopes()
     #expect(try world.travel("now", from: "alice", to: "bob").0 == "now")
   }
+
+  /// A call of 70 into which people come one after another.
+  private func crowd() -> (world: KeyWorld, names: [String]) {
+    var world = KeyWorld()
+    world.confirms = false
+    world.start("alice")
+    let names = ["alice"] + (10..<80).map { "guest\($0)" }
+    for name in names.dropFirst() { world.join(name) }
+    world.rotate(names, mode: .ratchet, leader: "alice")
+    return (world, names)
+  }
+
+  @Test func theKeysOfManyNewcomersAreAskedForAtATime() throws {
+    var (world, names) = crowd()
+    let before = world.members["guest10"]!.lookUps.count
+    #expect(before == 1, "all that were there when it came")
+    for newcomer in ["x1", "x2", "x3"] {
+      world.join(newcomer)
+      names.append(newcomer)
+      world.rotate(names, mode: .ratchet, leader: "alice")
+    }
+    #expect(world.members["guest10"]!.lookUps.count == before)
+    #expect(world.members["guest10"]!.warnings.isEmpty, "it does not know them yet, and that is no news")
+    world.run(.milliseconds(400))
+    #expect(
+      world.members["guest10"]!.lookUps.dropFirst(before).map(\.users) == [["x1", "x2", "x3"].map { UserID($0)! }])
+    #expect(try world.travel("hello", from: "x3", to: "guest10").0 == "hello")
+    #expect(world.members["guest10"]!.warnings.isEmpty)
+  }
+
+  @Test func theSignerOfAnEnvelopeIsLookedUpAtOnce() throws {
+    var (world, names) = crowd()
+    world.join("x1")
+    names.append("x1")
+    world.rotate(names, mode: .ratchet, leader: "alice")
+    let before = world.members["guest10"]!.lookUps.count
+    world.rotate(names, mode: .fresh, leader: "x1")
+    #expect(world.members["guest10"]!.lookUps.count == before + 1)
+    #expect(
+      world.members["guest10"]!.waits == 0, "no person is asked for trust in a device that was only not looked up")
+    #expect(try world.travel("hello", from: "x1", to: "guest10").0 == "hello")
+  }
+
+  @Test func aLookUpThatFailsIsMadeAgainBeforeAnybodyIsWarned() throws {
+    var world = KeyWorld.pair
+    world.failingLookUps = ["bob": 2]
+    world.join("carol")
+    world.rotate(["alice", "bob", "carol"], mode: .ratchet, leader: "alice")
+    let before = world.members["bob"]!.lookUps.count
+    world.run(.seconds(10))
+    #expect(world.members["bob"]!.lookUps.count == before + 2)
+    #expect(world.members["bob"]!.warnings.isEmpty)
+    #expect(try world.travel("hello", from: "carol", to: "bob").0 == "hello")
+    world.failingLookUps = ["bob": 100]
+    world.join("dave")
+    world.rotate(["alice", "bob", "carol", "dave"], mode: .ratchet, leader: "alice")
+    world.run(.seconds(60))
+    #expect(world.members["bob"]!.warnings.map(\.problem) == [.unknownKeys])
+    #expect(world.members["bob"]!.lookUps.count == before + 2 + 3, "it gives up")
+  }
 }

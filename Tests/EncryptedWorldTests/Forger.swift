@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -73,7 +74,7 @@ final class Ghost {
   let cipher = FrameCipher()
   var keys: KeyAgreement
   var opened: Set<ParticipantNumber> = []
-  private var random = SplitMix(state: 1)
+  private var random = SeededGenerator(seed: 1)
   private unowned let world: World
 
   init(_ world: World, call: CallID, user: String = "bob", participant: ParticipantNumber = 999) {

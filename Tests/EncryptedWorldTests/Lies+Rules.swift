@@ -2,6 +2,7 @@ import Contract
 import Crypto
 import Foundation
 import MediaModel
+import Seeded
 import Simulation
 import Testing
 
@@ -313,7 +314,7 @@ extension Lies {
 
   /// A server between two devices of a user that swaps keys, nonces, or the order.
   private static func pairing(_ seed: UInt64) throws -> Aftermath {
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     let existing = DeviceIdentity(user: "alice", device: "phone")!
     let new = DeviceIdentity(user: "alice", device: "laptop")!
     let ghost = DeviceIdentity(user: "alice", device: "ghost")!

@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Seeded
 import Simulation
 import Testing
 
@@ -48,7 +49,7 @@ struct MixedLiesTests {
 private final class Liar {
   let scene: Scene
   let ghost: Ghost
-  var random: SplitMix
+  var random: SeededGenerator
   /// The devices that were shown a list with the ghost on it.
   var listed: Set<Device> = []
   private var recorded: [(EventMessage, Device)] = []
@@ -56,7 +57,7 @@ private final class Liar {
 
   init(_ scene: Scene, seed: UInt64) {
     self.scene = scene
-    random = SplitMix(state: seed &* 0x9e37_79b9)
+    random = SeededGenerator(seed: seed &* 0x9e37_79b9)
     ghost = Ghost(scene.world, call: scene.call, user: seed % 2 == 0 ? "bob" : "zed")
     ghost.intercept()
     scene.world.lie = { [unowned self] message, device in lie(message, device) }

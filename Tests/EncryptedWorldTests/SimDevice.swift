@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -289,9 +290,7 @@ final class SimDevice {
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: stay)
     case .keyRequest(let request): feed(.keyRequest(request), to: stay)
     case .confirmed(let confirmed): feed(.confirmed(confirmed), to: stay)
-    case .member(let change):
-      feed(.member(change.member), to: stay)
-      if stay.session.isOwn(change.member) { recover(stay, .standing(stay.session.standing)) }
+    case .member, .members: take(CallSession.changes(in: body), of: stay)
     case .state(let state):
       if stay.session.standing != .absent {
         stay.isBeginning = false
@@ -302,10 +301,15 @@ final class SimDevice {
     }
   }
 
+  private func take(_ changes: [MemberChange], of stay: Stay) {
+    feed(.members(changes.map(\.member)), to: stay)
+    if changes.contains(where: { stay.session.isOwn($0.member) }) { recover(stay, .standing(stay.session.standing)) }
+  }
+
   func acknowledge(_ seq: UInt64, accepted: Bool = true, after time: Int = 0) {
     guard let session else { return }
     world.at(Int64(time)) { [unowned self] in
-      sendUp(session) { [unowned self] in world.serve(.acknowledge(session, seq: seq, accepted: accepted)) }
+      sendUp(session) { [unowned self] in world.serve(.acknowledge(session, seqs: [seq], accepted: accepted)) }
     }
   }
 

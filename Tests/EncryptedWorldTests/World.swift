@@ -1,6 +1,7 @@
 import Contract
 import Crypto
 import MediaModel
+import Seeded
 import Simulation
 
 @testable import Calls
@@ -12,7 +13,7 @@ import struct Calls.EventDelivery
 final class World {
   /// Milliseconds of virtual time.
   private(set) var now: Int64 = 0
-  var random: SplitMix
+  var random: SeededGenerator
   var calls: Node
   var devices: [SimDevice] = []
   let audit = Audit()
@@ -37,15 +38,15 @@ final class World {
   private var sessions: [SessionID: SimDevice] = [:]
   private var lastSession: UInt64 = 0
   private var disk = Disk()
-  private var ids: SplitMix
+  private var ids: SeededGenerator
   private var timeoutAt: Int64 = .max
   private static let frameInterval: Int64 = 40
   private static let beginning: Int64 = 1_790_000_000_000
 
   init(seed: UInt64, weakness: Weakness? = nil) {
     self.weakness = weakness
-    random = SplitMix(state: seed)
-    ids = SplitMix(state: ~seed)
+    random = SeededGenerator(seed: seed)
+    ids = SeededGenerator(seed: ~seed)
     calls = Node(configuration: CallConfiguration(), digest: Self.digest, random: Self.numbers(ids.next()))
     tickMedia()
   }
@@ -53,7 +54,7 @@ final class World {
   private static func digest(_ bytes: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: bytes)) }
 
   private static func numbers(_ seed: UInt64) -> () -> UInt64 {
-    var numbers = SplitMix(state: seed)
+    var numbers = SeededGenerator(seed: seed)
     return { numbers.next() }
   }
 
@@ -114,7 +115,7 @@ final class World {
     return session
   }
 
-  func serve(_ command: Calls.Command) {
+  func serve(_ command: NodeCommand) {
     guard !isDown else { return }
     var command = command
     if case .request(let session, let id, let request) = command, let alter, let device = sessions[session] {
@@ -161,7 +162,7 @@ final class World {
   }
 
   /// Notes the stays that are over: a device that left or was removed is on no list announced from now on.
-  private func noteGone(_ command: Calls.Command) {
+  private func noteGone(_ command: NodeCommand) {
     guard case .request(let session, _, let request) = command, let asker = sessions[session] else { return }
     switch request {
     case .leave(let call): for stay in asker.stays where stay.call == call { audit.isOver(stay.joinId) }

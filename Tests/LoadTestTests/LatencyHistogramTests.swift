@@ -1,3 +1,4 @@
+import Seeded
 import Testing
 
 @testable import loadtest
@@ -5,7 +6,7 @@ import Testing
 struct LatencyHistogramTests {
   @Test func sharesAreWithinThreePercent() {
     let seed: UInt64 = 9
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     var histogram = LatencyHistogram()
     let values = (0..<5_000).map { _ in
       UInt64.random(in: 1...1 << UInt64.random(in: 11...34, using: &random), using: &random)

@@ -1,5 +1,6 @@
 import MediaModel
 import SDP
+import Seeded
 import Testing
 
 @testable import loadtest
@@ -56,7 +57,7 @@ struct RemoteMediaTests {
 
   @Test func alteredAnswersAreReadOrRefused() throws {
     let seed: UInt64 = 0xa5
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let text = try answer(to: LocalMedia(sendsAudio: true, sendsVideo: true, audioSlots: 1, videoSlots: 1)).text
     for _ in 0..<3_000 {
       var bytes = Array(text.utf8)
@@ -82,17 +83,5 @@ struct RemoteMediaTests {
 
   @Test(arguments: addresses) func anAddressIsRead(_ text: String, _ address: SocketAddress?) {
     #expect(SocketAddress(numeric: text, port: 1) == address)
-  }
-}
-
-/// SplitMix64: a seeded source, so that a failing run can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
   }
 }

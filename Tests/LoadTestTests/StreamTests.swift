@@ -1,6 +1,7 @@
 import MediaModel
 import Octets
 import RTP
+import Seeded
 import Testing
 
 @testable import ConclaveClient
@@ -52,7 +53,7 @@ struct StreamTests {
     let stream = stream(video: video, cipher)
     let slot = slot(video: video)
     let surroundings = ReceivingSlot.Surroundings(
-      cipher: cipher, progress: PeerProgress(), statistics: Statistics(), hasGuests: false)
+      cipher: cipher, progress: PeerProgress(), statistics: Statistics(), opened: OpenedFrames(), hasGuests: false)
     var arrivals: [(at: Instant, number: UInt16)] = []
     var count = 0
     var now = Self.start
@@ -86,7 +87,7 @@ struct StreamTests {
   }
 
   @Test func reorderingAndDuplicatesLoseNothing() throws {
-    var random = SeededGenerator(state: 4)
+    var random = SeededGenerator(seed: 4)
     // The first packets come in order, for a stream begins with what comes first.
     let (sent, received, tally) = try run(video: true) { count in
       count < 10 ? [.zero] : (0...random.next() % 2).map { _ in .milliseconds(random.next() % 12) }

@@ -1,4 +1,5 @@
 import Crypto
+import Seeded
 import Testing
 
 @testable import SFrame
@@ -97,7 +98,7 @@ struct FrameTests {
   /// Frames with a few bytes changed, cut or added: all refused, none traps.
   @Test func mutatedFramesAreRefused() throws {
     let seed: UInt64 = 0xc0de
-    var random = SeededGenerator(state: seed)
+    var random = SeededGenerator(seed: seed)
     let key = SymmetricKey(size: .bits256)
     var sender = SenderContext(suite: .aes256GCMSHA512, keyID: 0x12345, baseKey: key)
     var receiver = ReceiverContext(suite: .aes256GCMSHA512, keyID: 0x12345, baseKey: key)

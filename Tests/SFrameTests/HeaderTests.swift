@@ -1,3 +1,4 @@
+import Seeded
 import SFrame
 import Testing
 
@@ -31,7 +32,7 @@ struct HeaderTests {
   }
 
   @Test func noiseParsesToWhatItEncodesToOrNot() {
-    var random = SeededGenerator(state: 0x5f)
+    var random = SeededGenerator(seed: 0x5f)
     for _ in 0..<50_000 {
       let noise = (0..<Int.random(in: 0...20, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
       guard let header = try? parse(noise) else { continue }

@@ -36,15 +36,3 @@ func bytes(_ hex: String) -> [UInt8] {
     UInt8(String(decoding: digits[$0..<$0 + 2], as: UTF8.self), radix: 16)!
   }
 }
-
-/// SplitMix64: a seeded source, so that a failing run can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-    return z ^ (z >> 31)
-  }
-}

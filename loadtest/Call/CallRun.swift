@@ -17,7 +17,7 @@ struct CallRun {
   /// Callees that ring at a time; the server rings at most 100 a call.
   private static let ringLimit = 80
   /// Participants that join by the link at a time.
-  private static let joinWindow = 32
+  private static let joinWindow = 64
   /// Frames that are still on their way when measuring ends get this long.
   private static let drainTime = Duration.milliseconds(1_500)
   /// Asking a thousand participants how they are costs a millisecond.

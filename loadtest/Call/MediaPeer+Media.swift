@@ -51,7 +51,7 @@ extension MediaPeer {
         for number in nack.missing { retransmit(number, of: stream) }
       case .pictureLoss(_, let media): wantKeyFrame(media)
       case .fullIntraRequest(let request): for entry in request { wantKeyFrame(entry.ssrc) }
-      case .receiverReport, .bye, .other: break
+      case .receiverReport, .bye, .transportFeedback, .other: break
       }
     }
   }
@@ -110,7 +110,7 @@ extension MediaPeer {
       if streams.isEmpty { writer.receiverReport(ssrc: ownSSRC) }
       writer.sourceDescription(ssrc: ownSSRC, cname: Array("loadtest".utf8).span)
     }
-    let blocks = slots.values.compactMap { $0.reportBlock(now) }
+    let blocks = receiving.compactMap { $0.reportBlock(now) }
     for start in stride(from: 0, to: blocks.count, by: 31) {
       let part = Array(blocks[start..<min(start + 31, blocks.count)])
       sendRTCP { writer in writer.receiverReport(ssrc: ownSSRC, reports: part.span) }

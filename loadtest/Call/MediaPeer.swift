@@ -35,10 +35,13 @@ final class MediaPeer {
   var inbound: SRTPReceiver?
   let streams: [SendingStream]
   let slots: [UInt32: ReceivingSlot]
+  /// Those of `slots`.
+  let receiving: [ReceivingSlot]
   /// RTX streams, by their SSRC.
   let repairs: [UInt32: ReceivingSlot]
   var nextReport: Instant
   let output: OutputBuffer
+  let surroundings: ReceivingSlot.Surroundings
   private(set) var nextTimeout: Instant
 
   enum Path {
@@ -49,7 +52,9 @@ final class MediaPeer {
 
   struct Failure: Error, CustomStringConvertible { var description: String }
 
-  init(_ setup: PeerSetup, statistics: Statistics, output: OutputBuffer, now: Instant) throws {
+  init(
+    _ setup: PeerSetup, statistics: Statistics, opened: OpenedFrames, output: OutputBuffer, now: Instant
+  ) throws {
     self.setup = setup
     self.statistics = statistics
     self.output = output
@@ -74,6 +79,10 @@ final class MediaPeer {
     }
     let received = setup.remote.slots.map { (ReceivingSlot($0), $0) }
     slots = Dictionary(received.map { ($1.ssrc, $0) }) { first, _ in first }
+    receiving = Array(slots.values)
+    surroundings = ReceivingSlot.Surroundings(
+      cipher: setup.cipher, progress: setup.progress, statistics: statistics, opened: opened, hasGuests: setup.hasGuests
+    )
     repairs = Dictionary(received.compactMap { slot, description in description.rtxSSRC.map { ($0, slot) } }) {
       first, _ in first
     }
@@ -82,14 +91,10 @@ final class MediaPeer {
     nextTimeout = now
   }
 
-  var surroundings: ReceivingSlot.Surroundings {
-    .init(cipher: setup.cipher, progress: setup.progress, statistics: statistics, hasGuests: setup.hasGuests)
-  }
-
   /// The packets that this peer has sent and received while the test measured.
   var traffic: PeerTraffic {
     var received: [TrackKey: Traffic] = [:]
-    for slot in slots.values {
+    for slot in receiving {
       for (key, traffic) in slot.received {
         received[key, default: Traffic()].frames += traffic.frames
         received[key, default: Traffic()].packets += traffic.packets
@@ -102,7 +107,7 @@ final class MediaPeer {
 
   /// The frames that this peer received, and those of them that it opened.
   var count: StayCount {
-    slots.values.reduce(into: StayCount()) { sum, slot in
+    receiving.reduce(into: StayCount()) { sum, slot in
       sum.opened += slot.stay.opened
       sum.refused += slot.stay.refused
     }
@@ -129,7 +134,7 @@ final class MediaPeer {
         stream.advance(now, isMeasuring: isMeasuring)
         while let packet = stream.takeDue(now) { send(packet.bytes, headerLength: packet.headerLength) }
       }
-      for slot in slots.values where slot.nextTimeout.map({ $0 <= now }) ?? false {
+      for slot in receiving where slot.nextTimeout.map({ $0 <= now }) ?? false {
         let missing = slot.handleTimeout(now, surroundings)
         if !missing.isEmpty { ask(for: missing, of: slot) }
       }
@@ -145,7 +150,7 @@ final class MediaPeer {
     if outbound != nil {
       next = min(next, nextReport)
       for stream in streams { next = min(next, stream.nextTimeout) }
-      for slot in slots.values { if let due = slot.nextTimeout { next = min(next, due) } }
+      for slot in receiving { if let due = slot.nextTimeout { next = min(next, due) } }
     }
     nextTimeout = next
   }

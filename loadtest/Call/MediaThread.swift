@@ -7,6 +7,7 @@ final class MediaThread {
   private let epoll: Epoll
   private let batch = ReceiveBatch(capacity: 32)
   private let statistics = Statistics()
+  private let opened = OpenedFrames()
   private let output = OutputBuffer()
   private var peers: [MediaPeer] = []
   /// Datagrams that the sockets of former peers lost.
@@ -81,7 +82,8 @@ final class MediaThread {
     switch command {
     case .add(let setup):
       do {
-        let peer = try MediaPeer(setup, statistics: statistics, output: output, now: MonotonicClock.now())
+        let peer = try MediaPeer(
+          setup, statistics: statistics, opened: opened, output: output, now: MonotonicClock.now())
         let place = peers.firstIndex { $0.setup.index == setup.index } ?? peers.count
         try epoll.add(peer.socket.descriptor, token: UInt64(place))
         add(peer, at: place)

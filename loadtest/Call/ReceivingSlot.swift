@@ -6,7 +6,8 @@ import RTP
 /// One stream from the server: puts packets in order, asks for missing ones, makes frames of them and opens these.
 final class ReceivingSlot {
   let slot: RemoteMedia.Slot
-  private(set) var received: [TrackKey: Traffic] = [:]
+  /// One entry for each track: few, since a slot seldom changes its track.
+  private var counts: [(key: TrackKey, traffic: Traffic)] = []
   private(set) var stay = StayCount()
   /// Frames that wait for their key or for the news of their slot: up to 64 for a second (protocol section 5, epochs, rule 5).
   private var held: [(bytes: [UInt8], arrived: Instant)] = []
@@ -23,6 +24,8 @@ final class ReceivingSlot {
   private var frame: [UInt8] = []
   private var isInFrame = false
   private let plain: UnsafeMutableRawBufferPointer
+  /// The last frame that this participant opened itself.
+  private var last: FrameCipher.Opened?
 
   /// For receiver reports (RFC 3550 section 6.4.1).
   private var first: UInt64?
@@ -50,6 +53,7 @@ final class ReceivingSlot {
   private static let nackInterval = Duration.milliseconds(20)
   private static let holeLimit = 256
   private static let largestFrame = 128 << 10
+  private static let ownShare: UInt64 = 16
 
   init(_ slot: RemoteMedia.Slot) {
     self.slot = slot
@@ -63,6 +67,7 @@ final class ReceivingSlot {
     var cipher: FrameCipher
     var progress: PeerProgress
     var statistics: Statistics
+    var opened: OpenedFrames
     var hasGuests: Bool
 
     /// Whether a frame may be of an epoch from before this participant's stay.
@@ -135,10 +140,15 @@ final class ReceivingSlot {
     // VP8's clear bytes: 10 of a key frame, 3 of another (protocol section 5, "Clear bytes").
     let clear = slot.isVideo ? (frame.first.map { $0 & 1 == 0 } ?? false ? 10 : 3) : 0
     guard frame.count > clear else { return refuse(surroundings) }
+    if let content = known(frame, surroundings) { return note(content, now: now, surroundings) }
     do {
       let opened = try surroundings.cipher.decrypt(
         frame.part(clear..<frame.count), slot: slot.mid, metadata: frame.part(0..<clear), into: plain)
-      note(opened, now: now, surroundings)
+      let content = OpenedFrames.Content(
+        opened: opened, frame: TestFrame(UnsafeRawBufferPointer(rebasing: plain[..<opened.byteCount])))
+      last = opened
+      surroundings.opened.keep(content, of: frame)
+      note(content, now: now, surroundings)
     } catch  where error.mayPass && mayHold && held.count < Self.holdLimit {
       held.append((Array(frame), now))
     } catch  where error.mayPass && surroundings.isEarly(now) {
@@ -149,34 +159,45 @@ final class ReceivingSlot {
     }
   }
 
+  /// The content that another participant has found in the frame. This one opens the first frame of each key itself, and then one of `ownShare`.
+  private func known(_ frame: UnsafeRawBufferPointer, _ surroundings: Surroundings) -> OpenedFrames.Content? {
+    guard let last, stay.opened % Self.ownShare != 0, let content = surroundings.opened.content(of: frame),
+      content.opened.participant == last.participant, content.opened.track == last.track,
+      content.opened.epoch == last.epoch
+    else { return nil }
+    return content
+  }
+
   private func refuse(_ surroundings: Surroundings) {
     stay.refused += 1
     surroundings.refuse()
   }
 
-  private func note(_ opened: FrameCipher.Opened, now: Instant, _ surroundings: Surroundings) {
-    let key = TrackKey(participant: opened.participant, track: opened.track)
-    guard let content = TestFrame(UnsafeRawBufferPointer(rebasing: plain[..<opened.byteCount])) else {
-      return surroundings.statistics.tally.decryptFailures += 1
-    }
-    if received[key] == nil {
-      received[key] = Traffic()
+  private func note(_ content: OpenedFrames.Content, now: Instant, _ surroundings: Surroundings) {
+    let key = TrackKey(participant: content.opened.participant, track: content.opened.track)
+    guard let frame = content.frame else { return surroundings.statistics.tally.decryptFailures += 1 }
+    let place: Int
+    if let known = counts.firstIndex(where: { $0.key == key }) {
+      place = known
+    } else {
+      place = counts.count
+      counts.append((key, Traffic()))
       surroundings.progress.heard(key)
     }
     stay.opened += 1
-    guard content.isMeasured else { return }
-    received[key]!.frames += 1
-    received[key]!.packets += UInt64(content.packets)
-    surroundings.statistics.tally.frames += 1
-    surroundings.statistics.tally.latency.record(
-      nanoseconds: now.nanoseconds > content.sentAt ? now.nanoseconds - content.sentAt : 0)
+    guard frame.isMeasured else { return }
+    counts[place].traffic.frames += 1
+    counts[place].traffic.packets += UInt64(frame.packets)
+    surroundings.statistics.count(frame, at: now)
   }
 
   // MARK: - Time
 
+  /// Asked after each packet, and mostly nil.
   var nextTimeout: Instant? {
-    [holes.lazy.map(\.due).min(), held.isEmpty ? nil : nextTry]
-      .compactMap { $0 }.min()
+    var next = held.isEmpty ? nil : nextTry
+    for hole in holes { next = min(next ?? hole.due, hole.due) }
+    return next
   }
 
   /// Gives up what is too old, and returns the sequence numbers to ask for again.
@@ -215,6 +236,8 @@ final class ReceivingSlot {
   }
 
   // MARK: - Reports
+
+  var received: [TrackKey: Traffic] { Dictionary(uniqueKeysWithValues: counts) }
 
   func note(_ report: SenderReport, now: Instant) { lastSenderReport = (report.ntp.compact, now) }
 

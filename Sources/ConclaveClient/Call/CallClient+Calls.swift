@@ -272,6 +272,7 @@ extension CallClient {
   }
 
   func leave(_ call: CallID) async -> Result<Void, SignalingError> {
+    calls[call]?.isLeaving = true
     defer { forget(call) }
     do {
       return .success(try await perform(.leave(call)))

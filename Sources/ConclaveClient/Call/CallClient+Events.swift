@@ -123,7 +123,7 @@ extension CallClient {
       assignSlots(of: id)
       call.updates.yield(.slots(call.session.slots.values.map(ReceivedTrack.init).sorted { $0.mid < $1.mid }))
     case .need: call.updates.yield(.need(audio: call.session.need?.audio ?? 0, video: call.session.need?.video ?? 0))
-    case .gone(let cause): return end(id, reason: cause.rawValue)
+    case .gone(let cause): return call.isLeaving ? forget(id) : end(id, reason: cause.rawValue)
     case .ended: return end(id, reason: call.session.ended?.reason.rawValue ?? "")
     }
     switch body {
@@ -136,16 +136,25 @@ extension CallClient {
         feed(.state(state), to: id)
       }
       recover(id, .state(call.session.standing))
-    case .member(let change):
-      feed(.member(change.member), to: id)
-      if call.session.isOwn(change.member) { recover(id, .standing(call.session.standing)) }
+    case .member, .members: take(CallSession.changes(in: body), of: id)
     case .devicesChanged(let change): examineDevices(of: change.user, id)
     case .confirmed(let confirmed): feed(.confirmed(confirmed), to: id)
     case .keyWaiting(let waiting): call.updates.yield(.keyWaiting(participant: waiting.participant))
     case .message(let message): receive(message, of: id)
+    case .wanted(let wanted):
+      guard let layers = call.session.layers(of: wanted) else { break }
+      call.updates.yield(.wanted(track: wanted.track.description, layers: layers))
     case .quality(let quality): call.updates.yield(.quality(level: quality.level, bitrate: quality.bitrate))
     default: break
     }
+  }
+
+  /// Changes of members, which the session has taken.
+  private func take(_ changes: [MemberChange], of id: CallID) {
+    guard !changes.isEmpty else { return }
+    feed(.members(changes.map(\.member)), to: id)
+    guard let session = calls[id]?.session, changes.contains(where: { session.isOwn($0.member) }) else { return }
+    recover(id, .standing(session.standing))
   }
 
   /// The call is over for this device.

@@ -40,6 +40,9 @@ public actor CallClient {
   private var waitingForConnection: [Int: CheckedContinuation<Void, Never>] = [:]
   private var waiters = 0
   private var loops: [Task<Void, Never>] = []
+  /// Before a request that the server had no room for is made again: at least so long, and longer each time.
+  private let pause: Duration
+  private static let attempts = 3
 
   /// A call this device is in. A class: a copy of these values while one of them changes would copy the tables of a large call at each event.
   final class Ongoing {
@@ -48,6 +51,8 @@ public actor CallClient {
     var recovery = Recovery()
     /// Rejoined, and the state that begins the new stay has not come: what comes is the former participant's.
     var isBeginning = false
+    /// The app leaves it: that this participant goes is no news.
+    var isLeaving = false
     /// It has come back by itself from a broken history of lists, which it does once.
     var hasBegunAnew = false
     /// Messages whose key has not arrived, and how many were not their sender's or not for this device.
@@ -86,9 +91,11 @@ public actor CallClient {
   package init(
     server: ServerAddress, identity: DeviceIdentity, pins: [PinnedDevice] = [], statements: [TrustStatement] = [],
     usedRings: [UsedRing] = [], trust: KeyTrust = .firstUse, group: any EventLoopGroup,
-    work: PublicWork = PublicWork(capacity: 0), token: @escaping @Sendable () async throws -> String
+    work: PublicWork = PublicWork(capacity: 0), pause: Duration = .seconds(1),
+    token: @escaping @Sendable () async throws -> String
   ) {
     self.identity = identity
+    self.pause = pause
     self.trust = trust
     self.pins = Pins(pins, statements: statements)
     self.usedRings = UsedRings(usedRings)
@@ -180,11 +187,12 @@ public actor CallClient {
     waitingForConnection = [:]
   }
 
-  /// A request that may be repeated, because the server takes a repetition for the first (protocol section 4, rule 14): it survives a lost connection.
+  /// A request that may be repeated, because the server takes a repetition for the first (protocol section 4, rule 14): it survives a lost connection, and
+  /// a server that has no room for it at the moment.
   func requestAgain<Reply: Decodable & Sendable>(
     _ request: Request, reply: Reply.Type
   ) async throws(SignalingError) -> Reply {
-    for _ in 0..<3 {
+    for attempt in 1...Self.attempts {
       let registration = registrations
       do {
         return try await connection.request(request, reply: reply)
@@ -192,6 +200,11 @@ public actor CallClient {
         // That the connection is lost may be known here before its status is.
         if registrations == registration { isConnected = false }
         await waitForConnection()
+      } catch .refused(let code, let message) {
+        // A newcomer of a large call asks for more than its units at once.
+        guard ["rate.limited", "server.busy"].contains(code), attempt < Self.attempts,
+          (try? await Task.sleep(for: pause * (attempt * Int.random(in: 100...200)) / 100)) != nil
+        else { throw .refused(code: code, message: message) }
       }
     }
     throw .disconnected

@@ -53,19 +53,35 @@ package struct CallSession: Sendable {
   /// Whether an event of this user's member may be about this participant.
   package func isOwn(_ member: MemberState) -> Bool { member.user == user }
 
+  /// Changes in one `call.members` (protocol section 3).
+  static let maximumChanges = 64
+  /// Layers per track in `media.wanted`: what a sender offers at most.
+  static let maximumLayers = 3
+
+  /// The changes of members that an event says, in order; none for other events, and for a list that is longer than the protocol allows.
+  static func changes(in event: EventBody) -> [MemberChange] {
+    switch event {
+    case .member(let change): [change]
+    case .members(let changes) where changes.members.count <= maximumChanges: changes.members
+    default: []
+    }
+  }
+
+  /// The layers that receivers want of an own track; nil unless it is this participant's track with one to three different layers. The app knows which ones it sends.
+  package func layers(of wanted: Wanted) -> [WantedLayer]? {
+    guard wanted.track.participant == participant, (1...Self.maximumLayers).contains(wanted.layers.count),
+      Set(wanted.layers.map(\.rid)).count == wanted.layers.count
+    else { return nil }
+    return wanted.layers.map { WantedLayer(rid: $0.rid, isActive: $0.active) }
+  }
+
   package mutating func handle(_ event: EventBody) -> Change {
     switch event {
     case .state(let whole):
       state = whole
       places = Self.places(of: whole.members)
       return standing == .absent ? .lost : .members
-    case .member(let change):
-      let result = replace(change.member)
-      guard isOwn(change.member), standing == .absent else { return result }
-      switch change.cause {
-      case .transferred, .left, .failed: return .gone(change.cause)
-      default: return .lost
-      }
+    case .member, .members: return take(Self.changes(in: event))
     case .trackAdded(let change), .trackUpdated(let change):
       return changeTracks(of: change.participant) { tracks in
         tracks.removeAll { $0.track == change.track }
@@ -89,7 +105,8 @@ package struct CallSession: Sendable {
       state.epoch = max(state.epoch, change.epoch)
       return .none
     case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .rotate, .envelope, .keyRequest,
-      .keyWaiting, .confirmed, .devicesChanged, .pairing, .quality, .message, .presence, .pushRing, .pushCancel,
+      .keyWaiting, .confirmed, .devicesChanged, .pairing, .wanted, .quality, .message, .presence, .pushRing,
+      .pushCancel,
       .report:
       return .none
     }
@@ -109,7 +126,19 @@ package struct CallSession: Sendable {
     return .slots
   }
 
-  private mutating func replace(_ member: MemberState) -> Change {
+  /// Changes of members, in order. Their last one of this device's user says whether this participant is still there.
+  private mutating func take(_ changes: [MemberChange]) -> Change {
+    for change in changes { replace(change.member) }
+    guard let own = changes.last(where: { isOwn($0.member) }), standing == .absent else {
+      return changes.isEmpty ? .none : .members
+    }
+    switch own.cause {
+    case .transferred, .left, .failed: return .gone(own.cause)
+    default: return .lost
+    }
+  }
+
+  private mutating func replace(_ member: MemberState) {
     if let place = places[member.user] {
       state.members[place] = member
     } else {
@@ -117,7 +146,6 @@ package struct CallSession: Sendable {
       state.members.append(member)
     }
     if state.state == .ringing, member.state == .joined, member.user != state.initiator { state.state = .active }
-    return .members
   }
 
   private static func places(of members: [MemberState]) -> [UserID: Int] {

@@ -21,6 +21,9 @@ public struct CallSnapshot: Sendable, Hashable {
     public var participants: [Participant]
     /// Whether the user came in by a link.
     public var isByLink: Bool
+    /// Whether this is a guest: somebody without an account, who came by a link and typed a name. Mark the name wherever it is shown. The server cannot take
+    /// this away, because the id says it.
+    public var isGuest: Bool { UserID(unchecked: user).isGuest }
   }
 
   /// A device that has joined.

@@ -28,11 +28,22 @@ public enum CallUpdate: Sendable, Hashable {
   case rejoined(participant: UInt32)
   /// A message of another participant, by its key and by the server's word. A private one is proven to be that device's, and readable by its recipients alone.
   case message(from: UInt32, body: [UInt8], isPrivate: Bool)
+  /// The simulcast layers of an own track, `participant.n`, that receivers want, the lowest first: stop to encode those that are not active, and begin
+  /// again at once with those that are. A new PeerConnection begins with all of them.
+  case wanted(track: String, layers: [WantedLayer])
   /// How well this device is served: 0 (bad) to 4, and bit/s.
   case quality(level: Int, bitrate: Int)
   /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled`,
   /// `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
   case ended(reason: String)
+}
+
+/// A simulcast layer of an own track.
+public struct WantedLayer: Sendable, Hashable {
+  /// The layer's id in the offer (a=rid).
+  public var rid: String
+  /// Some receiver gets it, or waits for it.
+  public var isActive: Bool
 }
 
 /// A track that the server sends in one of the offered slots.

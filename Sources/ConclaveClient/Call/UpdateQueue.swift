@@ -62,7 +62,7 @@ extension CallUpdate {
     case .silence: .silence
     case .confirmation: .confirmation
     case .quality: .quality
-    case .warning, .keyWaiting, .keyWarning, .restartMedia, .rejoining, .rejoined, .message, .ended: nil
+    case .wanted, .warning, .keyWaiting, .keyWarning, .restartMedia, .rejoining, .rejoined, .message, .ended: nil
     }
   }
 }

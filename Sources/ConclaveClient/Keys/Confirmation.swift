@@ -21,6 +21,8 @@ struct Confirmation: Sendable {
   /// The server was wrong about a bucket, and no single tag shows why.
   private(set) var isContradicted = false
   private var tags: [Int: [UInt8]] = [:]
+  /// Rises with every finding.
+  private(set) var revision = 0
 
   init(key: SymmetricKey, list: EpochList, own: ParticipantNumber) {
     tagging = Tagging(key: key)
@@ -61,6 +63,7 @@ struct Confirmation: Sendable {
   }
 
   mutating func check(_ bucket: ConfirmationBucket) -> Finding {
+    revision += 1
     guard confirmed.indices.contains(bucket.index) else { return .refused }
     guard let who = Self.number(bucket.who.bytes), bucket.tag.bytes.count == Self.tagByteCount,
       who & ~present(bucket.index) == 0, ~who & toldBefore(bucket.index) == 0,
@@ -76,6 +79,7 @@ struct Confirmation: Sendable {
 
   /// Checks the senders' single tags of a bucket that was wrong.
   mutating func check(_ single: [Confirmations.Tag], of bucket: Int) {
+    revision += 1
     guard confirmed.indices.contains(bucket) else { return }
     var isExplained = false
     for tag in single {
@@ -89,6 +93,9 @@ struct Confirmation: Sendable {
     }
     if !isExplained { isContradicted = true }
   }
+
+  /// Every entry has confirmed, and none's tag was wrong.
+  var isConfirmed: Bool { isComplete && refuted.isEmpty }
 
   var isComplete: Bool { confirmed.indices.allSatisfy { confirmed[$0] == present($0) } }
 

@@ -85,23 +85,31 @@ final class EpochList: Sendable {
   func holds(participant: ParticipantNumber) -> Bool { numbers[participant] != nil }
 
   func position(of address: Device) -> Int? {
-    let position = firstIndex { $0.address >= address }
+    let position = place(of: address)
     return position < entries.count && entries[position].address == address ? position : nil
   }
 
   /// Whether it holds exactly this device's join, whatever keys the entry brings.
-  func holds(_ entry: ListEntry) -> Bool { self[entry.address] == Self.bare(entry) }
+  func holds(_ entry: ListEntry) -> Bool {
+    let known = entry.participant > 0 ? self[entry.participant] : self[entry.address]
+    return known == Self.bare(entry)
+  }
 
   func holds(fingerprint: Base64Bytes) -> Bool { fingerprints.contains(fingerprint.bytes) }
 
   /// The devices of a user.
   func entries(of user: UserID) -> ArraySlice<ListEntry> {
-    let start = firstIndex { $0.user >= user }
+    let start = firstIndex { $0.user.text >= user.text }
     return entries[start...].prefix { $0.user == user }
   }
 
   /// The devices of these users; all devices if nil.
-  func entries(of users: Set<UserID>?) -> [ListEntry] { users.map { $0.flatMap { entries(of: $0) } } ?? entries }
+  func entries(of users: Set<UserID>?) -> [ListEntry] {
+    guard let users else { return entries }
+    // To look for each costs more than to look at all.
+    guard 8 * users.count < entries.count else { return entries.filter { users.contains($0.user) } }
+    return users.flatMap { entries(of: $0) }
+  }
 
   /// Entries that are new or altered since the list before, and its entries that are gone or altered.
   func changes(since before: EpochList?) -> (added: [ListEntry], gone: [ListEntry]) {
@@ -119,6 +127,12 @@ final class EpochList: Sendable {
       added.append(entry)
     }
     return (added, gone + old)
+  }
+
+  /// Where the device stands, or would. Ids are ASCII, whose texts compare as their bytes do.
+  private func place(of address: Device) -> Int {
+    let (user, device) = (address.user.text, address.device.text)
+    return firstIndex { $0.user.text == user ? $0.device.text >= device : $0.user.text > user }
   }
 
   private func firstIndex(where isBehind: (ListEntry) -> Bool) -> Int {
@@ -164,7 +178,7 @@ final class EpochList: Sendable {
       }
     }
     for entry in added {
-      let place = firstIndex { $0.address >= entry.address }
+      let place = place(of: entry.address)
       guard place >= position else { throw .malformedList }
       keep(upTo: place)
       // A device that is on the list comes again only in place of itself.

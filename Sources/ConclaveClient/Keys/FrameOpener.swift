@@ -7,46 +7,49 @@ import SFrame
 struct FrameOpener: ~Copyable {
   static let maximumEpochs = 3
 
-  private var epochs: [UInt32: ReceivingEpoch] = [:]
+  /// At most one of each low byte.
+  private var epochs: [ReceivingEpoch] = []
   private var slots: [String: SlotTracks] = [:]
 
   private struct ReceivingEpoch {
+    let number: UInt32
     /// As good as the epoch's secret, since the ratchet and the confirmations come from the same HKDF-Extract. It goes with the base keys when the overlap is
     /// over: which senders still have frames under way is not known before.
     let derivation: SenderDerivation
     var senders: Senders
     /// Made when a sender's first frame comes.
     var baseKeys: [ParticipantNumber: SymmetricKey] = [:]
+    /// The contexts of the KIDs of which a frame has opened.
     var contexts: [UInt64: ReceiverContext] = [:]
   }
 
-  var heldEpochs: [UInt32] { Array(epochs.keys) }
+  var heldEpochs: [UInt32] { epochs.map(\.number) }
 
   /// Adds an epoch, or senders that have come to it; a sender that is there stays. An epoch with the same low byte makes room, and then the lowest.
   mutating func install(_ keys: EpochKeys) {
-    if epochs[keys.epoch] == nil {
-      for other in epochs.keys where other & 0xff == keys.epoch & 0xff { epochs[other] = nil }
-      while epochs.count >= Self.maximumEpochs, let lowest = epochs.keys.min() { epochs[lowest] = nil }
-      epochs[keys.epoch] = ReceivingEpoch(derivation: keys.derivation, senders: keys.senders)
+    if let place = epochs.firstIndex(where: { $0.number == keys.epoch }) {
+      epochs[place].senders.update(keys.senders)
     } else {
-      epochs[keys.epoch]?.senders.update(keys.senders)
+      epochs.removeAll { $0.number & 0xff == keys.epoch & 0xff }
+      while epochs.count >= Self.maximumEpochs, let lowest = heldEpochs.min() { retire(lowest) }
+      epochs.append(ReceivingEpoch(number: keys.epoch, derivation: keys.derivation, senders: keys.senders))
     }
   }
 
-  mutating func retire(_ epoch: UInt32) { epochs[epoch] = nil }
+  mutating func retire(_ epoch: UInt32) { epochs.removeAll { $0.number == epoch } }
 
   /// Forgets a device's keys in all epochs. It opens again only in those that it is installed in anew.
   mutating func exclude(_ fingerprint: [UInt8]) {
-    for number in Array(epochs.keys) {
-      guard let excluded = epochs[number]?.senders.exclude(fingerprint) else { continue }
-      for participant in excluded { epochs[number]?.baseKeys[participant] = nil }
-      let contexts = epochs[number]?.contexts.keys.filter { excluded.contains(ParticipantNumber($0 >> 16)) } ?? []
-      for keyID in contexts { epochs[number]?.contexts[keyID] = nil }
+    for place in epochs.indices {
+      let excluded = epochs[place].senders.exclude(fingerprint)
+      for participant in excluded { epochs[place].baseKeys[participant] = nil }
+      let contexts = epochs[place].contexts.keys.filter { excluded.contains(ParticipantNumber($0 >> 16)) }
+      for keyID in contexts { epochs[place].contexts[keyID] = nil }
     }
   }
 
   mutating func wipe() {
-    epochs = [:]
+    epochs = []
     slots = [:]
   }
 
@@ -66,21 +69,21 @@ struct FrameOpener: ~Copyable {
       let header = try SFrameHeader(parsing: frame.bytes)
       guard let id = FrameKeyID(rawValue: header.keyID) else { throw FrameCipherError.notAuthentic }
       let limit = try windowLimit(id, source)
-      guard let epoch = epoch(of: id), let baseKey = baseKey(of: id.participant, in: epoch) else {
-        throw FrameCipherError.unknownKey
-      }
+      guard let place = place(of: id) else { throw FrameCipherError.unknownKey }
       let count: Int
-      if epochs[epoch]?.contexts[header.keyID] != nil {
-        count = try epochs[epoch]!.contexts[header.keyID]!.decrypt(
+      if let known = epochs[place].contexts.index(forKey: header.keyID) {
+        count = try epochs[place].contexts.values[known].decrypt(
           frame, metadata: metadata, movingWindowAtMost: limit, into: output)
       } else {
+        guard let baseKey = baseKey(of: id.participant, in: place) else { throw FrameCipherError.unknownKey }
         // Kept once a frame has opened, so that forged KIDs fill no memory.
         var context = ReceiverContext(suite: Epoch.suite, keyID: header.keyID, baseKey: baseKey)
         count = try context.decrypt(frame, metadata: metadata, movingWindowAtMost: limit, into: output)
-        epochs[epoch]?.contexts[header.keyID] = context
+        epochs[place].contexts[header.keyID] = context
       }
       return FrameCipher.Opened(
-        participant: id.participant, track: id.track, byteCount: count, counter: header.counter, epoch: epoch)
+        participant: id.participant, track: id.track, byteCount: count, counter: header.counter,
+        epoch: epochs[place].number)
     } catch let error as SFrameError {
       throw FrameCipherError(error)
     } catch let error as FrameCipherError {
@@ -105,17 +108,18 @@ struct FrameOpener: ~Copyable {
     }
   }
 
-  private mutating func baseKey(of participant: ParticipantNumber, in epoch: UInt32) -> SymmetricKey? {
-    guard let held = epochs[epoch] else { return nil }
-    if let key = held.baseKeys[participant] { return key }
-    guard let identity = held.senders[participant] else { return nil }
-    let key = held.derivation.baseKey(of: participant, identity)
-    epochs[epoch]?.baseKeys[participant] = key
+  private mutating func baseKey(of participant: ParticipantNumber, in place: Int) -> SymmetricKey? {
+    if let key = epochs[place].baseKeys[participant] { return key }
+    guard let identity = epochs[place].senders[participant] else { return nil }
+    let key = epochs[place].derivation.baseKey(of: participant, identity)
+    epochs[place].baseKeys[participant] = key
     return key
   }
 
-  private func epoch(of id: FrameKeyID) -> UInt32? {
-    epochs.first { UInt8(truncatingIfNeeded: $0.key) == id.epochLow && $0.value.senders.contains(id.participant) }?.key
+  /// The place of the KID's epoch. A search by closure would retain all that each epoch has, for every frame.
+  private func place(of id: FrameKeyID) -> Int? {
+    for place in epochs.indices where UInt8(truncatingIfNeeded: epochs[place].number) == id.epochLow { return place }
+    return nil
   }
 }
 

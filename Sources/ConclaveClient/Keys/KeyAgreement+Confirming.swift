@@ -118,37 +118,49 @@ extension KeyAgreement {
 
   // MARK: what is shown
 
+  /// All that the state to show follows from, besides the list.
+  struct ConfirmationBasis: Equatable, Sendable {
+    var epoch: UInt32
+    var isLate: Bool
+    /// Counts the findings; nil without the secret.
+    var findings: Int?
+    /// The revision of the pins.
+    var pins: Int
+  }
+
+  /// Tells the app when the state changed. Most events of a large call change nothing of it, so it is worked out only from a new basis.
   mutating func tellConfirmation(now: Instant, into effects: inout [KeyEffect]) {
-    if let early = confirming?.early, !early.isEmpty, confirming?.confirmation != nil {
+    if confirming?.early.isEmpty == false, confirming?.confirmation != nil {
+      let early = confirming?.early ?? [:]
       confirming?.early = [:]
       for index in early.keys.sorted() { if let bucket = early[index] { check(bucket, into: &effects) } }
     }
-    guard let state = confirmationState(now: now), state != confirmationTold else { return }
+    guard let number = confirming?.epoch, number >= 2, let list = epochs[number]?.list else { return }
+    if let deadline = confirming?.deadline, deadline <= now { confirming?.isLate = true }
+    let isConfirmed = confirming?.confirmation?.isConfirmed ?? false
+    if isConfirmed { lastConfirmed = now }
+    let isLate: Bool
+    if number == newest {
+      isLate = confirming?.isLate ?? false
+    } else {
+      isLate = list.entries.count <= Self.stormSize && (lastConfirmed ?? began).duration(to: now) >= Self.stormTime
+    }
+    let basis = ConfirmationBasis(
+      epoch: number, isLate: isLate, findings: confirming?.confirmation?.revision, pins: pins.revision)
+    guard basis != confirmationBasis else { return }
+    confirmationBasis = basis
+    let state = isConfirmed ? .confirmed : confirmationState(of: list, isLate: isLate)
+    guard state != confirmationTold else { return }
     confirmationTold = state
     effects.append(.confirmation(state))
   }
 
-  private mutating func confirmationState(now: Instant) -> ConfirmationState? {
-    guard let progress = confirming, let epoch = epochs[progress.epoch], progress.epoch >= 2 else { return nil }
-    if progress.deadline <= now { confirming?.isLate = true }
-    if let confirmation = progress.confirmation {
-      if confirmation.isComplete, confirmation.refuted.isEmpty {
-        lastConfirmed = now
-        return .confirmed
-      }
-      if !confirmation.refuted.isEmpty {
-        return .notConfirmed(confirmation.missing.map(pinned))
-      }
+  private func confirmationState(of list: EpochList, isLate: Bool) -> ConfirmationState {
+    guard let confirmation = confirming?.confirmation else {
+      guard isLate else { return .confirming }
+      return .notConfirmed(list.entries.filter { $0.address != identity.address }.map(pinned))
     }
-    let isLate: Bool
-    if progress.epoch == newest {
-      isLate = progress.deadline <= now
-    } else {
-      let since = lastConfirmed ?? began
-      isLate = epoch.list.entries.count <= Self.stormSize && since.duration(to: now) >= Self.stormTime
-    }
-    guard isLate else { return .confirming }
-    let others = progress.confirmation?.missing ?? epoch.list.entries.filter { $0.address != identity.address }
-    return .notConfirmed(others.map(pinned))
+    guard isLate || !confirmation.refuted.isEmpty else { return .confirming }
+    return .notConfirmed(confirmation.missing.map(pinned))
   }
 }

@@ -139,6 +139,7 @@ extension KeyAgreement {
 
   /// The sender's public keys are looked up, or the person has to trust them: no ACK, which would be a lie, and no NACK, which would bring the same again.
   private mutating func keep(_ new: WaitingEnvelope, from entry: ListEntry, into effects: inout [KeyEffect]) {
+    if directory[entry.fingerprint] == nil, lookUpDue != nil { lookUpUnproven(into: &effects) }
     if directory[entry.fingerprint] == nil, lookUps > 0, waiting.count < Self.waitingLimit {
       return waiting.append(new)
     }

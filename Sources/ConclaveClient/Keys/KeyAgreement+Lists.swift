@@ -191,7 +191,7 @@ extension KeyAgreement {
     pinNew(changes.added, into: &effects)
     let unknown = unproven.filter { new.list.holds($0) }
     unproven = (unknown + changes.added).filter { directory[$0.fingerprint] == nil }
-    lookUp(unproven, into: &effects)
+    lookUpSoon(in: new.list, isFirst: before == nil, now: now, into: &effects)
     let judged = pins.revision == judgedPins ? unknown + changes.added : new.list.entries
     judgedPins = pins.revision
     warnOfProblems(judged, into: &effects)

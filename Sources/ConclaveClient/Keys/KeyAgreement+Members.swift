@@ -16,7 +16,8 @@ extension KeyAgreement {
 
   /// The first device with a number keeps it.
   private mutating func note(_ devices: [JoinedDevice], now: Instant, into effects: inout [KeyEffect]) {
-    let known = joinedDevices.count
+    let first = epochs[1]?.list
+    var hasOneRung = false
     for joined in devices {
       guard current ?? 1 == 1, joined.participant > 0, joinedDevices[joined.participant] == nil,
         joined.joinId.count == 16
@@ -24,10 +25,11 @@ extension KeyAgreement {
         continue
       }
       joinedDevices[joined.participant] = joined
+      if first?[joined.device]?.participant == 0 { hasOneRung = true }
     }
     guard current == 1 || newest == 1 || newest == 0 else { return joinedDevices = [:] }
     securing.joined(joinedDevices.count, now: now)
-    if joinedDevices.count > known, let first = epochs[1], first.list.hasRung { install(1, into: &effects) }
+    if hasOneRung { install(1, into: &effects) }
   }
 
   // MARK: tiles

@@ -52,7 +52,9 @@ extension KeyAgreement {
   /// Tells of every device that stays without keys. Keys that are being looked up are no problem yet.
   mutating func warnOfProblems(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
     for entry in entries {
-      guard let problem = problem(of: entry), problem != .unknownKeys || lookUps == 0 else { continue }
+      guard let problem = problem(of: entry), problem != .unknownKeys || lookUps == 0 && lookUpDue == nil else {
+        continue
+      }
       warn(problem, entry, into: &effects)
     }
   }
@@ -79,6 +81,19 @@ extension KeyAgreement {
 
   // MARK: what is learnt later
 
+  /// Asks for the public keys of the newest list's devices that are not known: at once, or, in a large call whose people come one after another, for those of
+  /// many newcomers at a time. The signer of an envelope is looked up at once in any case.
+  mutating func lookUpSoon(in list: EpochList, isFirst: Bool, now: Instant, into effects: inout [KeyEffect]) {
+    guard !unproven.isEmpty else { return }
+    guard !isFirst, list.entries.count > Self.immediateLookUps else { return lookUpUnproven(into: &effects) }
+    lookUpDue = lookUpDue ?? now.advanced(by: spread(.milliseconds(2 * list.entries.count)))
+  }
+
+  mutating func lookUpUnproven(into effects: inout [KeyEffect]) {
+    lookUpDue = nil
+    lookUp(unproven.filter { directory[$0.fingerprint] == nil }, into: &effects)
+  }
+
   /// Asks for public keys that the list proves and that are not known here.
   mutating func lookUp(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
     let unknown = entries.filter { !lookedUp.contains($0.fingerprint.bytes) }
@@ -92,6 +107,12 @@ extension KeyAgreement {
     let entries = devices?.devices ?? []
     directory.learn(entries)
     lookUps = max(0, lookUps - 1)
+    failedLookUps = devices == nil ? failedLookUps + 1 : 0
+    if devices == nil, failedLookUps < Self.lookUpAttempts {
+      // A server that is busy is no news about a device.
+      lookedUp = []
+      lookUpDue = lookUpDue ?? now.advanced(by: Self.lookUpPause + spread(Self.lookUpPause))
+    }
     if lookUps == 0 { warnOfProblems(unproven, into: &effects) }
     trustChanged(of: Set(entries.map(\.user)), now: now, into: &effects)
   }
@@ -168,8 +189,10 @@ extension KeyAgreement {
     guard epoch.number == 1 else { return [:] }
     var senders: [ParticipantNumber: SenderIdentity] = [:]
     var joins = Set(epoch.list.entries.compactMap { $0.joinId?.bytes }).union([join.joinId.bytes])
-    for joined in joinedDevices.values.sorted(by: { $0.participant < $1.participant }) {
-      guard let entry = epoch.list[joined.device], entry.participant == 0, entry.address != identity.address,
+    // In a large call most have joined by a link, and are not on the first list.
+    let rung = joinedDevices.values.filter { epoch.list[$0.device]?.participant == 0 }
+    for joined in rung.sorted(by: { $0.participant < $1.participant }) {
+      guard let entry = epoch.list[joined.device], entry.address != identity.address,
         joined.participant != participant, epoch.list[joined.participant] == nil, joins.insert(joined.joinId).inserted,
         isHeard(entry)
       else { continue }

@@ -18,6 +18,11 @@ package struct KeyAgreement: Sendable {
   static let requestLimit = 3
   /// Envelopes that wait for a list or for public keys.
   static let waitingLimit = 64
+  /// The largest list whose unknown devices are looked up at once.
+  static let immediateLookUps = 64
+  /// How often devices are looked up in vain before the person is told that their keys are not known, and the pause between.
+  static let lookUpAttempts = 3
+  static let lookUpPause: Duration = .seconds(2)
 
   let identity: DeviceIdentity
   let call: CallID
@@ -78,12 +83,18 @@ package struct KeyAgreement: Sendable {
   var untrusted: [UInt32: WaitingEnvelope] = [:]
   /// Replies of `devices/list` that are awaited.
   var lookUps = 0
+  /// When unknown devices are looked up: the newcomers of a large call, and after a look-up that failed.
+  var lookUpDue: Instant?
+  /// Look-ups that got no answer since the last that got one.
+  var failedLookUps = 0
   var watch = RosterWatch()
   var securing = SecuringTimer()
   var confirming: Confirming?
   /// Buckets of the newest epoch that came before this device used it.
   var earlyBuckets: [UInt32: [Int: ConfirmationBucket]] = [:]
   var confirmationTold: ConfirmationState?
+  /// The basis of `confirmationTold`.
+  var confirmationBasis: ConfirmationBasis?
   var lastConfirmed: Instant?
   var tiles: Set<TileMark> = []
   /// A fresh secret was used since the own join key was replaced.
@@ -182,7 +193,7 @@ package struct KeyAgreement: Sendable {
       // Before the first announcement the call's epoch is one from before this device joined.
       if newest > 0 { follow(switchTo: state.epoch, now: now, into: &effects) }
     case .stateFailed: watch.answered(now: now)
-    case .member(let member): see(member, now: now, into: &effects)
+    case .members(let members): for member in members { see(member, now: now, into: &effects) }
     case .signaling(let isConnected):
       watch.signaling(isConnected, now: now)
       securing.signaling(isConnected, now: now)
@@ -205,6 +216,7 @@ package struct KeyAgreement: Sendable {
       retirements[epoch] = nil
       forget(epoch, into: &effects)
     }
+    if let due = lookUpDue, due <= now { lookUpUnproven(into: &effects) }
     if let due = missing?.askAgain, due <= now { askForMissingKey(now: now, into: &effects) }
     for epoch in ownSwitches.keys.sorted() where ownSwitches[epoch].map({ $0 <= now }) ?? false {
       ownSwitches[epoch] = nil
@@ -223,7 +235,8 @@ package struct KeyAgreement: Sendable {
   /// When `handleTimeout` has something to do next.
   package var nextTimeout: Instant? {
     [
-      retirements.values.min(), missing?.askAgain, ownSwitches.values.min(), listDue, confirming?.nextTimeout,
+      retirements.values.min(), lookUpDue, missing?.askAgain, ownSwitches.values.min(), listDue,
+      confirming?.nextTimeout,
       watch.nextTimeout, current == 1 && !silence.contains(.securing) ? securing.due : nil, ageDue,
     ].compactMap { $0 }.min()
   }

@@ -11,7 +11,8 @@ package enum KeyInput: Sendable {
   case confirmed(KeysConfirmed)
   /// The call's state. Its epoch, the one last switched to, makes up for a lost `keys.switch`.
   case state(CallState)
-  case member(MemberState)
+  /// Members that changed, in order.
+  case members([MemberState])
   /// The connection to the server broke, or is there again.
   case signaling(isConnected: Bool)
   /// Reply of `devices/list`; nil when it failed.
