@@ -1,6 +1,7 @@
 import Foundation
+import JSON
 import Logging
-import MediaModel
+package import MediaModel
 import Persistence
 import UnixSignals
 
@@ -10,7 +11,13 @@ package enum Commands {
   /// - Throws: `ConfigurationError` when it cannot start, in words for the operator.
   package static func serve(_ configuration: Configuration) async throws {
     try configuration.validate()
-    var logger = Logger(label: "conclave") { StreamLogHandler.standardError(label: $0) }
+    let format = configuration.logFormat
+    var logger = Logger(label: "conclave") { label -> any LogHandler in
+      switch format {
+      case .text: StreamLogHandler.standardError(label: label)
+      case .json: JSONLogHandler()
+      }
+    }
     logger.logLevel = Logger.Level(rawValue: configuration.log.rawValue) ?? .info
     // Trapped before the ports open: a signal in between must not kill us half started.
     let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -20,9 +27,39 @@ package enum Commands {
     await server.stop()
   }
 
-  private enum Step { case signal(UnixSignal), drained }
+  /// Asks a running server by its admin socket.
+  /// - Parameter asJSON: as it came, instead of a table.
+  /// - Returns: text for standard output.
+  /// - Throws: `ConfigurationError`, in words for the operator.
+  package static func administer(
+    _ request: AdminRequest, configuration: Configuration, asJSON: Bool
+  ) throws(ConfigurationError) -> String {
+    let reply = try AdminClient(folder: configuration.state).ask(request)
+    guard !asJSON else { return String(decoding: reply, as: UTF8.self) }
+    do throws(JSONError) {
+      return try AdminTables.text(of: reply, to: request.command, now: WallClock().now())
+    } catch {
+      throw ConfigurationError("the server's answer cannot be read: it is of another version, or use --json")
+    }
+  }
 
-  /// SIGTERM drains first; SIGINT, and any second signal, ends at once.
+  /// - Throws: `ConfigurationError` for text that is no id of a call.
+  package static func callID(_ text: String) throws(ConfigurationError) -> CallID {
+    guard let call = CallID(text) else { throw ConfigurationError("\(text) is no id of a call") }
+    return call
+  }
+
+  /// - Throws: `ConfigurationError` for text that is no id of a user.
+  package static func userID(_ text: String) throws(ConfigurationError) -> UserID {
+    guard let user = UserID(text) else {
+      throw ConfigurationError("an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
+    }
+    return user
+  }
+
+  private enum Step { case signal(UnixSignal), operatorDrains, drained }
+
+  /// SIGTERM drains first; SIGINT, and any second signal, ends at once. `conclave drain` waits as long as calls run, and a SIGTERM limits it.
   /// - Parameter seconds: how long the calls have to end by themselves; 0 ends them at once.
   private static func waitForEnd(
     _ signals: UnixSignalsSequence, of server: Server, drain seconds: Int, _ logger: Logger
@@ -30,6 +67,10 @@ package enum Commands {
     let (steps, continuation) = AsyncStream.makeStream(of: Step.self)
     let watch = Task { for await signal in signals { continuation.yield(.signal(signal)) } }
     defer { watch.cancel() }
+    let orders = Task { for await _ in server.drainOrders { continuation.yield(.operatorDrains) } }
+    defer { orders.cancel() }
+    var unlimited: Task<Void, Never>?
+    defer { unlimited?.cancel() }
     var drain: Task<Void, Never>?
     defer { drain?.cancel() }
     for await step in steps {
@@ -41,17 +82,30 @@ package enum Commands {
         }
         continue
       }
+      if case .operatorDrains = step {
+        guard unlimited == nil, drain == nil else { continue }
+        unlimited = Task {
+          await server.drain(seconds: nil)
+          continuation.yield(.drained)
+        }
+        continue
+      }
       if case .signal(let signal) = step { logger.notice("ending", metadata: ["signal": "\(signal)"]) }
       return
     }
   }
 
+  /// Looks for all that `serve` would refuse, and changes nothing.
+  /// - Returns: text for standard output.
+  /// - Throws: `ConfigurationError` for the first thing that is wrong.
+  package static func check(_ configuration: Configuration) async throws -> String {
+    ["The configuration is good.", try await Server.check(configuration)].compactMap { $0 }.joined(separator: " ")
+  }
+
   /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
   /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
   package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {
-    guard let user = UserID(user) else {
-      throw ConfigurationError("--user: an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
-    }
+    let user = try userID(user)
     let path = configuration.state + "/conclave.sqlite"
     guard FileManager.default.fileExists(atPath: path) else {
       throw ConfigurationError("\(path): there is no such file; name the server's state folder by --state or --config")

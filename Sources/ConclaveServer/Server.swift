@@ -23,13 +23,19 @@ package final class Server: Sendable {
   private let control: ControlPlane
   private let signaling: SignalingServer
   private let backEnd: BackEnd?
+  private let webPush: WebPush?
   private let isDraining = SetOnce<Bool>()
+  private let admin: AdminServer
+  private let monitoring: MonitoringServer?
+  /// An operator wants the server to drain: `conclave drain`.
+  package let drainOrders: AsyncStream<Void>
   /// Keeps other servers out of the state folder as long as it lives.
   private let lock: StateFolder.Lock
 
   /// The ports that are really bound.
   package var stompPort: Int { signaling.stompPort }
   package var httpPort: Int { signaling.httpPort }
+  package var metricsPort: Int? { monitoring?.port }
   package func mediaPort(of worker: Int) -> UInt16 { media.port(of: worker) }
 
   /// - Throws: `ConfigurationError`, in words for the operator; nothing is left open then.
@@ -43,7 +49,7 @@ package final class Server: Sendable {
     let log = LimitedLog(logger)
     let authenticator = try await BearerAuthenticator(configuration, folder, clock: clock, log: log)
     self.authenticator = authenticator
-    let rules = configuration.calls(try configuration.turn.map(TURNCredentials.init), clock)
+    var rules = configuration.calls(try configuration.turn.map(TURNCredentials.init), clock)
     let announced = try AnnouncedAddresses(configuration.media.announce)
     let certificate = DTLSCertificate()
     // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
@@ -58,13 +64,17 @@ package final class Server: Sendable {
     let measurements = Measurements()
     let health = StoreHealth()
     do {
+      webPush = try Self.webPush(configuration.webPush, folder, clock: clock, group: group) {
+        controlOnce.value?.submit(.pushGone($0, endpoint: $1))
+      }
+      rules.pushKey = webPush?.publicKey
       backEnd = try BackEnd(configuration, answerTime: rules.answerTime, clock: clock, group: group)
     } catch {
-      await Self.close(media, nil, group, reading)
+      await Self.close(media, nil, nil, group, reading)
       throw error
     }
     control = ControlPlane(
-      calls: Node(
+      node: Node(
         configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
@@ -72,33 +82,55 @@ package final class Server: Sendable {
       archive: Archive(store: store, clock: clock, log: log),
       housekeeping: Housekeeping(
         store: store, health: health, clock: clock, historyDays: configuration.history.days, log: log),
-      backEnd: backEnd, measurements: measurements, reading: reading,
+      backEnd: backEnd, webPush: webPush, measurements: measurements, log: CallLog(logger), reading: reading,
       clients: ControlPlane.Clients(
         deliver: { signalingOnce.value?.deliver($0) }, charge: { signalingOnce.value?.charge($0, units: $1) })
     )
     controlOnce.set(control)
+    let guests = authenticator.guests.map { [control] tokens in
+      GuestEntry(
+        tokens: tokens, clock: clock, proxies: AddressList(configuration.listen.proxies) ?? .loopback,
+        calls: GuestEntry.Calls(
+          admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) }))
+    }
+    let status = StatusPages(
+      unready: { [isDraining] in
+        if isDraining.value != nil { return "the server is draining: it takes no new calls" }
+        if signalingOnce.value == nil { return "not every port is open yet" }
+        return authenticator.failure ?? health.statistics.failure
+      },
+      metrics: { [control, backEnd, webPush] in
+        Metrics.text(
+          media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
+          waitingForDisk: await control.waitingForDisk,
+          backlog: control.backlog, guests: guests?.counts,
+          store: health.statistics, backEnd: backEnd, webPush: webPush, measured: measurements.values,
+          process: ProcessFacts())
+      })
+    let (orders, ordering) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    drainOrders = orders
+    let commands = AdminCommands(
+      control: control, media: media, logger: logger, startedAt: MonotonicClock.now(),
+      signaling: { signalingOnce.value?.statistics }, unready: status.unready,
+      isDraining: { [isDraining] in isDraining.value != nil }, drain: { ordering.yield() })
     do {
       let pages = try Pages(
-        demo: configuration.demo ? authenticator.tokens : nil, clock: clock,
-        unready: { [isDraining] in
-          if signalingOnce.value == nil || isDraining.value != nil {
-            return "not every port is open yet, or the server is about to end"
-          }
-          return authenticator.failure ?? health.statistics.failure
-        },
-        metrics: { [control, backEnd] in
-          Metrics.text(
-            media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
-            waitingForDisk: await control.waitingForDisk,
-            backlog: control.backlog,
-            store: health.statistics, backEnd: backEnd, measured: measurements.values)
-        })
+        demo: configuration.demo ? authenticator.tokens : nil, guests: guests, clock: clock,
+        status: configuration.listen.metrics == nil ? status : nil)
+      if let port = configuration.listen.metrics {
+        monitoring = try await MonitoringServer(configuration.listen.address, port: port, group: group, pages: status)
+      } else {
+        monitoring = nil
+      }
+      admin = try await AdminServer(path: StateFolder.adminSocket(in: configuration.state), group: group) {
+        await commands.answer($0, from: $1)
+      }
       signaling = try await Self.signaling(
         configuration.signaling(files, mediaWorkers: media.workers, logger), group, authenticator, clock, control,
         pages,
         logger)
     } catch {
-      await Self.close(media, backEnd, group, reading)
+      await Self.close(media, backEnd, webPush, group, reading)
       throw error
     }
     self.media = media
@@ -106,26 +138,30 @@ package final class Server: Sendable {
     control.begin()
   }
 
-  /// Takes no new calls, and waits until none is left, at most `seconds`.
-  package func drain(seconds: Int) async {
+  /// Takes no new calls, and waits until none is left, at most `seconds`; nil has no limit.
+  package func drain(seconds: Int?) async {
     isDraining.set(true)
     let (rest, waiting) = AsyncStream.makeStream(of: Void.self)
     control.drain { waiting.finish() }
-    let timeout = group.next().scheduleTask(in: .seconds(Int64(seconds))) { waiting.finish() }
+    let timeout = seconds.map { group.next().scheduleTask(in: .seconds(Int64($0))) { waiting.finish() } }
     for await _ in rest {}
-    timeout.cancel()
+    timeout?.cancel()
   }
 
   /// Tells clients, closes the ports and ends the threads.
   package func stop() async {
+    await admin.stop()
+    await monitoring?.stop()
     await signaling.stop()
     await control.stop()
-    await Self.close(media, backEnd, group, reading)
+    await Self.close(media, backEnd, webPush, group, reading)
   }
 
   private static func close(
-    _ media: MediaWorkers, _ backEnd: BackEnd?, _ group: MultiThreadedEventLoopGroup, _ reading: NIOThreadPool
+    _ media: MediaWorkers, _ backEnd: BackEnd?, _ webPush: WebPush?, _ group: MultiThreadedEventLoopGroup,
+    _ reading: NIOThreadPool
   ) async {
+    webPush?.stop()
     await backEnd?.stop()
     media.stop()
     try? await group.shutdownGracefully()
@@ -141,6 +177,7 @@ package final class Server: Sendable {
     let secured = signaling.stompTLSPort.map { "stomps://localhost:\($0), " } ?? ""
     lines.append("  STOMP        \(plain)\(secured)\(socket)://localhost:\(httpPort)/stomp")
     let last = media.workers > 1 ? " to \(mediaPort(of: media.workers - 1))" : ""
+    if let port = metricsPort { lines.append("  metrics      http://localhost:\(port)/metrics") }
     lines.append("  media        \(media.hasTCP ? "UDP, TCP" : "UDP") \(mediaPort(of: 0))\(last)")
     if authenticator.secretIsNew { lines.append("  A new secret for tokens was made: \(configuration.state)/secret") }
     if !configuration.auth.hasKeySet, configuration.auth.secretFile == nil {
@@ -158,90 +195,5 @@ package final class Server: Sendable {
     } catch {
       throw ConfigurationError("\(error)")
     }
-  }
-
-  private static func signaling(
-    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup,
-    _ authenticator: BearerAuthenticator,
-    _ clock: WallClock, _ control: ControlPlane, _ pages: Pages, _ logger: Logger
-  ) async throws -> SignalingServer {
-    do {
-      return try await SignalingServer.start(
-        configuration, group: group, authenticator: authenticator, sink: control, logger: logger,
-        clock: { clock.now() }, pages: { await pages.respond(to: $0) })
-    } catch {
-      throw ConfigurationError("\(error)")
-    }
-  }
-
-  private static func mediaPlane(
-    _ configuration: Configuration, certificate: DTLSCertificate,
-    onEvent: @escaping @Sendable (MediaEvent) -> Void
-  ) throws -> MediaWorkers {
-    var layout = MediaPlaneConfiguration()
-    if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
-    layout.tcp = configuration.media.tcp
-    layout.firstPort = UInt16(configuration.media.port)
-    do {
-      return try MediaWorkers(
-        layout, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
-    } catch {
-      throw ConfigurationError("media.port: \(error)")
-    }
-  }
-}
-
-extension Configuration {
-  fileprivate func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> CallConfiguration {
-    var calls = CallConfiguration()
-    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.now()) } }
-    calls.maximumParticipants = limits.participants
-    calls.maximumRinging = limits.ringing
-    calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
-    calls.asksBackEnd = authorize != nil
-    calls.hasWebhooks = webhooks != nil
-    return calls
-  }
-
-  fileprivate func signaling(
-    _ files: OpenFiles, mediaWorkers: Int, _ logger: Logger
-  ) -> SignalingServer.Configuration {
-    var signaling = SignalingServer.Configuration()
-    signaling.host = listen.address == "::" ? nil : listen.address
-    signaling.stompPort = listen.stomp
-    signaling.stompTLSPort = listen.stompTLS
-    signaling.httpPort = listen.http
-    signaling.serverName = "conclave/\(Server.version)"
-    signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
-    signaling.maximumConnections = files.connections(wanted: limits.connections, workers: mediaWorkers, tcp: media.tcp)
-    if signaling.maximumConnections < limits.connections {
-      logger.warning(
-        "limits.connections is lowered: the system allows too few open files (LimitNOFILE, ulimit -n)",
-        metadata: ["connections": "\(signaling.maximumConnections)", "files": "\(files.limit)"])
-    }
-    signaling.connectionsFromAddress = limits.addressConnections
-    signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
-    signaling.proxies = AddressList(listen.proxies) ?? .loopback
-    signaling.connectionsOfUser = limits.userConnections
-    signaling.subscriptionsOfUser = limits.userSubscriptions
-    signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
-    signaling.requestBurstOfUser = limits.userRequestBurst
-    signaling.outboundBytesOfUser = limits.userOutbound
-    signaling.inboundBytesOfUser = limits.userInbound
-    signaling.outboundBytesOfAll = limits.totalOutbound
-    signaling.destinations = destinations
-    signaling.headers = limits.headers
-    signaling.headerLine = limits.headerLine
-    signaling.requestBody = limits.body
-    signaling.keysBody = limits.keysBody
-    signaling.connectTimeout = .seconds(limits.connectSeconds)
-    signaling.subscriptions = limits.subscriptions
-    signaling.transactions = limits.transactions
-    signaling.framesInTransaction = limits.framesInTransaction
-    signaling.requestsPerSecond = limits.requestsPerSecond
-    signaling.requestBurst = limits.requestBurst
-    signaling.outboundBytes = limits.outbound
-    signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
-    return signaling
   }
 }

@@ -6,7 +6,10 @@ struct Conclave: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
-    subcommands: [Serve.self, Token.self, Forget.self, CheckConfig.self, Version.self])
+    subcommands: [
+      Serve.self, Token.self, Forget.self, CheckConfig.self, Status.self, Calls.self, ShowCall.self, Users.self,
+      End.self, Disconnect.self, Drain.self, Version.self,
+    ])
 }
 
 /// Where the configuration comes from; the command line wins over the file.
@@ -36,6 +39,7 @@ struct Serve: AsyncParsableCommand {
   func run() async throws {
     var configuration = try options.load()
     configuration.demo = demo
+    if demo { configuration.guests = true }
     try await Commands.serve(configuration)
   }
 }
@@ -97,12 +101,13 @@ struct Version: ParsableCommand {
 
 struct CheckConfig: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "check-config", abstract: "Say whether a configuration can be used, and what is wrong with it.")
+    commandName: "check-config",
+    abstract:
+      "Say whether a server could start with a configuration, or what is wrong: files, certificate and ports too.")
 
   @OptionGroup var options: ConfigurationOptions
 
   func run() async throws {
-    try options.load().validate()
-    print("The configuration is good.")
+    print(try await Commands.check(options.load()))
   }
 }

@@ -7,10 +7,11 @@ private let arrows: [(target: String, imports: Set<String>)] = [
   ("MediaModel", []),
   ("Contract", ["MediaModel"]),
   ("RTP", ["Octets"]),
+  ("CongestionControl", []),
   ("SDP", ["MediaModel"]),
   ("Transport", ["Octets", "MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
   ("SFrame", ["Octets"]),
-  ("Forwarding", ["Octets", "MediaModel", "RTP", "Transport", "SFrame"]),
+  ("Forwarding", ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport", "SFrame"]),
   ("Calls", ["Octets", "MediaModel", "Contract"]),
   ("STOMP", []),
   ("JSON", ["CJansson"]),
@@ -36,8 +37,8 @@ private let arrows: [(target: String, imports: Set<String>)] = [
 
 /// The pure cores, and the modules of others that each may use.
 private let pure: [String: Set<String>] = [
-  "Octets": [], "MediaModel": [], "Contract": [], "RTP": [], "SDP": [], "Transport": [], "Forwarding": [], "Calls": [],
-  "STOMP": ["NIOCore"], "JSON": [], "SFrame": ["Crypto"],
+  "Octets": [], "MediaModel": [], "Contract": [], "RTP": [], "CongestionControl": [], "SDP": [], "Transport": [],
+  "Forwarding": [], "Calls": [], "STOMP": ["NIOCore"], "JSON": [], "SFrame": ["Crypto"],
 ]
 
 private let cModules = ["CLinux", "COpenSSL", "CSRTP", "CSTUN", "CJansson", "CZlib"]
@@ -94,6 +95,53 @@ private let cModules = ["CLinux", "COpenSSL", "CSRTP", "CSTUN", "CJansson", "CZl
       #expect(!lines.contains { $0.hasPrefix("public ") || $0.hasPrefix("open ") }, "\(file) says public; say package")
     }
   }
+}
+
+/// Each of the two state machines of `Calls` names only those types of the other's folders that a message between them names, and never the `Node` that
+/// holds both: without a type's name there is no way to its state.
+@Test func peopleAndCallsMeetInMessagesAlone() throws {
+  let all = try sources(of: "Calls").map { (file: $0.file, text: withoutComments($0.text)) }
+  func part(_ folders: [String]) -> [(file: String, text: String)] {
+    all.filter { source in folders.contains { source.file.hasPrefix("Calls/\($0)/") } }
+  }
+  let people = part(["People"])
+  let calls = part(["Call", "Keys"])
+  let messages = all.filter { ["Calls/ToCalls.swift", "Calls/ToPeople.swift"].contains($0.file) }
+  let carried = messages.reduce(into: Set<String>()) { $0.formUnion(words($1.text)) }
+  #expect(messages.count == 2)
+  #expect(types(declaredIn: people).contains("People") && types(declaredIn: calls).contains("CallControl"))
+  for (machine, other) in [(people, calls), (calls, people)] {
+    let hidden = types(declaredIn: other).subtracting(carried).union(["Node"])
+    for (file, text) in machine {
+      let named = words(text).intersection(hidden)
+      #expect(named.isEmpty, "\(file) names \(named.sorted()): put what it needs into a message")
+    }
+  }
+}
+
+private func withoutComments(_ text: String) -> String {
+  text.split(separator: "\n").map { line in
+    line.firstRange(of: "//").map { String(line[..<$0.lowerBound]) } ?? String(line)
+  }.joined(separator: "\n")
+}
+
+private func words(_ text: String) -> Set<String> {
+  Set(text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map(String.init))
+}
+
+/// The names of the types at the top level of these sources.
+private func types(declaredIn sources: [(file: String, text: String)]) -> Set<String> {
+  var names: Set<String> = []
+  for (_, text) in sources {
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ").filter { !["package", "private", "fileprivate", "final"].contains($0) }
+      guard line.first != " ", words.count > 1, ["struct", "enum", "class", "actor"].contains(words[0]) else {
+        continue
+      }
+      names.insert(String(words[1].prefix { $0.isLetter || $0.isNumber }))
+    }
+  }
+  return names
 }
 
 /// The repository's root, from this file's place.

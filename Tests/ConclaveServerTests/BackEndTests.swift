@@ -121,7 +121,7 @@ struct AuthorizeTests {
     let server = try await BackEndServer { _, _ in .init(body: body) }
     let backEnd = try authorizer(server.url)
     let allowed = await backEnd.authorizer?.allowed(.ring, from: alice, to: [bob, carol])
-    #expect(allowed == [bob], "and nobody who was not asked about")
+    #expect(allowed?.allowed == [bob], "and nobody who was not asked about")
     let request = try #require(server.received.first)
     #expect(isSigned(request, by: secret))
     let asked = try #require(try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])
@@ -134,14 +134,14 @@ struct AuthorizeTests {
   @Test(arguments: [
     BackEndServer.Answer(status: 500, body: #"["bob"]"#), .init(body: "yes"), .init(body: #"{"allowed":"bob"}"#),
     .init(body: "[" + String(repeating: #""bob","#, count: 300_000) + #""bob"]"#),
-    .init(body: #"["bob"]"#, delay: .minutes(1)),
+    .init(body: #"["bob"]"#, delay: .minutes(10)),
   ])
   func whateverGoesWrongIsNobody(answer: BackEndServer.Answer) async throws {
     let server = try await BackEndServer { _, _ in answer }
     let backEnd = try authorizer(server.url)
     let start = ContinuousClock.now
-    #expect(await backEnd.authorizer?.allowed(.watch, from: alice, to: [bob]) == [])
-    #expect(ContinuousClock.now - start < .seconds(30), "it does not wait for the late answer")
+    #expect(await backEnd.authorizer?.allowed(.watch, from: alice, to: [bob]).source == .failure)
+    #expect(ContinuousClock.now - start < .seconds(300), "it does not wait for the late answer")
     #expect(backEnd.authorizer?.statistics.failed == 1)
     await backEnd.stop()
     await server.stop()
@@ -149,7 +149,7 @@ struct AuthorizeTests {
 
   @Test func aBackEndThatIsNotThereIsNobody() async throws {
     let backEnd = try authorizer("http://127.0.0.1:1/")
-    #expect(await backEnd.authorizer?.allowed(.devices, from: alice, to: [bob]) == [])
+    #expect(await backEnd.authorizer?.allowed(.devices, from: alice, to: [bob]).allowed == [])
     await backEnd.stop()
   }
 }

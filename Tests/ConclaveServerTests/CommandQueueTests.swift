@@ -20,7 +20,7 @@ struct CommandQueueTests {
     queue.append(.request(SessionID(rawValue: session), id: id, .listCalls))
   }
 
-  private func word(_ command: Calls.Command?) -> String? {
+  private func word(_ command: NodeCommand?) -> String? {
     switch command {
     case .request(_, let id, _): id
     case .offer(_, let id, _, _, _): "offer \(id)"
@@ -87,7 +87,7 @@ struct CommandQueueTests {
     _ = ask(1, "a3")
     #expect(all() == ["b1"], "bob does not wait")
     _ = queue.append(.disconnect(SessionID(rawValue: 1)))
-    let offer = Calls.Command.offer(
+    let offer = NodeCommand.offer(
       SessionID(rawValue: 1), id: "m", CallID(unchecked: "c"), .failure(RequestError(.mediaSDPInvalid, "")), [])
     queue.resume(SessionID(rawValue: 1), with: offer)
     #expect(all() == ["offer m", "a2", "a3", "end 1"])

@@ -7,7 +7,7 @@ import Testing
   let configuration = try Configuration(json: Array("{}".utf8))
   #expect(configuration.listen.stomp == 61613)
   #expect(configuration.listen.http == 8080)
-  #expect(configuration.media.port == 40000 && configuration.media.tcp)
+  #expect(configuration.media.port == 30000 && configuration.media.tcp)
   #expect(!configuration.demo)
 }
 
@@ -15,13 +15,14 @@ import Testing
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
   (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"media":{"tcp":"no"}}"#, "media.tcp"),
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
-  (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"), (#"{"limits":{"body":0}}"#, "limits.body"),
+  (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"),
+  (#"{"logFormat":"xml"}"#, "logFormat"), (#"{"limits":{"body":0}}"#, "limits.body"),
   ("{", "the file"),
   (#"{"auth":{"jwksFile":"x","secretFile":"y","issuer":"i","audience":"a"}}"#, "not several"),
   (#"{"auth":{"jwksFile":"x","jwksURL":"https://id.example/keys","issuer":"i","audience":"a"}}"#, "not several"),
   (#"{"auth":{"jwksURL":"file:///keys","issuer":"i","audience":"a"}}"#, "auth.jwksURL"),
   (#"{"auth":{"jwksURL":"https://id.example/keys","issuer":"","audience":"a"}}"#, "issuer"),
-  (#"{"listen":{"stomp":null}}"#, "listen.stomp"),
+  (#"{"listen":{"metrics":70000}}"#, "listen.metrics"),
   (#"{"destinations":["/elsewhere"]}"#, "destinations"), (#"{"destinations":["/topic/calls/x"]}"#, "own"),
   (#"{"destinations":["/exchange/service"]}"#, "own"), (#"{"destinations":["/topic/../app"]}"#, "destinations"),
   (#"{"roles":{"interpreter":{"neverStart":true}}}"#, "roles.interpreter.neverStart"),
@@ -42,9 +43,17 @@ func aMistakeIsNamed(json: String, words: String) {
   #expect(error?.description.contains(words) == true)
 }
 
-@Test func withACertificateTheSTOMPPortWithoutTLSCanBeClosed() throws {
-  let text = #"{"listen":{"stomp":null},"tls":{"certificate":"c","key":"k"}}"#
-  #expect(try Configuration(json: Array(text.utf8)).listen.stomp == nil)
+@Test func theSTOMPPortWithoutTLSCanBeClosed() throws {
+  #expect(try Configuration(json: Array(#"{"listen":{"stomp":null}}"#.utf8)).listen.stomp == nil)
+}
+
+@Test func aStateFolderWhoseSocketHasNoNameIsRefused() {
+  var configuration = Configuration()
+  configuration.state = "/" + String(repeating: "x", count: 100)
+  #expect(throws: Never.self) { try configuration.validate() }
+  configuration.state += "y"
+  let error = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+  #expect(error?.description.contains("107 bytes") == true)
 }
 
 @Test func aKeySetMayBeAURL() throws {

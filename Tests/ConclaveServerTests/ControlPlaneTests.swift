@@ -60,7 +60,7 @@ private final class Plane: Sendable {
     var configuration = CallConfiguration()
     configuration.asksBackEnd = backEnd != nil
     control = ControlPlane(
-      calls: Node(
+      node: Node(
         configuration: configuration, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }),
       media: media, announced: try AnnouncedAddresses(["192.0.2.1"]), fingerprint: certificate.fingerprint,
@@ -68,7 +68,8 @@ private final class Plane: Sendable {
       recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
       archive: Archive(store: store, clock: clock, log: log),
       housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log),
-      backEnd: backEnd, measurements: Measurements(), reading: reading,
+      backEnd: backEnd, webPush: nil, measurements: Measurements(), log: CallLog(Logger(label: "test")),
+      reading: reading,
       clients: ControlPlane.Clients(
         deliver: { deliveries in
           let users = try? store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user") }

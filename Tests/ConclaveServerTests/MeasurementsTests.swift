@@ -8,7 +8,7 @@ import Testing
   for rtt in [10.0, 25, 26, 5000] { measurements.add(QualityNumbers(rtt: rtt)) }
   let values = measurements.values
   #expect(values.roundTrip.counts == [2, 1, 0, 0, 0, 0, 0, 1])
-  #expect(values.roundTrip.sum == 5061)
+  #expect(abs(values.roundTrip.sum - 5.061) < 1e-9)
   #expect(values.loss.counts.allSatisfy { $0 == 0 })
 }
 
@@ -22,13 +22,18 @@ import Testing
   let measurements = Measurements()
   for rtt in [10.0, 30, 9999] { measurements.add(QualityNumbers(rtt: rtt)) }
   let text = Metrics.text(
-    media: [], signaling: nil, calls: (2, 5), waitingForDisk: 0, backlog: (0, [:]), store: StoreHealth.Statistics(),
-    backEnd: nil,
-    measured: measurements.values)
+    media: [], signaling: nil, calls: (2, 5), waitingForDisk: 0, backlog: (0, [:]), guests: nil,
+    store: StoreHealth.Statistics(), backEnd: nil, webPush: nil,
+    measured: measurements.values, process: ProcessFacts())
   let lines = text.split(separator: "\n")
-  #expect(lines.contains(#"conclave_client_round_trip_milliseconds_bucket{le="25.0"} 1"#))
-  #expect(lines.contains(#"conclave_client_round_trip_milliseconds_bucket{le="50.0"} 2"#))
-  #expect(lines.contains(#"conclave_client_round_trip_milliseconds_bucket{le="+Inf"} 3"#))
-  #expect(lines.contains("conclave_client_round_trip_milliseconds_count 3"))
+  #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="0.025"} 1"#))
+  #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="0.05"} 2"#))
+  #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="+Inf"} 3"#))
+  #expect(lines.contains("conclave_client_round_trip_seconds_count 3"))
   #expect(lines.contains("conclave_calls 2") && lines.contains("conclave_participants 5"))
+  // The figures are those of this process, so each is there.
+  for name in ["cpu_seconds_total", "resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds"] {
+    let value = lines.first { $0.hasPrefix("process_\(name) ") }?.split(separator: " ").last.flatMap { Double($0) }
+    #expect(value ?? 0 > 0, "process_\(name)")
+  }
 }

@@ -10,8 +10,8 @@ private let tokens = TokenAuthority(secret: String(repeating: "s", count: 64))
 
 private func pages(demo: Bool, isReady: Bool = true) async throws -> Pages {
   try Pages(
-    demo: demo ? tokens : nil, clock: WallClock(), unready: { isReady ? nil : "the disk is full" },
-    metrics: { "m 1\n" })
+    demo: demo ? tokens : nil, guests: nil, clock: WallClock(),
+    status: StatusPages(unready: { isReady ? nil : "the disk is full" }, metrics: { "m 1\n" }))
 }
 
 private func request(
@@ -76,8 +76,13 @@ func nobodyElseGetsADemoToken(host: String?, address: String) async throws {
   #expect(directives.contains("default-src 'none'"))
   #expect(directives.contains("connect-src 'self'"))
   #expect(directives.contains("require-trusted-types-for 'script'"))
-  #expect(directives.contains("trusted-types conclave"))
+  #expect(directives.contains("trusted-types conclave conclave-page"))
   #expect(!String(buffer: page.body).contains("http-equiv"))
+  let manifest = try await pages.respond(to: request("GET", "/manifest.webmanifest"))
+  #expect(manifest.headers.contains { $0.name == "content-type" && $0.value == "application/manifest+json" })
+  let worker = try await pages.respond(to: request("GET", "/sw.js"))
+  #expect(worker.status == 200 && worker.headers.contains { $0.name == "cache-control" && $0.value == "no-cache" })
+  #expect(!String(buffer: page.body).contains("href=\"sw.js\""), "the page registers it, and does not run it")
   for path in ["/../Configuration.swift", "/etc/passwd", "/index.html/..", "//index.html"] {
     #expect(try await pages.respond(to: request("GET", path)).status == 404)
   }

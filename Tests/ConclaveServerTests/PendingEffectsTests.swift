@@ -58,4 +58,52 @@ struct PendingEffectsTests {
     #expect(release(through: 4, limit: 3) == ["3a", "3b", "4a", "4b"])
     #expect(release(through: 4, limit: 3) == ["y"])
   }
+
+  private func state(members: Int) -> CallState {
+    let alice = UserID("alice")!
+    return CallState(
+      id: CallID("7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5")!, state: .active, media: .audio, initiator: alice,
+      startedAt: Timestamp(milliseconds: 1), epoch: 1, policy: Policy(),
+      members: Array(repeating: MemberState(user: alice, name: nil, state: .joined, participants: []), count: members),
+      metadata: nil)
+  }
+
+  /// Each reply to a join of a call of 1,000 has the whole state: half a megabyte, and far fewer than 100,000 may wait.
+  @Test mutating func repliesWithTheStateOfALargeCallAreBoundedByTheirBytes() {
+    let joined = Joined(call: state(members: 1_000), participant: 1, ice: ICE())
+    var replies = 0
+    while !pending.isFull, replies < 1_000 {
+      pending.append([.reply(SessionID(rawValue: UInt64(replies)), id: "1", .ok(joined))], behind: 1)
+      replies += 1
+    }
+    #expect(pending.isFull && (50...200).contains(replies), "full after \(replies)")
+    _ = release(through: 1, limit: 1)
+    #expect(!pending.isFull, "there is room again")
+    while !release(through: 1).isEmpty {}
+    #expect(pending.isEmpty && pending.bytes == 0)
+  }
+
+  @Test mutating func oneEventForManyDevicesCountsItsBodyOnce() {
+    let message = EventMessage(at: Timestamp(milliseconds: 5), call: nil, body: .state(state(members: 1_000)))
+    func events(of id: (UInt64) -> UInt64) -> [Calls.Effect] {
+      (1...1_000).map { number in
+        .event(
+          SessionID(rawValue: number),
+          EventDelivery(seq: 1, redelivered: false, messageID: id(number), message: message))
+      }
+    }
+    pending.append(events { _ in 7 }, behind: 1)
+    let shared = pending.bytes
+    #expect(shared < 2 << 20 && !pending.isFull)
+    pending.append(events { $0 }, behind: 1)
+    #expect(pending.bytes - shared > 100 << 20 && pending.isFull, "no two have the same body")
+  }
+
+  @Test mutating func smallEffectsAreBoundedByTheirNumber() {
+    for number in 0..<PendingEffects.maximumCount {
+      #expect(!pending.isFull)
+      pending.append([.media(.remove(PeerID(rawValue: UInt64(number))))], behind: 1)
+    }
+    #expect(pending.isFull && pending.bytes < PendingEffects.maximumBytes)
+  }
 }

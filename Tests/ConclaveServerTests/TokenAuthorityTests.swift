@@ -40,6 +40,26 @@ private let seconds = now.milliseconds / 1000
     #expect(few.device == nil && few.name == nil && few.roles.isEmpty && !few.isService)
   }
 
+  /// Neither key makes tokens that count for the other, and the app can name nobody as a guest.
+  @Test func guestsHaveTokensOfTheirOwn() async throws {
+    let guests = TokenAuthority(guestSecret: TokenForge.secret)
+    let guest = try #require(UserID("guest~ana"))
+    let call = CallID(unchecked: "c1")
+    let token = try guests.mint(user: guest, device: nil, name: nil, guestOf: call, expiresAt: now + .seconds(5))
+    #expect(try await guests.verify(token, now: now).guestOf == call)
+    #expect(await refusal(token) == .subject)
+    #expect(await refusal(TokenForge.hmac(claims()), by: guests) == .subject)
+    #expect(await refusal(TokenForge.hmac(claims(sub: #""guest~ana""#)), by: guests) == .subject, "without a call")
+    #expect(await refusal(TokenForge.hmac(claims(sub: #""guest~ana""#))) == .subject)
+    #expect(try await tokens.verify(TokenForge.hmac(claims(#""call":"c1""#)), now: now).guestOf == nil)
+    #expect(try await tokens.verify(TokenForge.hmac(claims(#""call":7"#)), now: now).guestOf == nil)
+    for (authority, user, call) in [(tokens, guest, nil), (tokens, guest, call), (guests, guest, nil)] {
+      #expect(throws: ConfigurationError.self) {
+        try authority.mint(user: user, device: nil, name: nil, guestOf: call, expiresAt: now + .seconds(5))
+      }
+    }
+  }
+
   @Test func rolesAreNamesOrASingleOne() async throws {
     for (json, names) in [
       (#"["interpreter","caller"]"#, ["interpreter", "caller"]), (#""interpreter""#, ["interpreter"]),

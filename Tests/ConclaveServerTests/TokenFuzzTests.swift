@@ -1,23 +1,11 @@
 import Foundation
 import Logging
 import MediaModel
+import Seeded
 import Signaling
 import Testing
 
 @testable import ConclaveServer
-
-/// A seeded generator (Steele, Lea, Flood: SplitMix64), so that a failure can be repeated.
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
-}
 
 /// Tokens of strangers: nothing traps, and none but the issuer's own is good.
 @Suite(.timeLimit(.minutes(1))) struct TokenFuzzTests {
@@ -43,7 +31,7 @@ private struct SplitMix: RandomNumberGenerator {
     let (secret, set) = (
       TokenAuthority(secret: TokenForge.secret), TokenAuthority(keys: source, issuer: "app", audience: "conclave")
     )
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     var originals = [(TokenForge.hmac(good), secret)]
     for (algorithm, kid) in TokenForge.algorithms.sorted(by: { $0.key < $1.key }) {
       originals.append((try forge.token(good, algorithm, kid: kid), set))
@@ -59,7 +47,7 @@ private struct SplitMix: RandomNumberGenerator {
   }
 
   /// A character, a part or the text inside a part is changed.
-  private func changed(_ token: String, _ random: inout SplitMix) -> String {
+  private func changed(_ token: String, _ random: inout SeededGenerator) -> String {
     var bytes = Array(token.utf8)
     switch Int.random(in: 0...3, using: &random) {
     case 0: bytes[Int.random(in: 0..<bytes.count, using: &random)] = UInt8.random(in: 33...126, using: &random)
@@ -84,7 +72,7 @@ private struct SplitMix: RandomNumberGenerator {
   /// Claims behind a right signature, which an issuer's own mistake may be: any JSON is read or refused.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func signedClaimsOfAnyFormAreReadOrRefused(seed: UInt64) async {
     let tokens = TokenAuthority(secret: TokenForge.secret)
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     let names = ["sub", "exp", "nbf", "iss", "aud", "name", "device", "scope", "roles", "x"]
     let values = [
       "[]", "{}", "null", "true", "0", "-1", "1e308", "-1e308", "9007199254740993", "1790000060", "1790000060.75",
@@ -108,7 +96,7 @@ private struct SplitMix: RandomNumberGenerator {
   /// A key set is the operator's, and may come from a server of others.
   @Test(arguments: 1...3 as ClosedRange<UInt64>) func anyKeySetIsReadOrRefused(seed: UInt64) throws {
     let original = Array(try TokenForge().jwks().utf8)
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     for _ in 0..<1_000 {
       var bytes = original
       for _ in 0...Int.random(in: 0...20, using: &random) {

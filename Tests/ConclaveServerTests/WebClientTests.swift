@@ -97,7 +97,10 @@ private let modules = [
     b,
   } from '../library/index.js';
   const words = "import './words.js';";
+  // import('./comment.js')
+  const later = () => import('./later.js').catch(() => {});
   """,
+  "/page/later.js": "import { a } from './a.js';\nimport { d } from './d.js';\n", "/page/d.js": "",
   "/page/a.js": "import './side.js';\nimport { app } from './app.js';\nimport { gone } from './gone.js';\n",
   "/page/side.js": "export const x = 1;\n",
   "/page/words.js": "", "/page/comment.js": "", "/page/unused.js": "",
@@ -107,23 +110,35 @@ private let modules = [
   "/library/worker.js": "",
 ]
 
+private func links(_ modules: [String]) -> String {
+  modules.map { "<link rel=\"modulepreload\" href=\"\($0).js\">\n  " }.joined()
+}
+
 @Test func thePageSaysAtOnceWhichModulesItWillLoad() {
   let graph = ModuleGraph(modules)
-  let expected = ["page/app", "page/a", "library/index", "page/side", "library/b", "library/c"].map { $0 + ".js" }
-  #expect(graph.loaded(by: "/page/app.js") == expected.map { "/" + $0 })
-  let page = "<head>\n  <script type=\"module\" src=\"page/app.js\"></script>\n</head>"
-  let links = expected.map { "<link rel=\"modulepreload\" href=\"\($0)\">\n  " }.joined()
-  #expect(graph.preloading(page) == "<head>\n  \(links)<script type=\"module\" src=\"page/app.js\"></script>\n</head>")
+  let first = ["page/app", "page/a", "library/index", "page/side", "library/b", "library/c"]
+  #expect(graph.loaded(by: ["/page/app.js"]) == first.map { "/\($0).js" })
+  let script = "<script type=\"module\" src=\"page/app.js\"></script>\n"
+  let page = "<head>\n  \(script)  <template id=\"rest\"></template>\n</head>"
+  let rest = links(["page/later", "page/d"])
+  #expect(
+    graph.preloading(page)
+      == "<head>\n  \(links(first))\(script)  <template id=\"rest\">\(rest)</template>\n</head>")
   #expect(graph.preloading("<head></head>") == "<head></head>")
 }
 
 @Test func everyPreloadedModuleOfTheRealPageIsServed() throws {
   let real = try WebClient()
   let page = String(buffer: try #require(real.response(to: try request("/"))).body)
-  let links = page.components(separatedBy: "<link rel=\"modulepreload\" href=\"").dropFirst().compactMap {
-    $0.split(separator: "\"").first
+  let halves = page.components(separatedBy: "<template id=\"rest\">").map { half in
+    half.components(separatedBy: "<link rel=\"modulepreload\" href=\"").dropFirst().compactMap {
+      $0.split(separator: "\"").first
+    }
   }
-  #expect(links.contains("page/app.js") && links.contains("conclave/index.js") && links.contains("conclave/keys.js"))
+  let (first, rest) = (try #require(halves.first), try #require(halves.last))
+  #expect(first.contains("page/app.js") && !first.contains("conclave/index.js"), "signing in needs no library")
+  #expect(rest.contains("conclave/index.js") && rest.contains("conclave/keys.js"))
+  let links = first + rest
   #expect(!links.contains("conclave/sframe-worker.js"), "the worker is loaded when a call begins")
   #expect(Set(links).count == links.count)
   for link in links { #expect(try real.response(to: request("/" + link))?.status == 200, "\(link)") }

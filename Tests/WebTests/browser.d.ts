@@ -1,7 +1,7 @@
 // Parts of the browser that TypeScript 4.8, Debian 12's, does not know yet.
 
 declare class RTCRtpScriptTransform {
-  constructor(worker: Worker, options: { operation: string; name: string; isVideo: boolean });
+  constructor(worker: Worker, options: { operation: string; name: string; isVideo: boolean; rids?: string[] });
 }
 
 interface RTCRtpSender {
@@ -31,4 +31,21 @@ interface MediaTrackConstraintSet {
 
 interface MediaTrackCapabilities {
   backgroundBlur?: boolean[];
+}
+
+// The service worker's own (Service Workers, section 4), which TypeScript has in another set than the page's.
+declare function addEventListener(name: 'install' | 'activate' | 'fetch' | 'message' | 'push' | 'notificationclick', listener: (event: ServiceWorkerEvent) => void): void;
+declare const registration: ServiceWorkerRegistration;
+declare const clients: { get(id: string): Promise<any>; claim(): Promise<void>; openWindow(path: string): Promise<unknown> };
+declare function skipWaiting(): Promise<void>;
+
+interface ServiceWorkerEvent extends Event {
+  request: Request;
+  data: any;
+  source: { id: string; postMessage(message: unknown): void };
+  notification: Notification;
+  action: string;
+  waitUntil(done: Promise<unknown>): void;
+  addRoutes?(rules: object): Promise<void>;
+  respondWith(response: Promise<Response>): void;
 }

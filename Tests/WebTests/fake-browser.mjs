@@ -9,6 +9,52 @@ const { Directory } = await load('directory.js');
 const { MemoryStore } = await load('store.js');
 const { RequestError } = await load('stomp.js');
 
+/** A sender with the rules of setParameters (WebRTC, section 5.2): one change at a time, of the parameters that were read last, and no encoding more or fewer. */
+export class Sender {
+  changes = 0; // by setParameters
+  #encodings;
+  #read;
+  #isSetting = false;
+
+  constructor(track, sendEncodings = [{}]) {
+    this.track = track;
+    this.#encodings = sendEncodings.map((encoding) => ({ active: true, ...encoding }));
+  }
+
+  get encodings() {
+    return this.#encodings;
+  }
+
+  async replaceTrack(track) {
+    this.track = track;
+  }
+
+  getParameters() {
+    this.#read = { transactionId: crypto.randomUUID(), encodings: structuredClone(this.#encodings) };
+    return structuredClone(this.#read);
+  }
+
+  async setParameters({ transactionId, encodings }) {
+    const read = this.#read;
+    this.#read = undefined;
+    const fails = (name) => Object.assign(new Error(name), { name });
+    if (this.#isSetting || !read) throw fails('InvalidStateError');
+    const isSame = encodings.length === read.encodings.length && encodings.every(({ rid }, index) => rid === read.encodings[index].rid);
+    if (transactionId !== read.transactionId || !isSame) throw fails('InvalidModificationError');
+    this.#isSetting = true;
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#isSetting = false;
+    if (this.#encodings.length !== encodings.length) throw fails('InvalidModificationError'); // an answer came between
+    this.#encodings = structuredClone(encodings);
+    this.changes += 1;
+  }
+
+  /** An answer without `a=simulcast:recv` leaves the first encoding as it is. */
+  answered(sdp) {
+    if (!sdp.includes('a=simulcast:recv')) this.#encodings.length = 1;
+  }
+}
+
 export class PeerConnection extends EventTarget {
   static all = [];
   connectionState = 'connected';
@@ -21,14 +67,20 @@ export class PeerConnection extends EventTarget {
     PeerConnection.all.push(this);
   }
 
-  addTransceiver(track, { direction }) {
+  addTransceiver(track, { direction, sendEncodings }) {
     const kind = track.kind ?? track;
-    const sent = { track: track.kind ? track : null, replaceTrack: async (next) => void (sent.track = next) };
-    const transceiver = { mid: `${this.count++}`, direction, kind, receiver: { track: { kind } }, sender: sent, setCodecPreferences() {} };
+    const sender = new Sender(track.kind ? track : null, sendEncodings);
+    const transceiver = { mid: `${this.transceivers.length}`, direction, kind, receiver: { track: { kind } }, sender, setCodecPreferences() {} };
+    this.transceivers.push(transceiver);
     return transceiver;
   }
 
-  count = 0;
+  transceivers = [];
+
+  /** What sends video. */
+  get camera() {
+    return this.transceivers.find(({ kind, direction }) => kind === 'video' && direction === 'sendonly')?.sender;
+  }
 
   async createOffer() {
     return { type: 'offer', sdp: '' };
@@ -38,7 +90,9 @@ export class PeerConnection extends EventTarget {
     this.localDescription = { sdp: '' };
   }
 
-  async setRemoteDescription() {}
+  async setRemoteDescription({ sdp }) {
+    for (const { sender } of this.transceivers) sender.answered(sdp);
+  }
 
   async getStats() {
     return new Map();
@@ -84,6 +138,7 @@ export class FakeServer {
   calls = new Map();
   /** Set to a code: the next request whose path ends so fails with it. */
   failures = [];
+  answer = ''; // SDP
   #next = 2; // 1 is who starts
   #rev = 0;
 
@@ -132,7 +187,7 @@ export class FakeServer {
     if (what === 'state') return structuredClone(call);
     if (what === 'media') {
       const { participant } = this.member(id).participants.find(({ device }) => device === this.device);
-      return { sdp: '', tracks: body.tracks.map(({ mid }) => ({ mid, track: `${participant}.${Number(mid) + 1}` })), receive: [], rev: this.#rev++ };
+      return { sdp: this.answer, tracks: body.tracks.map(({ mid }) => ({ mid, track: `${participant}.${Number(mid) + 1}` })), receive: [], rev: this.#rev++ };
     }
     return {};
   }

@@ -20,6 +20,8 @@ class Element {
     this.children = children;
   }
 
+  remove() {}
+
   setAttribute(name, value) {
     this[name] = value;
   }

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { load, loadPage } from './web.mjs';
 
 const { CallEvents } = await load('call-events.js');
+const { Refusal } = await load('checks.js');
 const { CallState } = await load('call-state.js');
 const { confirmationOf, rosterOf } = await load('call-trust.js');
 const { Members } = await load('members.js');
@@ -90,5 +91,24 @@ test('an event about one member hands the keys that member alone', () => {
   const events = new CallEvents({ call: { facts, participant: 1 }, stay: () => ({ keys }), recovery: {}, notice() {}, over() {}, negotiate() {}, message() {} });
   events.handle('call.member', { call: 'c', at: 0, cause: 'joined', user: 'dora', state: 'joined', participants: [{ participant: 301, device: 'laptop', tracks: [] }] });
   assert.deepEqual(seated, [['dora/laptop']]);
+  assert.equal(facts.members.size, 301);
+});
+
+test('changes that come together are judged after the last, each member for itself', () => {
+  const facts = new CallState({ id: 'c', user: 'user-0', device: 'phone' });
+  facts.members = callOf(300).members;
+  const [seated, notices, own] = [[], [], []];
+  const keys = { seated: (seats) => seated.push([...seats.keys()]) };
+  const recovery = { ownMemberTold: (change) => own.push([change.cause, facts.members.get('user-0').participants.length]) };
+  const events = new CallEvents({ call: { facts, participant: 1 }, stay: () => ({ keys }), recovery, notice: (news) => notices.push([news.member.user, news.cause]), over() {}, negotiate() {}, message() {} });
+  const change = (user, cause, participants) => ({ cause, user, state: participants.length ? 'joined' : 'left', participants });
+  const phone = { participant: 1, device: 'phone', tracks: [] };
+  const members = [change('user-0', 'disconnected', []), change('dora', 'joined', [{ participant: 301, device: 'laptop', tracks: [] }]), change('user-0', 'rejoined', [phone]), change('user-7', 'left', [])];
+  events.handle('call.members', { call: 'c', at: 0, members });
+  assert.deepEqual(own, [['rejoined', 1]], 'only the last change says where this device is');
+  assert.deepEqual(notices, [['dora', 'joined'], ['user-7', 'left']]);
+  assert.equal(seated.length, 4);
+  assert.equal(facts.members.size, 301);
+  for (const bad of [undefined, {}, [null], ['dora'], Array(65).fill(members[1])]) assert.throws(() => events.handle('call.members', { call: 'c', at: 0, members: bad }), Refusal);
   assert.equal(facts.members.size, 301);
 });

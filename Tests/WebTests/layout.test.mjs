@@ -8,7 +8,7 @@ const folderOf = (name) => new URL(`../../Sources/ConclaveServer/Web/${name}/`, 
 const modulesIn = (name) => readdirSync(folderOf(name)).filter((file) => file.endsWith('.js'));
 /** The code of a module, without its comments. */
 const codeOf = (name, module) => readFileSync(new URL(module, folderOf(name)), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
-const importsOf = (text) => [...text.matchAll(/(?:from|^import) '([^']+)'/gm)].map(([, path]) => path);
+const importsOf = (text) => [...text.matchAll(/(?:from |^import |import\()'([^']+)'/gm)].map(([, path]) => path);
 
 /** The modules of a folder that `roots` load. */
 function loadedBy(name, roots) {
@@ -30,9 +30,9 @@ test('a module of the library imports its neighbours alone and touches no page',
   }
 });
 
-test('the page imports the library by its index alone', () => {
+test('the page imports the library by its index alone, and before that whether the browser is supported and who is a guest', () => {
   for (const module of modulesIn('page')) {
-    for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/[\w-]+\.js|\.\.\/conclave\/index\.js)$/, `${module} imports ${path}`);
+    for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/[\w-]+\.js|\.\.\/conclave\/(guests|index|support)\.js)$/, `${module} imports ${path}`);
   }
 });
 

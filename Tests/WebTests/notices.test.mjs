@@ -36,16 +36,22 @@ test('a camera that is refused, missing or in use is told with what to do, and t
   assert.doesNotMatch(wordsFor({ kind: 'media-failed', error: 'sdp.invalid' }), /sdp/);
 });
 
+test('a guest is one wherever its name stands', () => {
+  const member = { user: 'guest~1', name: 'Ana', state: 'joined', participants: [] };
+  assert.match(wordsFor({ kind: 'member', cause: 'joined', member }), /Ana \(guest\)/);
+  assert.match(wordsFor({ kind: 'member', cause: 'left', member: { ...member, state: 'left', link: undefined } }), /Ana \(guest\)/);
+});
+
 test('a group ring names who is in the call or rung, and of many the first ones', () => {
   beginNames('me', [], () => {});
   const member = (user, state) => ({ user, state });
   const members = [member('ann', 'joined'), member('bob', 'joined'), member('me', 'ringing'), ...['cleo', 'dan', 'eve', 'fay'].map((user) => member(user, 'ringing'))];
   const { title, text } = wordsForRing({ from: 'ann', media: 'video', members }, 'me');
   assert.equal(title, 'ann is calling');
-  assert.equal(text, 'Video call · bob is in it · also rings cleo, dan, eve and fay');
+  assert.equal(text, 'Video call · bob is in it · also rings cleo, dan, eve, and fay');
   assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: [member('ann', 'joined'), member('me', 'ringing')] }, 'me').text, 'Audio call');
   const many = Array.from({ length: 300 }, (_, index) => member(`u${index}`, 'ringing'));
-  assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: many }, 'me').text, 'Audio call · also rings u0, u1, u2, u3, u4 and 295 more');
+  assert.equal(wordsForRing({ from: 'ann', media: 'audio', members: many }, 'me').text, 'Audio call · also rings u0, u1, u2, u3, u4, and 295 more');
 });
 
 test('the banner of a second ring is in front: in the call, in the lobby while it is joined, in a dialog that is open', (t) => {

@@ -65,6 +65,34 @@ async function alices() {
   return { server, laptop, phone };
 }
 
+test('all other devices are removed at once, and nobody who trusts this one gives them keys any more', async () => {
+  const { server, laptop, phone } = await alices();
+  const tablet = await device(server, 'alice', 'tablet');
+  const bob = await device(server, 'bob', 'phone');
+  await bob.directory.devicesOf(['alice']);
+  await bob.directory.verify([laptop.entry]);
+  // Somebody else removes the tablet at the same time.
+  const { take } = server;
+  server.take = async (sender, path, body) => {
+    await take.call(server, sender, path, body);
+    if (path === 'remove' && body.device === 'tablet') throw Object.assign(new Error('gone'), { code: 'device.not-found' });
+    return {};
+  };
+  await laptop.own.removeOthers();
+  assert.deepEqual((await laptop.own.list()).map((own) => own.device), ['laptop']);
+  assert.deepEqual(server.list(['bob']).devices.map((listed) => listed.device), ['phone'], 'those of others stay');
+  await bob.directory.devicesOf(['alice']);
+  assert.deepEqual([await levelOf(bob, laptop), await levelOf(bob, phone), await levelOf(bob, tablet)], ['verified', 'revoked', 'revoked']);
+});
+
+test('devices that could not be removed are told of', async () => {
+  const { server, laptop } = await alices();
+  server.take = async () => {
+    throw Object.assign(new Error('away'), { code: 'connection-lost' });
+  };
+  await assert.rejects(laptop.own.removeOthers(), { code: 'connection-lost' });
+});
+
 const levelOf = async (viewer, { entry }) => (await viewer.directory.examine([entry]))[0].level;
 
 test('two devices that are paired trust each other, and who verified one trusts both', async () => {

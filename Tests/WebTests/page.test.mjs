@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fakeTimers, load, loadPage } from './web.mjs';
 
-const { userIDOf } = await loadPage('people.js');
 const { nameOf, rest } = await loadPage('dom.js');
-const { beginNames, labelFor, learnNames, namesakeOf, rememberNames } = await loadPage('names.js');
+const { beginNames, knownPeople, labelFor, learnNames, namesakeOf, rememberNames, userIDOf } = await loadPage('names.js');
+const { isGuest } = await load('guests.js');
 const { Hands } = await loadPage('hands.js');
 const { inOrder } = await loadPage('stage.js');
 const { Speaker } = await loadPage('speaker.js');
@@ -222,4 +222,17 @@ test('a hand is up until its owner lowers it or goes', () => {
   assert.deepEqual([2, 3].map((participant) => hands.isRaised(participant)), [true, false]);
   hands.keep(new Set([1, 3]));
   assert.equal(hands.isRaised(2), false);
+});
+
+test('a guest is marked by its id, whatever the server says of it, and is not remembered', () => {
+  const saved = [];
+  beginNames('me', [['bob', 'Bob']], (names) => saved.push(...names));
+  learnNames([{ user: 'guest~1', name: 'Ana' }, { user: 'guest~2', name: '\u202eBob', link: undefined }, { user: 'dora', name: 'Dora (guest)' }]);
+  assert.deepEqual(['guest~1', 'guest~2', 'guest~3'].map(labelFor), ['Ana (guest)', 'Bob (guest) (guest~2)', 'guest~3 (guest)']);
+  assert.equal(labelFor('dora'), 'Dora (guest) (dora)');
+  assert.equal(namesakeOf('guest~2'), 'bob');
+  assert.deepEqual(knownPeople(9).filter(isGuest), []);
+  rememberNames(['guest~1', 'bob']);
+  assert.deepEqual(saved, [['bob', 'Bob']]);
+  assert.ok(!isGuest('guest') && !isGuest('Guest~1') && !isGuest(undefined) && !isGuest(7));
 });

@@ -105,10 +105,10 @@ test('quality is told of what came since the last time, and of nothing that was 
 test('a past call is told in words', () => {
   const now = new Date(2026, 10, 21, 15).getTime();
   const call = { direction: 'incoming', outcome: 'missed', seconds: 0, startedAt: new Date(2026, 10, 21, 9, 5).getTime() };
-  assert.match(outcomeOf(call, now), /^Missed · Today\s.*9:05/);
+  assert.match(outcomeOf(call, now), /^Missed · today\s.*9:05/);
   assert.match(outcomeOf({ ...call, direction: 'outgoing', outcome: 'answered', seconds: 720 }, now), /^Outgoing · .* · 12 min$/);
-  assert.match(when(now - 86_400_000, now), /^Yesterday\s/);
-  assert.deepEqual([8, 3_600, 12_000].map(duration), ['8 s', '1 h', '3 h 20 min']);
+  assert.match(when(now - 86_400_000, now), /^yesterday\s/);
+  assert.deepEqual([8, 3_600, 12_000].map(duration), ['8 sec', '1 hr', '3 hr 20 min']);
   assert.deepEqual([totalsOf({ calls: 1, seconds: 60 }), totalsOf({ calls: 2, seconds: 60 })], ['1 call, 1 min', '2 calls, 1 min']);
 });
 

@@ -11,24 +11,39 @@ const { Media } = await load('media.js');
 
 const names = (count) => Array.from({ length: count }, (_, index) => `${index + 2}.2`);
 
-test('nothing is told while every video is looked at, and each change once', () => {
+const at = (height, ...tracks) => new Map(tracks.map((track) => [track, height]));
+
+test('each change is told once: what is looked at, and how large', () => {
   const wishes = new VideoWishes();
-  const tell = (...wanted) => wishes.toTell(1, names(3), new Set(wanted));
-  assert.deepEqual(tell(...names(3)), []);
+  const tell = (...wanted) => wishes.toTell(1, names(3), at(400, ...wanted));
+  assert.deepEqual(tell(...names(3)), names(3).map((track) => ({ track, maxHeight: 540 })));
   assert.deepEqual(tell('2.2'), [{ track: '3.2', paused: true }, { track: '4.2', paused: true }]);
   assert.deepEqual(tell('2.2'), []);
   assert.deepEqual(tell('3.2'), [{ track: '2.2', paused: true }, { track: '3.2', paused: false }]);
+  assert.deepEqual(wishes.toTell(1, names(3), at(150, '4.2')), [{ track: '3.2', paused: true }, { track: '4.2', paused: false, maxHeight: 180 }]);
+});
+
+test('a tile that grows or shrinks is told in steps, never below what is shown, and within the limits of the protocol', () => {
+  const wishes = new VideoWishes();
+  const told = [];
+  for (let height = 0; height <= 10_000; height += 1) {
+    for (const { maxHeight } of wishes.toTell(1, ['2.2'], at(height, '2.2'))) {
+      told.push(maxHeight);
+      assert.ok(maxHeight >= Math.min(height, 4_320) && maxHeight >= 1 && maxHeight <= 65_535, `${maxHeight} for ${height}`);
+    }
+  }
+  assert.deepEqual(told, [90, 180, 270, 360, 540, 720, 1_080, 1_440, 2_160, 4_320]);
 });
 
 test('a join as another participant tells all wishes anew', () => {
   const wishes = new VideoWishes();
-  wishes.toTell(1, names(2), new Set(['2.2']));
-  assert.deepEqual(wishes.toTell(7, names(2), new Set(['2.2'])), [{ track: '3.2', paused: true }]);
+  wishes.toTell(1, names(2), at(90, '2.2'));
+  assert.deepEqual(wishes.toTell(7, names(2), at(90, '2.2')), [{ track: '2.2', maxHeight: 90 }, { track: '3.2', paused: true }]);
 });
 
 test('one request names 64 videos at most, and the next one the rest', () => {
   const wishes = new VideoWishes();
-  const told = [1, 2, 3].map(() => wishes.toTell(1, names(100), new Set()).length);
+  const told = [1, 2, 3].map(() => wishes.toTell(1, names(100), new Map()).length);
   assert.deepEqual(told, [64, 36, 0]);
 });
 
@@ -41,12 +56,31 @@ test('the server is told which videos are looked at, and once more where it was 
   };
   const tracksOfOthers = [...names(2).map((track) => ({ track, kind: 'video' })), { track: '2.1', kind: 'audio' }];
   const call = new CallRequests({ id: 'c', tracksOfOthers }, { request });
-  const told = ['calls/c/receive', { videos: [{ track: '3.2', paused: true }] }];
-  await assert.rejects(call.watch(['2.2']), /connection-lost/);
+  const told = [{ track: '2.2', maxHeight: 360 }, { track: '3.2', paused: true }];
+  await assert.rejects(call.watch(at(300, '2.2')), /connection-lost/);
   isReached = true;
-  await call.watch(['2.2']);
-  await call.watch(['2.2']);
-  assert.deepEqual(asked, [told, told]);
+  await call.watch(at(300, '2.2'));
+  await call.watch(at(300, '2.2'));
+  const again = [{ track: '2.2', paused: false, maxHeight: 360 }, { track: '3.2', paused: true }];
+  assert.deepEqual(asked, [told, again].map((videos) => ['calls/c/receive', { videos }]));
+});
+
+test('one request is under way at a time, and what changes meanwhile goes into the next one', async () => {
+  const asked = [];
+  const answers = [];
+  const request = (path, { videos }) => {
+    asked.push(videos);
+    return new Promise((resolve) => answers.push(resolve));
+  };
+  const call = new CallRequests({ id: 'c', tracksOfOthers: [{ track: '2.2', kind: 'video' }] }, { request });
+  const done = [100, 300, 200, 500].map((height) => call.watch(at(height, '2.2')));
+  assert.deepEqual(asked, [[{ track: '2.2', maxHeight: 180 }]]);
+  answers[0]();
+  while (answers.length < 2) await undefined;
+  assert.deepEqual(asked[1], [{ track: '2.2', maxHeight: 540 }]);
+  answers[1]();
+  await Promise.all(done);
+  assert.equal(asked.length, 2);
 });
 
 test('it is news when somebody stops to share a screen, and none when this device does', () => {

@@ -14,6 +14,10 @@ globalThis.CustomEvent ??= class CustomEvent extends Event {
   }
 };
 
+// The page remembers nothing here; a test that needs storage brings its own.
+const nothing = { getItem: () => null, setItem() {}, removeItem() {} };
+for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(globalThis, name, { value: nothing, configurable: true, writable: true });
+
 const folder = mkdtempSync(join(tmpdir(), 'conclave-web-'));
 cpSync(new URL('../../Sources/ConclaveServer/Web/', import.meta.url), folder, { recursive: true });
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}');

@@ -14,6 +14,12 @@ final class Authorizer: Sendable {
     var overloaded: UInt64 = 0
   }
 
+  struct Answer: Sendable {
+    enum Source: Sendable { case backEnd, failure, overload }
+    var allowed: Set<UserID>
+    var source: Source
+  }
+
   private struct State {
     var underWay = 0
     var statistics = Statistics()
@@ -34,7 +40,7 @@ final class Authorizer: Sendable {
   var statistics: Statistics { state.withLock { $0.statistics } }
 
   /// The users of `to` that the back end allows.
-  func allowed(_ action: Question.Action, from: UserID, to: [UserID]) async -> Set<UserID> {
+  func allowed(_ action: Question.Action, from: UserID, to: [UserID]) async -> Answer {
     let hasRoom = state.withLock { state in
       guard state.underWay < Self.maximumUnderWay else {
         state.statistics.overloaded &+= 1
@@ -43,13 +49,14 @@ final class Authorizer: Sendable {
       state.underWay += 1
       return true
     }
-    guard hasRoom else { return [] }
+    guard hasRoom else { return Answer(allowed: [], source: .overload) }
     let allowed = await ask(AuthorizeQuestion(action: action.rawValue, from: from, to: to))
     state.withLock { state in
       state.underWay -= 1
       if allowed == nil { state.statistics.failed &+= 1 } else { state.statistics.answered &+= 1 }
     }
-    return (allowed ?? []).intersection(to)
+    guard let allowed else { return Answer(allowed: [], source: .failure) }
+    return Answer(allowed: allowed.intersection(to), source: .backEnd)
   }
 
   private func ask(_ question: AuthorizeQuestion) async -> Set<UserID>? {

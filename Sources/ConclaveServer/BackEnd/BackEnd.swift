@@ -32,9 +32,9 @@ final class BackEnd: Sendable {
 
   /// Asks, and hands the answer to `done`.
   func ask(
-    _ action: Question.Action, from: UserID, to: [UserID], done: @escaping @Sendable (Set<UserID>) -> Void
+    _ action: Question.Action, from: UserID, to: [UserID], done: @escaping @Sendable (Authorizer.Answer) -> Void
   ) {
-    guard let authorizer else { return done([]) }
+    guard let authorizer else { return done(.init(allowed: [], source: .failure)) }
     Task { done(await authorizer.allowed(action, from: from, to: to)) }
   }
 

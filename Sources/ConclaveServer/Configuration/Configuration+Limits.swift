@@ -24,6 +24,7 @@ extension Configuration {
     package var outbound = 4 << 20
     package var participants = 1_000
     package var ringing = 100
+    package var guests = 100
 
     fileprivate static let members: [(key: CodingKeys, path: any WritableKeyPath<Limits, Int> & Sendable)] = [
       (.connections, \.connections), (.addressConnections, \.addressConnections),
@@ -35,7 +36,7 @@ extension Configuration {
       (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
       (.transactions, \.transactions), (.framesInTransaction, \.framesInTransaction),
       (.requestsPerSecond, \.requestsPerSecond), (.requestBurst, \.requestBurst), (.outbound, \.outbound),
-      (.participants, \.participants), (.ringing, \.ringing),
+      (.participants, \.participants), (.ringing, \.ringing), (.guests, \.guests),
     ]
 
     func validate() throws(ConfigurationError) {
@@ -52,7 +53,7 @@ extension Configuration.Limits: Decodable {
       userRequestsPerSecond, userRequestBurst, userOutbound, userInbound, totalOutbound, headers, headerLine, body,
       keysBody,
       connectSeconds, subscriptions, transactions,
-      framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing
+      framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing, guests
   }
 
   package init(from decoder: any Decoder) throws {

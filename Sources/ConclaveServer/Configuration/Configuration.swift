@@ -16,13 +16,18 @@ package struct Configuration: Sendable {
   package var destinations: [String] = []
   /// Keyed by the names in the tokens' claim `roles` (protocol section 7).
   package var roles: [String: Role] = [:]
+  /// Whether a link lets people without an account into its call. `serve --demo` sets it.
+  package var guests = false
   package var webhooks: Webhooks?
   package var authorize: Authorize?
   package var turn: TURN?
+  package var webPush: WebPush?
   package var history = History()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30
+  /// The least of the log's lines.
   package var log = LogLevel.info
+  package var logFormat = LogFormat.text
   /// Lets the page sign in with just a name, from loopback addresses alone. Set by `serve --demo`.
   package var demo = false
 
@@ -31,10 +36,12 @@ package struct Configuration: Sendable {
   package struct Listen: Sendable {
     /// Local address of all TCP listeners; "::" takes IPv4 too.
     package var address = "::"
-    /// nil closes the port without TLS; that takes a certificate.
+    /// nil closes the port without TLS.
     package var stomp: Int? = 61613
     package var stompTLS = 61614
     package var http = 8080
+    /// A port of their own for health and metrics, which the HTTP port has no longer then.
+    package var metrics: Int?
     /// Origins of web pages, besides the server's own, that may open a WebSocket; "*" lets all.
     package var origins: [String] = []
     /// Addresses and networks of reverse proxies, for which limits per address do not hold.
@@ -49,8 +56,8 @@ package struct Configuration: Sendable {
   package struct Media: Sendable {
     /// Threads that forward media, each with a port of its own; 0 means one a core.
     package var workers = 0
-    /// UDP and TCP port of the first worker; 0 lets the system choose.
-    package var port = 40000
+    /// UDP and TCP port of the first worker; 0 lets the system choose. The default is below the ports that Linux gives to outgoing connections (from 32768 on).
+    package var port = 30000
     /// Whether participants may come over TCP too.
     package var tcp = true
     /// Addresses to announce instead of the machine's own, for a server behind NAT.
@@ -70,6 +77,7 @@ package struct Configuration: Sendable {
   }
 
   package enum LogLevel: String, Decodable, Sendable { case debug, info, notice, warning, error }
+  package enum LogFormat: String, Decodable, Sendable { case text, json }
 }
 
 /// Why a configuration cannot be used, in words for the operator.
@@ -105,20 +113,21 @@ extension Configuration {
   package func validate() throws(ConfigurationError) {
     for (name, port) in [
       ("listen.stomp", listen.stomp ?? 0), ("listen.stompTLS", listen.stompTLS), ("listen.http", listen.http),
+      ("listen.metrics", listen.metrics ?? 0),
       ("media.port", media.port),
     ] where !(0...65_535).contains(port) {
       throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
     }
+    let socket = StateFolder.adminSocket(in: state)
+    guard socket.utf8.count <= 107 else { throw ConfigurationError(StateFolder.tooLong(socket)) }
     guard AddressList(listen.proxies) != nil else {
       throw ConfigurationError("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
     try limits.validate()
     try validateBackEnd()
+    try validateWebPush()
     guard (0...256).contains(media.workers) else {
       throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
-    }
-    guard listen.stomp != nil || tls != nil else {
-      throw ConfigurationError("listen.stomp: only with tls can it be null; STOMP would have no port")
     }
     try auth.validate()
   }
@@ -138,7 +147,8 @@ extension Configuration.Auth {
 
 extension Configuration: Decodable {
   private enum CodingKeys: String, CodingKey, CaseIterable {
-    case state, listen, tls, media, auth, limits, destinations, roles, webhooks, authorize, turn, history, drain, log
+    case state, listen, tls, media, auth, limits, destinations, roles, guests, webhooks, authorize, turn, webPush,
+      history, drain, log, logFormat
   }
 
   package init(from decoder: any Decoder) throws {
@@ -151,17 +161,22 @@ extension Configuration: Decodable {
     limits = try container.decodeIfPresent(Limits.self, forKey: .limits) ?? limits
     destinations = try container.decodeIfPresent([String].self, forKey: .destinations) ?? destinations
     roles = try container.decodeIfPresent([String: Role].self, forKey: .roles) ?? roles
+    guests = try container.decodeIfPresent(Bool.self, forKey: .guests) ?? guests
     webhooks = try container.decodeIfPresent(Webhooks.self, forKey: .webhooks)
     authorize = try container.decodeIfPresent(Authorize.self, forKey: .authorize)
     turn = try container.decodeIfPresent(TURN.self, forKey: .turn)
+    webPush = try container.decodeIfPresent(WebPush.self, forKey: .webPush)
     history = try container.decodeIfPresent(History.self, forKey: .history) ?? history
     drain = try container.decodeIfPresent(Int.self, forKey: .drain) ?? drain
     log = try container.decodeIfPresent(LogLevel.self, forKey: .log) ?? log
+    logFormat = try container.decodeIfPresent(LogFormat.self, forKey: .logFormat) ?? logFormat
   }
 }
 
 extension Configuration.Listen: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case address, stomp, stompTLS, http, origins, proxies }
+  private enum CodingKeys: String, CodingKey, CaseIterable {
+    case address, stomp, stompTLS, http, metrics, origins, proxies
+  }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
@@ -169,6 +184,7 @@ extension Configuration.Listen: Decodable {
     if container.contains(.stomp) { stomp = try container.decodeIfPresent(Int.self, forKey: .stomp) }
     stompTLS = try container.decodeIfPresent(Int.self, forKey: .stompTLS) ?? stompTLS
     http = try container.decodeIfPresent(Int.self, forKey: .http) ?? http
+    metrics = try container.decodeIfPresent(Int.self, forKey: .metrics)
     origins = try container.decodeIfPresent([String].self, forKey: .origins) ?? origins
     proxies = try container.decodeIfPresent([String].self, forKey: .proxies) ?? proxies
   }

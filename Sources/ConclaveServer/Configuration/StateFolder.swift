@@ -20,11 +20,34 @@ package struct StateFolder: Sendable {
 
   package var database: String { path + "/conclave.sqlite" }
 
+  static func adminSocket(in folder: String) -> String { folder + "/admin" }
+
+  /// A Unix socket's path has at most 107 bytes (unix(7)).
+  static func tooLong(_ path: String) -> String { "state: \(path) is longer than 107 bytes; take a shorter folder" }
+
   /// Held by the one server that uses the folder; the system lets go of it when the server dies.
   final class Lock: Sendable {
     private let file: Int32
     fileprivate init(_ file: Int32) { self.file = file }
     deinit { close(file) }
+  }
+
+  /// Looks whether a server could use the folder, without making anything.
+  /// - Returns: false while another server does.
+  static func check(_ path: String) throws(ConfigurationError) -> Bool {
+    try Configuration.checkOwnerOnly(path)
+    var place = path
+    while access(place, F_OK) != 0, place != "/", !place.isEmpty {
+      place = (place as NSString).deletingLastPathComponent
+    }
+    guard access(place.isEmpty ? "." : place, W_OK | X_OK) == 0 else {
+      throw ConfigurationError(
+        "state: \(place) cannot be written by this user; check its owner and mode, or run as the server's")
+    }
+    let file = open(path + "/lock", O_RDWR | O_CLOEXEC)
+    guard file >= 0 else { return true }
+    defer { close(file) }
+    return flock(file, LOCK_EX | LOCK_NB) == 0
   }
 
   func lock() throws(ConfigurationError) -> Lock {
@@ -41,11 +64,13 @@ package struct StateFolder: Sendable {
     return Lock(file)
   }
 
-  /// The HS256 secret: the text of `file` (default `secret` here) without white space at its ends. Made of 32 random bytes, with mode 600, when the
+  /// The HS256 secret: the text of `file` (by default one in this folder) without white space at its ends. Made of 32 random bytes, with mode 600, when the
   /// default file is missing.
   /// - Returns: the secret, and whether it was made just now.
-  package func secret(file: String?) throws(ConfigurationError) -> (secret: String, isNew: Bool) {
-    let name = file ?? path + "/secret"
+  package func secret(
+    file: String?, default text: String = "secret"
+  ) throws(ConfigurationError) -> (secret: String, isNew: Bool) {
+    let name = file ?? path + "/" + text
     if let secret = try Self.secret(at: name) { return (secret, false) }
     guard file == nil, !FileManager.default.fileExists(atPath: name) else {
       throw ConfigurationError("\(name): cannot be read; check its name and mode")

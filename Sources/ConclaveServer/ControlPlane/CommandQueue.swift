@@ -25,7 +25,7 @@ struct CommandQueue: Sendable {
   }
 
   private struct UserQueue {
-    var commands = CircularBuffer<Calls.Command>()
+    var commands = CircularBuffer<NodeCommand>()
     var requests = 0
     /// It gives nothing until `resume`.
     var isHeld = false
@@ -35,7 +35,7 @@ struct CommandQueue: Sendable {
 
   private let limits: Limits
   /// The server's own commands: the media plane's events, answers, timers. They go first.
-  private var own = CircularBuffer<Calls.Command>()
+  private var own = CircularBuffer<NodeCommand>()
   /// The queues of owners with pending commands.
   private var queues: [Owner: UserQueue] = [:]
   /// Owners in round-robin order; those that are held are skipped.
@@ -48,7 +48,7 @@ struct CommandQueue: Sendable {
   init(limits: Limits = Limits()) { self.limits = limits }
 
   /// Takes a command, or refuses a request.
-  mutating func append(_ command: Calls.Command) -> Overflow? {
+  mutating func append(_ command: NodeCommand) -> Overflow? {
     if case .connect(let session, let identity) = command {
       owners[session] = identity.isService ? .service(identity.device.user) : .user(identity.device.user)
     }
@@ -83,7 +83,7 @@ struct CommandQueue: Sendable {
 
   /// Takes out the next command; nil when there is none, or when all wait for `resume`.
   /// - Parameter takesAll: false for the server's own commands alone.
-  mutating func next(takesAll: Bool = true) -> Calls.Command? {
+  mutating func next(takesAll: Bool = true) -> NodeCommand? {
     if let command = own.popFirst() { return command }
     guard takesAll else { return nil }
     while let owner = turns.popFirst() {
@@ -107,7 +107,7 @@ struct CommandQueue: Sendable {
   }
 
   /// Ends the session's hold: `command`, now prepared, is the next one of its user.
-  mutating func resume(_ session: SessionID, with command: Calls.Command) {
+  mutating func resume(_ session: SessionID, with command: NodeCommand) {
     guard let owner = owners[session] else { return own.append(command) }
     queues[owner, default: UserQueue()].isHeld = false
     queues[owner, default: UserQueue()].commands.prepend(command)
@@ -115,7 +115,7 @@ struct CommandQueue: Sendable {
   }
 }
 
-extension Calls.Command {
+extension NodeCommand {
   /// The session that sent it; nil for the server's own.
   fileprivate var session: SessionID? {
     switch self {
@@ -123,7 +123,7 @@ extension Calls.Command {
       .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
       session
-    case .media, .answer, .forget, .drain, .timeout: nil
+    case .media, .answer, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
     }
   }
 

@@ -13,17 +13,19 @@ import Synchronization
 /// The one place where calls change: an actor around the pure `Node`, on one event loop. Requests of clients and events of the media plane come in by
 /// `submit`, in order. Their effects go out in that order, each once the changes that it may reveal are on the disk. The loop itself never waits for the disk.
 actor ControlPlane: SignalingSink {
-  private var calls: Node
+  private var node: Node
   private let media: MediaWorkers
   private let announced: AnnouncedAddresses
   private let clock: WallClock
   private let backEnd: BackEnd?
+  private let webPush: WebPush?
   private let store: Store
   private var recorder: Recorder
   private var pending = PendingEffects()
   private let archive: Archive
   private let housekeeping: Housekeeping
   private let measurements: Measurements
+  private var log: CallLog
   private let clients: Clients
   private nonisolated let waiting = Mutex(Waiting())
   /// Where SDPs are read.
@@ -41,8 +43,6 @@ actor ControlPlane: SignalingSink {
 
   /// So many effects cost about as much as a simple request.
   private static let effectsOfUnit = 16
-  /// Effects that may wait for the disk; beyond it clients' commands wait in their queue, which refuses what is too much.
-  private static let maximumPending = 100_000
   /// Effects that go out in one go.
   private static let effectsOfStep = 512
 
@@ -64,11 +64,13 @@ actor ControlPlane: SignalingSink {
 
   /// - Parameter reading: threads that read SDPs, started.
   init(
-    calls: sending Node, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
+    node: sending Node, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
     clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder, archive: Archive,
-    housekeeping: Housekeeping, backEnd: BackEnd?, measurements: Measurements, reading: NIOThreadPool, clients: Clients
+    housekeeping: Housekeeping, backEnd: BackEnd?, webPush: WebPush?, measurements: Measurements, log: CallLog,
+    reading: NIOThreadPool,
+    clients: Clients
   ) {
-    self.calls = calls
+    self.node = node
     self.media = media
     self.announced = announced
     self.clock = clock
@@ -77,7 +79,9 @@ actor ControlPlane: SignalingSink {
     self.archive = archive
     self.housekeeping = housekeeping
     self.backEnd = backEnd
+    self.webPush = webPush
     self.measurements = measurements
+    self.log = log
     self.reading = reading
     self.clients = clients
     self.loop = loop
@@ -86,7 +90,7 @@ actor ControlPlane: SignalingSink {
   }
 
   /// Takes one command from any thread. The commands of a connection are handled in order, users round-robin; a request is refused when too many are pending.
-  nonisolated func submit(_ command: Calls.Command) {
+  nonisolated func submit(_ command: NodeCommand) {
     guard enqueue({ $0.append(command) }) != nil, case .request(let session, let id, _) = command else { return }
     let error = RequestError(.serverBusy, "too many requests wait; try again in a moment", retryAfterMs: 1_000)
     clients.deliver([.reply(session, id: id, .failed(error))])
@@ -112,8 +116,8 @@ actor ControlPlane: SignalingSink {
     let end = MonotonicClock.now().advanced(by: .milliseconds(1))
     repeat {
       let hasMore = release()
-      // On a disk that is slow clients wait where their number is bounded. The server's own commands are few.
-      let takesAll = pending.count < Self.maximumPending && !recorder.isFull
+      // On a disk that is slow clients wait in their queue, which refuses what is too much. The server's own commands are few.
+      let takesAll = !pending.isFull && !recorder.isFull
       let command = waiting.withLock { waiting in
         let command = waiting.commands.next(takesAll: takesAll)
         waiting.isWorking = command != nil || hasMore
@@ -126,7 +130,17 @@ actor ControlPlane: SignalingSink {
   }
 
   /// Calls that run, and devices in them.
-  var counts: (calls: Int, participants: Int) { calls.counts }
+  var counts: (calls: Int, participants: Int) { node.counts }
+
+  // For the operator: see `Node`.
+  var callSummaries: [CallSummary] { node.callSummaries }
+  func inspection(of call: CallID) -> CallInspection? { node.inspection(of: call) }
+  var connectedUsers: [ConnectedUser] { node.connectedUsers }
+  func isPresent(_ user: UserID) -> Bool { node.isPresent(user) }
+
+  // For guests: see `Node`.
+  func admitsGuest(by link: String, to call: CallID) -> Bool { node.admitsGuest(by: link, to: call, now: clock.now()) }
+  func runs(_ call: CallID) -> Bool { node.runs(call) }
 
   /// Replies, events and commands to workers that wait for the disk.
   var waitingForDisk: Int { pending.count }
@@ -142,14 +156,14 @@ actor ControlPlane: SignalingSink {
     }
   }
 
-  private func handle(_ command: Calls.Command) {
+  private func handle(_ command: NodeCommand) {
     switch command {
     case .request(let session, let id, .media(let call, let request)): return read(request, of: call, session, id)
     case .media(.configured(let peer, let request, let slots)):
       return tell(peers.configured(peer, request: request, slots: slots).map { [$0] } ?? [], isStored: false)
     default: break
     }
-    let effects = calls.handle(command, now: clock.now())
+    let effects = node.handle(command, now: clock.now())
     let changes = effects.prefix { if case .store = $0 { true } else { false } }.compactMap(\.change)
     if !changes.isEmpty { recorder.record(changes) }
     let isFromMedia = if case .media = command { true } else { false }
@@ -164,12 +178,12 @@ actor ControlPlane: SignalingSink {
 
   /// Reads an SDP beside the calls, of participants alone. Later commands of the same user wait for it.
   private func read(_ request: MediaRequest, of call: CallID, _ session: SessionID, _ id: String) {
-    if let error = calls.refusal(ofOfferBy: session, to: call) {
+    if let error = node.refusal(ofOfferBy: session, to: call) {
       return tell([.reply(session, id: id, .failed(error))], isStored: true)
     }
     waiting.withLock { $0.commands.hold(session) }
     reading.submit { _ in
-      let offer = Calls.Command.offer(session, id: id, call, Self.offer(in: request.sdp), request.tracks)
+      let offer = NodeCommand.offer(session, id: id, call, Self.offer(in: request.sdp), request.tracks)
       self.enqueue { $0.resume(session, with: offer) }
     }
   }
@@ -227,9 +241,14 @@ actor ControlPlane: SignalingSink {
       guard let worker = peers.worker(of: command.peer) else { return }
       media.submit(command, worker: worker)
       if case .remove(let peer) = command { forClients += peers.remove(peer) }
-    case .webhook(_, let event): backEnd?.webhooks?.send(event)
-    case .ask(let question, .authorize(let action, let from, let to)):
-      ask(question, action, from: from, to: to)
+    case .webhook(_, let event):
+      backEnd?.webhooks?.send(event)
+      log.take(event)
+    case .push(let user, let subscription, let notice, let until):
+      webPush?.send(notice, to: subscription, of: user, until: until)
+    case .keyless(let call, let participant, let state): log.take(participant, wasWithoutKey: state, in: call)
+    case .ask(let question, .authorize(let action, let from, let to, let call)):
+      ask(question, action, from: from, to: to, call)
     case .measured(let numbers): measurements.add(numbers)
     case .ask(let question, .acquainted(let user, let others)):
       archive.acquainted(user, with: others) { self.submit(.answer(question, allowed: $0)) }
@@ -241,20 +260,24 @@ actor ControlPlane: SignalingSink {
     }
   }
 
-  private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID]) {
+  private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID], _ call: CallID?) {
     guard let backEnd else { return submit(.answer(question, allowed: [])) }
-    backEnd.ask(action, from: from, to: to) { self.submit(.answer(question, allowed: $0)) }
+    let logger = log.logger
+    backEnd.ask(action, from: from, to: to) { answer in
+      if let call { CallLog.log(answer, of: to.count, for: call, to: logger) }
+      self.submit(.answer(question, allowed: answer.allowed))
+    }
   }
 
   private func tellIdle() {
-    guard let idle, calls.isIdle, pending.isEmpty else { return }
+    guard let idle, node.isIdle, pending.isEmpty else { return }
     self.idle = nil
     idle()
   }
 
   /// Keeps one timer, at the state machine's next deadline.
   private func schedule() {
-    let deadline = calls.nextDeadline
+    let deadline = node.nextDeadline
     guard deadline != timer?.deadline else { return }
     timer?.task.cancel()
     timer = deadline.map { deadline in
@@ -279,7 +302,7 @@ actor ControlPlane: SignalingSink {
     guard !isStopped else { return }
     let now = MonotonicClock.now()
     recorder.checkPatience(now: now)
-    if let changes = recorder.rewrite(now: now, everything: { calls.everything }) { write(changes) }
+    if let changes = recorder.rewrite(now: now, everything: { node.everything }) { write(changes) }
     housekeeping.begin(now: now) { self.submit(.forget($0)) }
     wake()
   }

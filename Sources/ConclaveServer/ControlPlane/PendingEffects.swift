@@ -1,4 +1,5 @@
 import Calls
+import Contract
 import NIOCore
 import Signaling
 
@@ -15,13 +16,25 @@ struct PendingEffects {
     var effects: [Calls.Effect]
     /// The number of the last command whose changes have to be on the disk before.
     var behind: UInt64
+    /// Their memory, roughly.
+    var bytes: Int
   }
+
+  /// Effects that may wait. They are little in number when each is a reply with the state of a large call, and take little memory when they are one event for
+  /// many devices, so both are bounded. One command may go beyond it.
+  static let maximumCount = 100_000
+  static let maximumBytes = 64 << 20
 
   private var entries = CircularBuffer<Entry>()
   /// How many effects wait for each session; media commands, webhooks and questions are for none.
   private var sessions: [SessionID: Int] = [:]
   /// Effects that wait.
   private(set) var count = 0
+  /// The memory of those, roughly.
+  private(set) var bytes = 0
+
+  /// As many wait as may: clients' commands have to wait, too.
+  var isFull: Bool { count >= Self.maximumCount || bytes >= Self.maximumBytes }
 
   var isEmpty: Bool { entries.isEmpty }
 
@@ -30,8 +43,10 @@ struct PendingEffects {
   mutating func append(_ effects: [Calls.Effect], behind number: UInt64) {
     guard !effects.isEmpty else { return }
     for effect in effects { if let session = effect.session { sessions[session, default: 0] += 1 } }
+    let entry = Entry(effects: effects, behind: number, bytes: Self.bytes(of: effects))
     count += effects.count
-    entries.append(Entry(effects: effects, behind: number))
+    bytes += entry.bytes
+    entries.append(entry)
   }
 
   /// The effects of something that is stored nowhere: returns those that overtake nothing, and puts the others behind all that wait.
@@ -59,14 +74,63 @@ struct PendingEffects {
     while released.count < limit, let entry = entries.first, entry.behind <= number {
       entries.removeFirst()
       count -= entry.effects.count
+      bytes -= entry.bytes
       for effect in entry.effects { if let session = effect.session { forget(session) } }
       if released.isEmpty { released = entry.effects } else { released += entry.effects }
     }
     return released
   }
 
+  /// Deliveries of one message share its body, and stand next to each other.
+  private static func bytes(of effects: [Calls.Effect]) -> Int {
+    var bytes = effects.count * MemoryLayout<Calls.Effect>.stride
+    var last: UInt64 = 0
+    for effect in effects {
+      switch effect {
+      case .event(_, let event):
+        if event.messageID == 0 || event.messageID != last { bytes += event.message.body.cost }
+        last = event.messageID
+      case .publish(_, _, let messageID, let message):
+        if messageID == 0 || messageID != last { bytes += message.body.cost }
+        last = messageID
+      case .webhook(_, let message): bytes += message.body.cost
+      case .reply(_, _, .ok(let reply)): bytes += (reply as? any Weighed)?.bytes ?? 256
+      case .negotiate: bytes += 4_096
+      case .push(_, let subscription, _, _): bytes += 512 + subscription.endpoint.utf8.count
+      case .reply, .close, .admission, .media, .ask, .history, .store, .measured, .keyless: break
+      }
+    }
+    return bytes
+  }
+
   private mutating func forget(_ session: SessionID) {
     guard let count = sessions[session] else { return }
     sessions[session] = count == 1 ? nil : count - 1
   }
+}
+
+/// A reply whose size grows with a call or with the request.
+private protocol Weighed {
+  /// Its memory, roughly.
+  var bytes: Int { get }
+}
+
+extension CallState: Weighed {
+  fileprivate var bytes: Int { 512 + 512 * members.count + (metadata?.bytes.count ?? 0) }
+}
+
+extension Joined: Weighed {
+  fileprivate var bytes: Int { 512 + call.bytes }
+}
+
+extension CallList: Weighed {
+  fileprivate var bytes: Int { calls.reduce(512) { $0 + $1.bytes } }
+}
+
+extension Devices: Weighed {
+  fileprivate var bytes: Int { 512 + devices.reduce(512 * revokes.count) { $0 + 1_024 + 512 * $1.vouches.count } }
+}
+
+extension KeyList: Weighed {
+  fileprivate var bytes: Int { 512 + 1_024 * list.count + 64 * links.count + 128 * confirmed.count }
 }

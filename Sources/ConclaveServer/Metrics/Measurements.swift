@@ -22,13 +22,13 @@ final class Measurements: Sendable {
     }
   }
 
-  /// Times in milliseconds, loss as a part of 1.
+  /// Times in seconds, loss as a part of 1.
   struct Values: Sendable {
-    var roundTrip = Histogram([25, 50, 100, 200, 400, 800, 1600])
+    var roundTrip = Histogram([0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
     var loss = Histogram([0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2])
-    var jitter = Histogram([5, 10, 20, 40, 80, 160, 320])
+    var jitter = Histogram([0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
     var freezes = Histogram([0, 1, 2, 5, 10, 20, 50])
-    var firstFrame = Histogram([100, 200, 400, 800, 1600, 3200, 6400])
+    var firstFrame = Histogram([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4])
   }
 
   private let stored = Mutex(Values())
@@ -37,11 +37,11 @@ final class Measurements: Sendable {
 
   func add(_ numbers: QualityNumbers) {
     stored.withLock { values in
-      values.roundTrip.add(numbers.rtt)
+      values.roundTrip.add(numbers.rtt.map { $0 / 1_000 })
       values.loss.add(numbers.loss)
-      values.jitter.add(numbers.jitter)
+      values.jitter.add(numbers.jitter.map { $0 / 1_000 })
       values.freezes.add(numbers.freezes)
-      values.firstFrame.add(numbers.firstFrameMs)
+      values.firstFrame.add(numbers.firstFrameMs.map { $0 / 1_000 })
     }
   }
 }

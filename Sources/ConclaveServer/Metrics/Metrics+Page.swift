@@ -8,6 +8,11 @@ extension Metrics {
       for (labels, value) in values { text += "\(name){\(labels)} \(value)\n" }
     }
 
+    /// - Parameter sample: labels, if any, and the value after a blank.
+    mutating func line(_ name: String, _ type: String, _ help: String, _ sample: String) {
+      text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n\(name)\(sample)\n"
+    }
+
     mutating func counter(_ name: String, _ help: String, _ value: UInt64) {
       text += "# HELP \(name) \(help)\n# TYPE \(name) counter\n\(name) \(value)\n"
     }

@@ -9,8 +9,9 @@ enum Metrics {
   static func text(
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
     waitingForDisk: Int,
-    backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), store: StoreHealth.Statistics, backEnd: BackEnd?,
-    measured: Measurements.Values
+    backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
+    store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?,
+    measured: Measurements.Values, process: ProcessFacts
   ) -> String {
     var page = Page()
     page.add(workers)
@@ -20,6 +21,14 @@ enum Metrics {
     page.counter(
       "conclave_control_refused_total", "Requests answered with server.busy, by whose bound was reached.",
       CommandQueue.Overflow.allCases.map { ("bound=\"\($0)\"", backlog.refused[$0, default: 0]) })
+    if let guests {
+      page.counter(
+        "conclave_guest_tokens_total", "Requests for tokens of guests, by what became of them.",
+        [
+          ("result=\"let-in\"", guests.letIn), ("result=\"renewed\"", guests.renewed),
+          ("result=\"refused\"", guests.refused), ("result=\"limited\"", guests.limited),
+        ])
+    }
     if let signaling { page.add(signaling) }
     page.gauge(
       "conclave_store_waiting_effects", "Replies, events and commands to workers that wait for the disk.",
@@ -27,7 +36,9 @@ enum Metrics {
     page.add(store)
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
+    if let webPush { page.add(webPush.statistics) }
     page.add(measured)
+    page.add(process)
     return page.text
   }
 }
@@ -40,6 +51,10 @@ extension Metrics.Page {
       ("sent_packets", "Datagrams sent.", { $0.forwarding.datagramsOut }),
       ("sent_bytes", "Bytes sent.", { $0.forwarding.bytesOut }),
       ("forwarded_packets", "RTP packets sent on to a receiver.", { $0.forwarding.forwarded }),
+      ("layer_switches", "Slots that went over to another layer of their track.", { $0.forwarding.layerSwitches }),
+      (
+        "feedback_received", "Transport-wide reports of receivers on what arrived.", { $0.forwarding.feedbackReceived }
+      ),
       ("retransmitted_packets", "RTP packets sent again.", { $0.forwarding.retransmitted }),
       ("nacks_sent", "Sequence numbers asked for.", { $0.forwarding.nacksSent }),
       ("nacks_received", "Sequence numbers that receivers asked for.", { $0.forwarding.nacksReceived }),
@@ -47,6 +62,15 @@ extension Metrics.Page {
       (
         "key_frame_requests_received", "Key frames that receivers asked for.",
         { $0.forwarding.keyFrameRequestsReceived }
+      ),
+      (
+        "arrival_reports_sent", "Transport-wide reports on the packets of publishers.",
+        { $0.forwarding.arrivalReportsSent }
+      ),
+      (
+        "arrivals_unreported",
+        "Packets of publishers that no transport-wide report covers: too late, or a number twice.",
+        { $0.forwarding.arrivalsUnreported }
       ),
       (
         "checks_sent", "Connectivity checks of addresses that clients want their media at.",
@@ -76,6 +100,7 @@ extension Metrics.Page {
         ("reason=\"\(failure)\"", workers.reduce(0) { $0 &+ $1.socket[failure] })
       })
     add(workers.map(\.passes))
+    add(workers.map(\.forwarding.estimates))
     add(workers.map(\.tcp))
     gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
     gauge(
@@ -93,6 +118,16 @@ extension Metrics.Page {
         let counts = (0...bounds.count).map { place in workers.reduce(0) { $0 &+ $1[pass].counts[place] } }
         let sum = workers.reduce(0) { $0 + Double($1[pass].nanoseconds) } / 1e9
         return ("pass=\"\(pass)\"", counts, sum)
+      })
+  }
+
+  private mutating func add(_ estimates: [RateHistogram]) {
+    histogram(
+      "conclave_media_estimate_bytes",
+      "Estimated rates of receivers' paths in bytes a second, taken once a second from each that reports.",
+      bounds: RateHistogram.bounds.indices.map { "\(RateHistogram.bounds[$0] / 8)" },
+      estimates.enumerated().map { worker, histogram in
+        ("worker=\"\(worker)\"", histogram.counts.indices.map { histogram.counts[$0] }, Double(histogram.sum) / 8)
       })
   }
 
@@ -119,6 +154,7 @@ extension Metrics.Page {
     counter("conclave_signaling_accepted_total", "Connections taken.", signaling.accepted)
     counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
     counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)
+    counter("conclave_signaling_writes_total", "Writes to connections, each with one frame or more.", signaling.flushes)
     counter("conclave_signaling_requests_total", "Requests handled.", signaling.requests)
     counter("conclave_signaling_messages_total", "An app's own messages taken.", signaling.messages)
     counter("conclave_signaling_deliveries_total", "An app's own messages written.", signaling.deliveries)

@@ -5,6 +5,8 @@ import Signaling
 /// A client's token, verified with the configured secret or key set, at the time of the server's clock.
 final class BearerAuthenticator: Authenticator {
   let tokens: TokenAuthority
+  /// nil where guests are not let in.
+  let guests: TokenAuthority?
   let secretIsNew: Bool
   private let clock: WallClock
   private let log: LimitedLog
@@ -17,6 +19,9 @@ final class BearerAuthenticator: Authenticator {
   ) async throws(ConfigurationError) {
     self.clock = clock
     self.log = log
+    guests =
+      configuration.guests
+      ? TokenAuthority(guestSecret: try folder.secret(file: nil, default: "guest-secret").secret) : nil
     let auth = configuration.auth
     if let origin = auth.jwksFile.map(KeySource.Origin.file) ?? auth.jwksURL.map(KeySource.Origin.url) {
       let keys = KeySource(origin, log: log)
@@ -42,8 +47,11 @@ final class BearerAuthenticator: Authenticator {
   }
 
   func claims(of token: String) async -> Claims? {
+    let isGuest = token.hasPrefix(UserID.guestPrefix)
+    guard let authority = isGuest ? guests : tokens else { return nil }
     do {
-      return try await tokens.verify(token, now: clock.now())
+      return try await authority.verify(
+        isGuest ? String(token.dropFirst(UserID.guestPrefix.count)) : token, now: clock.now())
     } catch {
       log.log(.login, .info, "a token was refused", ["reason": "\(error.rawValue)"])
       return nil

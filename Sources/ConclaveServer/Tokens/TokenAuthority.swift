@@ -11,6 +11,8 @@ package import Signaling
 package struct TokenAuthority: Sendable {
   private enum Keys: Sendable {
     case secret(SymmetricKey)
+    /// The server's own, for the tokens of guests.
+    case guests(SymmetricKey)
     case set(KeySource, issuer: String, audience: String)
   }
 
@@ -21,6 +23,9 @@ package struct TokenAuthority: Sendable {
 
   /// A shared secret: HS256, and HS384 and HS512 when it is as long as their digests.
   package init(secret: String) { keys = .secret(SymmetricKey(data: Array(secret.utf8))) }
+
+  /// For guests alone. Their tokens have a key of their own, so that neither this server's nor the app's is good for the other.
+  package init(guestSecret: String) { keys = .guests(SymmetricKey(data: Array(guestSecret.utf8))) }
 
   /// A key set: `iss` and `aud` of each token must match.
   init(keys source: KeySource, issuer: String, audience: String) {
@@ -37,18 +42,22 @@ package struct TokenAuthority: Sendable {
     if case .set(_, let issuer, let audience) = keys {
       guard payload.iss == issuer, payload.aud.names.contains(audience) else { throw .issuer }
     }
-    guard let user = UserID(payload.sub) else { throw .subject }
+    guard let user = UserID(payload.sub), user.isGuest == isForGuests else { throw .subject }
+    let call = isForGuests ? payload.call.flatMap(CallID.init) : nil
+    guard isForGuests == (call != nil) else { throw .subject }
     let device = payload.device.flatMap(DeviceID.init)
     guard (device == nil) == (payload.device == nil) else { throw .subject }
     return Claims(
       user: user, name: payload.name, device: device,
       isService: payload.scope?.split(separator: " ").contains("service") == true, roles: payload.roles.names,
-      expiresAt: expiresAt)
+      guestOf: call, expiresAt: expiresAt)
   }
+
+  private var isForGuests: Bool { if case .guests = keys { true } else { false } }
 
   private func key(for token: SignedToken) async throws(TokenError) -> VerificationKey {
     switch keys {
-    case .secret(let key):
+    case .secret(let key), .guests(let key):
       let key = VerificationKey.secret(key)
       guard key.accepts(token.algorithm) else { throw .algorithm }
       return key
@@ -59,12 +68,21 @@ package struct TokenAuthority: Sendable {
   /// A token for `user`, valid until `expiresAt`.
   /// - Throws: `ConfigurationError` with a key set: its private keys are the issuer's.
   package func mint(
-    user: UserID, device: DeviceID?, name: String?, roles: [String] = [], scope: String? = nil, expiresAt: Timestamp
+    user: UserID, device: DeviceID?, name: String?, roles: [String] = [], scope: String? = nil,
+    guestOf call: CallID? = nil,
+    expiresAt: Timestamp
   ) throws -> String {
-    guard case .secret(let key) = keys else { throw ConfigurationError("a key set has public keys only") }
+    let key: SymmetricKey
+    switch keys {
+    case .secret(let secret), .guests(let secret): key = secret
+    case .set: throw ConfigurationError("a key set has public keys only")
+    }
+    guard user.isGuest == isForGuests, isForGuests == (call != nil) else {
+      throw ConfigurationError("ids that begin with \(UserID.guestPrefix) are of guests, who come by a link")
+    }
     let claims = Minted(
       sub: user.text, exp: expiresAt.milliseconds / 1000, name: name, device: device?.text, scope: scope,
-      roles: roles.isEmpty ? nil : roles)
+      call: call?.text, roles: roles.isEmpty ? nil : roles)
     let signed = Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8).base64URL + "." + (try JSON.encode(claims)).base64URL
     let code = HMAC<SHA256>.authenticationCode(for: Array(signed.utf8), using: key)
     return signed + "." + Array(code).base64URL
@@ -73,7 +91,7 @@ package struct TokenAuthority: Sendable {
   private struct Minted: Encodable {
     var sub: String
     var exp: Int64
-    var name, device, scope: String?
+    var name, device, scope, call: String?
     var roles: [String]?
   }
 
@@ -83,10 +101,10 @@ package struct TokenAuthority: Sendable {
     /// In seconds, fractions too (RFC 7519 section 2).
     var exp: Double
     var nbf: Double?
-    var name, device, scope, iss: String?
+    var name, device, scope, iss, call: String?
     var roles, aud: Names
 
-    private enum CodingKeys: CodingKey { case sub, exp, nbf, name, device, scope, roles, iss, aud }
+    private enum CodingKeys: CodingKey { case sub, exp, nbf, name, device, scope, call, roles, iss, aud }
 
     init(from decoder: any Decoder) throws {
       let container = try decoder.container(keyedBy: CodingKeys.self)
@@ -96,6 +114,8 @@ package struct TokenAuthority: Sendable {
       name = try container.decodeIfPresent(String.self, forKey: .name)
       device = try container.decodeIfPresent(String.self, forKey: .device)
       scope = try container.decodeIfPresent(String.self, forKey: .scope)
+      // Another issuer's matter, but in the tokens of guests.
+      call = try? container.decodeIfPresent(String.self, forKey: .call)
       roles = try container.decodeIfPresent(Names.self, forKey: .roles) ?? Names()
       iss = try? container.decodeIfPresent(String.self, forKey: .iss)
       aud = try container.decodeIfPresent(Names.self, forKey: .aud) ?? Names()

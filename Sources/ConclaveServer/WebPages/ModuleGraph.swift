@@ -3,21 +3,27 @@ import Foundation
 /// The imports between the page's JavaScript modules. Without hints a browser finds each module only when it has read the one that imports it: a round trip for
 /// each step of the longest chain.
 struct ModuleGraph {
+  /// The modules that each one imports before it runs.
   private let imports: [String: [String]]
+  /// The modules that each one imports later, by `import('./module.js')`.
+  private let laterImports: [String: [String]]
 
   /// - Parameter modules: the text of each module by its path, which begins with a slash.
   init(_ modules: [String: String]) {
-    imports = Dictionary(
-      uniqueKeysWithValues: modules.map { path, text in
-        (path, Self.imports(in: text, at: path).filter { modules[$0] != nil })
-      })
+    func found(_ names: (String) -> [Substring]) -> [String: [String]] {
+      Dictionary(
+        uniqueKeysWithValues: modules.map { path, text in
+          (path, names(text).compactMap { Self.path(of: $0, from: path) }.filter { modules[$0] != nil })
+        })
+    }
+    imports = found(Self.names(in:))
+    laterImports = found(Self.laterNames(in:))
   }
 
-  /// The modules that `path` loads before it runs, itself first, each once and nearer ones first.
-  func loaded(by path: String) -> [String] {
-    guard imports[path] != nil else { return [] }
-    var found = [path]
-    var known: Set = [path]
+  /// The modules that those at `paths` load before they run, themselves first, each once and nearer ones first.
+  func loaded(by paths: [String]) -> [String] {
+    var found = paths.filter { imports[$0] != nil }
+    var known = Set(found)
     var next = 0
     while next < found.count {
       for module in imports[found[next]] ?? [] where known.insert(module).inserted { found.append(module) }
@@ -26,27 +32,47 @@ struct ModuleGraph {
     return found
   }
 
-  /// The page, which lies at the top, with a link that preloads each module of its script.
+  /// The page, which lies at the top, with a link that preloads each module of its script. Links for the modules that the script loads later lie in
+  /// `<template id="rest">`, where a browser does nothing with them until the script moves them out.
   func preloading(_ page: String) -> String {
     let begin = #"<script type="module" src=""#
     guard let script = page.range(of: begin), let end = page[script.upperBound...].firstIndex(of: "\"") else {
       return page
     }
-    let links = loaded(by: "/" + page[script.upperBound..<end]).map { path in
-      #"<link rel="modulepreload" href="\#(path.dropFirst())">"# + "\n  "
+    let first = loaded(by: ["/" + page[script.upperBound..<end]])
+    let isFirst = Set(first)
+    let rest = loaded(by: first.flatMap { laterImports[$0] ?? [] }).filter { !isFirst.contains($0) }
+    func links(_ paths: [String]) -> String {
+      paths.map { #"<link rel="modulepreload" href="\#($0.dropFirst())">"# + "\n  " }.joined()
     }
-    return page.replacingCharacters(in: script.lowerBound..<script.lowerBound, with: links.joined())
+    return page.replacingCharacters(in: script.lowerBound..<script.lowerBound, with: links(first))
+      .replacingOccurrences(
+        of: #"<template id="rest"></template>"#, with: #"<template id="rest">"# + links(rest) + "</template>")
   }
 
-  /// The paths that the module at `path` imports or exports from, as the project writes it: the last line of such a statement names the file in single quotes.
-  private static func imports(in text: String, at path: String) -> [String] {
+  /// The modules that a text imports or exports from, as the project writes it: the last line of such a statement names the file in single quotes.
+  private static func names(in text: String) -> [Substring] {
     text.split(separator: "\n").compactMap { line in
       guard line.hasPrefix("import ") || line.hasPrefix("export ") || line.hasPrefix("} from "), line.hasSuffix("';"),
         let quote = line.dropLast(2).lastIndex(of: "'")
       else { return nil }
-      let name = line.dropLast(2)[line.index(after: quote)...]
-      guard name.hasPrefix("./") || name.hasPrefix("../") else { return nil }
-      return URL(string: String(name), relativeTo: URL(string: "http://localhost" + path))?.path
+      return line.dropLast(2)[line.index(after: quote)...]
     }
+  }
+
+  /// The modules that a text imports by `import('./module.js')`.
+  private static func laterNames(in text: String) -> [Substring] {
+    text.split(separator: "\n").filter { !$0.drop { $0 == " " }.hasPrefix("//") }.compactMap { line in
+      guard let begin = line.range(of: "import('")?.upperBound, let end = line[begin...].firstIndex(of: "'") else {
+        return nil
+      }
+      return line[begin..<end]
+    }
+  }
+
+  /// The path of the module that the one at `path` calls `name`; nil for one that lies elsewhere.
+  private static func path(of name: Substring, from path: String) -> String? {
+    guard name.hasPrefix("./") || name.hasPrefix("../") else { return nil }
+    return URL(string: String(name), relativeTo: URL(string: "http://localhost" + path))?.path
   }
 }

@@ -4,30 +4,32 @@ import MediaModel
 import NIOCore
 package import Signaling
 
-/// The pages of the HTTP port: the web client, health, metrics, and in demo mode a token for just a name.
+/// The pages of the HTTP port: the web client, health, metrics, the guests' entry, and in demo mode a token for just a name.
 package struct Pages: Sendable {
   private let webClient: WebClient
   /// nil without demo mode.
   private let demo: TokenAuthority?
+  /// nil where guests are not let in.
+  private let guests: GuestEntry?
   private let clock: WallClock
-  private let unready: @Sendable () -> String?
-  private let metrics: @Sendable () async -> String
+  /// nil when health and metrics have a port of their own.
+  private let status: StatusPages?
 
   /// How long a demo token is good; the page asks for a fresh one by itself.
   private static let demoTokenLifetime = Duration.seconds(3600)
 
   /// - Parameters:
   ///   - demo: mints tokens for just a name; nil without demo mode.
-  ///   - unready: why the server should get no new clients; nil when it should.
+  ///   - guests: nil where guests are not let in.
+  ///   - status: nil when health and metrics have a port of their own.
   package init(
-    demo: TokenAuthority?, clock: WallClock, unready: @escaping @Sendable () -> String?,
-    metrics: @escaping @Sendable () async -> String
+    demo: TokenAuthority?, guests: GuestEntry?, clock: WallClock, status: StatusPages?
   ) throws(ConfigurationError) {
     webClient = try WebClient()
+    self.guests = guests
     self.demo = demo
     self.clock = clock
-    self.unready = unready
-    self.metrics = metrics
+    self.status = status
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
@@ -38,15 +40,9 @@ package struct Pages: Sendable {
       default: break
       }
     }
+    if let answer = await guests?.respond(to: request) { return answer }
+    if request.method == "GET", let page = await status?.response(to: request.path) { return page }
     return switch (request.method, request.path) {
-    case ("GET", "/healthz"): HTTPResponse(text: "ok\n")
-    case ("GET", "/readyz"):
-      if let reason = unready() {
-        HTTPResponse(status: 503, text: reason + "\n")
-      } else {
-        HTTPResponse(text: "ready\n")
-      }
-    case ("GET", "/metrics"): HTTPResponse(text: await metrics())
     case ("GET", _): webClient.response(to: request) ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
     }
@@ -67,6 +63,9 @@ package struct Pages: Sendable {
     }
     do {
       let signIn = try JSON.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
+      guard !signIn.user.isGuest else {
+        return HTTPResponse(status: 400, text: "user: ids that begin with \(UserID.guestPrefix) are of guests\n")
+      }
       let token = try tokens.mint(
         user: signIn.user, device: signIn.device, name: signIn.name,
         expiresAt: clock.now() + Self.demoTokenLifetime)

@@ -68,15 +68,15 @@ struct WebClient: Sendable {
 
   private static let contentTypes = [
     "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
+    "svg": "image/svg+xml", "webmanifest": "application/manifest+json",
   ]
 
   private static let securityHeaders = [
     (
       "content-security-policy",
       "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        + "media-src 'self' blob: mediastream:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "
-        + "require-trusted-types-for 'script'; trusted-types conclave"
+        + "manifest-src 'self'; media-src 'self' blob: mediastream:; frame-ancestors 'none'; base-uri 'none'; "
+        + "form-action 'none'; require-trusted-types-for 'script'; trusted-types conclave conclave-page"
     ),
     ("permissions-policy", "camera=(self), microphone=(self), display-capture=(self)"),
     ("cross-origin-opener-policy", "same-origin"),

@@ -1,5 +1,6 @@
 // One device of the web client under Node: its real modules, with a browser's parts in their place (PeerConnection, worker, microphone).
 
+import { Sender } from '../fake-browser.mjs';
 import { load } from '../web.mjs';
 
 const { toBase64, utf8 } = await load('bytes.js');
@@ -67,10 +68,10 @@ class PeerConnection extends EventTarget {
     return this.#worker;
   }
 
-  addTransceiver(track, { direction }) {
+  addTransceiver(track, { direction, sendEncodings }) {
     const kind = track?.kind ?? track;
     const transceiver = { mid: `${this.transceivers.length}`, kind, direction, receiver: { track: { kind } }, setCodecPreferences() {} };
-    transceiver.sender = { track, replaceTrack: async (next) => void (transceiver.sender.track = next) };
+    transceiver.sender = new Sender(track, sendEncodings);
     this.transceivers.push(transceiver);
     return transceiver;
   }

@@ -81,6 +81,7 @@ export class MixedLies {
         ['keys.waiting', { epoch, participant: entry.participant, reason: 'trust' }],
         ['keys.confirmed', { epoch, buckets: [{ index: 0, who: toBase64(new Uint8Array(8).fill(255)), tag: toBase64(new Uint8Array(16)) }] }],
         ['media.need', { audio: epoch, video: epoch }],
+        ['media.wanted', { track: `${entry.participant}.1`, layers: [{ rid: 'q', active: false }, { rid: 'h', active: false }] }],
         ['call.state', { ...this.call.state(), epoch }],
         ['keys.devices-changed', { user: entry.user }],
       ]);

@@ -1,5 +1,6 @@
 // The server's events of one call, handed to the part of the call that it concerns.
 
+import { changesIn } from './checks.js';
 import { seatsOf } from './seats.js';
 
 /**
@@ -57,7 +58,8 @@ export class CallEvents {
 
   #handlers = {
     'call.state': (body) => this.takeState(body),
-    'call.member': (body) => this.#memberChanged(body),
+    'call.member': (body) => this.#membersChanged(changesIn('call.member', body)),
+    'call.members': (body) => this.#membersChanged(changesIn('call.members', body)),
     'call.ended': ({ reason, by }) => this.#over({ reason, by }),
     'track.added': (body) => this.#setTrack(body),
     'track.updated': (body) => this.#setTrack(body),
@@ -69,6 +71,7 @@ export class CallEvents {
     'keys.confirmed': (body) => this.#keys?.confirmed(body),
     'keys.waiting': (body) => this.#keys?.waiting(body),
     'media.slots': (body) => this.#transport?.showSlots(body),
+    'media.wanted': (body) => this.#transport?.wantLayers(body),
     'media.need': (body) => {
       if (this.#transport?.want(body)) this.#negotiate();
     },
@@ -78,11 +81,16 @@ export class CallEvents {
     message: (body) => void this.#message(body),
   };
 
-  #memberChanged(body) {
-    const news = this.#facts.memberChanged(body);
-    this.#keys?.seated(seatsOf([this.#facts.members.get(body.user)]));
-    if (news) return this.#notice(news);
-    return this.#recovery.ownMemberTold(body);
+  /** Changes in order. What they mean for this device's own place is judged after the last. */
+  #membersChanged(changes) {
+    let own;
+    for (const change of changes) {
+      const news = this.#facts.memberChanged(change);
+      this.#keys?.seated(seatsOf([this.#facts.members.get(change.user)]));
+      if (news) this.#notice(news);
+      else own = change;
+    }
+    return own && this.#recovery.ownMemberTold(own);
   }
 
   #setTrack(track) {

@@ -9,6 +9,8 @@ export class CallRequests extends EventTarget {
   participant = 0;
   #connection;
   #wishes = new VideoWishes();
+  #heights = new Map();
+  #telling;
 
   constructor(facts, connection) {
     super();
@@ -45,16 +47,27 @@ export class CallRequests extends EventTarget {
     return this.#connection.request(`calls/${this.id}/${rest}`, body);
   }
 
-  /** Of the others' videos only those of `tracks`, `participant.n` each, are sent here from now on: the server is told what has changed. */
-  async watch(tracks) {
-    const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
-    const videos = this.#wishes.toTell(this.participant, others, new Set(tracks));
-    if (videos.length === 0) return;
-    try {
-      await this.request('receive', { videos });
-    } catch (error) {
-      this.#wishes.untold(videos);
-      throw error;
+  /**
+   * Of the others' videos only those of `heights` are sent here from now on: a map of tracks, `participant.n` each, to the heights in pixels that they are shown at. The server
+   * is told what has changed, one request after the other: what changes meanwhile goes into the next one.
+   */
+  watch(heights) {
+    this.#heights = heights;
+    this.#telling ??= this.#tellWishes().finally(() => (this.#telling = undefined));
+    return this.#telling;
+  }
+
+  async #tellWishes() {
+    for (;;) {
+      const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
+      const videos = this.#wishes.toTell(this.participant, others, this.#heights);
+      if (videos.length === 0) return;
+      try {
+        await this.request('receive', { videos });
+      } catch (error) {
+        this.#wishes.untold(videos);
+        throw error;
+      }
     }
   }
 

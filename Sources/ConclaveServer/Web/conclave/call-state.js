@@ -1,6 +1,7 @@
 // The state of a call as the server tells it: its phase, its people, their tracks. No sockets, no media: facts, and the news in them.
 
 import { Refusal, isCallID, isWhole, listIn, memberIn, participantIn, trackIn } from './checks.js';
+import { isGuest } from './guests.js';
 import { Members } from './members.js';
 
 const MAX_MEMBERS = 4_096;
@@ -31,6 +32,7 @@ export class CallState {
   }
 
   get mayInvite() {
+    if (isGuest(this.#user)) return false;
     return this.policy?.invite !== 'initiator' || this.isInitiator;
   }
 

@@ -2,6 +2,7 @@
 
 import { Call } from './call.js';
 import { CallState } from './call-state.js';
+import { changesIn } from './checks.js';
 
 /**
  * `connection` is what `Call` needs. Events: `change`.
@@ -81,7 +82,7 @@ export class Calls extends EventTarget {
     if (!this.find(body.call) && this.find('')) await this.#starting;
     const call = this.find(body.call);
     if (call) return call.handle(name, body);
-    if (name === 'call.member' && body.user === this.#connection.user) await this.#ownMember(body);
+    if (name === 'call.member' || name === 'call.members') await this.#ownMember(body.call, changesIn(name, body));
     if (name === 'call.ended' && this.elsewhere.delete(body.call)) this.#changed();
     return name !== 'keys.envelope';
   }
@@ -105,8 +106,10 @@ export class Calls extends EventTarget {
   }
 
   /** This user is in a call that this device is not in. */
-  async #ownMember({ call, participants }) {
-    const isThere = participants.length > 0;
+  async #ownMember(call, changes) {
+    const own = changes.filter(({ user }) => user === this.#connection.user).at(-1);
+    if (!own) return;
+    const isThere = own.participants.length > 0;
     if (isThere === this.elsewhere.has(call)) return;
     const facts = isThere && (await this.#ask(call));
     if (facts?.elsewhere && !this.find(call)) this.elsewhere.set(call, facts);

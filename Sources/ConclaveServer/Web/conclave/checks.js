@@ -9,6 +9,7 @@ export const MAX_NUMBER = 0xffff_ffff; // epochs and participants
 export const MAX_TRACK = 255;
 export const MAX_ENTRIES = 8_192;
 export const MAX_LINKS = 1_000;
+const MAX_CHANGES = 64;
 const SPKI_BYTES = 4_096;
 const ALG_BYTES = 64;
 const ENVELOPE_BYTES = 4_096;
@@ -83,6 +84,12 @@ function objectIn(value, what) {
 export function listIn(value, most, what) {
   if (!Array.isArray(value) || value.length > most) throw new Refusal(`${what} that is no list, or too long`);
   return value;
+}
+
+/** What `call.member` and `call.members` say, in order. */
+export function changesIn(name, body) {
+  if (name === 'call.member') return [body];
+  return listIn(body.members, MAX_CHANGES, 'changes').map((change) => objectIn(change, 'a change'));
 }
 
 function textIn(value, most, what) {

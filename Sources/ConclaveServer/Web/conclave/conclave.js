@@ -8,6 +8,7 @@ import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
 import { OwnDevices } from './own-devices.js';
 import { Presence } from './presence.js';
+import { Push } from './push.js';
 import { RingMemory } from './ring-memory.js';
 import { Rings } from './rings.js';
 import { openStore } from './store.js';
@@ -23,6 +24,7 @@ const LAST_CALLS = 5; // how far back a call is looked for that runs on another 
 export class Conclave extends EventTarget {
   /** `connecting`, `ready`, `reconnecting`, `refused`, `replaced` by another tab, `removed` by another device, or `closed`. */
   status = 'closed';
+  /** Why the status is `refused`: `token-refused`, `wrong-identity` (the server says that this is another user or device), or the message of a final error of `credentials`. */
   reason = '';
   identity;
   directory;
@@ -34,6 +36,7 @@ export class Conclave extends EventTarget {
   presence;
   /** The person's choice of camera, microphone and speaker: see `capture.js`. */
   capture = new Capture();
+  push = new Push((path, body) => this.request(path, body));
   #calls;
   #rings;
   #stomp;
@@ -223,7 +226,7 @@ export class Conclave extends EventTarget {
   #opened(headers) {
     this.connectionNumber += 1;
     if (headers['user-name'] !== this.#expected || headers.device !== this.#device) {
-      this.#stomp.refuse('The server says that this is another user or device than was asked for. The connection was closed.');
+      this.#stomp.refuse('wrong-identity');
       return;
     }
     this.#opening = this.#openIdentity(this.#expected, this.#device);
@@ -248,11 +251,26 @@ export class Conclave extends EventTarget {
     this.#tell('identity');
   }
 
+  get #registration() {
+    return { name: this.#name, keys: this.identity.keys };
+  }
+
+  /** Gives this device another name, up to 256 bytes in UTF-8. It is kept by the server until the device registers again: the next `Conclave` is made with it. */
+  async rename(name) {
+    const before = this.#name;
+    this.#name = name;
+    try {
+      await this.request('devices/register', this.#registration);
+    } catch (error) {
+      this.#name = before;
+      throw error;
+    }
+  }
+
   /** The device's keys are known to the server before anything else is asked of it. */
   async #prepare() {
     await this.#opening;
-    const body = { name: this.#name, keys: this.identity.keys };
-    await this.#stomp.requestFirst('/app/devices/register', body);
+    this.push.registered(await this.#stomp.requestFirst('/app/devices/register', this.#registration));
   }
 
   #ready() {

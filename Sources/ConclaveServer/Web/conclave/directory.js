@@ -53,7 +53,7 @@ export class Directory extends EventTarget {
     return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
   }
 
-  /** All devices of `users`, examined, as entries of a list that they have not joined yet; `about` is `{name, registeredAt}`, the server's words. */
+  /** All devices of `users`, examined, as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay}`, the server's words. */
   async devicesOf(users) {
     const devices = await this.#fetch(users);
     const asked = devices.filter(({ user }) => users.includes(user));
@@ -61,7 +61,7 @@ export class Directory extends EventTarget {
     return examined.map(({ entry: { user, device, fingerprint }, ...rest }, index) => ({
       ...rest,
       entry: { user, device, participant: 0, fingerprint },
-      about: { name: asked[index].name, registeredAt: asked[index].registeredAt },
+      about: { name: asked[index].name, registeredAt: asked[index].registeredAt, seenDay: asked[index].seenDay },
     }));
   }
 
@@ -123,8 +123,9 @@ export class Directory extends EventTarget {
   /** Asks for the devices of `users` with their statements, which are kept as told. */
   async #fetch(users) {
     const asked = [...new Set(users)];
-    const { devices, revokes } = await this.#fetchDevices(asked);
-    const all = objectsIn(devices);
+    const { devices, revokes, seen } = await this.#fetchDevices(asked);
+    const days = new Map(objectsIn(seen).map(({ device, day }) => [device, day]));
+    const all = objectsIn(devices).map((device) => (device.user === this.#owner ? { ...device, seenDay: days.get(device.device) } : device));
     for (const user of asked) {
       const own = all.filter((device) => device.user === user);
       const vouches = own.flatMap((device) => objectsIn(device.vouches));

@@ -8,27 +8,33 @@ const WAIT_MS = 1_000; // how long, and how many, frames wait for a key or for w
 const WAIT_FRAMES = 64;
 const KEY_FRAME_RETRY_MS = 1_000;
 
-/** One sending track. Video begins with a key frame: under each new key, and as a new track. */
+/**
+ * One sending track. Video begins with a key frame: under each new key, and as a new track. Each layer of it does: layers have SSRCs of their own, and share the
+ * track's key and counter.
+ */
 export class FrameSender {
   n = 0;
   #keys;
-  #epoch = 0;
+  #begun = new Map(); // SSRC -> the epoch that it has begun
+  #rids;
   #askedAt = -Infinity;
   #canAsk = true;
 
-  constructor({ keys, transformer, isVideo }) {
+  constructor({ keys, transformer, isVideo, rids = [] }) {
     this.#keys = keys;
+    this.#rids = rids;
     this.transformer = transformer;
     this.isVideo = isVideo;
   }
 
   async transform(frame, controller) {
     const data = new Uint8Array(frame.data);
-    if (this.isVideo && this.#epoch !== this.#keys.sendingEpoch) {
+    const { mimeType, synchronizationSource } = frame.getMetadata();
+    if (this.isVideo && this.#begun.get(synchronizationSource) !== this.#keys.sendingEpoch) {
       if (frame.type !== 'key' && this.#canAsk) return this.requestKeyFrame();
-      this.#epoch = this.#keys.sendingEpoch;
+      this.#begun.set(synchronizationSource, this.#keys.sendingEpoch);
     }
-    const clear = clearBytes(data, this.isVideo, frame.getMetadata().mimeType);
+    const clear = clearBytes(data, this.isVideo, mimeType);
     const sealed = await this.#keys.seal(this.n, data, clear);
     if (!sealed) return undefined;
     frame.data = sealed.buffer;
@@ -39,7 +45,7 @@ export class FrameSender {
   begin(n) {
     if (n === this.n) return;
     this.n = n;
-    this.#epoch = 0;
+    this.#begun.clear();
     this.requestKeyFrame();
   }
 
@@ -53,6 +59,9 @@ export class FrameSender {
     this.transformer.generateKeyFrame().catch((error) => {
       if (error.name === 'NotSupportedError' || error.name === 'TypeError') refused();
     });
+    // Without a rid the request is for the first layer alone (WebRTC Encoded Transform, `generateKeyFrame`). One for a layer that is not encoded now is refused;
+    // such a layer begins with a key frame anyway.
+    for (const rid of this.#rids.slice(1)) this.transformer.generateKeyFrame(rid).catch(() => {});
   }
 }
 

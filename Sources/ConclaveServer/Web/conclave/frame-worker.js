@@ -17,12 +17,12 @@ export class FrameWorker {
     this.#post = post;
   }
 
-  /** A track's or slot's transformer, with `{operation, name, isVideo}` as its options. Brings what transforms its frames. */
+  /** A track's or slot's transformer, with `{operation, name, isVideo, rids}` as its options; `rids` are the layers of a track that is sent. Brings what transforms its frames. */
   attach(transformer) {
-    const { operation, name, isVideo } = transformer.options;
+    const { operation, name, isVideo, rids } = transformer.options;
     const keys = this.#keys;
     if (operation === 'seal') {
-      const sender = new FrameSender({ keys, transformer, isVideo });
+      const sender = new FrameSender({ keys, transformer, isVideo, rids });
       this.#senders.set(name, sender);
       if (this.#tracks.has(name)) sender.begin(this.#tracks.get(name));
       return sender;

@@ -12,6 +12,7 @@
 
 export { canBlur } from './capture.js';
 export { Conclave } from './conclave.js';
+export { isGuest } from './guests.js';
 export { readable } from './identity.js';
-export { isSupported } from './media.js';
 export { RequestError } from './stomp.js';
+export { isSupported } from './support.js';

@@ -2,6 +2,7 @@
 
 import { Refusal, isWhole, listIn, slotsIn, trackIn } from './checks.js';
 import { partsOf } from './frames.js';
+import { addCamera, heightOf } from './layers.js';
 
 const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
 const MAX_VIDEO_SLOTS = 9;
@@ -16,11 +17,8 @@ const LEVEL_MS = 400;
 const SPEAKING_LEVEL = 0.015;
 const SPEAKING_HOLD_MS = 900;
 
-const maxBitrates = { camera: 1_000_000, screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
+const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
-
-export const isSupported = () =>
-  typeof RTCPeerConnection === 'function' && typeof RTCRtpScriptTransform === 'function' && Boolean(crypto.subtle);
 
 const WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 let policy;
@@ -156,6 +154,7 @@ export class Media extends EventTarget {
     sender.isActive = true;
     sender.transceiver.direction = 'sendonly';
     await sender.transceiver.sender.replaceTrack(track);
+    if (track) sender.layers?.fit(heightOf(track));
     this.#worker.postMessage({ type: 'key-frame', name: source });
   }
 
@@ -204,6 +203,13 @@ export class Media extends EventTarget {
     this.#tellSlots();
   }
 
+  /** `media.wanted`: the layers of an own track that somebody gets. Throws `Refusal`, and changes nothing, for a track or layers that are not sent. */
+  wantLayers({ track, layers }) {
+    const sender = [...this.#senders.values()].find((other) => other.layers && other.isActive && other.track !== undefined && other.track === track);
+    if (!sender) throw new Refusal('layers of a track that is not sent in layers');
+    sender.layers.want(layers);
+  }
+
   /** The worker lets a frame count for the track that its slot shows alone. */
   #tellSlots() {
     const shown = this.#slots.map(({ name, transceiver }) => ({ name, ...this.#shown.tracks.get(transceiver.mid) }));
@@ -230,13 +236,14 @@ export class Media extends EventTarget {
 
   #addSender(source, track) {
     const kind = kindOf(source);
-    const sendEncodings = [{ maxBitrate: maxBitrates[source] }];
-    const transceiver = this.#pc.addTransceiver(track ?? kind, { direction: 'sendonly', sendEncodings });
-    const options = { operation: 'seal', name: source, isVideo: kind === 'video' };
+    const add = (sendEncodings) => this.#pc.addTransceiver(track ?? kind, { direction: 'sendonly', sendEncodings });
+    const addWhole = () => ({ transceiver: add([{ maxBitrate: maxBitrates[source] }]), layers: undefined });
+    const { transceiver, layers } = source === 'camera' ? addCamera(add, heightOf(track)) : addWhole();
+    const options = { operation: 'seal', name: source, isVideo: kind === 'video', rids: layers?.rids ?? [] };
     transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
     if (kind === 'video') preferVP8(transceiver);
     if (source === 'screen') keepSharp(transceiver.sender);
-    this.#senders.set(source, { transceiver, isActive: true, replaces: false, track: undefined });
+    this.#senders.set(source, { transceiver, layers, isActive: true, replaces: false, track: undefined });
   }
 
   #addSlot(kind) {
@@ -301,6 +308,7 @@ export class Media extends EventTarget {
     }
     this.#showSlotsOf(answer);
     await this.#pc.setRemoteDescription({ type: 'answer', sdp: answer.sdp });
+    for (const { layers } of this.#senders.values()) layers?.settle();
     this.dispatchEvent(new Event('change'));
   }
 
@@ -359,6 +367,8 @@ export class Media extends EventTarget {
   /** After the connection to the server came back: an offer that got no answer is made again, and with `isStale` another in any case. */
   resume({ isStale = false } = {}) {
     this.#isStale ||= isStale;
+    // The event that wants a layer again may be among the lost ones, and comes on change only.
+    if (isStale) for (const { layers } of this.#senders.values()) layers?.wantAll();
     if (this.#isDown) {
       this.#restarts = 0;
       this.#restart();

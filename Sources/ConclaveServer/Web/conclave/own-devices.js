@@ -28,7 +28,7 @@ export class OwnDevices extends EventTarget {
     this.pairing = new Pairing({ user: identity.user, fingerprint: identity.fingerprint, random });
   }
 
-  /** This device first: `{device, name, fingerprint, registeredAt, level, isThis}`; `level` is as in `Directory.examine`. */
+  /** This device first: `{device, name, fingerprint, registeredAt, seenDay, level, isThis}`; `level` is as in `Directory.examine`. */
   async list() {
     const examined = await this.#directory.devicesOf([this.#identity.user]);
     const devices = examined.map(({ entry, about, level, problem }) => ({ ...entry, ...about, level, problem, isThis: entry.device === this.#identity.device }));
@@ -39,6 +39,15 @@ export class OwnDevices extends EventTarget {
   async remove({ device, fingerprint }) {
     const { device: _, ...revoke } = await makeStatement('revoke', this.#identity, { device, fingerprint }, this.#now());
     await this.#request('remove', { device, revoke });
+  }
+
+  /** Removes all devices that are listed now but this one. One that is gone meanwhile is no error. */
+  async removeOthers() {
+    for (const other of (await this.list()).filter(({ isThis }) => !isThis)) {
+      await this.remove(other).catch((error) => {
+        if (error.code !== 'device.not-found') throw error;
+      });
+    }
   }
 
   /** This device, as the others name it. */

@@ -264,7 +264,7 @@ export class StompConnection extends EventTarget {
   #error(socket, message) {
     if (message === 'replaced by a newer connection') this.#finish('replaced');
     else if (message === 'this device was removed') this.#finish('removed');
-    else if (message.startsWith('Bad CONNECT') && this.#wasRefused) this.#finish('refused', 'The token was not accepted.');
+    else if (message.startsWith('Bad CONNECT') && this.#wasRefused) this.#finish('refused', 'token-refused');
     else {
       this.#wasRefused = message.startsWith('Bad CONNECT') || message === 'token expired';
       this.#lost(socket);

@@ -1,33 +1,43 @@
-// Which videos the server need not send here, as far as it has been told (protocol section 6, "Wishes").
+// Which videos the server need not send here, and how large the others are shown, as far as it has been told (protocol section 6, "Wishes").
 
 const MAX_NAMED = 64; // in one request
+const STEPS = [90, 180, 270, 360, 540, 720, 1_080, 1_440, 2_160, 4_320]; // pixels: a window that is resized changes the wish a few times, and not with every pixel
+
+const UNNAMED = { paused: false, maxHeight: undefined }; // what holds for a track that was never named
 
 export class VideoWishes {
   #participant;
-  #paused = new Set();
+  #told = new Map(); // track -> {paused, maxHeight}
 
   /**
-   * What to tell the server so that of `tracks` only those of `wanted`, a set, have slots: `[{track, paused}]`, the changes alone, at most 64; the next
-   * call brings what is left. `participant` is this device's number: a join as another begins without wishes.
+   * What to tell the server so that of `tracks` only those of `wanted` have slots, each at the height that it is shown at: `[{track, paused, maxHeight}]`, the changes
+   * alone, at most 64; the next call brings what is left. `wanted` is a map of tracks to heights in pixels of the screen. `participant` is this device's number: a
+   * join as another begins without wishes.
    */
   toTell(participant, tracks, wanted) {
-    if (participant !== this.#participant) this.#paused.clear();
+    if (participant !== this.#participant) this.#told.clear();
     this.#participant = participant;
     const there = new Set(tracks);
-    for (const track of this.#paused) if (!there.has(track)) this.#paused.delete(track);
-    const changed = tracks.filter((track) => this.#paused.has(track) === wanted.has(track)).slice(0, MAX_NAMED);
-    for (const track of changed) {
-      if (wanted.has(track)) this.#paused.delete(track);
-      else this.#paused.add(track);
-    }
-    return changed.map((track) => ({ track, paused: !wanted.has(track) }));
+    for (const track of this.#told.keys()) if (!there.has(track)) this.#told.delete(track);
+    return tracks.flatMap((track) => this.#changeOf(track, wanted)).slice(0, MAX_NAMED).map((change) => this.#tell(change));
   }
 
-  /** The server was not reached: `videos` are told with the next call. */
+  #changeOf(track, wanted) {
+    const told = this.#told.get(track) ?? UNNAMED;
+    const paused = !wanted.has(track);
+    const maxHeight = paused ? told.maxHeight : STEPS.find((step) => step >= wanted.get(track)) ?? STEPS.at(-1);
+    const isOtherHeight = maxHeight !== undefined && maxHeight !== told.maxHeight;
+    if (paused === told.paused && !isOtherHeight) return [];
+    return [{ track, ...(paused === told.paused ? {} : { paused }), ...(isOtherHeight ? { maxHeight } : {}) }];
+  }
+
+  #tell({ track, ...change }) {
+    this.#told.set(track, { ...UNNAMED, ...this.#told.get(track), ...change });
+    return { track, ...change };
+  }
+
+  /** The server was not reached, or its answer was lost: `videos` are told with the next call. */
   untold(videos) {
-    for (const { track, paused } of videos) {
-      if (paused) this.#paused.delete(track);
-      else this.#paused.add(track);
-    }
+    for (const { track } of videos) this.#told.set(track, { paused: undefined, maxHeight: undefined });
   }
 }

@@ -1,21 +1,23 @@
 // The page of a running call: its stage, its bar and its buttons.
 
+import { isGuest } from '../conclave/index.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
-import { busy, byID, joinNames, rest, setIcon, setText } from './dom.js';
+import { busy, byID, rest, setIcon, setText } from './dom.js';
 import { Hands } from './hands.js';
 import { isFirstContact, labelFor, learnNames, namesakeOf, rememberNames } from './names.js';
 import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
 import { openPeople, showPeople } from './people-dialog.js';
 import * as session from './session.js';
 import { Stage } from './stage.js';
+import { hasText, listNames, t } from './texts.js';
 import { Tone, outgoing } from './tone.js';
 import { keepAwake } from './wake-lock.js';
 
 const SAVED_EVERY_S = 5;
 const FAILURES_TOLD_EVERY_MS = 10_000;
 const KEY_PATIENCE_MS = 3_000; // the key of a call comes with a join, or moments later
-const qualities = ['very bad', 'bad', 'fair', 'good', 'very good'];
+const NAMED = 3; // in the heading
 
 const stage = new Stage({ compare: () => openCode(call, conclave) });
 const hands = new WeakMap(); // by call
@@ -73,7 +75,7 @@ function closeDialogs() {
 function tellFailures() {
   if (performance.now() - failuresToldAt < FAILURES_TOLD_EVERY_MS) return;
   failuresToldAt = performance.now();
-  notice('Some sound or pictures could not be decrypted');
+  notice(t('call.undecrypted'));
 }
 
 /** A call that is held and shown again has its listeners already. */
@@ -105,7 +107,7 @@ function messageCame(to, message) {
   if (reaction) stage.react(participant, reaction);
   if (!isHand) return;
   const owner = hand && participant !== to.participant && to.ownerOf(participant);
-  if (owner) notice(`${labelFor(owner.user)} raised a hand`);
+  if (owner) notice(t('call.hand-raised', { name: labelFor(owner.user) }));
   render(to);
 }
 
@@ -130,7 +132,7 @@ function warned(detail) {
 }
 
 async function trust({ user, device }, fingerprint) {
-  if (!(await conclave.trust(user, device, fingerprint))) notice('That key has changed once more. Look at the new one.');
+  if (!(await conclave.trust(user, device, fingerprint))) notice(t('call.key-changed-again'));
 }
 
 /** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed. */
@@ -166,9 +168,9 @@ function showStop() {
   if (!stop) return;
   const { cause, user, device, needsPerson } = stop;
   byID('call-notice').dataset.cause = cause;
-  setText(byID('call-notice-text'), wordsForStop(cause, user && `${user === call.user ? 'your own device' : labelFor(user)} (${device})`));
+  setText(byID('call-notice-text'), wordsForStop(cause, user && t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device })));
   const button = byID('send-anyway');
-  setText(button, cause === 'broken-history' ? 'Join again' : 'Send anyway');
+  setText(button, t(cause === 'broken-history' ? 'call.join-again' : 'call.send-anyway'));
   if (button.hidden && needsPerson) rest(button);
   button.hidden = !needsPerson;
 }
@@ -178,15 +180,15 @@ function showHeading() {
   const present = others.filter(({ participants }) => participants.length > 0);
   const ringing = others.filter(({ state }) => state === 'ringing');
   const isCalling = present.length === 0 && ringing.length > 0;
-  const who = joinNames((isCalling ? ringing : present).map(({ user }) => labelFor(user)));
-  setText(byID('call-title'), isCalling ? `Calling ${who}` : who || 'Nobody else is here');
+  const names = listNames((isCalling ? ringing : present).map(({ user }) => labelFor(user)), NAMED);
+  setText(byID('call-title'), isCalling ? t('call.calling', { names }) : names || t('call.nobody'));
   byID('call-timer').hidden = isCalling;
   if (isCalling && !call.isHeld) tone.start();
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
-  const connected = isCalling ? 'Ringing…' : call.hasKey ? 'Connected' : 'Waiting for the key…';
+  const connected = isCalling ? 'call.ringing' : call.hasKey ? 'connection.connected' : 'call.no-key';
   byID('call-path').dataset.state = path === 'connected' && !call.hasKey ? 'connecting' : path;
-  setText(byID('call-path'), { connecting: 'Connecting…', connected, reconnecting: 'Reconnecting…', held: 'On hold' }[path]);
+  setText(byID('call-path'), t({ connected, held: 'running.held' }[path] ?? `connection.${path}`));
   showQuality(path === 'connected' ? call.quality : undefined);
 }
 
@@ -195,7 +197,7 @@ function showQuality(level) {
   node.hidden = level === undefined;
   if (level === undefined) return;
   node.dataset.level = level;
-  node.ariaLabel = `Connection: ${qualities[level] ?? level}`;
+  node.ariaLabel = t('quality', { level: hasText(`quality.${level}`) ? t(`quality.${level}`) : level });
   node.title = node.ariaLabel;
 }
 
@@ -206,6 +208,7 @@ function showTools() {
   byID('toggle-screen').hidden = !navigator.mediaDevices?.getDisplayMedia;
   showToggle('hand', hands.get(call).isRaised(call.participant));
   showToggle('hold', call.isHeld);
+  byID('toggle-hold').hidden = isGuest(call.user); // it has this call alone
   // Phones have a camera on each side; elsewhere one is chosen by its name.
   byID('flip-camera').hidden = !matchMedia('(pointer: coarse)').matches || !call.local('camera').isOn;
   for (const source of ['microphone', 'camera', 'screen']) byID(`toggle-${source}`).disabled = call.isHeld;

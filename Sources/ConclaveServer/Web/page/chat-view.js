@@ -3,8 +3,9 @@
 import { byID, element, setText } from './dom.js';
 import { labelFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
+import { t } from './texts.js';
 
-const REACTIONS = { '👍': 'Thumbs up', '👏': 'Applause', '❤️': 'Heart', '😂': 'Laughing', '🎉': 'Party' };
+const REACTIONS = { '👍': 'reaction.thumbs-up', '👏': 'reaction.applause', '❤️': 'reaction.heart', '😂': 'reaction.laughing', '🎉': 'reaction.party' };
 const KEPT = 200;
 const TOLD = 80; // characters of a message that is told while the chat is closed
 
@@ -13,8 +14,8 @@ const unread = []; // what takes each message's notice away
 let call;
 
 byID('chat-reactions').append(
-  ...Object.entries(REACTIONS).map(([reaction, label]) => {
-    const button = element('button', { type: 'button', textContent: reaction, ariaLabel: label, title: label });
+  ...Object.entries(REACTIONS).map(([reaction, key]) => {
+    const button = element('button', { type: 'button', textContent: reaction, ariaLabel: t(key), title: t(key) });
     button.addEventListener('click', () => send({ reaction }));
     return button;
   }),
@@ -41,15 +42,15 @@ function setOpen(isOpen) {
 }
 
 function showUnread() {
-  setText(byID('toggle-chat').querySelector('span'), unread.length > 0 ? `Chat (${unread.length})` : 'Chat');
+  setText(byID('toggle-chat').querySelector('span'), unread.length > 0 ? t('tool.chat-unread', { count: unread.length }) : t('tool.chat'));
 }
 
 function add(to, { participant, text, reaction, isPrivate }) {
   if (text === undefined && reaction === undefined) return; // a hand
   const isOwn = participant === to.participant;
   const owner = to.ownerOf(participant);
-  const sender = isOwn ? 'You' : owner ? labelFor(owner.user) : 'Somebody';
-  const name = isPrivate ? `${sender}, in private` : sender;
+  const sender = isOwn ? t('tile.you') : owner ? labelFor(owner.user) : t('chat.somebody');
+  const name = isPrivate ? t('chat.private', { name: sender }) : sender;
   const words = text ?? reaction;
   keep(to, lineOf({ name, words, isOwn, isReaction: Boolean(reaction) }));
   if (isOwn || (to === call && !byID('chat').hidden)) return;
@@ -61,7 +62,7 @@ function add(to, { participant, text, reaction, isPrivate }) {
 }
 
 function lineOf({ name, words, isOwn, isReaction }) {
-  const line = element('li', {}, element('span', { className: 'row-sub', textContent: name }), element('p', { textContent: words }));
+  const line = element('li', {}, element('span', { className: 'row-sub', textContent: name }), element('p', { textContent: words, dir: 'auto' }));
   line.classList.toggle('reaction', isReaction);
   line.classList.toggle('own', isOwn);
   return line;

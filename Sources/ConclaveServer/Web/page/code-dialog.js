@@ -5,16 +5,9 @@ import { REST_MS, avatar, byID, element, rest, setText } from './dom.js';
 import { deviceRow, replaceRows, rowButton } from './dialogs.js';
 import { isFirstContact, labelFor, nameFor, namesakeOf } from './names.js';
 import { notice } from './notices.js';
+import { hasText, listNames, t } from './texts.js';
 
-const problems = {
-  'changed-key': 'Its key has changed: it neither hears nor sees you',
-  'unknown-keys': 'It could not be verified: it gets no keys from you',
-  'bad-join-key': 'It could not be verified: it gets no keys from you',
-  'old-join-key': 'It could not be verified: it gets no keys from you',
-  unverified: 'Not verified: you send nothing while it is here',
-  revoked: 'Removed for good by another device of the same person',
-};
-const levels = { verified: 'verified ✓', vouched: 'vouched for by a verified device ✓' };
+const PROBLEMS = ['changed-key', 'unverified', 'revoked']; // others: the device could not be verified
 
 let conclave;
 let call;
@@ -55,7 +48,7 @@ function renew() {
   shown = { code, key, devices };
   seen = key;
   byID('code-changed').hidden = true;
-  const groups = code.match(/.{5}/g) ?? ['The code appears once you are connected.'];
+  const groups = code.match(/.{5}/g) ?? [t('code.none')];
   if (byID('call-code').dataset.code !== code) {
     byID('call-code').dataset.code = code;
     byID('call-code').replaceChildren(...groups.map((group) => element('span', { textContent: group })));
@@ -78,18 +71,18 @@ const isThis = ({ user, device }) => user === call.user && device === call.devic
 /** One person with the devices on the list. Who only rings has not been asked for anything yet: that device is not verified by a code. */
 function personOf(user, devices) {
   const isOwn = user === call.user;
-  const name = isOwn ? `${nameFor(user)} (you)` : labelFor(user);
-  const count = `${devices.length} ${devices.length === 1 ? 'device' : 'devices'}`;
+  const name = isOwn ? t('members.you', { name: nameFor(user) }) : labelFor(user);
+  const count = t('code.device-count', { count: devices.length });
   const others = devices.filter((device) => !isThis(device) && device.participant > 0);
   const areVerified = others.length > 0 && others.every(({ level, problem }) => level === 'verified' && problem !== 'changed-key');
   const text = element('div', { className: 'row-text' }, element('span', { textContent: name }));
-  text.append(element('span', { className: 'row-sub', textContent: areVerified ? `${count} · verified ✓` : count }));
+  text.append(element('span', { className: 'row-sub', textContent: areVerified ? `${count} · ${t('code.verified')}` : count }));
   const head = element('div', { className: 'person-head' }, avatar(nameFor(user)), text);
   if (others.length > 0 && !areVerified) {
-    head.append(rowButton('Verify', isOwn ? 'your other devices' : labelFor(user), () => verify(user, others)));
+    head.append(rowButton(t('code.verify'), isOwn ? t('code.own-devices') : labelFor(user), () => verify(user, others)));
   }
   const other = namesakeOf(user);
-  const doubt = other && !isOwn ? `Not the same person as ${other}, in spite of the name` : isFirstContact(user) ? 'You have not been in a call with this person before' : '';
+  const doubt = other && !isOwn ? t('code.namesake', { other }) : isFirstContact(user) ? t('code.first-contact') : '';
   if (doubt) text.append(element('span', { className: other ? 'problem' : 'row-sub', textContent: doubt }));
   const made = element('li', {}, head, element('ul', { className: 'rows devices' }, ...devices.map(rowOf)));
   Object.assign(made.dataset, { user, count: devices.length });
@@ -98,20 +91,20 @@ function personOf(user, devices) {
 
 function rowOf(listed) {
   const { user, device, fingerprint, problem, level, participant, isConfirmed } = listed;
-  const title = isThis(listed) ? `${device} (this device)` : device;
-  const state = [participant === 0 ? 'rings' : '', levels[level] ?? '', isConfirmed ? 'key confirmed' : ''].filter(Boolean).join(' · ');
+  const title = isThis(listed) ? t('own.this', { name: device }) : device;
+  const state = [participant === 0 ? t('code.rings') : '', hasText(`code.${level}`) ? t(`code.${level}`) : '', isConfirmed ? t('code.key-confirmed') : ''].filter(Boolean).join(' · ');
   const made = deviceRow('', title, state, fingerprint);
   Object.assign(made.dataset, { user, device, level: level ?? '', problem: problem ?? '' });
   if (!problem) return made;
-  made.querySelector('.row-text').append(element('span', { className: 'problem', textContent: problems[problem] ?? problems['unknown-keys'] }));
-  if (problem === 'changed-key') made.append(rowButton('Trust', `the new key of ${labelFor(user)}`, () => conclave.trust(user, device, fingerprint)));
+  made.querySelector('.row-text').append(element('span', { className: 'problem', textContent: t(`code.${PROBLEMS.includes(problem) ? problem : 'unknown-keys'}`) }));
+  if (problem === 'changed-key') made.append(rowButton(t('code.trust'), t('code.new-key', { name: labelFor(user) }), () => conclave.trust(user, device, fingerprint)));
   return made;
 }
 
 async function verify(user, devices) {
   const verified = await conclave.verify(devices.map(({ device, fingerprint }) => ({ user, device, fingerprint })));
   const isAll = verified.length === devices.length;
-  notice(isAll ? `${labelFor(user)} is verified` : `A key of ${labelFor(user)} has changed: not every device is verified`);
+  notice(t(isAll ? 'code.is-verified' : 'code.not-all-verified', { name: labelFor(user) }));
   showCode(call);
 }
 
@@ -119,13 +112,9 @@ async function verify(user, devices) {
 function showConfirmation() {
   const { state, missing } = call.confirmation;
   const names = missing.map(({ user, device }) => `${labelFor(user)} (${device})`);
-  const words = {
-    confirming: 'The devices are confirming to each other that they have the same key…',
-    confirmed: 'All devices have confirmed that they have the same key.',
-    'not-confirmed': names.length > 0 ? `Not confirmed by ${names.join(', ')}.` : 'Not confirmed yet.',
-  };
+  const isMissing = state === 'not-confirmed' && names.length > 0;
   byID('confirmation').dataset.state = state;
-  setText(byID('confirmation'), words[state]);
+  setText(byID('confirmation'), isMissing ? t('code.missing', { names: listNames(names) }) : t(`code.${state}`));
 }
 
 byID('code-renew').addEventListener('click', () => {

@@ -1,8 +1,6 @@
 // Small pieces of page: elements, icons, avatars, names.
 
-import { qrOf } from './qr.js';
-
-const SVG = 'http://www.w3.org/2000/svg';
+export const SVG = 'http://www.w3.org/2000/svg';
 
 /** @type {(id: string) => any} Elements of the page's own markup, of which each has its kind. */
 export const byID = (id) => document.getElementById(id);
@@ -27,19 +25,6 @@ export function icon(name) {
   const use = document.createElementNS(SVG, 'use');
   use.setAttribute('href', `#icon-${name}`);
   svg.append(use);
-  return svg;
-}
-
-/** A QR code of `text`, with the quiet zone around it that cameras need. */
-export function qrCode(text, label) {
-  const rows = qrOf(text);
-  const svg = document.createElementNS(SVG, 'svg');
-  const size = rows.length + 8;
-  const attributes = { viewBox: `0 0 ${size} ${size}`, class: 'qr', role: 'img', 'aria-label': label };
-  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
-  const path = document.createElementNS(SVG, 'path');
-  path.setAttribute('d', rows.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join(''));
-  svg.append(path);
   return svg;
 }
 
@@ -71,15 +56,6 @@ export function avatar(name, className = 'avatar') {
 const plain = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
 
 export const nameOf = (member) => plain(member?.name ?? '') || member?.user || '';
-
-/** "Bob", "Bob and Carol", "Bob, Carol and Dave"; of more than `most` the first ones, with the number of the others. */
-export function listNames(names, most = Infinity) {
-  const shown = names.length > most ? [...names.slice(0, most - 1), `${names.length - most + 1} more`] : names;
-  return [shown.slice(0, -1).join(', '), ...shown.slice(-1)].filter(Boolean).join(' and ');
-}
-
-/** For a heading: "Bob", "Bob and Carol", "Bob, Carol and 2 more". */
-export const joinNames = (names) => listNames(names, 3);
 
 /** The dialog in front: the page behind it can be neither seen well nor pressed. */
 export const openDialog = () => [...document.querySelectorAll('dialog[open]')].at(-1);

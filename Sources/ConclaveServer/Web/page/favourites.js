@@ -3,6 +3,7 @@
 import { byID, element, icon } from './dom.js';
 import { labelFor } from './names.js';
 import { saveFavourites, savedFavourites } from './session.js';
+import { t } from './texts.js';
 
 const MOST = 24;
 
@@ -41,7 +42,7 @@ export class Favourites {
 
   #button(user) {
     const name = labelFor(user);
-    const button = element('button', { type: 'button', className: 'chip', ariaLabel: `Add ${name}` }, icon('star'), element('span', { textContent: name }));
+    const button = element('button', { type: 'button', className: 'chip', ariaLabel: t('favourites.add', { name }) }, icon('star'), element('span', { textContent: name }));
     button.addEventListener('click', () => this.#chosen(user));
     return button;
   }

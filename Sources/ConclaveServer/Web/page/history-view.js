@@ -1,19 +1,17 @@
 // Recent calls: calling back, how the people are now, what was spent with them, and deleting.
 
-import { avatar, busy, byID, element, icon, joinNames, nameOf } from './dom.js';
+import { avatar, busy, byID, element, icon, nameOf } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
 import { othersOf, outcomeOf, totalsOf } from './history-words.js';
 import { labelFor, learnNames } from './names.js';
 import { notice, wordsForError } from './notices.js';
+import { hasText, listNames, t } from './texts.js';
 
 const PAGE = 20;
-const presences = {
-  available: 'available',
-  'in-call': 'in a call',
-  ringing: 'is being rung',
-  unavailable: 'not available',
-  offline: 'offline',
-};
+const NAMED = 3; // in a row
+
+/** How a person is, in words; undefined for a state that this page does not know. */
+const wordsForPresence = (state) => (hasText(`presence.${state}`) ? t(`presence.${state}`) : undefined);
 
 /** `callBack(users, withCamera)` rings them; `enter(id)` rejoins a call that runs. */
 export class HistoryView {
@@ -92,25 +90,25 @@ export class HistoryView {
 
   #row(call) {
     const others = othersOf(call, this.#conclave.user);
-    const who = others.length > 0 ? joinNames(others.map(({ user }) => labelFor(user))) : 'Only you';
-    const details = element('button', { type: 'button', className: 'row-text', ariaLabel: `Details: ${who}`, ariaExpanded: 'false' });
+    const who = others.length > 0 ? listNames(others.map(({ user }) => labelFor(user)), NAMED) : t('history.only-you');
+    const details = element('button', { type: 'button', className: 'row-text', ariaLabel: t('history.details', { who }), ariaExpanded: 'false' });
     const outcome = element('span', { className: 'row-sub' }, icon(call.direction), outcomeOf(call));
     details.append(element('span', { textContent: who }), outcome);
     details.addEventListener('click', () => this.#showTotals(details, others));
     const made = element('li', {}, avatarOf(others, who, this.#conclave.presence), details);
     Object.assign(made.dataset, { call: call.id, outcome: call.outcome, direction: call.direction });
     const users = others.map(({ user }) => user);
-    if (call.rejoinable) made.append(rowButton('Rejoin', who, () => this.#enter(call.id)));
-    else if (users.length > 0) made.append(rowButton('Call back', who, () => this.#callBack(users, call.media === 'video')));
+    if (call.rejoinable) made.append(rowButton(t('running.rejoin'), who, () => this.#enter(call.id)));
+    else if (users.length > 0) made.append(rowButton(t('history.call-back'), who, () => this.#callBack(users, call.media === 'video')));
     if (users.length === 1) made.append(this.#favouriteButton(users[0], who));
-    const remove = rowButton('Delete', who, () => this.#delete(call), 'quiet icon-only');
+    const remove = rowButton(t('history.delete'), who, () => this.#delete(call), 'quiet icon-only');
     remove.replaceChildren(icon('trash'));
     made.append(remove);
     return made;
   }
 
   #favouriteButton(user, who) {
-    const button = element('button', { type: 'button', className: 'quiet icon-only star', ariaLabel: `Favourite: ${who}` }, icon('star'));
+    const button = element('button', { type: 'button', className: 'quiet icon-only star', ariaLabel: t('history.favourite', { who }) }, icon('star'));
     // As an attribute, which `replaceRows` compares.
     button.setAttribute('aria-pressed', String(this.#favourites.has(user)));
     button.addEventListener('click', () => {
@@ -128,11 +126,11 @@ export class HistoryView {
     }
     button.ariaExpanded = 'true';
     for (const { user } of others.slice(0, 8)) {
-      const state = presences[this.#conclave.presence.of(user)];
+      const state = wordsForPresence(this.#conclave.presence.of(user));
       const totals = await this.#conclave.totals(user).catch(() => undefined);
       if (button.ariaExpanded !== 'true') return;
-      const facts = [state, totals && `in all ${totalsOf(totals)}`].filter(Boolean).join(' · ');
-      button.append(element('span', { className: 'row-sub totals', textContent: `${labelFor(user)}: ${facts || 'nothing is known'}` }));
+      const facts = [state, totals && t('history.in-all', { totals: totalsOf(totals) })].filter(Boolean).join(' · ');
+      button.append(element('span', { className: 'row-sub totals', textContent: `${labelFor(user)}: ${facts || t('history.unknown')}` }));
     }
   }
 }
@@ -141,8 +139,9 @@ export class HistoryView {
 function avatarOf(others, who, presence) {
   const made = avatar(others.length > 0 ? nameOf(others[0]) : who);
   const state = others.length === 1 ? presence.of(others[0].user) : undefined;
-  if (!state) return made;
-  const dot = element('span', { className: 'presence', title: presences[state] });
+  const words = wordsForPresence(state);
+  if (!words) return made;
+  const dot = element('span', { className: 'presence', title: words });
   dot.dataset.state = state;
-  return element('div', { className: 'with-presence' }, made, dot, element('span', { className: 'visually-hidden', textContent: presences[state] }));
+  return element('div', { className: 'with-presence' }, made, dot, element('span', { className: 'visually-hidden', textContent: words }));
 }

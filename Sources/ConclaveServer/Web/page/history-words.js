@@ -1,39 +1,38 @@
 // How a past call is told: whom it was with, how it went, when, and for how long.
 
-const outcomes = {
-  incoming: { missed: 'Missed', declined: 'Declined', cancelled: 'Missed', answered: 'Incoming' },
-  outgoing: { missed: 'No answer', declined: 'Was declined', cancelled: 'Cancelled', answered: 'Outgoing' },
-};
+import { locale, t, withUnit } from './texts.js';
 
-/** "8 s", "12 min", "3 h 20 min". */
+/** "8 sec", "12 min", "3 hr 20 min". */
 export function duration(seconds) {
-  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 60) return withUnit(seconds, 'second');
   const minutes = Math.round(seconds / 60);
   const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
-  if (hours === 0) return `${minutes} min`;
-  return rest > 0 ? `${hours} h ${rest} min` : `${hours} h`;
+  if (hours === 0) return withUnit(minutes, 'minute');
+  return rest > 0 ? `${withUnit(hours, 'hour')} ${withUnit(rest, 'minute')}` : withUnit(hours, 'hour');
 }
 
-/** "Today 14:05", "Yesterday 09:10", or the date: in one piece, however narrow the row. */
+/** "today 14:05", "yesterday 09:10", or the date: in one piece, however narrow the row. */
 export const when = (time, now = Date.now()) => dayAndClock(time, now).replaceAll(' ', '\u00a0');
+
+export const clock = (time) => new Date(time).toLocaleTimeString(locale, { hour: '2-digit', minute: '2-digit' });
+
+const days = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
 
 function dayAndClock(time, now) {
   const date = new Date(time);
   const day = (ms) => new Date(ms).toDateString();
-  const clock = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-  if (day(time) === day(now)) return `Today ${clock}`;
-  if (day(time) === day(now - 86_400_000)) return `Yesterday ${clock}`;
-  return date.toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' });
+  if (day(time) === day(now)) return `${days.format(0, 'day')} ${clock(time)}`;
+  if (day(time) === day(now - 86_400_000)) return `${days.format(-1, 'day')} ${clock(time)}`;
+  return date.toLocaleDateString(locale, { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
 export function outcomeOf({ direction, outcome, seconds, startedAt }, now) {
   const spent = outcome === 'answered' && seconds > 0 ? ` · ${duration(seconds)}` : '';
-  return `${outcomes[direction][outcome]} · ${when(startedAt, now)}${spent}`;
+  const shown = direction === 'incoming' && outcome === 'cancelled' ? 'missed' : outcome;
+  return `${t(`history.${direction}-${shown}`)} · ${when(startedAt, now)}${spent}`;
 }
 
 export const othersOf = ({ members }, user) => members.filter((member) => member.user !== user);
 
-/** "12 calls, 3 h 20 min". */
-export function totalsOf({ calls, seconds }) {
-  return `${calls} ${calls === 1 ? 'call' : 'calls'}, ${duration(seconds)}`;
-}
+/** "12 calls, 3 hr 20 min". */
+export const totalsOf = ({ calls, seconds }) => t('history.totals', { count: calls, duration: duration(seconds) });

@@ -3,19 +3,18 @@
 import { busy, byID, setText } from './dom.js';
 import { Favourites } from './favourites.js';
 import { HistoryView } from './history-view.js';
+import { linkIn } from './link.js';
 import { labelFor, learnNames } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { openWithLink } from './people-dialog.js';
 import { PeopleField, checkNames, chosenIDs, suggestPeople } from './people.js';
+import { RingNotifications } from './ring-notifications.js';
 import { Ringing } from './ringing.js';
 import { showBeside, showRunning } from './running-view.js';
 import * as session from './session.js';
+import { t } from './texts.js';
 
-/** `#join=<call>/<link>`, as `people-dialog.js` writes it. */
-export function linkIn(hash) {
-  const [, id, link] = /^#join=([\w-]+)\/([\w.~-]+)$/.exec(hash) ?? [];
-  return id && { id, link };
-}
+const RING_ENDS = ['answered-elsewhere', 'declined-elsewhere', 'cancelled', 'missed', 'ended']; // those that are said
 
 /** `entered(camera)` is called when a call is joined, `rings` when the ringing changes. */
 export class Lobby {
@@ -48,13 +47,21 @@ export class Lobby {
       isInCall: () => Boolean(conclave.call),
       own: () => conclave.user,
     });
+    this.notifications = new RingNotifications({
+      answer: (call) => this.rings.answer(call),
+      decline: (call) => this.rings.decline(call),
+      own: () => conclave.user,
+      push: conclave.push,
+    });
     conclave.addEventListener('ring', ({ detail }) => {
       learnNames(detail.members);
       this.rings.add(detail);
+      this.notifications.add(detail);
       ringsChanged();
     });
     conclave.addEventListener('ring-over', ({ detail }) => {
       this.rings.remove(detail.ring);
+      this.notifications.remove(detail.ring);
       tellRingOver(detail);
       ringsChanged();
       if (detail.reason !== 'answered') this.#refreshShown();
@@ -148,7 +155,7 @@ export class Lobby {
     await this.refresh();
     const facts = this.#open.find((open) => open.id === id);
     if (facts) await this.#enter(() => this.#conclave.enter(facts));
-    else notice('The call is over.');
+    else notice(t('error.call.ended'));
   }
 
   async #enter(join) {
@@ -196,13 +203,6 @@ export class Lobby {
 }
 
 function tellRingOver({ ring, reason, by }) {
-  const from = labelFor(ring.from);
-  const words = {
-    'answered-elsewhere': 'Answered on another device',
-    'declined-elsewhere': 'Declined on another device',
-    cancelled: `${by ? labelFor(by) : from} stopped ringing`,
-    missed: `Missed call from ${from}`,
-    ended: `${from}’s call is over`,
-  };
-  if (words[reason]) notice(words[reason]);
+  const name = labelFor(reason === 'cancelled' && by ? by : ring.from);
+  if (RING_ENDS.includes(reason)) notice(t(`ring.${reason}`, { name }));
 }

@@ -1,8 +1,11 @@
 // The names of people, as far as this page has heard. They are the server's words: where one could mislead, the user id stands beside it.
 
+import { isGuest } from '../conclave/guests.js';
 import { nameOf } from './dom.js';
+import { t } from './texts.js';
 
 const KNOWN = 1_000; // people from calls before this one
+const VALID = /^[A-Za-z0-9._~@+-]{1,128}$/;
 
 const names = new Map();
 let known = new Map();
@@ -19,7 +22,10 @@ export function beginNames(user, saved, save) {
   keep = save;
 }
 
-export const nameFor = (user) => names.get(user) || known.get(user) || user;
+const plainName = (user) => names.get(user) || known.get(user) || user;
+
+/** A guest's name is its own word, and nobody has looked at it: it is always marked. */
+export const nameFor = (user) => (isGuest(user) ? t('guest.name', { name: plainName(user) }) : plainName(user));
 
 /** A name that the server tells; it goes before one that was typed. */
 export function learnNames(members) {
@@ -43,7 +49,7 @@ const looks = (name) => name.normalize('NFKC').toLowerCase().replace(/[\s\p{P}\p
 /** Somebody else, known from now or before, who has the name of `user`. */
 export function namesakeOf(user) {
   byLook ??= usersByLook();
-  return byLook.get(looks(nameFor(user)))?.find((other) => other !== user);
+  return byLook.get(looks(plainName(user)))?.find((other) => other !== user);
 }
 
 function usersByLook() {
@@ -63,7 +69,8 @@ export const isFirstContact = (user) => user !== own && !known.has(user);
 export function labelFor(user) {
   const name = nameFor(user);
   if (user === own || name === user) return name;
-  const saysTheSame = looks(name) === looks(user);
+  // A guest's id is made for one call and says nothing.
+  const saysTheSame = isGuest(user) || looks(name) === looks(user);
   return namesakeOf(user) || (isFirstContact(user) && !saysTheSame) ? `${name} (${user})` : name;
 }
 
@@ -71,17 +78,29 @@ export function labelFor(user) {
 export function knownPeople(most) {
   const all = new Set([...known.keys(), ...names.keys()]);
   all.delete(own);
-  return [...all].reverse().slice(0, most);
+  return [...all].filter((user) => !isGuest(user)).reverse().slice(0, most);
 }
 
 /** The call with `users` is over: by these names they are known from now on. */
 export function rememberNames(users) {
   for (const user of users) {
-    if (user === own) continue;
+    if (user === own || isGuest(user)) continue;
+    const name = plainName(user);
     known.delete(user);
-    known.set(user, nameFor(user));
+    known.set(user, name);
   }
   known = new Map([...known].slice(-KNOWN));
   byLook = undefined;
   keep([...known]);
+}
+
+/** The user id that stands for a typed name: as it is where ids are known, made from the name in demo mode. */
+export function userIDOf(name, isDemo) {
+  const typed = name.trim();
+  if (!isDemo) return VALID.test(typed) ? typed : '';
+  const plain = typed.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+  const id = plain.replace(/[^a-z0-9._~@+-]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 128);
+  if (id || !typed) return id;
+  // A name in another script: its characters' numbers, so that everybody who types it means the same person.
+  return `u${[...typed].map((character) => character.codePointAt(0).toString(36)).join('-')}`.slice(0, 128);
 }

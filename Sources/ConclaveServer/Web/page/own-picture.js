@@ -1,6 +1,8 @@
 // Where one's own small picture stands on the other's large one: in a corner, or where it was dragged to; or it is hidden.
 
-const CORNERS = ['bottom right', 'bottom left', 'top left', 'top right'];
+import { isRightToLeft } from './texts.js';
+
+const CORNERS = ['bottom end', 'bottom start', 'top start', 'top end']; // start and end of a line of text
 const EDGE = 12; // CSS pixels
 const STEP = 24;
 const keys = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
@@ -43,7 +45,7 @@ export class OwnPicture {
     if (!this.#node) return;
     const [least, mostX, mostY] = this.#bounds();
     const [row, column] = CORNERS[this.#corner].split(' ');
-    const corner = { x: column === 'left' ? least : mostX, y: row === 'top' ? least : mostY };
+    const corner = { x: (column === 'start') === isRightToLeft ? mostX : least, y: row === 'top' ? least : mostY };
     const { x, y } = this.#place ?? corner;
     this.#node.style.setProperty('--x', `${between(x, least, mostX)}px`);
     this.#node.style.setProperty('--y', `${between(y, least, mostY)}px`);

@@ -1,17 +1,11 @@
 // Pairing two devices of this user, as the person sees it: one shows six digits, on the other one they are typed (`pairing.js`).
 
-import { busy, byID, qrCode, setText } from './dom.js';
+import { busy, byID, setText } from './dom.js';
 import { notice, wordsForError } from './notices.js';
+import { qrCode } from './qr.js';
+import { t } from './texts.js';
 
 const TICK_MS = 1_000;
-
-const reasons = {
-  cancelled: 'Pairing was cancelled.',
-  expired: 'That took longer than two minutes. Try again.',
-  broken: 'The devices did not hear the same thing from each other, so nothing was paired. If that happens again, the server or the network is interfering.',
-  'wrong-code': 'The digits were wrong three times, so nothing was paired.',
-  refused: 'The server names another key for that device than the one that was shown, so nothing was paired.',
-};
 
 let own;
 let other; // the device of the row that was pressed
@@ -36,7 +30,7 @@ export function openPairing(device) {
   byID('pair-digits').value = '';
   byID('pair-other-text').value = '';
   byID('pair-own-text').value = own.text;
-  byID('pair-qr').replaceChildren(qrCode(own.text, 'QR code of this device'));
+  byID('pair-qr').replaceChildren(qrCode(own.text, t('pair.qr')));
   byID('pair-more').open = false;
   setText(byID('pair-error'), '');
   show();
@@ -52,23 +46,10 @@ function nameOf(device) {
 
 function asked(device) {
   if (byID('pair-dialog').open && other?.device === device) return;
-  notice(`Your device ${nameOf(device)} wants to be paired: open Devices`);
+  notice(t('pair.asked', { name: nameOf(device) }));
 }
 
-function wordsOf({ state, reason, peer }) {
-  const name = nameOf(peer ?? other.device);
-  return {
-    idle: `Pairing proves to both devices that ${name} is yours. One of them shows six digits, on the other one you type them.`,
-    committed: `On ${name}, open Devices, choose Pair at this device, then “Type the digits here”.`,
-    showing: `Type these digits on ${name}:`,
-    asking: `Does ${name} say that the devices are paired?`,
-    waiting: `On ${name}, open Devices, choose Pair at this device, then “Show the digits here”.`,
-    opened: `Waiting for ${name}…`,
-    typing: `Type the six digits that ${name} shows:`,
-    confirmed: `This device and ${name} are paired. If ${name} asks whether they are, answer Yes.`,
-    failed: reasons[reason],
-  }[state];
-}
+const wordsOf = ({ state, reason, peer }) => t(`pair.${state === 'failed' ? reason : state}`, { name: nameOf(peer ?? other.device) });
 
 function show() {
   if (!other) return;
@@ -84,7 +65,7 @@ function show() {
   byID('pair-yes').hidden = state !== 'asking';
   byID('pair-again').hidden = state !== 'failed';
   byID('pair-more').hidden = !['idle', 'waiting', 'failed'].includes(state);
-  setText(byID('pair-cancel'), state === 'confirmed' ? 'Done' : 'Cancel');
+  setText(byID('pair-cancel'), t(state === 'confirmed' ? 'pair.done' : 'cancel'));
   byID('pair-dialog').dataset.state = state;
 }
 
@@ -98,15 +79,13 @@ function onPress(id, action) {
   byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => setText(byID('pair-error'), wordsForError(error)))));
 }
 
-const tooOften = 'That was tried five times within an hour. Wait a while.';
-
 onPress('pair-show', async () => {
   await own.show(other.device);
-  if (own.pairing.state === 'idle') setText(byID('pair-error'), tooOften);
+  if (own.pairing.state === 'idle') setText(byID('pair-error'), t('pair.too-often'));
 });
 onPress('pair-type', async () => {
   await own.type();
-  if (own.pairing.state === 'idle') setText(byID('pair-error'), tooOften);
+  if (own.pairing.state === 'idle') setText(byID('pair-error'), t('pair.too-often'));
 });
 onPress('pair-yes', async () => {
   if (await own.confirm()) paired();
@@ -127,7 +106,7 @@ byID('pair-form').addEventListener('submit', async (event) => {
   setText(byID('pair-error'), '');
   try {
     if (await own.enter(digits)) paired();
-    else if (own.pairing.state === 'typing') setText(byID('pair-error'), 'Those are not the digits. Look at them again.');
+    else if (own.pairing.state === 'typing') setText(byID('pair-error'), t('pair.wrong-digits'));
   } catch (error) {
     setText(byID('pair-error'), wordsForError(error));
   }
@@ -139,9 +118,9 @@ byID('pair-paste-form').addEventListener('submit', async (event) => {
   setText(byID('pair-error'), '');
   try {
     const found = await own.confirmText(byID('pair-other-text').value);
-    if (!found) return setText(byID('pair-error'), 'That is not the text of another device of yours.');
+    if (!found) return setText(byID('pair-error'), t('pair.wrong-text'));
     byID('pair-dialog').close();
-    notice(`${found.name || found.device} is paired`);
+    notice(t('pair.is-paired', { name: found.name || found.device }));
     paired();
   } catch (error) {
     setText(byID('pair-error'), wordsForError(error));

@@ -1,20 +1,13 @@
 // The dialog of people: those in the call and those who are rung, adding people, the link, and reporting somebody.
 
+import { isGuest } from '../conclave/index.js';
 import { busy, byID, setText } from './dom.js';
 import { replaceRows, row, rowButton } from './dialogs.js';
+import { addressOf } from './link.js';
 import { labelFor, nameFor } from './names.js';
 import { notice, tellResults, wordsForError } from './notices.js';
 import { PeopleField, checkNames, chosenIDs } from './people.js';
-
-const phases = {
-  ringing: 'Ringing…',
-  joined: 'In the call',
-  left: 'Left',
-  declined: 'Declined',
-  missed: 'Did not answer',
-  cancelled: 'No longer rung',
-  disconnected: 'Connection lost',
-};
+import { t } from './texts.js';
 
 const added = new PeopleField(byID('add-name'), (names) => checkNames(added, names, byID('add-error'), options));
 const links = new WeakMap(); // the link that was made here, by call
@@ -51,7 +44,7 @@ export function showPeople(shown) {
 const listeners = () => call.roster.filter(({ state }) => state === 'stranger' || state === 'gone');
 
 function listenerRow({ user, device, state }) {
-  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, state === 'stranger' ? 'Can hear the call, but is not in it' : 'Has left, may still hear the call');
+  const made = row(nameFor(user), `${labelFor(user)} · ${device}`, t(`members.${state}`));
   made.dataset.listener = user;
   return made;
 }
@@ -60,14 +53,14 @@ function memberRow(member) {
   const isOwn = member.user === call.user;
   const name = labelFor(member.user);
   const isHeld = member.participants.length > 0 && member.participants.every(({ held }) => held);
-  const state = isHeld ? 'On hold' : phases[member.state];
-  const made = row(name, isOwn ? `${name} (you)` : name, member.link ? `${state} · came by a link` : state);
+  const state = t(isHeld ? 'running.held' : member.state === 'ringing' ? 'call.ringing' : `members.${member.state}`);
+  const made = row(name, isOwn ? t('members.you', { name }) : name, member.link ? `${state} · ${t('members.by-link')}` : state);
   Object.assign(made.dataset, { user: member.user, state: member.state });
-  const canRing = ['left', 'declined', 'missed', 'cancelled'].includes(member.state) && call.mayInvite && !isOwn;
+  const canRing = ['left', 'declined', 'missed', 'cancelled'].includes(member.state) && call.mayInvite && !isOwn && !isGuest(member.user);
   const again = async () => tellResults(await call.invite([member.user]), labelFor);
-  if (canRing) made.append(rowButton('Ring again', name, again));
-  if (member.state === 'ringing' && call.isInitiator) made.append(rowButton('Stop ringing', name, () => call.cancel(member.user)));
-  if (!isOwn && !canRing && member.state !== 'ringing') made.append(rowButton('Report', name, async () => askReport(member), 'quiet'));
+  if (canRing) made.append(rowButton(t('members.ring-again'), name, again));
+  if (member.state === 'ringing' && call.isInitiator) made.append(rowButton(t('members.stop-ringing'), name, () => call.cancel(member.user)));
+  if (!isOwn && !canRing && member.state !== 'ringing' && !isGuest(call.user)) made.append(rowButton(t('members.report'), name, async () => askReport(member), 'quiet'));
   return made;
 }
 
@@ -88,16 +81,11 @@ byID('add-form').addEventListener('submit', (event) => {
 
 // The link
 
-/** The address that opens this page with the link in it. What is behind `#` is sent to no server. */
-function addressOf(link) {
-  return `${location.origin}${location.pathname}#join=${call.id}/${link}`;
-}
-
 function showLink() {
   const link = links.get(call);
   byID('link-make').hidden = Boolean(link);
   for (const part of ['made', 'copy', 'revoke']) byID(`link-${part}`).hidden = !link;
-  byID('link-text').value = link ? addressOf(link) : '';
+  byID('link-text').value = link ? addressOf({ id: call.id, link }) : '';
 }
 
 function onClick(id, action) {
@@ -114,21 +102,21 @@ async function makeLink() {
 onClick('link-make', makeLink);
 onClick('link-copy', async () => {
   await navigator.clipboard.writeText(byID('link-text').value);
-  notice('The link is copied');
+  notice(t('link.copied'));
 });
 onClick('link-revoke', async () => {
   await call.revokeLinks();
   links.delete(call);
   showLink();
   byID('link-make').focus();
-  notice('All links to this call are void');
+  notice(t('link.revoked'));
 });
 
 // Reports
 
 async function askReport(member) {
   reported = member;
-  setText(byID('report-title'), `Report ${labelFor(member.user)}`);
+  setText(byID('report-title'), t('report.title', { name: labelFor(member.user) }));
   byID('report-words').value = '';
   byID('report-dialog').showModal();
 }
@@ -140,7 +128,7 @@ byID('report-form').addEventListener('submit', async (event) => {
   byID('report-dialog').close();
   try {
     await call.report(reported.user, words);
-    notice('Your report was sent');
+    notice(t('report.sent'));
   } catch (error) {
     notice(wordsForError(error));
   }

@@ -1,20 +1,8 @@
 // A field for several people: typed names become chips, and chips become user ids.
 
-import { byID, element, icon, listNames, setText } from './dom.js';
-import { knownPeople, labelFor, suggestName } from './names.js';
-
-const VALID = /^[A-Za-z0-9._~@+-]{1,128}$/;
-
-/** The user id that stands for a typed name: as it is where ids are known, made from the name in demo mode. */
-export function userIDOf(name, isDemo) {
-  const typed = name.trim();
-  if (!isDemo) return VALID.test(typed) ? typed : '';
-  const plain = typed.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
-  const id = plain.replace(/[^a-z0-9._~@+-]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 128);
-  if (id || !typed) return id;
-  // A name in another script: its characters' numbers, so that everybody who types it means the same person.
-  return `u${[...typed].map((character) => character.codePointAt(0).toString(36)).join('-')}`.slice(0, 128);
-}
+import { byID, element, icon, setText } from './dom.js';
+import { knownPeople, labelFor, suggestName, userIDOf } from './names.js';
+import { listAlternatives, t } from './texts.js';
 
 const SUGGESTED = 100;
 
@@ -102,7 +90,7 @@ export class PeopleField {
   #render() {
     this.#list.replaceChildren(
       ...this.#names.map((name) => {
-        const remove = element('button', { type: 'button', ariaLabel: `Remove ${labelFor(name)}` }, icon('close'));
+        const remove = element('button', { type: 'button', ariaLabel: t('people.remove', { name: labelFor(name) }) }, icon('close'));
         remove.addEventListener('click', () => {
           this.#names = this.#names.filter((other) => other !== name);
           this.#render();
@@ -125,7 +113,7 @@ export async function checkNames(field, names, problem, { isDemo, reachable }) {
   const missing = names.filter((name) => !found.has(ids.get(name)));
   if (missing.length === 0) return setText(problem, '');
   field.doubt(missing);
-  setText(problem, `${listNames(missing.map((name) => `“${name}”`))} ${missing.length > 1 ? 'have' : 'has'} no device here yet: check the spelling.`);
+  setText(problem, t('people.unknown', { names: listAlternatives(missing.map((name) => t('quoted', { name }))) }));
 }
 
 /** The user ids that a field names; undefined when something is wrong with them, which `problem` then says. */
@@ -133,9 +121,9 @@ export function chosenIDs(field, problem, { isDemo, own }) {
   const typed = field.names;
   const ids = typed.map((name) => userIDOf(name, isDemo));
   const wrong = typed.find((_, index) => !ids[index]);
-  if (wrong) setText(problem, `“${wrong}” is not a user id.`);
-  else if (ids.length === 0) setText(problem, 'Type at least one name.');
-  else if (ids.includes(own)) setText(problem, 'You cannot call yourself.');
+  if (wrong) setText(problem, t('people.invalid', { name: wrong }));
+  else if (ids.length === 0) setText(problem, t('people.none'));
+  else if (ids.includes(own)) setText(problem, t('people.yourself'));
   else {
     setText(problem, '');
     typed.forEach((name, index) => suggestName(ids[index], name));

@@ -1,5 +1,7 @@
 // A QR code (ISO/IEC 18004) for one short text: version 4 (33 by 33 modules), error correction M, byte mode, mask 0.
 
+import { SVG } from './dom.js';
+
 const SIZE = 33;
 const DATA = 64; // codewords, in two blocks
 const BLOCKS = 2;
@@ -104,4 +106,17 @@ function drawData(modules, codewords) {
       }
     }
   }
+}
+
+/** A QR code of `text`, with the quiet zone around it that cameras need. */
+export function qrCode(text, label) {
+  const rows = qrOf(text);
+  const svg = document.createElementNS(SVG, 'svg');
+  const size = rows.length + 8;
+  const attributes = { viewBox: `0 0 ${size} ${size}`, class: 'qr', role: 'img', 'aria-label': label };
+  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
+  const path = document.createElementNS(SVG, 'path');
+  path.setAttribute('d', rows.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + 4} ${y + 4}h1v1h-1z` : ''))).join(''));
+  svg.append(path);
+  return svg;
 }

@@ -1,7 +1,8 @@
 // Rings: a dialog with a soft tone, one at a time; during a call a banner, which leaves the call usable.
 
-import { busy, byID, listNames, openDialog, setInitials, setText } from './dom.js';
+import { busy, byID, openDialog, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
+import { listNames, t } from './texts.js';
 import { Tone, incoming, waiting } from './tone.js';
 
 const NAMED = 6; // of the people in a call, and of those who are rung
@@ -11,10 +12,10 @@ export function wordsForRing({ from, media, members }, own) {
   const others = members.filter(({ user }) => user !== from && user !== own);
   const inState = (wanted) => others.filter(({ state }) => state === wanted).map(({ user }) => labelFor(user));
   const [joined, ringing] = [inState('joined'), inState('ringing')];
-  const parts = [media === 'video' ? 'Video call' : 'Audio call'];
-  if (joined.length > 0) parts.push(`${listNames(joined, NAMED)} ${joined.length > 1 ? 'are' : 'is'} in it`);
-  if (ringing.length > 0) parts.push(`also rings ${listNames(ringing, NAMED)}`);
-  return { title: `${labelFor(from)} is calling`, text: parts.join(' · ') };
+  const parts = [t(media === 'video' ? 'call.video' : 'call.audio')];
+  if (joined.length > 0) parts.push(t('ring.in-it', { names: listNames(joined, NAMED), count: joined.length }));
+  if (ringing.length > 0) parts.push(t('ring.also', { names: listNames(ringing, NAMED) }));
+  return { title: t('ring.title', { name: labelFor(from) }), text: parts.join(' · ') };
 }
 
 export class Ringing {
@@ -27,6 +28,8 @@ export class Ringing {
   #shown;
   #own;
   #isInCall;
+  #accept;
+  #decline;
 
   /**
    * `accept(ring, withCamera)`, `end(ring)`, which ends the present call for it, and `decline(ring)` follow the buttons. `own()` is this user's id.
@@ -34,12 +37,10 @@ export class Ringing {
   constructor({ accept, end, decline, isInCall, own }) {
     this.#isInCall = isInCall;
     this.#own = own;
-    const answer = (action) => () => {
-      const ring = this.#shown;
-      this.remove(ring);
-      return action(ring);
-    };
+    const answer = (action) => () => this.#take(this.#shown, action);
     const withMedia = (ring) => accept(ring, ring.media === 'video');
+    this.#accept = withMedia;
+    this.#decline = decline;
     byID('ring-accept-video').addEventListener('click', answer((ring) => accept(ring, true)));
     byID('ring-accept-audio').addEventListener('click', answer((ring) => accept(ring, false)));
     byID('ring-decline').addEventListener('click', answer(decline));
@@ -54,6 +55,25 @@ export class Ringing {
 
   get current() {
     return this.#shown;
+  }
+
+  /** As the buttons do, for a call that rings; with a camera where it is a video call. */
+  answer(call) {
+    return this.#take(this.#find(call), this.#accept);
+  }
+
+  decline(call) {
+    return this.#take(this.#find(call), this.#decline);
+  }
+
+  #find(call) {
+    return [this.#shown, ...this.#queue].find((ring) => ring?.call === call);
+  }
+
+  #take(ring, action) {
+    if (!ring) return undefined;
+    this.remove(ring);
+    return action(ring);
   }
 
   add(ring) {

@@ -1,17 +1,19 @@
 // Running calls: those on hold here, those on another device of this user, and those that can be joined.
 
-import { avatar, byID, element, joinNames, nameOf } from './dom.js';
+import { avatar, byID, element, nameOf } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
+import { clock } from './history-words.js';
 import { labelFor, learnNames } from './names.js';
+import { listNames, t } from './texts.js';
+
+const NAMED = 3; // in a title
 
 /** "Call with Bob and Carol": who is in it, else who was. */
 export function titleOf(facts) {
   const present = facts.others.filter(({ participants }) => participants.length > 0);
   const others = present.length > 0 ? present : facts.others;
-  return others.length > 0 ? `Call with ${joinNames(others.map(({ user }) => labelFor(user)))}` : 'Your call';
+  return others.length > 0 ? t('running.with', { names: listNames(others.map(({ user }) => labelFor(user)), NAMED) }) : t('running.own');
 }
-
-const clock = (time) => new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
 
 function rowOf(kind, facts, below, ...buttons) {
   learnNames(facts.members.values());
@@ -28,10 +30,10 @@ function rowOf(kind, facts, below, ...buttons) {
 export function otherCalls({ held, elsewhere, open = [] }, { resume, leave, transfer, join }) {
   return [
     ...held.map((call) =>
-      rowOf('held', call.facts, 'On hold', ['Resume', () => resume(call)], ['Leave', () => leave(call), 'quiet']),
+      rowOf('held', call.facts, t('running.held'), [t('running.resume'), () => resume(call)], [t('running.leave'), () => leave(call), 'quiet']),
     ),
-    ...elsewhere.map((facts) => rowOf('elsewhere', facts, 'On another device of yours', ['Take it here', () => transfer(facts)])),
-    ...open.map((facts) => rowOf('open', facts, `since ${clock(facts.startedAt)}`, [facts.wasIn ? 'Rejoin' : 'Join', () => join(facts)])),
+    ...elsewhere.map((facts) => rowOf('elsewhere', facts, t('running.elsewhere'), [t('running.take'), () => transfer(facts)])),
+    ...open.map((facts) => rowOf('open', facts, t('running.since', { time: clock(facts.startedAt) }), [t(facts.wasIn ? 'running.rejoin' : 'running.join'), () => join(facts)])),
   ];
 }
 

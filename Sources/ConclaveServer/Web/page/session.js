@@ -7,8 +7,9 @@ const RELOAD_MS = 1_500; // until the page before has let go of its device
 const COME_BACK_MS = 120_000; // a call left longer ago is offered, not entered
 
 export class SignInError extends Error {
-  constructor(message, isFinal = true) {
-    super(message);
+  /** `code` is what `Conclave.reason` will be, where the error is final. */
+  constructor(code, isFinal = true) {
+    super(code);
     this.isFinal = isFinal;
   }
 }
@@ -70,6 +71,10 @@ export const userOf = ({ user, token }) => user || (claimsOf(token ?? '').sub ??
 /** The device that a token is for, if it names one. */
 export const deviceOf = ({ token }) => claimsOf(token ?? '').device;
 
+/** The name that the person gave this device, if any. */
+export const savedDeviceName = (device) => read(browser, `device-name/${device}`) ?? '';
+export const saveDeviceName = (device, name) => write(browser, `device-name/${device}`, name);
+
 /** This device was removed: the page is loaded anew and says so once. */
 export const saveRemoval = () => write(tab, 'removed', true);
 
@@ -85,11 +90,19 @@ export const savedSignIn = () => read(tab, 'sign-in');
 
 export function saveSignIn(signIn) {
   write(tab, 'sign-in', signIn);
-  if (signIn.name) write(browser, 'name', signIn.name);
+  if (signIn.name && !signIn.guest) write(browser, 'name', signIn.name);
 }
 
 export const savedName = () => read(browser, 'name') ?? '';
-export const forgetSignIn = () => tab.removeItem('sign-in');
+
+/** For the page that a notification opens: a new tab has nothing of this one's. */
+export const keepSignIn = () => write(browser, 'push-sign-in', savedSignIn());
+export const keptSignIn = () => read(browser, 'push-sign-in');
+
+export function forgetSignIn() {
+  tab.removeItem('sign-in');
+  browser.removeItem('push-sign-in');
+}
 
 // The call that a reload or a restart comes back to
 
@@ -122,6 +135,7 @@ export const saveFavourites = (user, favourites) => write(browser, `favourites/$
 export function forgetDevice(user) {
   const device = read(tab, 'device')?.device;
   tab.removeItem('device');
+  browser.removeItem(`device-name/${device}`);
   const others = devicesOf(user).filter((other) => other !== device);
   if (others.length > 0) write(browser, `devices/${user}`, others);
   else browser.removeItem(`devices/${user}`);
@@ -129,10 +143,47 @@ export function forgetDevice(user) {
 
 /** Everything that this browser remembers of `user`, and of the last sign-in. */
 export function forgetAll(user) {
-  for (const device of devicesOf(user)) forgetCall(device);
-  for (const key of [`devices/${user}`, `names/${user}`, `favourites/${user}`, 'name']) browser.removeItem(key);
+  for (const device of devicesOf(user)) {
+    forgetCall(device);
+    browser.removeItem(`device-name/${device}`);
+  }
+  for (const key of [`devices/${user}`, `names/${user}`, `favourites/${user}`, 'name', 'push-sign-in']) browser.removeItem(key);
   for (const key of Object.keys(browser)) if (key.startsWith('setting/')) browser.removeItem(key);
   tab.clear();
+}
+
+// Guests
+
+/** Words for the page that is loaded when a guest's call is over. */
+export const saveFarewell = (words) => write(tab, 'farewell', words);
+
+export function takeFarewell() {
+  const words = read(tab, 'farewell') ?? '';
+  tab.removeItem('farewell');
+  return words;
+}
+
+/** Whether this server lets people without an account in by a link. */
+export async function allowsGuests() {
+  try {
+    return (await fetch('guest')).ok;
+  } catch {
+    return false;
+  }
+}
+
+const REFUSALS = { 400: 'sign-in.no-name', 403: 'error.call.link-invalid', 429: 'error.rate.limited' };
+
+/** A guest's `{token, user}`: for `{call, link, name}`, or a fresh one for `{token}`. The message of an error is the key of its text. */
+export async function guestToken(body) {
+  let response;
+  try {
+    response = await fetch('guest/token', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  } catch {
+    throw new SignInError('error.timeout', false);
+  }
+  if (!response.ok) throw new SignInError(REFUSALS[response.status] ?? 'error.other', response.status === 403);
+  return response.json();
 }
 
 // Demo mode
@@ -155,11 +206,11 @@ export async function demoToken(signIn, device) {
       body: JSON.stringify({ user: signIn.user, device, name: signIn.name }),
     });
   } catch {
-    throw new SignInError('The server cannot be reached.', false);
+    throw new SignInError('unreachable', false);
   }
-  if (response.status >= 500) throw new SignInError('The server cannot be reached.', false);
+  if (response.status >= 500) throw new SignInError('unreachable', false);
   if (!response.ok) {
-    throw new SignInError('The demo signs in only people at this machine. Ask for a token, or open the page there.');
+    throw new SignInError('demo-refused');
   }
   const { token } = await response.json();
   return { token };

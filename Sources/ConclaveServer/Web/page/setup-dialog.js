@@ -4,8 +4,9 @@ import { canBlur } from '../conclave/index.js';
 import { byID, element, setText } from './dom.js';
 import { wordsForDevice } from './notices.js';
 import { saveSetting, savedSetting } from './session.js';
+import { t } from './texts.js';
 
-const labels = { camera: 'Camera', microphone: 'Microphone', speaker: 'Speaker' };
+const SOURCES = ['camera', 'microphone', 'speaker'];
 const LEVEL_MS = 100;
 const LOUD = 0.25; // of the full scale: speech close to the microphone
 
@@ -56,9 +57,9 @@ function look() {
 async function showInputs() {
   const inputs = await conclave.capture.inputs().catch(() => []);
   const { choice } = conclave.capture;
-  for (const source of Object.keys(labels)) {
+  for (const source of SOURCES) {
     const found = inputs.filter((input) => input.source === source && input.id && input.id !== 'default');
-    const options = [['', 'Automatic'], ...found.map(({ id, label }, index) => [id, label || `${labels[source]} ${index + 1}`])];
+    const options = [['', t('setup.automatic')], ...found.map(({ id, label }, index) => [id, label || `${t(`setup.${source}`)} ${index + 1}`])];
     const select = byID(`setup-${source}`);
     select.replaceChildren(...options.map(([value, textContent]) => element('option', { value, textContent })));
     select.value = found.some(({ id }) => id === choice[source]) ? choice[source] : '';
@@ -125,7 +126,7 @@ function stopPreview() {
   for (const track of opened.splice(0)) track.stop();
 }
 
-for (const source of Object.keys(labels)) {
+for (const source of SOURCES) {
   byID(`setup-${source}`).addEventListener('change', () => conclave.capture.choose({ [source]: byID(`setup-${source}`).value }));
 }
 byID('setup-blur').addEventListener('change', () => conclave.capture.choose({ hasBlur: byID('setup-blur').checked }));

@@ -2,15 +2,16 @@
 
 import { byID, element } from './dom.js';
 import { saveSetting, savedSetting } from './session.js';
+import { t } from './texts.js';
 
 const SHORTCUTS = [
-  { key: 'm', button: 'toggle-microphone', words: 'Mute or unmute' },
-  { key: 'v', button: 'toggle-camera', words: 'Stop or start the camera' },
-  { key: 's', button: 'toggle-screen', words: 'Share a screen, or stop' },
-  { key: 'h', button: 'toggle-hand', words: 'Raise or lower your hand' },
-  { key: 'c', button: 'toggle-chat', words: 'Open or close the chat' },
-  { key: 'p', button: 'add-people', words: 'People, and adding them' },
-  { key: '?', button: 'show-shortcuts', words: 'These shortcuts' },
+  { key: 'm', button: 'toggle-microphone', words: 'shortcuts.microphone' },
+  { key: 'v', button: 'toggle-camera', words: 'shortcuts.camera' },
+  { key: 's', button: 'toggle-screen', words: 'shortcuts.screen' },
+  { key: 'h', button: 'toggle-hand', words: 'shortcuts.hand' },
+  { key: 'c', button: 'toggle-chat', words: 'shortcuts.chat' },
+  { key: 'p', button: 'add-people', words: 'shortcuts.people' },
+  { key: '?', button: 'show-shortcuts', words: 'shortcuts.list' },
 ];
 
 /** The id of the button that a key stands for; undefined where it stands for none, or text is typed. */
@@ -22,7 +23,7 @@ export function buttonFor({ key, ctrlKey, metaKey, altKey, target }) {
 export function beginShortcuts() {
   for (const { key, button, words } of SHORTCUTS) {
     const shown = key.toUpperCase();
-    byID('shortcut-list').append(element('dt', {}, element('kbd', { textContent: shown })), element('dd', { textContent: words }));
+    byID('shortcut-list').append(element('dt', {}, element('kbd', { textContent: shown })), element('dd', { textContent: t(words) }));
     byID(button).setAttribute('aria-keyshortcuts', shown);
     byID(button).append(element('kbd', { textContent: shown, ariaHidden: 'true' }));
   }

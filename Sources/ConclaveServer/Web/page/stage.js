@@ -7,6 +7,7 @@ import { labelFor } from './names.js';
 import { OwnPicture } from './own-picture.js';
 import { Sounds } from './sounds.js';
 import { Speaker } from './speaker.js';
+import { t } from './texts.js';
 import { Tile } from './tile.js';
 
 const SIDE = 240; // CSS pixels, as in style.css: tiles beside what is large
@@ -30,6 +31,7 @@ export class Stage {
   constructor({ compare }) {
     this.#compare = compare;
     new ResizeObserver(() => this.#arrange()).observe(this.#root);
+    document.addEventListener('fullscreenchange', () => this.#arrange());
     byID('hear').addEventListener('click', () => this.#sounds.retry());
     byID('page-before').addEventListener('click', () => this.#turn(-1));
     byID('page-after').addEventListener('click', () => this.#turn(1));
@@ -67,7 +69,7 @@ export class Stage {
     const now = performance.now();
     if (this.#speaker.update(now, others) && this.#root.dataset.mode === 'large') this.#arrange();
     const named = this.#cameraOf(this.#speaker.toSay(now));
-    if (named) setText(byID('speaker'), `${labelFor(named.description.member.user)} is speaking`);
+    if (named) setText(byID('speaker'), t('call.speaking', { name: labelFor(named.description.member.user) }));
   }
 
   /** Shows a reaction on the tile of its sender. */
@@ -188,7 +190,7 @@ export class Stage {
   #showPages(items, number, pages) {
     this.#page = number;
     byID('pages').hidden = pages < 2;
-    setText(byID('page-number'), pages < 2 ? '' : `Page ${number + 1} of ${pages}`);
+    setText(byID('page-number'), pages < 2 ? '' : t('pages.number', { number: number + 1, pages }));
     byID('page-before').disabled = number === 0;
     byID('page-after').disabled = number === pages - 1;
     return items;
@@ -201,10 +203,11 @@ export class Stage {
     this.#grid.style.setProperty('--tile-height', `${tile.height}px`);
   }
 
-  /** Videos that are on no page need not be sent. */
+  /** Videos that are on no page need not be sent, and none larger than it is shown. */
   #tellWatched(tiles) {
-    const tracks = tiles.map(({ description }) => description.track).filter(Boolean);
-    this.#call?.watch(tracks).catch(() => {}); // told again with the next change
+    const shown = tiles.filter(({ description }) => description.track && !description.isOwn);
+    const heights = new Map(shown.map((tile) => [tile.description.track, tile.pixels]));
+    this.#call?.watch(heights).catch(() => {}); // told again with the next change
   }
 }
 

@@ -2,30 +2,15 @@
 
 import { avatar, element, icon, nameOf, setInitials, setText } from './dom.js';
 import { labelFor } from './names.js';
+import { t } from './texts.js';
 
 const LOADING_MS = 6_000; // a picture that has not come by then is explained
 const SIMILAR = 1.55; // shapes that differ by less may be cropped to fill the window
 
-const doubts = {
-  stranger: 'Can hear, is not in the call',
-  gone: 'Has left, may still hear',
-  'no-key': 'You have no key yet: you do not hear each other',
-  unlisted: 'Has no key yet: cannot hear you',
-  untrusted: 'Not trusted by you: cannot hear you',
-  distrusting: 'Their device does not trust yours yet: cannot hear you',
-  'not-confirmed': 'Key not confirmed',
-};
 const COMPARED = ['untrusted', 'distrusting', 'not-confirmed']; // comparing the call code helps
 
-const pictures = {
-  awaited: 'Picture cannot be shown: nothing that fits the key arrives',
-  unsent: 'Picture is not sent to you now',
-  unsupported: 'This browser cannot show this picture',
-};
-
-function tool(name, label, action) {
+function tool(name, action) {
   const button = element('button', { type: 'button', className: `tile-tool ${name}` }, icon(name));
-  setLabel(button, label);
   button.addEventListener('click', action);
   return button;
 }
@@ -44,10 +29,10 @@ export class Tile {
   #name = element('span', { className: 'tile-name' });
   #state = element('span', { className: 'tile-state' });
   #muted = icon('microphone-off');
-  #mutedText = element('span', { className: 'visually-hidden', textContent: 'microphone off' });
-  #hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: 'Hand raised' }, icon('hand'));
+  #mutedText = element('span', { className: 'visually-hidden', textContent: t('tile.muted') });
+  #hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
   #reaction = element('span', { className: 'tile-reaction', ariaHidden: 'true' });
-  #compare = element('button', { type: 'button', className: 'tile-action', textContent: 'Compare codes' });
+  #compare = element('button', { type: 'button', className: 'tile-action', textContent: t('tile.compare') });
   #tools = element('div', { className: 'tile-tools' });
   #pin;
   #full;
@@ -59,11 +44,12 @@ export class Tile {
     this.#video.setAttribute('muted', '');
     this.#video.addEventListener('resize', () => this.fit());
     this.#compare.addEventListener('click', compare);
-    this.#pin = tool('pin', 'Pin', pin);
-    this.#full = tool('full-screen', 'Full screen', () => this.#showFull());
-    this.#window = tool('window', 'Small window', () => this.#video.requestPictureInPicture().catch(() => {}));
+    this.#pin = tool('pin', pin);
+    this.#full = tool('full-screen', () => this.#showFull());
+    this.#window = tool('window', () => this.#video.requestPictureInPicture().catch(() => {}));
     this.#tools.append(this.#pin, this.#full, this.#window);
-    this.ownTools = [tool('move', 'Move your picture to the next corner', move), tool('hide', 'Hide your picture', hide)];
+    this.ownTools = [tool('move', move), tool('hide', hide)];
+    ['tile.move', 'tile.hide'].forEach((key, index) => setLabel(this.ownTools[index], t(key)));
     this.#tools.append(...this.ownTools);
     const caption = element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#state, this.#compare);
     this.node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#video, this.#reaction, caption), this.#tools);
@@ -78,7 +64,7 @@ export class Tile {
     this.description = description;
     const { source, member, participant, isOwn, isConnected, isMuted, video, track, doubt } = description;
     const label = labelFor(member.user);
-    const who = source === 'screen' ? `${isOwn ? 'Your' : `${label}’s`} screen` : isOwn ? 'You' : label;
+    const who = source === 'screen' ? t(isOwn ? 'tile.own-screen' : 'tile.screen', { name: label }) : isOwn ? t('tile.you') : label;
     const { dataset, classList } = this.node;
     Object.assign(dataset, { source, user: member.user, video: video ? 'on' : 'off', muted: Boolean(isMuted), doubt: doubt ?? '', hand: Boolean(isHandRaised) });
     if (participant) dataset.participant = participant;
@@ -108,6 +94,11 @@ export class Tile {
     if (this.#video.srcObject && this.#video.paused) this.#video.play().catch(() => {});
   }
 
+  /** How high the picture is shown, in pixels of the screen. */
+  get pixels() {
+    return Math.round(this.node.clientHeight * devicePixelRatio);
+  }
+
   /** Where the picture fills the window, it may be cropped a little; one of another shape is shown whole. */
   fit() {
     const { videoWidth, videoHeight } = this.#video;
@@ -125,11 +116,11 @@ export class Tile {
   }
 
   #stateOf({ source, isOwn, isConnected, isHeld, video, picture, doubt }, isSilent) {
-    if (source === 'ringing') return 'Ringing…';
-    if (source === 'listener') return doubts[doubt];
-    if (source === 'camera' && isHeld) return 'On hold';
-    if (!isConnected) return 'Connecting…';
-    const words = [doubts[doubt], this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key'), isSilent && !isOwn && source === 'camera' ? 'Sound is blocked' : ''];
+    if (source === 'ringing') return t('call.ringing');
+    if (source === 'listener') return t(`tile.${doubt}`);
+    if (source === 'camera' && isHeld) return t('running.held');
+    if (!isConnected) return t('connection.connecting');
+    const words = [doubt && t(`tile.${doubt}`), this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key'), isSilent && !isOwn && source === 'camera' ? t('tile.silent') : ''];
     return words.filter(Boolean).join(' · ');
   }
 
@@ -139,19 +130,19 @@ export class Tile {
       return '';
     }
     this.#lackingSince ??= performance.now();
-    if (picture === 'unsupported') return pictures.unsupported;
-    return performance.now() - this.#lackingSince < LOADING_MS ? 'Loading…' : pictures[picture];
+    if (picture === 'unsupported') return t('tile.unsupported');
+    return performance.now() - this.#lackingSince < LOADING_MS ? t('tile.loading') : t(`tile.${picture}`);
   }
 
   #showTools({ isOwn, source, video }, who, isPinned) {
     const isOthers = !isOwn && source !== 'ringing';
     this.#pin.hidden = !isOthers || source === 'screen';
     this.#pin.ariaPressed = isPinned;
-    setLabel(this.#pin, `Pin: ${who}`);
+    setLabel(this.#pin, t('tile.pin', { who }));
     this.#full.hidden = !isOthers || !video || !document.fullscreenEnabled;
-    setLabel(this.#full, `Full screen: ${who}`);
+    setLabel(this.#full, t('tile.full', { who }));
     this.#window.hidden = !isOthers || !video || !document.pictureInPictureEnabled;
-    setLabel(this.#window, `Small window: ${who}`);
+    setLabel(this.#window, t('tile.window', { who }));
     for (const button of this.ownTools) button.hidden = !isOwn || source !== 'camera';
   }
 

@@ -1,0 +1,85 @@
+import Calls
+import Forwarding
+import JSON
+import LinuxIO
+import Logging
+import MediaModel
+import MediaPlane
+import Signaling
+
+/// Carries out the commands of the admin socket. Each change is logged with the user id of the process that asked, and without the person that it is about.
+struct AdminCommands: Sendable {
+  /// Rows of a reply.
+  static let maximumRows = 1_000
+
+  let control: ControlPlane
+  let media: MediaWorkers
+  let logger: Logger
+  let startedAt: Instant
+  let signaling: @Sendable () -> SignalingStatistics?
+  let unready: @Sendable () -> String?
+  let isDraining: @Sendable () -> Bool
+  /// Begins to drain, unless the server drains already.
+  let drain: @Sendable () -> Void
+
+  func answer(_ request: AdminRequest, from user: UInt32) async -> [UInt8] {
+    do {
+      return try await perform(request, from: user)
+    } catch {
+      return (try? JSON.encode(error as? AdminFailure ?? AdminFailure(error: "\(error)"))) ?? []
+    }
+  }
+
+  private func perform(_ request: AdminRequest, from user: UInt32) async throws -> [UInt8] {
+    switch request.command {
+    case .status: return try JSON.encode(await status())
+    case .calls:
+      let calls = await control.callSummaries.sorted { ($1.startedAt, $1.call) < ($0.startedAt, $0.call) }
+      return try JSON.encode(AdminCalls(calls: Array(calls.prefix(Self.maximumRows)), total: calls.count))
+    case .users:
+      let users = await control.connectedUsers.sorted { $0.user < $1.user }
+      return try JSON.encode(AdminUsers(users: Array(users.prefix(Self.maximumRows)), total: users.count))
+    case .call: return try JSON.encode(try await inspection(of: request.call))
+    case .end:
+      guard let call = request.call, try await inspection(of: call).ended == nil else {
+        throw AdminFailure(error: "this call has ended already")
+      }
+      note("an operator ended a call", ["call": "\(call.text)", "uid": "\(user)"])
+      control.submit(.end(call))
+      return try JSON.encode(AdminDone(done: "the call is ended"))
+    case .disconnect:
+      guard let named = request.user, await control.isPresent(named) else {
+        throw AdminFailure(error: "this user has no connection, and is in no call")
+      }
+      note("an operator disconnected a user", ["uid": "\(user)"])
+      control.submit(.disconnectUser(named))
+      return try JSON.encode(AdminDone(done: "the user's connections are closed"))
+    case .drain:
+      note("an operator drains the server", ["uid": "\(user)"])
+      drain()
+      return try JSON.encode(AdminDone(done: "no new calls; the server ends with the last call"))
+    }
+  }
+
+  private func inspection(of call: CallID?) async throws -> CallInspection {
+    guard let call, let found = await control.inspection(of: call) else {
+      throw AdminFailure(error: "no call with this id runs, or was among the last that ended")
+    }
+    return found
+  }
+
+  private func status() async -> AdminStatus {
+    let counts = await control.counts
+    let signaling = signaling()
+    return AdminStatus(
+      version: Server.version, process: ProcessFacts.id,
+      seconds: Int(startedAt.duration(to: MonotonicClock.now()).nanoseconds / 1_000_000_000),
+      notReady: unready(), isDraining: isDraining(), calls: counts.calls, participants: counts.participants,
+      connections: signaling?.connections ?? 0, sessions: signaling?.sessions ?? 0,
+      workers: media.statistics().map { .init(peers: $0.forwarding.peers, connected: $0.forwarding.connected) })
+  }
+
+  private func note(_ message: Logger.Message, _ metadata: Logger.Metadata) {
+    logger.notice(message, metadata: metadata)
+  }
+}

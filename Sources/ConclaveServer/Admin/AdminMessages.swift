@@ -1,0 +1,61 @@
+import Calls
+package import MediaModel
+
+/// A request on the admin socket: one JSON object and a line end. One connection carries one request and one reply.
+package struct AdminRequest: Codable, Sendable, Hashable {
+  package enum Command: String, Codable, Sendable { case status, calls, call, users, end, disconnect, drain }
+
+  static let maximumBytes = 4_096
+
+  package var command: Command
+  /// Required by `call` and `end`.
+  package var call: CallID?
+  /// Required by `disconnect`.
+  package var user: UserID?
+
+  package init(_ command: Command, call: CallID? = nil, user: UserID? = nil) {
+    self.command = command
+    self.call = call
+    self.user = user
+  }
+}
+
+/// The answer to a request that was refused.
+struct AdminFailure: Codable, Error {
+  var error: String
+}
+
+struct AdminStatus: Codable {
+  struct Worker: Codable {
+    var peers: Int
+    var connected: Int
+  }
+
+  var version: String
+  var process: Int32
+  var seconds: Int
+  /// Why `/readyz` is 503.
+  var notReady: String?
+  var isDraining: Bool
+  var calls: Int
+  var participants: Int
+  var connections: Int
+  var sessions: Int
+  var workers: [Worker]
+}
+
+/// The newest ones, as many as `AdminCommands.maximumRows`; `total` is how many there are.
+struct AdminCalls: Codable {
+  var calls: [CallSummary]
+  var total: Int
+}
+
+struct AdminUsers: Codable {
+  var users: [ConnectedUser]
+  var total: Int
+}
+
+/// The effect of `end`, `disconnect` and `drain`.
+struct AdminDone: Codable {
+  var done: String
+}

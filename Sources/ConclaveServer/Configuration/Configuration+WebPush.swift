@@ -1,0 +1,62 @@
+import Calls
+import NIOCore
+import Signaling
+
+extension Configuration {
+  /// Web Push to browsers that are not connected. Without it the server sends none: it means connections to hosts that browsers name.
+  package struct WebPush: Sendable {
+    /// The address at which a push service can reach the operator: a `mailto:` or `https:` URL.
+    package var contact: String
+    /// Addresses and networks of push services that are not on the public Internet.
+    package var networks: [String] = []
+    /// A PEM file of authorities that are trusted besides the system's.
+    package var trust: String?
+  }
+
+  func validateWebPush() throws(ConfigurationError) {
+    guard let webPush else { return }
+    let contact = webPush.contact
+    let isMail = contact.hasPrefix("mailto:") && contact.dropFirst(7).contains("@")
+    guard isMail || contact.hasPrefix("https://"), contact.utf8.count <= 256,
+      contact.utf8.allSatisfy({ (0x21...0x7e).contains($0) })
+    else { throw ConfigurationError("webPush.contact: take a mailto: or https: URL, as mailto:calls@example.org") }
+    guard AddressList(webPush.networks) != nil else {
+      throw ConfigurationError("webPush.networks: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
+    }
+  }
+}
+
+extension Configuration.WebPush: Decodable {
+  private enum CodingKeys: String, CodingKey, CaseIterable { case contact, networks, trust }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
+    contact = try container.decode(String.self, forKey: .contact)
+    networks = try container.decodeIfPresent([String].self, forKey: .networks) ?? []
+    trust = try container.decodeIfPresent(String.self, forKey: .trust)
+  }
+}
+
+extension Configuration.WebPush {
+  /// - Throws: `ConfigurationError` when `trust` cannot be read.
+  func check() throws(ConfigurationError) {
+    do {
+      _ = try PushPost.context(trust: trust)
+    } catch {
+      throw unreadable
+    }
+  }
+
+  /// - Throws: `ConfigurationError` when `trust` cannot be read.
+  func post(on group: any EventLoopGroup) throws(ConfigurationError) -> PushPost {
+    do {
+      return try PushPost(addresses: PushAddresses(allowed: AddressList(networks)), trust: trust, group: group)
+    } catch {
+      throw unreadable
+    }
+  }
+
+  private var unreadable: ConfigurationError {
+    ConfigurationError("webPush.trust: \(trust ?? "the system's authorities") cannot be read as PEM")
+  }
+}

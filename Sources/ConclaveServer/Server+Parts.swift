@@ -1,0 +1,105 @@
+import Calls
+import Logging
+import MediaModel
+import MediaPlane
+import NIOPosix
+import Signaling
+import Transport
+
+/// The parts of a server as the configuration describes them.
+extension Server {
+  /// - Parameter gone: takes a user and an endpoint that the push service knows no more.
+  static func webPush(
+    _ configuration: Configuration.WebPush?, _ folder: StateFolder, clock: WallClock,
+    group: MultiThreadedEventLoopGroup, gone: @escaping @Sendable (UserID, String) -> Void
+  ) throws(ConfigurationError) -> WebPush? {
+    guard let configuration else { return nil }
+    let key = ApplicationServerKey(try folder.pushKey(), contact: configuration.contact)
+    return WebPush(key: key, post: try configuration.post(on: group), clock: clock, loop: group.next(), gone: gone)
+  }
+
+  static func signaling(
+    _ configuration: SignalingServer.Configuration, _ group: MultiThreadedEventLoopGroup,
+    _ authenticator: any Authenticator,
+    _ clock: WallClock, _ control: any SignalingSink, _ pages: Pages, _ logger: Logger
+  ) async throws -> SignalingServer {
+    do {
+      return try await SignalingServer.start(
+        configuration, group: group, authenticator: authenticator, sink: control, logger: logger,
+        clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+    } catch {
+      throw ConfigurationError("\(error)")
+    }
+  }
+
+  static func mediaPlane(
+    _ configuration: Configuration, certificate: DTLSCertificate,
+    onEvent: @escaping @Sendable (MediaEvent) -> Void
+  ) throws -> MediaWorkers {
+    var layout = MediaPlaneConfiguration()
+    if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
+    layout.tcp = configuration.media.tcp
+    layout.firstPort = UInt16(configuration.media.port)
+    do {
+      return try MediaWorkers(
+        layout, certificate: certificate, seed: UInt64.random(in: .min ... .max), onEvent: onEvent)
+    } catch {
+      throw ConfigurationError("media.port: \(error)")
+    }
+  }
+}
+
+extension Configuration {
+  func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> CallConfiguration {
+    var calls = CallConfiguration()
+    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.now()) } }
+    calls.maximumParticipants = limits.participants
+    calls.maximumRinging = limits.ringing
+    calls.maximumGuests = limits.guests
+    calls.neverStarts = Set(roles.filter(\.value.neverStarts).keys)
+    calls.asksBackEnd = authorize != nil
+    return calls
+  }
+
+  func signaling(
+    _ files: OpenFiles, mediaWorkers: Int, _ logger: Logger
+  ) -> SignalingServer.Configuration {
+    var signaling = SignalingServer.Configuration()
+    signaling.host = listen.address == "::" ? nil : listen.address
+    signaling.stompPort = listen.stomp
+    signaling.stompTLSPort = listen.stompTLS
+    signaling.httpPort = listen.http
+    signaling.serverName = "conclave/\(Server.version)"
+    signaling.tls = tls.map { .init(certificateChain: $0.certificate, privateKey: $0.key) }
+    signaling.maximumConnections = files.connections(wanted: limits.connections, workers: mediaWorkers, tcp: media.tcp)
+    if signaling.maximumConnections < limits.connections {
+      logger.warning(
+        "limits.connections is lowered: the system allows too few open files (LimitNOFILE, ulimit -n)",
+        metadata: ["connections": "\(signaling.maximumConnections)", "files": "\(files.limit)"])
+    }
+    signaling.connectionsFromAddress = limits.addressConnections
+    signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
+    signaling.proxies = AddressList(listen.proxies) ?? .loopback
+    signaling.connectionsOfUser = limits.userConnections
+    signaling.subscriptionsOfUser = limits.userSubscriptions
+    signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
+    signaling.requestBurstOfUser = limits.userRequestBurst
+    signaling.outboundBytesOfUser = limits.userOutbound
+    signaling.inboundBytesOfUser = limits.userInbound
+    signaling.outboundBytesOfAll = limits.totalOutbound
+    signaling.destinations = destinations
+    signaling.headers = limits.headers
+    signaling.headerLine = limits.headerLine
+    signaling.requestBody = limits.body
+    signaling.keysBody = limits.keysBody
+    signaling.connectTimeout = .seconds(limits.connectSeconds)
+    signaling.subscriptions = limits.subscriptions
+    signaling.transactions = limits.transactions
+    signaling.framesInTransaction = limits.framesInTransaction
+    signaling.requestsPerSecond = limits.requestsPerSecond
+    signaling.requestBurst = limits.requestBurst
+    signaling.outboundBytes = limits.outbound
+    signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
+    return signaling
+  }
+}

@@ -1,0 +1,118 @@
+// The layers in which this device sends its camera, so that each receiver gets a picture of the height that it shows (protocol section 6, "Layers").
+
+import { Refusal, listIn } from './checks.js';
+
+const RIDS = ['q', 'h', 'f']; // the lowest layer first
+const THREE_LAYERS = 720; // pixels: a lower picture has two layers
+const USUAL_HEIGHT = 540; // pixels: what `capture.js` asks for, until the camera is open
+const RATES = [[180, 150_000], [360, 500_000], [720, 1_700_000]]; // pixels, bit/s
+
+/** The picture's shorter side in pixels: a phone that is held upright has as many pixels as one that is not. */
+export function heightOf(track) {
+  const { width = 0, height = 0 } = track?.getSettings?.() ?? {};
+  return Math.min(width, height) || height || USUAL_HEIGHT;
+}
+
+/** What a picture of `height` pixels may take, in bit/s: in proportion between the steps of `RATES`. */
+function rateOf(height) {
+  const next = RATES.findIndex(([pixels]) => height <= pixels);
+  if (next < 0) return RATES.at(-1)[1];
+  const [high, most] = RATES[next];
+  const [low, least] = RATES[next - 1] ?? [0, most];
+  return Math.round(least + ((most - least) * (height - low)) / (high - low));
+}
+
+/** The layer `index` of `count` of a picture of `height` pixels: each is half as high as the next. */
+function encodingOf(index, count, height) {
+  const scaleResolutionDownBy = 2 ** (count - 1 - index);
+  return { scaleResolutionDownBy, maxBitrate: rateOf(height / scaleResolutionDownBy) };
+}
+
+/** The `sendEncodings` of a camera whose picture has `height` pixels. */
+function encodingsOf(height) {
+  const rids = height >= THREE_LAYERS ? RIDS : RIDS.slice(0, 2);
+  return rids.map((rid, index) => ({ rid, ...encodingOf(index, rids.length, height) }));
+}
+
+/**
+ * The layers of one RTCRtpSender. The browser decides how many there are: one without simulcast has one encoding, and after an answer without `a=simulcast:recv`
+ * every browser keeps the first alone (WebRTC, `setRemoteDescription`). A single encoding has the whole picture.
+ */
+class Layers {
+  #sender;
+  #height;
+  #unwanted = new Set();
+  #isStale = false;
+  #isSetting = false;
+
+  constructor(sender, height) {
+    this.#sender = sender;
+    this.#height = height;
+  }
+
+  /** The ids of the layers, the lowest first; none for a sender of one encoding. */
+  get rids() {
+    const encodings = this.#sender.getParameters?.().encodings ?? [];
+    return encodings.length > 1 ? encodings.map(({ rid }) => rid) : [];
+  }
+
+  /** The picture has another height from now on. */
+  fit(height) {
+    this.#height = height;
+    this.settle();
+  }
+
+  /** The `layers` of `media.wanted`: all that are sent, in their order. Throws `Refusal`, and changes nothing, for any others. */
+  want(layers) {
+    const { rids } = this;
+    const isOwn = (layer, index) => layer?.rid === rids[index] && typeof layer.active === 'boolean';
+    const told = listIn(layers, RIDS.length, 'layers');
+    if (rids.length === 0 || told.length !== rids.length || !told.every(isOwn)) throw new Refusal('layers that are not sent');
+    this.#unwanted = new Set(told.filter(({ active }) => !active).map(({ rid }) => rid));
+    this.settle();
+  }
+
+  /** All layers are sent until the server says otherwise. */
+  wantAll() {
+    this.#unwanted.clear();
+    this.settle();
+  }
+
+  /**
+   * Brings the encodings to what is wanted now; to be called after each answer, which may have left one encoding. One change at a time: `setParameters` takes only
+   * parameters that were read after the last change.
+   */
+  async settle() {
+    this.#isStale = true;
+    if (this.#isSetting) return;
+    this.#isSetting = true;
+    while (this.#isStale) {
+      this.#isStale = false;
+      await this.#set().catch((error) => console.warn(`Conclave: the layers stay as they were (${error.name})`)); // as on a closed connection
+    }
+    this.#isSetting = false;
+  }
+
+  async #set() {
+    const parameters = this.#sender.getParameters?.();
+    const encodings = parameters?.encodings ?? [];
+    const wanted = encodings.map(({ rid }, index) => ({
+      ...encodingOf(index, encodings.length, this.#height),
+      active: encodings.length === 1 || !this.#unwanted.has(rid),
+    }));
+    const isSet = (encoding, index) => Object.entries(wanted[index]).every(([name, value]) => encoding[name] === value);
+    if (encodings.every(isSet)) return;
+    encodings.forEach((encoding, index) => Object.assign(encoding, wanted[index]));
+    await this.#sender.setParameters(parameters);
+  }
+}
+
+/** What `add(sendEncodings)` adds for a camera whose picture has `height` pixels: `{transceiver, layers}`. A browser that refuses layers sends one encoding. */
+export function addCamera(add, height) {
+  const added = (transceiver) => ({ transceiver, layers: new Layers(transceiver.sender, height) });
+  try {
+    return added(add(encodingsOf(height)));
+  } catch {
+    return added(add([{ maxBitrate: rateOf(height) }]));
+  }
+}

@@ -1,0 +1,250 @@
+// The page of somebody who signs in: the connection, the lobby and the call, and which of them is shown.
+
+import { hideCall, showCall, useSpeaker } from './call-view.js';
+import { Conclave } from '../conclave/index.js';
+import { beginDevices } from './devices-view.js';
+import { busy, byID, setText } from './dom.js';
+import { GuestVisit } from './guest-visit.js';
+import { Lobby } from './lobby.js';
+import { beginNames, labelFor, learnNames, nameFor } from './names.js';
+import { notice, placeNotices, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import * as session from './session.js';
+import { beginSetup, openSetup } from './setup-dialog.js';
+import { beginShortcuts } from './shortcuts.js';
+import { hasText, t } from './texts.js';
+import { show } from './views.js';
+
+let conclave;
+let lobby;
+let signIn;
+let signedInAs;
+let isLeaving = false;
+/** Shows the sign-in with words on why it is needed. @type {(words: string) => void} */
+let refuse;
+
+document.addEventListener('view', () => {
+  placeNotices();
+  setTitle();
+});
+beginShortcuts();
+
+// A browser may keep the page, with its connection, for going back to it. Calls would ring there and nowhere else, so the device goes, and comes back with the page.
+addEventListener('pagehide', ({ persisted }) => persisted && conclave?.close());
+addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
+
+function setTitle() {
+  const ring = lobby?.rings.current;
+  if (ring) document.title = `${t('ring.title', { name: labelFor(ring.from) })} · Conclave`;
+  else document.title = conclave?.call ? `${byID('call-title').textContent} · Conclave` : 'Conclave';
+}
+
+/** Signs in with `entered`, a name or a token. `refuseSignIn(words)` asks for another. */
+export async function connect(entered, { isDemo, refuse: refuseSignIn }) {
+  signIn = entered;
+  refuse = refuseSignIn;
+  const device = session.deviceOf(signIn) ?? (await session.claimDevice(session.userOf(signIn)));
+  if (conclave) return conclave.connect(); // a token that was not accepted, and now another
+  const credentials = async (wasRefused) => {
+    const user = session.userOf(signIn);
+    if (signIn.guest) return { token: await lobby.freshToken(wasRefused), user };
+    if (!signIn.token) return { ...(await session.demoToken(signIn, device)), user };
+    if (wasRefused) throw new session.SignInError('token-refused');
+    return { token: signIn.token, user };
+  };
+  const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
+  conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: session.savedDeviceName(device) || browserName(), credentials });
+  conclave.addEventListener('connection', () => showConnection(conclave.status));
+  conclave.addEventListener('ready', () => signedIn());
+  conclave.addEventListener('warning', ({ detail }) => {
+    const { user, device } = detail;
+    warnOfKey(detail, { label: labelFor(user), isOwn: user === conclave.user, trust: (fingerprint) => conclave.trust(user, device, fingerprint) });
+  });
+  conclave.addEventListener('presence', showAvailability);
+  conclave.addEventListener('calls', () => conclave.call && conclave.call.participant && showCurrent());
+  document.body.classList.toggle('as-guest', Boolean(signIn.guest));
+  if (signIn.guest) lobby = new GuestVisit({ conclave, signIn, entered: () => showCurrent() });
+  else lobby = new Lobby({ conclave, isDemo, entered: () => showCurrent(), ringsChanged: setTitle });
+  beginDevices(conclave);
+  const { capture } = conclave;
+  capture.addEventListener('change', ({ detail: { source } }) => source === 'speaker' && useSpeaker(capture.choice.speaker));
+  beginSetup(conclave);
+  return conclave.connect();
+}
+
+function browserName() {
+  const brand = navigator.userAgentData?.brands?.at(-1)?.brand ?? 'Browser';
+  const system = navigator.userAgentData?.platform;
+  return system ? `${brand} on ${system}` : brand;
+}
+
+function showConnection(status) {
+  const shown = { connecting: 'connecting', reconnecting: 'reconnecting', ready: 'connected' }[status];
+  const pill = byID('connection');
+  pill.hidden = !shown;
+  pill.dataset.state = status;
+  setText(pill, shown ? t(`connection.${shown}`) : '');
+  byID('sign-in-button').disabled = status === 'connecting';
+  if (isLeaving || lobby.hasEnded) return;
+  if (status === 'refused') signedOut();
+  else if (status === 'replaced') {
+    endAll();
+    show('elsewhere');
+  } else if (status === 'removed') removed();
+}
+
+/** The keys of this device are revoked for good: it begins anew, as another one. */
+async function removed() {
+  session.forgetSignIn();
+  endAll();
+  signedInAs = undefined;
+  session.forgetDevice(conclave.user);
+  await conclave.forget();
+  session.saveRemoval();
+  location.reload();
+}
+
+function endAll() {
+  for (const call of [conclave.call, ...conclave.held]) call?.giveUp();
+}
+
+/** The server does not need the token for a call that runs: it goes on while a fresh one is asked for. */
+function signedOut() {
+  if (signIn.guest) return lobby.end(t(hasText(conclave.reason) ? conclave.reason : 'sign-in.failed'));
+  const words = t(hasText(`sign-in.${conclave.reason}`) ? `sign-in.${conclave.reason}` : 'sign-in.failed');
+  if (conclave.call && signIn.token) {
+    setText(byID('fresh-token-error'), words);
+    byID('fresh-token').value = '';
+    if (!byID('fresh-token-dialog').open) byID('fresh-token-dialog').showModal();
+    return undefined;
+  }
+  endAll();
+  signedInAs = undefined;
+  session.forgetSignIn();
+  byID('token').value = '';
+  refuse(words);
+  return undefined;
+}
+
+byID('fresh-token-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const token = byID('fresh-token').value.trim();
+  if (!token) return;
+  signIn.token = token;
+  byID('fresh-token-dialog').close();
+  conclave.connect();
+});
+byID('fresh-token-leave').addEventListener('click', () => {
+  byID('fresh-token-dialog').close();
+  conclave.call?.leave();
+});
+byID('fresh-token-dialog').addEventListener('close', () => {
+  if (conclave.status === 'refused' && conclave.call) byID('fresh-token-dialog').showModal(); // Escape is no answer
+});
+
+async function signedIn() {
+  session.saveSignIn(signIn);
+  if (signIn.guest) {
+    beginNames(conclave.user, [], () => {});
+    learnNames([{ user: conclave.user, name: signIn.name }]);
+    return lobby.begin();
+  }
+  beginNames(conclave.user, session.savedNames(conclave.user), (names) => session.saveNames(conclave.user, names));
+  if (signIn.name) learnNames([{ user: conclave.user, name: signIn.name }]);
+  setText(byID('account-name'), nameFor(conclave.user));
+  const isNew = signedInAs !== conclave.user;
+  if (isNew) {
+    if (signedInAs) endAll(); // a fresh token that is somebody else's
+    signedInAs = conclave.user;
+    show('lobby');
+    lobby.focus();
+  }
+  lobby.notifications.subscribe();
+  await lobby.refresh();
+  if (isNew) await lobby.comeBack();
+  return undefined;
+}
+
+byID('sign-out').addEventListener('click', () => byID('sign-out-dialog').showModal());
+byID('sign-out-keep').addEventListener('click', busy(byID('sign-out-keep'), async () => {
+  await lobby.notifications?.unsubscribe();
+  session.forgetSignIn();
+  if (conclave.identity) session.forgetCall(conclave.identity.device);
+  conclave.close();
+  location.reload();
+}));
+byID('sign-out-forget').addEventListener('click', busy(byID('sign-out-forget'), async () => {
+  const { user } = conclave;
+  isLeaving = true;
+  // Without their keys the devices can do nothing any more; that the server is away must not keep them here.
+  await removeDevices(session.devicesOf(user)).catch(() => {});
+  await lobby.notifications?.unsubscribe();
+  conclave.close();
+  await conclave.forget({ all: true });
+  session.forgetAll(user);
+  location.reload();
+}));
+
+/** Removes this device, and the others that this browser has for the user. */
+async function removeDevices(here) {
+  const own = await conclave.ownDevices.list();
+  // This one last: its signature counts no more once it is removed.
+  for (const each of own.filter(({ device, isThis }) => !isThis && here.includes(device))) await conclave.ownDevices.remove(each);
+  await conclave.ownDevices.remove(conclave.ownDevices.self);
+}
+
+byID('use-here').addEventListener('click', () => location.reload());
+window.addEventListener('online', () => conclave?.hurry());
+document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());
+
+for (const id of ['show-setup', 'more-setup']) {
+  byID(id).addEventListener('click', () => {
+    byID('more-dialog').close();
+    openSetup();
+  });
+}
+
+// Availability
+
+function showAvailability() {
+  const isAway = conclave.presence.own === 'unavailable';
+  byID('availability').ariaPressed = isAway;
+  byID('availability').classList.toggle('pressed', isAway);
+}
+
+byID('availability').addEventListener('click', busy(byID('availability'), async () => {
+  const isAway = conclave.presence.own === 'unavailable';
+  await conclave.presence.set(isAway ? 'available' : 'unavailable').catch((error) => notice(wordsForError(error)));
+}));
+
+// The call
+
+const shown = new WeakSet();
+
+/** Shows the call that is talked in. */
+function showCurrent() {
+  const { call } = conclave;
+  if (!call || call.hasEnded) return;
+  if (!shown.has(call)) {
+    shown.add(call);
+    call.addEventListener('ended', ({ detail }) => left(call, detail));
+    call.addEventListener('change', setTitle);
+  }
+  showCall(call, { connection: conclave, options: lobby.fieldOptions });
+  if (byID('call').hidden) show('call');
+}
+
+function left(call, detail) {
+  const words = wordsForEnd(detail, labelFor, conclave.user, call.facts.others);
+  if (signIn.guest) return lobby.end(words);
+  const isOther = conclave.call && conclave.call !== call; // one on hold ended
+  if (!isOther) {
+    session.forgetCall(conclave.identity.device);
+    hideCall();
+    show('lobby');
+  }
+  if (words) notice(words);
+  if (isOther) return undefined;
+  if (conclave.status === 'ready') lobby.refresh();
+  if (conclave.status === 'refused') signedOut();
+  return undefined;
+}

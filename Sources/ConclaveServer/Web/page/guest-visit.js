@@ -1,0 +1,68 @@
+// A guest's visit: one call, entered as soon as the connection is there. When it is over nothing of the guest is kept.
+
+import * as session from './session.js';
+import { wordsForError } from './notices.js';
+import { t } from './texts.js';
+
+const RENEWED_EVERY_MS = 1_200_000; // a token is good for an hour
+
+export class GuestVisit {
+  hasEnded = false;
+  /** Nobody rings a guest. */
+  rings = { current: undefined };
+  /** For the field of people to add, which a guest does not see. */
+  fieldOptions = { isDemo: false, own: '', reachable: async () => new Set() };
+  #conclave;
+  #signIn;
+  #entered;
+  #hasBegun = false;
+  #renewedAt = Date.now();
+
+  /** `signIn` has the guest's `token`, and in `guest` the call, its link and whether the camera is wanted. `entered()` is called when the call is joined. */
+  constructor({ conclave, signIn, entered }) {
+    this.#conclave = conclave;
+    this.#signIn = signIn;
+    this.#entered = entered;
+    setInterval(() => this.#renew().catch(() => {}), RENEWED_EVERY_MS);
+  }
+
+  /** The connection is ready: the first time the call is joined. */
+  async begin() {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    const { id, link, camera } = this.#signIn.guest;
+    try {
+      const call = await this.#conclave.joinByLink(id, link, { camera });
+      if (!call.hasEnded) this.#entered();
+    } catch (error) {
+      await this.end(wordsForError(error));
+    }
+  }
+
+  /** For the next connection. After the computer has slept the token is renewed before it is used. */
+  async freshToken(wasRefused) {
+    if (wasRefused || Date.now() - this.#renewedAt > RENEWED_EVERY_MS) await this.#renew();
+    return this.#signIn.token;
+  }
+
+  async #renew() {
+    const { token } = await session.guestToken({ token: this.#signIn.token });
+    this.#signIn.token = token;
+    this.#renewedAt = Date.now();
+    session.saveSignIn(this.#signIn);
+  }
+
+  /** The page begins anew, and says `words`. */
+  async end(words) {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    session.forgetSignIn();
+    session.saveFarewell(words || t('guest.left'));
+    if (this.#conclave.identity) {
+      session.forgetCall(this.#conclave.identity.device);
+      await this.#conclave.forget({ all: true }).catch(() => {});
+    }
+    this.#conclave.close();
+    location.reload();
+  }
+}

@@ -1,0 +1,95 @@
+// The page's texts, in the language that the person chose or the browser prefers. Only that language's catalogue is loaded.
+
+import { savedSetting } from './session.js';
+
+/** The languages that have a catalogue, each by its own name. */
+export const LANGUAGES = {
+  en: 'English',
+  de: 'Deutsch',
+  es: 'Español',
+  fr: 'Français',
+  it: 'Italiano',
+  nl: 'Nederlands',
+  pl: 'Polski',
+  pt: 'Português',
+  tr: 'Türkçe',
+  ru: 'Русский',
+  uk: 'Українська',
+  ar: 'العربية',
+  hi: 'हिन्दी',
+  zh: '简体中文',
+  ja: '日本語',
+  ko: '한국어',
+};
+const RIGHT_TO_LEFT = ['ar'];
+const FALLBACK = 'en';
+
+/** The first of `tags` (BCP 47, in the order of preference) in whose language there is a catalogue, as `{language, locale}`: the locale keeps the region, for dates and numbers. */
+export function choose(tags) {
+  for (const locale of tags) {
+    const language = locale.split('-', 1)[0].toLowerCase();
+    if (Object.hasOwn(LANGUAGES, language)) return { language, locale };
+  }
+  return { language: FALLBACK, locale: FALLBACK };
+}
+
+const preferred = globalThis.navigator?.languages ?? [];
+const chosen = savedSetting('language');
+/** `language` is that of the catalogue; `locale` is for `Intl`. */
+export const { language, locale } = choose(chosen ? [...preferred.filter((tag) => choose([tag]).language === chosen), chosen] : preferred);
+export const isRightToLeft = RIGHT_TO_LEFT.includes(language);
+
+const { default: catalogue } = await import(`./catalogues/${language}.js`).catch(() => import(`./catalogues/${FALLBACK}.js`));
+const plurals = new Intl.PluralRules(locale);
+const numbers = new Intl.NumberFormat(locale);
+
+/** A value within a text. A name may be written in the other direction: it is isolated (Unicode UAX #9, FSI and PDI), so that it does not reorder the sentence around it. */
+function shown(value) {
+  if (typeof value === 'number') return numbers.format(value);
+  return isRightToLeft ? `\u2068${value}\u2069` : value;
+}
+
+/**
+ * The text of `key`, with `values` in place of its placeholders. A text with plural forms is chosen by `values.count`.
+ * @param {string} key
+ * @param {Record<string, string | number>} values
+ * @returns {string}
+ */
+export function t(key, values = {}) {
+  const entry = catalogue[key];
+  const text = typeof entry === 'string' ? entry : entry[plurals.select(Number(values.count))] ?? entry.other;
+  return text.replace(/\{(\w+)\}/g, (_, name) => shown(values[name]));
+}
+
+/** Whether there is a text of `key`: for codes that a server or a browser may add to. */
+export const hasText = (key) => Object.hasOwn(catalogue, key);
+
+const lists = new Intl.ListFormat(locale, { type: 'conjunction' });
+const alternatives = new Intl.ListFormat(locale, { type: 'disjunction' });
+
+/** "Bob", "Bob and Carol", "Bob, Carol and Dave"; of more than `most` the first ones, with the number of the others. */
+export function listNames(names, most = Infinity) {
+  const rest = names.length - most + 1;
+  return lists.format(names.length > most ? [...names.slice(0, most - 1), t('more-names', { count: rest })] : names);
+}
+
+/** "Bob or Carol". */
+export const listAlternatives = (names) => alternatives.format(names);
+
+/** `amount` with its unit, as "12 min"; `unit` is one of ECMA-402. */
+export const withUnit = (amount, unit) => new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'short' }).format(amount);
+
+const DAY_MS = 86_400_000;
+const days = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
+
+/** "today", "yesterday", "3 days ago": the day that began at `at`, in ms, seen from `now`. */
+export const daysAgo = (at, now = Date.now()) => days.format(Math.min(0, Math.floor(at / DAY_MS) - Math.floor(now / DAY_MS)), 'day');
+
+/** Puts the texts into the page's own markup: `data-text` names an element's text, `data-label` its accessible name, `data-hint` a field's placeholder. */
+export function translatePage() {
+  document.documentElement.lang = language;
+  document.documentElement.dir = isRightToLeft ? 'rtl' : 'ltr';
+  for (const node of document.querySelectorAll('[data-text]')) node.textContent = t(node.getAttribute('data-text'));
+  for (const node of document.querySelectorAll('[data-label]')) node.ariaLabel = t(node.getAttribute('data-label'));
+  for (const node of document.querySelectorAll('[data-hint]')) node.setAttribute('placeholder', t(node.getAttribute('data-hint')));
+}

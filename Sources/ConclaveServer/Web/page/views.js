@@ -1,0 +1,13 @@
+// Which view of the page is shown.
+
+import { byID } from './dom.js';
+
+const VIEWS = ['welcome', 'guest', 'lobby', 'call', 'elsewhere'];
+
+export function show(view) {
+  for (const name of VIEWS) byID(name).hidden = name !== view;
+  document.body.classList.toggle('in-call', view === 'call');
+  byID('account').hidden = ['welcome', 'guest', 'elsewhere'].includes(view) || document.body.classList.contains('as-guest');
+  byID(`${view}-title`).focus({ preventScroll: true });
+  document.dispatchEvent(new Event('view'));
+}

@@ -1,0 +1,144 @@
+import Foundation
+import JSON
+import LinuxIO
+package import MediaModel
+import NIOCore
+package import Signaling
+import Synchronization
+
+/// `/guest`: people without an account come in by a link. The holder of one gets a token that is good for its call alone (protocol section 4, "Guests").
+package final class GuestEntry: Sendable {
+  /// Requests for tokens, by what became of them.
+  package struct Counts: Hashable, Sendable {
+    package var letIn: UInt64 = 0
+    package var renewed: UInt64 = 0
+    package var refused: UInt64 = 0
+    package var limited: UInt64 = 0
+  }
+
+  /// The calls, as far as guests need them.
+  package struct Calls: Sendable {
+    var admits: @Sendable (_ link: String, CallID) async -> Bool
+    var runs: @Sendable (CallID) async -> Bool
+
+    package init(
+      admits: @escaping @Sendable (_ link: String, CallID) async -> Bool,
+      runs: @escaping @Sendable (CallID) async -> Bool
+    ) {
+      self.admits = admits
+      self.runs = runs
+    }
+  }
+
+  private let tokens: TokenAuthority
+  private let clock: WallClock
+  /// Addresses that many share.
+  private let proxies: AddressList
+  private let calls: Calls
+  private let state = Mutex((counts: Counts(), rates: GuestRates()))
+
+  /// The page asks for a fresh one by itself.
+  static let lifetime = Duration.seconds(3600)
+  static let nameBytes = 1...128
+  static let device = DeviceID(unchecked: "guest")
+
+  package init(tokens: TokenAuthority, clock: WallClock, proxies: AddressList, calls: Calls) {
+    self.tokens = tokens
+    self.clock = clock
+    self.proxies = proxies
+    self.calls = calls
+  }
+
+  package var counts: Counts { state.withLock { $0.counts } }
+
+  private struct Asked: Decodable {
+    var call: CallID?
+    var link: String?
+    var name: String?
+    /// A former token, for a fresh one.
+    var token: String?
+  }
+
+  private struct Granted: Encodable {
+    var token: String
+    var user: UserID
+  }
+
+  /// nil for any other path.
+  package func respond(to request: HTTPRequest) async -> HTTPResponse? {
+    switch (request.method, request.path) {
+    case ("GET", "/guest"): HTTPResponse(text: "A link lets guests in.\n")
+    case ("POST", "/guest/token"): await token(for: request)
+    default: nil
+    }
+  }
+
+  private func token(for request: HTTPRequest) async -> HTTPResponse {
+    // Another site's page can't read the answer, but must not make the server act either.
+    guard request[header: "content-type"]?.hasPrefix("application/json") == true else {
+      return HTTPResponse(status: 415, text: "Send application/json.\n")
+    }
+    let address = proxies.contains(request.remoteAddress) ? nil : AddressBlock(request.remoteAddress)
+    if let wait = state.withLock({ $0.rates.take(from: address, now: Self.now) }) { return limited(wait) }
+    do {
+      let asked = try JSON.decode(Asked.self, from: Array(request.body.readableBytesView))
+      return try await asked.token == nil ? letIn(asked) : renew(asked)
+    } catch let error as JSONError {
+      return HTTPResponse(status: 400, text: "\(error.field ?? "body"): \(error.reason)\n")
+    } catch {
+      return HTTPResponse(status: 500, text: "The token could not be made.\n")
+    }
+  }
+
+  private func letIn(_ asked: Asked) async throws -> HTTPResponse {
+    let name = (asked.name ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
+    guard Self.nameBytes.contains(name.utf8.count), !name.unicodeScalars.contains(where: \.isControl) else {
+      return HTTPResponse(status: 400, text: "name: 1 to 128 bytes without control characters\n")
+    }
+    guard let call = asked.call, let link = asked.link, await calls.admits(link, call) else { return refused() }
+    if let wait = state.withLock({ $0.rates.take(for: call, now: Self.now) }) { return limited(wait) }
+    let digits = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
+    let user = UserID(unchecked: UserID.guestPrefix + digits)
+    state.withLock { $0.counts.letIn += 1 }
+    return try grant(user, name: name, call)
+  }
+
+  /// A fresh token for the same guest, also when the link is over: the call decides whether it may still come in.
+  private func renew(_ asked: Asked) async throws -> HTTPResponse {
+    guard let text = asked.token, text.hasPrefix(UserID.guestPrefix),
+      let claims = try? await tokens.verify(String(text.dropFirst(UserID.guestPrefix.count)), now: clock.now()),
+      let call = claims.guestOf, await calls.runs(call)
+    else { return refused() }
+    state.withLock { $0.counts.renewed += 1 }
+    return try grant(claims.user, name: claims.name, call)
+  }
+
+  private func grant(_ user: UserID, name: String?, _ call: CallID) throws -> HTTPResponse {
+    let token = try tokens.mint(
+      user: user, device: Self.device, name: name, guestOf: call, expiresAt: clock.now() + Self.lifetime)
+    return HTTPResponse(
+      headers: [("content-type", "application/json"), ("cache-control", "no-store")],
+      body: ByteBuffer(bytes: try JSON.encode(Granted(token: UserID.guestPrefix + token, user: user))))
+  }
+
+  /// The same whatever is wrong: a stranger does not learn whether a call exists.
+  private func refused() -> HTTPResponse {
+    state.withLock { $0.counts.refused += 1 }
+    return HTTPResponse(status: 403, text: "The link is over, was revoked, or is for another call.\n")
+  }
+
+  private func limited(_ wait: UInt64) -> HTTPResponse {
+    state.withLock { $0.counts.limited += 1 }
+    return HTTPResponse(
+      status: 429,
+      headers: [
+        ("content-type", "text/plain; charset=utf-8"), ("retry-after", String(wait / 1_000_000_000 + 1)),
+      ], body: ByteBuffer(string: "Too many guests at once: try again in a moment.\n"))
+  }
+
+  private static var now: UInt64 { MonotonicClock.now().nanoseconds }
+}
+
+extension Unicode.Scalar {
+  fileprivate var isControl: Bool { properties.generalCategory == .control }
+}

@@ -1,0 +1,62 @@
+import Crypto
+import Foundation
+import MediaModel
+
+/// The key pair by which push services know this server (RFC 8292).
+struct ApplicationServerKey: Sendable {
+  private let key: P256.Signing.PrivateKey
+  /// The address at which a push service can reach the operator: a `mailto:` or `https:` URL.
+  private let contact: String
+  /// A push service takes a token for at most 24 hours (RFC 8292 section 2).
+  static let tokenLifetime = Duration.seconds(12 * 3_600)
+
+  init(_ key: P256.Signing.PrivateKey, contact: String) {
+    self.key = key
+    self.contact = contact
+  }
+
+  /// An uncompressed point.
+  var publicKey: [UInt8] { Array(key.publicKey.x963Representation) }
+
+  /// The value of `Authorization` for a push service, by its origin.
+  func authorization(for origin: String, now: Timestamp) throws -> String {
+    let expiry = (now + Self.tokenLifetime).milliseconds / 1_000
+    let claims = Claims(aud: origin, exp: expiry, sub: contact)
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let signed =
+      Array(#"{"typ":"JWT","alg":"ES256"}"#.utf8).base64URL + "." + Array(try encoder.encode(claims)).base64URL
+    let signature = try key.signature(for: Data(signed.utf8)).rawRepresentation
+    return "vapid t=\(signed).\(Array(signature).base64URL), k=\(publicKey.base64URL)"
+  }
+
+  private struct Claims: Encodable {
+    var aud: String
+    var exp: Int64
+    var sub: String
+  }
+}
+
+extension StateFolder {
+  /// The private key of Web Push, in the file `push-key` with mode 600; made when that is missing. Subscriptions are for this key: with another one browsers have to
+  /// subscribe anew.
+  func pushKey() throws(ConfigurationError) -> P256.Signing.PrivateKey {
+    let name = path + "/push-key"
+    if let text = try? String(contentsOfFile: name, encoding: .utf8) {
+      try Configuration.checkOwnerOnly(name)
+      let pem = text.trimmingCharacters(in: .whitespacesAndNewlines)
+      guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
+        throw ConfigurationError("\(name): is no private key of P-256 (PEM); restore it, or remove it for a new one")
+      }
+      return key
+    }
+    let key = P256.Signing.PrivateKey()
+    guard !FileManager.default.fileExists(atPath: name),
+      FileManager.default.createFile(
+        atPath: name, contents: Data((key.pemRepresentation + "\n").utf8), attributes: [.posixPermissions: 0o600])
+    else {
+      throw ConfigurationError("\(name): cannot be read or written; check its mode, and that its disk has room")
+    }
+    return key
+  }
+}

@@ -1,0 +1,92 @@
+import Contract
+import MediaModel
+import NIOCore
+
+/// Pushes that wait, and which may go now. Pure: times are arguments, the next push is a value.
+///
+/// Pushes of one call to one endpoint go one after the other, and a later one takes the place of an earlier one that waits: a ring's end, of its ring.
+struct PushQueue {
+  struct Push: Sendable {
+    var user: UserID
+    var subscription: PushSubscription
+    var notice: PushNotice
+    /// It is of no use after this.
+    var until: Timestamp
+    var attempts = 0
+
+    fileprivate var key: Key { Key(endpoint: subscription.endpoint, call: notice.call) }
+  }
+
+  enum Drop: String, Sendable, CaseIterable { case full, tooOld }
+
+  fileprivate struct Key: Hashable {
+    var endpoint: String
+    var call: String
+  }
+
+  static let maximumWaiting = 1_024
+  /// The bound for one user: a slow push service of its own choice delays nobody else.
+  static let maximumWaitingOfUser = 64
+  static let parallel = 32
+  static let parallelOfUser = 4
+  static let attempts = 3
+  static let pause = Duration.seconds(2)
+
+  private var waiting: [(push: Push, from: Timestamp)] = []
+  private var waitingOf: [UserID: Int] = [:]
+  private var busy: [Key: UserID] = [:]
+  private var busyOf: [UserID: Int] = [:]
+  private(set) var drops: [Drop: UInt64] = [:]
+  var count: Int { waiting.count }
+
+  /// When `next` may have something without anything else happening.
+  func deadline(now: Timestamp) -> Timestamp? { waiting.map(\.from).filter { $0 > now }.min() }
+
+  mutating func add(_ push: Push, now: Timestamp) {
+    if let place = waiting.firstIndex(where: { $0.push.key == push.key }) { remove(place) }
+    guard waiting.count < Self.maximumWaiting, waitingOf[push.user, default: 0] < Self.maximumWaitingOfUser else {
+      drops[.full, default: 0] += 1
+      return
+    }
+    insert(push, from: now)
+  }
+
+  /// The push to send now; nil when none may go. Each is answered by `finished`.
+  mutating func next(now: Timestamp) -> Push? {
+    while let place = waiting.firstIndex(where: { $0.push.until <= now }) {
+      remove(place)
+      drops[.tooOld, default: 0] += 1
+    }
+    guard busy.count < Self.parallel else { return nil }
+    let place = waiting.firstIndex { push, from in
+      from <= now && busy[push.key] == nil && busyOf[push.user, default: 0] < Self.parallelOfUser
+    }
+    guard let place else { return nil }
+    var push = remove(place)
+    push.attempts += 1
+    busy[push.key] = push.user
+    busyOf[push.user, default: 0] += 1
+    return push
+  }
+
+  /// - Parameter again: another try may help. There is none when a later push of the same call waits.
+  mutating func finished(_ push: Push, again: Bool, now: Timestamp) {
+    guard busy.removeValue(forKey: push.key) != nil else { return }
+    let left = busyOf[push.user, default: 1] - 1
+    busyOf[push.user] = left == 0 ? nil : left
+    guard again, push.attempts < Self.attempts, !waiting.contains(where: { $0.push.key == push.key }) else { return }
+    insert(push, from: now + Self.pause * push.attempts)
+  }
+
+  private mutating func insert(_ push: Push, from: Timestamp) {
+    waiting.append((push, from))
+    waitingOf[push.user, default: 0] += 1
+  }
+
+  @discardableResult private mutating func remove(_ place: Int) -> Push {
+    let push = waiting.remove(at: place).push
+    let left = waitingOf[push.user, default: 1] - 1
+    waitingOf[push.user] = left == 0 ? nil : left
+    return push
+  }
+}

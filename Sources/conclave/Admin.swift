@@ -1,0 +1,83 @@
+import ArgumentParser
+import ConclaveServer
+
+/// The commands that ask a running server by its admin socket.
+struct AdminOptions: ParsableArguments {
+  @OptionGroup var options: ConfigurationOptions
+
+  @Flag(help: "Print JSON instead of a table.")
+  var json = false
+
+  func ask(_ request: AdminRequest) throws {
+    print(try Commands.administer(request, configuration: options.load(), asJSON: json))
+  }
+}
+
+struct Status: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "Say how a running server is doing.")
+
+  @OptionGroup var admin: AdminOptions
+
+  func run() throws { try admin.ask(AdminRequest(.status)) }
+}
+
+struct Calls: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "List the calls of a running server, the newest first.")
+
+  @OptionGroup var admin: AdminOptions
+
+  func run() throws { try admin.ask(AdminRequest(.calls)) }
+}
+
+struct ShowCall: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "call", abstract: "Show a call: who is in it, with which connections and keys.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The call's id.")
+  var call: String
+
+  func run() throws { try admin.ask(AdminRequest(.call, call: try Commands.callID(call))) }
+}
+
+struct Users: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "List the users that are connected.")
+
+  @OptionGroup var admin: AdminOptions
+
+  func run() throws { try admin.ask(AdminRequest(.users)) }
+}
+
+struct End: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "End a call for all.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The call's id.")
+  var call: String
+
+  func run() throws { try admin.ask(AdminRequest(.end, call: try Commands.callID(call))) }
+}
+
+struct Disconnect: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Take a user out of all calls and close the user's connections.",
+    discussion: "A client with a valid token may come back: let the app's back end issue none to keep a user out.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The user's id.")
+  var user: String
+
+  func run() throws { try admin.ask(AdminRequest(.disconnect, user: try Commands.userID(user))) }
+}
+
+struct Drain: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Take no new calls, and end the server with the last call.")
+
+  @OptionGroup var admin: AdminOptions
+
+  func run() throws { try admin.ask(AdminRequest(.drain)) }
+}

@@ -1,0 +1,352 @@
+// Rings as notifications: the page, the service worker between it and the system, and what the person presses there.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { createContext, runInContext } from 'node:vm';
+import { page } from './fake-page.mjs';
+import { loadPage } from './web.mjs';
+
+const byID = page();
+globalThis.window = globalThis;
+const { RingNotifications } = await loadPage('ring-notifications.js');
+const { Ringing } = await loadPage('ringing.js');
+
+const code = readFileSync(new URL('../../Sources/ConclaveServer/Web/sw.js', import.meta.url), 'utf8');
+const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+/** The service worker at `url`, with pages as its clients, and what the system shows. */
+class Worker {
+  listeners = {};
+  clients = new Map();
+  shown = new Map(); // by tag
+  opened = [];
+  isOffline = false;
+
+  constructor(url) {
+    const worker = this;
+    const registration = {
+      async showNotification(title, options) {
+        await settled(); // a browser takes its time
+        worker.shown.set(options.tag, { title, ...options, close: () => worker.shown.delete(options.tag) });
+      },
+      getNotifications: async ({ tag }) => [...worker.shown.values()].filter((one) => one.tag === tag),
+    };
+    const scope = {
+      location: { search: new URL(url).search },
+      URLSearchParams,
+      Response,
+      registration,
+      skipWaiting() {},
+      clients: { get: async (id) => worker.clients.get(id), claim() {}, openWindow: async (path) => worker.opened.push(path) },
+      fetch: async () => (worker.isOffline ? Promise.reject(new TypeError('Failed to fetch')) : 'the page'),
+      addEventListener: (name, listener) => (worker.listeners[name] = listener),
+    };
+    runInContext(code, createContext(scope));
+  }
+
+  /** Resolves when the worker is done with an event. */
+  async dispatch(name, event) {
+    let done;
+    this.listeners[name]({ ...event, waitUntil: (promise) => (done = promise), respondWith: (promise) => (done = promise) });
+    return done;
+  }
+
+  push(notice) {
+    return this.dispatch('push', { data: { json: () => notice } });
+  }
+
+  message(data, id = 'tab') {
+    return this.dispatch('message', { data, source: this.clients.get(id) ?? { id } });
+  }
+
+  click(notification, action = '') {
+    return this.dispatch('notificationclick', { notification, action });
+  }
+
+  client(id) {
+    const client = { id, got: [], focused: 0, postMessage: (data) => client.got.push(data), focus: async () => void (client.focused += 1) };
+    this.clients.set(id, client);
+    return client;
+  }
+}
+
+const TEXTS = { offline: 'No network.', answer: 'Answer', decline: 'Decline', ring: '{name} is calling', audio: 'Audio call', video: 'Video call', over: 'It is over.' };
+const workerAt = () => new Worker(`https://calls.example/sw.js?${new URLSearchParams({ texts: JSON.stringify(TEXTS) })}`);
+const ring = { type: 'ring', call: 'c1', title: 'Bob is calling', text: 'Video call' };
+
+test('a ring is shown with two buttons until it is over, also when that comes at once', async () => {
+  const worker = workerAt();
+  await worker.message(ring);
+  const [shown] = worker.shown.values();
+  assert.deepEqual([shown.title, shown.body, shown.requireInteraction], ['Bob is calling', 'Video call', true]);
+  assert.deepEqual(JSON.parse(JSON.stringify(shown.actions)), [{ action: 'answer', title: 'Answer' }, { action: 'decline', title: 'Decline' }]);
+  await worker.message({ type: 'ring-over', call: 'c1' });
+  assert.equal(worker.shown.size, 0);
+  worker.message(ring);
+  await worker.message({ type: 'ring-over', call: 'c1' });
+  assert.equal(worker.shown.size, 0, 'it was being shown when it was over');
+});
+
+test('two tabs ring each for itself, and a ring that comes again is shown once', async () => {
+  const worker = workerAt();
+  await worker.message(ring, 'one');
+  await worker.message(ring, 'one');
+  await worker.message(ring, 'two');
+  assert.equal(worker.shown.size, 2);
+  await worker.message({ type: 'ring-over', call: 'c1' }, 'one');
+  assert.deepEqual([...worker.shown.values()].map(({ data }) => data.page), ['two']);
+});
+
+test('Answer goes to the page that rings and brings it to the front, Decline leaves it where it is', async () => {
+  const worker = workerAt();
+  const [one, two] = [worker.client('one'), worker.client('two')];
+  for (const action of ['answer', 'decline', '']) {
+    await worker.message(ring, 'two');
+    await worker.click([...worker.shown.values()][0], action);
+    assert.equal(worker.shown.size, 0, action);
+  }
+  assert.deepEqual(JSON.parse(JSON.stringify(two.got)), [{ type: 'answer', call: 'c1' }, { type: 'decline', call: 'c1' }]);
+  assert.deepEqual([two.focused, one.got.length, one.focused, worker.opened.length], [2, 0, 0, 0]);
+});
+
+test('a browser that refuses the front still answers, and a page that is gone is opened again', async () => {
+  const worker = workerAt();
+  const client = worker.client('tab');
+  client.focus = () => Promise.reject(new Error('not allowed'));
+  await worker.message(ring);
+  await worker.click([...worker.shown.values()][0], 'answer');
+  assert.equal(client.got.length, 1);
+  worker.clients.clear();
+  for (const action of ['answer', 'decline']) {
+    await worker.message(ring);
+    await worker.click([...worker.shown.values()][0], action);
+  }
+  assert.deepEqual(worker.opened, ['./']);
+});
+
+test('a push rings where no page is open, and what is pressed opens a page that is told so when it asks, and once', async () => {
+  const worker = workerAt();
+  const push = { type: 'ring', call: 'c1', from: 'bob', name: '$& {name}', media: 'video' };
+  const tab = worker.client('tab');
+  for (const action of ['answer', 'decline', '']) {
+    await worker.push(push);
+    const [shown] = worker.shown.values();
+    assert.deepEqual([shown.title, shown.body, shown.requireInteraction, shown.actions.length], ['$& {name} is calling', 'Video call', true, 2]);
+    await worker.click(shown, action);
+    assert.equal(worker.shown.size, 0);
+    for (const call of ['c2', 'c1', 'c1']) await worker.message({ type: 'opened', call });
+    assert.deepEqual(JSON.parse(JSON.stringify(tab.got.splice(0))), action ? [{ type: action, call: 'c1' }] : []);
+  }
+  assert.deepEqual(worker.opened, ['./#ring=c1', './#ring=c1', './#ring=c1']);
+  await worker.push({ ...push, name: undefined, media: 'audio' });
+  const [shown] = worker.shown.values();
+  assert.deepEqual([shown.title, shown.body], ['bob is calling', 'Audio call']);
+});
+
+test('the end of a pushed ring is a quiet note, with the caller while that is known', async () => {
+  const worker = workerAt();
+  await worker.push({ type: 'ring', call: 'c1', from: 'bob', media: 'video' });
+  await worker.push({ type: 'ring-over', call: 'c1' });
+  await worker.push({ type: 'ring-over', call: 'c2' });
+  const shown = [...worker.shown.values()].map(({ title, body, silent, actions }) => ({ title, body, silent, actions }));
+  const quiet = { body: 'It is over.', silent: true, actions: undefined };
+  assert.deepEqual(shown, [{ title: 'bob is calling', ...quiet }, { title: 'Conclave', ...quiet }]);
+  await worker.click([...worker.shown.values()][0]);
+  assert.deepEqual(worker.opened, ['./']);
+});
+
+test('a page on which the call rings takes the pushed ring back', async () => {
+  for (const type of ['ring', 'ring-over']) {
+    const worker = workerAt();
+    await worker.push({ type: 'ring', call: 'c1', from: 'bob', media: 'video' });
+    await worker.message({ ...ring, type });
+    assert.equal([...worker.shown.values()].filter(({ data }) => data.page !== 'tab').length, 0, type);
+  }
+});
+
+test('without a network a page is a clear text, and nothing is ever stored', async () => {
+  const worker = workerAt();
+  assert.equal(await worker.dispatch('fetch', { request: { mode: 'navigate' } }), 'the page');
+  worker.isOffline = true;
+  const response = await worker.dispatch('fetch', { request: { mode: 'navigate' } });
+  assert.deepEqual([response.status, await response.text()], [503, 'No network.']);
+  assert.match(response.headers.get('content-type'), /^text\/plain/);
+  assert.equal(await worker.dispatch('fetch', { request: { mode: 'cors' } }), undefined, 'left to the browser');
+  assert.doesNotMatch(code, /caches|indexedDB/);
+});
+
+// The page
+
+const fromBob = { call: 'c1', from: 'bob', media: 'video', members: [] };
+
+/** The page's part, in a browser that answers `permission` when it is asked. */
+async function begin(t, { permission = 'granted', answer = permission, register = async () => {}, pushManager = undefined, key = undefined, hash = '' } = {}) {
+  const posted = [];
+  const did = [];
+  const container = new EventTarget();
+  const registered = [];
+  Object.assign(container, {
+    register: (url) => (registered.push(String(url)), register()),
+    ready: Promise.resolve({ pushManager, active: { postMessage: (message) => posted.push(message) } }),
+  });
+  const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  Object.defineProperty(globalThis, 'navigator', { value: { serviceWorker: container }, configurable: true });
+  const told = [];
+  globalThis.location = { hash, pathname: '/' };
+  globalThis.history = { replaceState: (state, title, path) => (location.hash = path) };
+  globalThis.Notification = function Notification() {};
+  Notification.permission = permission;
+  Notification.requestPermission = async () => (Notification.permission = answer);
+  const changed = [];
+  document.addEventListener = (name, listener) => name === 'visibilitychange' && changed.push(listener);
+  document.hidden = true;
+  t.after(() => {
+    delete globalThis.Notification;
+    delete globalThis.location;
+    delete globalThis.history;
+    if (before) Object.defineProperty(globalThis, 'navigator', before);
+    else delete globalThis.navigator;
+  });
+  byID('allow-notifications').hidden = true;
+  const notifications = new RingNotifications({ answer: (call) => did.push(`answer ${call}`), decline: (call) => did.push(`decline ${call}`), own: () => 'alice', push: { key, subscribe: async (subscription) => told.push(subscription) } });
+  await settled();
+  const press = (type, call) => container.dispatchEvent(Object.assign(new Event('message'), { data: { type, call } }));
+  const hide = (isHidden) => {
+    document.hidden = isHidden;
+    changed.forEach((listener) => listener());
+    return settled();
+  };
+  return { notifications, posted, did, registered, press, hide, told };
+}
+
+test('a ring in the background is posted with its words, and taken back in front and when it is over', async (t) => {
+  const { notifications, posted, registered, hide } = await begin(t);
+  notifications.add(fromBob);
+  await settled();
+  assert.deepEqual(posted.splice(0), [{ type: 'ring', call: 'c1', title: 'bob is calling', text: 'Video call' }]);
+  await hide(false);
+  assert.deepEqual(posted.splice(0), [{ type: 'ring-over', call: 'c1' }]);
+  await hide(true);
+  assert.deepEqual(posted.splice(0).map(({ type }) => type), ['ring'], 'it still rings');
+  notifications.remove(fromBob);
+  notifications.remove(fromBob);
+  await settled();
+  assert.deepEqual(posted.splice(0), [{ type: 'ring-over', call: 'c1' }]);
+  await hide(false);
+  assert.deepEqual(posted, []);
+  const { searchParams, pathname } = new URL(registered[0]);
+  assert.match(pathname, /\/sw\.js$/);
+  assert.deepEqual(Object.keys(JSON.parse(searchParams.get('texts'))), ['offline', 'answer', 'decline', 'ring', 'audio', 'video', 'over']);
+  assert.equal(JSON.parse(searchParams.get('texts')).ring, '{name} is calling');
+});
+
+test('a ring in front, or without permission, is not shown', async (t) => {
+  for (const permission of ['granted', 'denied', 'default']) {
+    const { notifications, posted, hide } = await begin(t, { permission });
+    await hide(permission !== 'granted');
+    notifications.add(fromBob);
+    await settled();
+    assert.deepEqual(posted, [], permission);
+  }
+});
+
+test('what is pressed counts for a call that rings here, and for no other', async (t) => {
+  const { notifications, did, press } = await begin(t);
+  notifications.add(fromBob);
+  press('answer', 'c2');
+  press('constructor', 'c1');
+  assert.deepEqual(did, []);
+  press('answer', 'c1');
+  press('decline', 'c1');
+  notifications.remove(fromBob);
+  press('answer', 'c1');
+  assert.deepEqual(did, ['answer c1', 'decline c1']);
+});
+
+/** A browser's push service, for one subscription. */
+function pushManagerWith(existing = null) {
+  const manager = {
+    current: existing,
+    getSubscription: async () => manager.current,
+    subscribe: async ({ applicationServerKey }) => (manager.current = subscriptionFor(applicationServerKey, manager)),
+  };
+  return manager;
+}
+
+const subscriptionFor = (key, manager) => ({ options: { applicationServerKey: key.buffer }, unsubscribe: async () => void (manager.current = null) });
+
+test('a browser with permission is subscribed for the key that the server has now', async (t) => {
+  const key = Uint8Array.of(4, 1, 2);
+  const manager = pushManagerWith();
+  const { notifications, told } = await begin(t, { pushManager: manager, key });
+  assert.equal(await notifications.subscribe(), true);
+  const first = manager.current;
+  await notifications.subscribe();
+  assert.deepEqual(told.splice(0), [first, first], 'one subscription, told each time');
+  manager.current = subscriptionFor(Uint8Array.of(4, 9, 9), manager);
+  await notifications.subscribe();
+  assert.deepEqual([...new Uint8Array(told[0].options.applicationServerKey)], [4, 1, 2]);
+  await notifications.unsubscribe();
+  assert.deepEqual([manager.current, told.at(-1)], [null, null]);
+});
+
+test('without permission, a key of the server or a push service nothing is subscribed', async (t) => {
+  const key = Uint8Array.of(4, 1, 2);
+  const refusing = { getSubscription: async () => null, subscribe: () => Promise.reject(new Error('AbortError')) };
+  for (const options of [{ permission: 'denied', pushManager: pushManagerWith(), key }, { pushManager: pushManagerWith() }, { key }, { pushManager: refusing, key }]) {
+    const { notifications, told } = await begin(t, options);
+    assert.equal(await notifications.subscribe(), false);
+    await notifications.unsubscribe();
+    assert.deepEqual(told, []);
+  }
+});
+
+test('a page that a notification opened asks what was pressed when the call rings, and once; an address alone answers nothing', async (t) => {
+  for (const [hash, asks] of [['#ring=c1', 1], ['#ring=c2', 0], ['#answer=c1', 0], ['#decline=c1', 0]]) {
+    const { notifications, did, posted, press } = await begin(t, { hash });
+    for (let time = 0; time < 2; time += 1) {
+      notifications.add(fromBob);
+      notifications.remove(fromBob);
+    }
+    await settled();
+    assert.equal(posted.filter(({ type, call }) => type === 'opened' && call === 'c1').length, asks, hash);
+    assert.deepEqual(did, [], 'a link of another site leads here, too');
+    assert.equal(location.hash, hash.startsWith('#ring=') ? '/' : hash);
+    notifications.add(fromBob);
+    press('answer', 'c1');
+    assert.deepEqual(did, ['answer c1']);
+  }
+});
+
+test('permission is asked for by the button alone, which is there as long as it helps', async (t) => {
+  const button = byID('allow-notifications');
+  await begin(t, { permission: 'default', answer: 'granted' });
+  assert.deepEqual([button.hidden, Notification.permission], [false, 'default']);
+  await button.click();
+  assert.deepEqual([button.hidden, Notification.permission], [true, 'granted']);
+  await begin(t, { permission: 'denied' });
+  assert.equal(button.hidden, true);
+  await begin(t, { permission: 'default', register: () => Promise.reject(new Error('SecurityError')) });
+  assert.equal(button.hidden, true, 'the browser takes no service worker');
+});
+
+test('a ring is answered with what it asks for, also one that waits behind another, and none twice', (t) => {
+  const did = [];
+  globalThis.MutationObserver = class {
+    observe() {}
+    disconnect() {}
+  };
+  t.after(() => delete globalThis.MutationObserver);
+  for (const id of ['ring', 'second-ring']) byID(id).close = () => {};
+  const action = (name) => (ring, camera) => did.push([name, ring.call, camera].join(' '));
+  const rings = new Ringing({ accept: action('accept'), end: action('end'), decline: action('decline'), isInCall: () => false, own: () => 'alice' });
+  rings.add(fromBob);
+  rings.add({ ...fromBob, call: 'c2', media: 'audio' });
+  rings.answer('c2');
+  rings.answer('c2');
+  rings.decline('c1');
+  rings.decline('c3');
+  assert.deepEqual(did, ['accept c2 false', 'decline c1 ']);
+  assert.equal(rings.current, undefined);
+});
