@@ -1,10 +1,11 @@
 """A headless Chromium that is one person on the web client, driven by what a person sees: names of buttons and fields."""
 
+import atexit
 import os
 import shutil
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 
@@ -56,6 +57,17 @@ PROBE = """
     }
     return received;
   };
+  // What is sent of the camera: each layer by its id, with the height and the count of its encoded frames.
+  window.conclaveSent = async () => {
+    const sent = {};
+    for (const peer of peers) {
+      if (peer.connectionState === 'closed') continue;
+      for (const { type, kind, rid, frameHeight, framesEncoded } of (await peer.getStats()).values()) {
+        if (type === 'outbound-rtp' && kind === 'video' && rid) sent[rid] = { height: frameHeight ?? 0, frames: framesEncoded ?? 0 };
+      }
+    }
+    return sent;
+  };
 })();
 """
 
@@ -82,20 +94,45 @@ WRONG_KEY = """
 """
 
 
+# Browsers that a test has left. A browser starts in a second, a tab in a tenth of it.
+IDLE = []
+atexit.register(lambda: [driver.quit() for driver in IDLE])
+
+
+def started(profile):
+    options = webdriver.ChromeOptions()
+    if profile:
+        options.add_argument(f"--user-data-dir={profile}")
+    options.binary_location = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")))
+
+
+def make_as_new(driver, origin):
+    """Leaves a browser as it was when it started: one tab, which nothing emulates, and nothing stored."""
+    used = driver.window_handles
+    driver.switch_to.new_window("tab")
+    fresh = driver.current_window_handle
+    for handle in used:
+        driver.switch_to.window(handle)
+        driver.close()
+    driver.switch_to.window(fresh)
+    driver.set_window_size(1280, 800)
+    driver.execute_cdp_cmd("Browser.resetPermissions", {})
+    driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+    driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+    driver.get_log("browser")
+
+
 class Tab:
     """One browser with the web client open and somebody signed in."""
 
-    def __init__(self, url, name, scripts=(), profile=None, view="#lobby"):
-        """`profile` is a folder that outlives the browser; `view` is what signing in leads to."""
-        options = webdriver.ChromeOptions()
-        if profile:
-            options.add_argument(f"--user-data-dir={profile}")
-        options.binary_location = os.environ.get("CHROMIUM", shutil.which("chromium") or "/usr/bin/chromium")
-        for flag in FLAGS:
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")
-        self.driver = webdriver.Chrome(options=options, service=Service(driver))
+    def __init__(self, url, name, scripts=(), profile=None, view="#lobby", words=("Your name", "Sign in")):
+        """`profile` is a folder that outlives the browser; `view` is what signing in leads to; `words` are those of the sign-in in the page's language; without them nobody signs in."""
+        self.url, self.profile = url, profile
+        self.driver = IDLE.pop() if IDLE and not profile else started(profile)
         self.driver.set_script_timeout(10 * PATIENCE)
         for script in (PROBE, *scripts):
             self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
@@ -103,13 +140,20 @@ class Tab:
         self.name = name
         self.user = name.lower()
         self.driver.get(url)
-        self.fill("Your name", name)
-        self.press("Sign in")
-        self.sees(view)
+        if words:
+            self.fill(words[0], name)
+            self.press(words[1])
+            self.sees(view)
 
     def close(self):
         self.is_closed = True
-        self.driver.quit()
+        if self.profile:
+            return self.driver.quit()
+        try:
+            make_as_new(self.driver, "/".join(self.url.split("/")[:3]))
+            IDLE.append(self.driver)
+        except WebDriverException:
+            self.driver.quit()
 
     @property
     def log(self):
@@ -232,6 +276,10 @@ class Tab:
 
     def received(self):
         return self.driver.execute_async_script("conclaveReceived().then(arguments[0])")
+
+    def sent(self):
+        """The layers of this person's camera: `{"q": {"height": 270, "frames": 31}, …}`."""
+        return self.driver.execute_async_script("conclaveSent().then(arguments[0])")
 
     def decodes(self, *tracks, voices, seconds=5):
         """Within `seconds`: video of each of `tracks` ("bob/camera") and sound of so many people, all still rising."""

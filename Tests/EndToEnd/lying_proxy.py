@@ -13,7 +13,7 @@ import os
 import threading
 import time
 
-from conftest import free_port
+from conftest import PATIENCE, free_port
 from told_lists import ToldLists
 
 # In place of a reply's body: the request fails with this code.
@@ -302,7 +302,7 @@ class LyingProxy:
 
     def sees(self, kind, of, seconds=10, user=None, where=lambda body: True):
         """Waits for something to pass, whenever it did; gives its body."""
-        end = time.monotonic() + seconds * float(os.environ.get("CONCLAVE_PATIENCE", "1"))
+        end = time.monotonic() + seconds * PATIENCE
         while True:
             for entry in self.seen(kind, user=user):
                 if fnmatch.fnmatchcase(entry[2], of) and where(entry[3]):

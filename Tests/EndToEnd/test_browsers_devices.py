@@ -62,6 +62,30 @@ def test_a_device_that_is_removed_is_out_of_the_call_and_stays_out(person):
     erin.loses(".tile[data-user=frank]")
 
 
+def test_all_other_devices_are_removed_at_once(person):
+    laptop, phone, tablet = person("Nora"), person("Nora"), person("Nora")
+    phone.devices()
+    phone.find("#devices-dialog button", "Remove all others").click()
+    phone.find("#remove-dialog button", "Remove all others").click()
+    phone.hears("Your other devices are removed")
+    for gone in (laptop, tablet):
+        gone.sees("#welcome")
+    assert phone.shown("#own-device-list li") == 1 and phone.shown("#remove-others") == 0
+
+
+def test_a_device_is_named_and_its_name_is_seen_on_the_other_one_and_outlives_a_reload(person):
+    laptop, phone = person("Olga"), person("Olga")
+    laptop.devices()
+    laptop.find("#own-device-list [data-level=this] button", None).click()
+    laptop.fill("Device name", "Kitchen laptop")
+    laptop.press("Save")
+    wait_for(lambda: "Kitchen laptop" in laptop.text("#own-device-list [data-level=this]"), 5, "the name is shown")
+    laptop.driver.refresh()
+    laptop.sees("#lobby")
+    phone.devices()
+    wait_for(lambda: "Kitchen laptop" in phone.text(f"#own-device-list [data-device='{laptop.device}']"), 5, "the name on the other device")
+
+
 def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):
     grace, heidi = in_a_call(person, "Grace", "Heidi")
     ivan = person("Ivan")

@@ -44,9 +44,13 @@ def is_random(secret):
     return len(set(secret)) >= min(12, len(secret) * 3 // 4)
 
 
+# The server makes these itself. They are shorter than what a search needs to be worth something.
+OWN_SECRETS = {"secret", "guest-secret", "push-key"}
+
+
 def everything(server, proxy, capture):
     """All that the server got, keeps and wrote, by its place."""
-    stored = {path.name: path.read_bytes() for path in server.state.iterdir() if path.is_file() and path.name != "secret"}
+    stored = {path.name: path.read_bytes() for path in server.state.iterdir() if path.is_file() and path.name not in OWN_SECRETS}
     payloads = b"".join(payload for kind in capture.packets.values() for packets in kind.values() for _, payload in packets.values()) if capture else b""
     return {
         "signaling": b"".join(proxy.captured["up"] + proxy.captured["down"]),

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import time
 
 import pytest
 
@@ -232,6 +233,17 @@ def test_devices_are_listed_with_what_was_registered(on, names):
         assert set(entry) == {"user", "device", "name", "keys", "fingerprint", "registeredAt", "vouches"}
         assert entry["fingerprint"] == b64(device.fingerprint)
         assert {k["use"]: k["publicKey"] for k in entry["keys"]} == {"wrap": b64(device.wrap), "sign": b64(device.sign)}
+
+
+def test_the_day_of_a_devices_last_connection_is_for_its_own_user(on, names):
+    alice, phone = on(names[0]), on(names[1])
+    on(names[1], "laptop").close()
+    assert "seen" not in alice.request("/app/devices/list", {"users": [names[1]]})
+    seen = phone.request("/app/devices/list", {"users": [names[0], names[1]]})["seen"]
+    day = 86_400_000
+    # The test may run at midnight.
+    assert [entry["device"] for entry in seen] == ["laptop", "phone"]
+    assert all(set(entry) == {"device", "day"} and entry["day"] in {int((time.time() - back) * 1000) // day * day for back in (0, 60)} for entry in seen)
 
 
 @pytest.mark.parametrize(

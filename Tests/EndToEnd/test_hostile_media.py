@@ -241,6 +241,9 @@ def test_a_flood_of_tcp_connections_keeps_no_participant_out(roomy_server):
     port = roomy_server.media_port
     strangers = Strangers(port)
 
+    def evicted():
+        return roomy_server.metric_of("conclave_media_tcp_endings_total", 'cause="evicted"') > 0
+
     async def attack():
         async with Scene(roomy_server) as scene:
             check = scene.member.check(nominates=False)
@@ -249,8 +252,13 @@ def test_a_flood_of_tcp_connections_keeps_no_participant_out(roomy_server):
             for _ in range(12):
                 strangers.come(250)
                 answers.append(await asyncio.to_thread(is_answered, port, check))
+            # While the machine is busy the system drops a part of the connections, so that it takes more of them to fill all places.
+            deadline = time.monotonic() + 15 * PATIENCE
+            while not evicted() and time.monotonic() < deadline:
+                strangers.come(250)
+                answers.append(await asyncio.to_thread(is_answered, port, check))
             assert all(answers), f"{answers.count(False)} of {len(answers)} participants were kept out"
-            assert roomy_server.metric_of("conclave_media_tcp_endings_total", 'cause="evicted"') > 0, "the places were never all taken: the test shows nothing"
+            assert evicted(), "the places were never all taken: the test shows nothing"
             await scene.hears("media goes on over UDP")
 
     try:

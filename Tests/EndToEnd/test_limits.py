@@ -74,7 +74,14 @@ def test_silent_connections_of_a_stranger_shut_out_nobody(small_server, keep):
     for _ in range(80):
         keep(Wire(server))
     assert alice.request("/app/calls/list") == {"calls": []}
-    wait_for(lambda: dropped(server, "connectionsFull") >= 100, 10, "all came, and made room for each other")
+
+    def have_made_room():
+        try:
+            return dropped(server, "connectionsFull") >= 100
+        except ConnectionError:
+            return False  # the question's own connection made room for one that came late
+
+    wait_for(have_made_room, 10, "all came, and made room for each other")
 
 
 def test_one_token_opens_so_many_connections_and_others_are_let_in(small_server, keep):

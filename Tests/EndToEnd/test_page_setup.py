@@ -117,7 +117,7 @@ def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts):
     suggested = "return [...document.querySelectorAll('#known-people option')].map(({ value }) => value)"
     wait_for(lambda: "nils" in mona.driver.execute_script(suggested), 10, "Nils is suggested")
     mona.find("input", "People").send_keys("Nisl,")
-    wait_for(lambda: "“Nisl” has no device here" in mona.text("#call-error"), 10, "a typing error is told")
+    wait_for(lambda: "Nobody called “Nisl” has signed in here" in mona.text("#call-error"), 10, "a typing error is told")
     mona.sees(".chip[data-doubtful=true]")
     mona.press("Remove Nisl")
     mona.press("Favourite: Nils")

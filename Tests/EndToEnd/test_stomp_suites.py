@@ -151,7 +151,7 @@ def results(tls_server, stomp_py):
     """Runs all, and returns what will have become of each."""
     address = [str(tls_server.stomp_port), str(tls_server.stomp_tls_port), "library", tls_server.token("library")]
 
-    def run(name):
+    def once(name):
         if name.startswith("SimpleStomp"):
             command = [FOLDER / "stompest_suite.py", *address, name]
         else:
@@ -167,6 +167,11 @@ def results(tls_server, stomp_py):
             )
         except subprocess.TimeoutExpired as late:
             return subprocess.CompletedProcess(command, 1, f"{(late.output or b'').decode()} took too long")
+
+    def run(name):
+        """Some of their tests wait for a fixed time, which is too short while the machine is busy. A test that fails runs a second time, which decides."""
+        first = once(name)
+        return first if first.returncode == 0 else once(name)
 
     with ThreadPoolExecutor(12) as threads:
         lists = [(names, threads.submit(lambda names=names: [run(name) for name in names])) for names in STOMPEST + STOMP_PY]

@@ -327,8 +327,9 @@ class Client:
             if name == "call.ended":
                 say("ended", event["reason"])
                 return False
-            if name == "call.member":
-                say("member", f"{event['user']}: {event['cause']}")
+            if name in ("call.member", "call.members"):
+                for member in event.get("members", [event]):
+                    say("member", f"{member['user']}: {member['cause']}")
             elif name == "keys.rotate" and event["epoch"] >= newest:
                 self.rotate(event)
             elif name == "keys.request" and newest and event["epoch"] == newest and self.keys.newest.secret:

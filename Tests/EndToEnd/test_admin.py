@@ -1,0 +1,163 @@
+"""What an operator does to a running server by its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from conftest import BINARY, Server, wait_for
+from device import Device, starting
+
+
+def ask(server, *arguments):
+    """Exit status, standard output and standard error of the command."""
+    command = [BINARY, *arguments, "--config", str(server.config)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    return run.returncode, run.stdout.rstrip("\n"), run.stderr
+
+
+def asked(server, *arguments):
+    status, text, told = ask(server, *arguments, "--json")
+    assert status == 0, told
+    return json.loads(text)
+
+
+def log(server):
+    return (server.folder / "server.log").read_text()
+
+
+def raw(server, data, seconds=15):
+    """The socket's answer to bytes of any kind."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(seconds)
+        connection.connect(str(server.state / "admin"))
+        connection.sendall(data)
+        answer = b""
+        while more := connection.recv(1 << 16):
+            answer += more
+        return answer
+
+
+@pytest.fixture
+def call(fresh_server):
+    """A call of alice and bob, both joined, without media."""
+    alice, bob = Device(fresh_server, "alice"), Device(fresh_server, "bob")
+    id, _ = alice.start("bob")
+    bob.event("call.ring")
+    bob.enter(id)
+    yield id, alice, bob
+    alice.close()
+    bob.close()
+
+
+def test_calls_and_users_are_listed(fresh_server, call):
+    id, _, _ = call
+    listed = asked(fresh_server, "calls")
+    assert listed["total"] == 1 and {name: listed["calls"][0][name] for name in ("call", "state", "members", "joined", "connected")} == {
+        "call": id, "state": "active", "members": 2, "joined": 2, "connected": 0,
+    }
+    assert asked(fresh_server, "users") == {
+        "users": [{"user": user, "devices": ["phone"], "calls": [id]} for user in ("alice", "bob")], "total": 2,
+    }
+    status = asked(fresh_server, "status")
+    assert (status["calls"], status["participants"], status["sessions"], status["isDraining"]) == (1, 2, 2, False)
+    assert status["process"] == fresh_server.pid and "notReady" not in status
+
+    text = ask(fresh_server, "calls")[1].splitlines()
+    assert text[0].split() == ["CALL", "STATE", "MEDIA", "FOR", "MEMBERS", "RINGING", "JOINED", "CONNECTED", "EPOCH"]
+    assert text[1].split()[:3] == [id, "active", "audio"]
+    assert re.search(r"^ready +yes$", ask(fresh_server, "status")[1], re.M)
+    people = ask(fresh_server, "call", id)[1].splitlines()
+    assert [line.split()[:3] for line in people[2:]] == [["alice", "joined", "phone"], ["bob", "joined", "phone"]]
+
+
+def test_a_call_is_ended_for_all_and_the_log_says_by_whom(fresh_server, call):
+    id, alice, bob = call
+    status, text, _ = ask(fresh_server, "end", id)
+    assert (status, text) == (0, "the call is ended")
+    for device in (alice, bob):
+        assert device.event("call.ended")["reason"] == "ended-by-initiator"
+    line = next(line for line in log(fresh_server).splitlines() if "an operator ended a call" in line)
+    assert f"call={id}" in line and f"uid={os.getuid()}" in line
+    assert asked(fresh_server, "call", id)["ended"]["reason"] == "ended-by-initiator"
+    status, _, told = ask(fresh_server, "end", id)
+    assert status == 1 and "this call has ended already" in told
+
+
+def test_a_user_loses_connections_and_places_and_may_come_back(fresh_server, call):
+    id, alice, bob = call
+    assert ask(fresh_server, "disconnect", "bob")[:2] == (0, "the user's connections are closed")
+    assert bob.error().headers["message"] == "an operator closed this connection"
+    assert alice.event("call.member", where=lambda body: body["user"] == "bob" and body["cause"] == "left")
+    status, _, told = ask(fresh_server, "disconnect", "bob")
+    assert status == 1 and "this user has no connection, and is in no call" in told
+    assert f"uid={os.getuid()}" in log(fresh_server) and "bob" not in log(fresh_server)
+    Device(fresh_server, "bob").close()
+
+
+def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
+    server = Server(tmp_path)
+    try:
+        alice = Device(server, "alice")
+        id, _ = alice.start()
+        assert ask(server, "drain")[0] == 0
+        status = wait_for(lambda: (found := asked(server, "status"))["isDraining"] and found, 5, "it drains")
+        assert status["notReady"] == "the server is draining: it takes no new calls"
+        assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "server.draining"
+        assert server.process.poll() is None, "it waits for the call"
+        alice.call(id, "end")
+        assert server.process.wait(10) == 0
+        assert not (server.state / "admin").exists()
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+def test_errors_say_what_is_wrong(fresh_server, tmp_path):
+    unknown = str(uuid.uuid4())
+    status, _, told = ask(fresh_server, "call", unknown)
+    assert status == 1 and "no call with this id runs" in told
+    status, _, told = ask(fresh_server, "end", "no id!")
+    assert status == 1 and "no id! is no id of a call" in told
+    fresh_server.die()
+    status, _, told = ask(fresh_server, "status")
+    assert status == 1 and f"no server runs on {fresh_server.state}" in told
+    fresh_server.start()
+    assert asked(fresh_server, "status")["calls"] == 0, "a socket that a dead server left is replaced"
+
+
+def test_others_than_root_and_the_server_are_refused(fresh_server):
+    if os.getuid() != 0:
+        pytest.skip("only root can become somebody else")
+    path = fresh_server.state / "admin"
+    assert path.stat().st_mode & 0o777 == 0o600 and fresh_server.state.stat().st_mode & 0o777 == 0o700
+    # The file's mode keeps others out already. Even without it the server looks at the process.
+    path.chmod(0o666)
+    fresh_server.state.chmod(0o711)
+    stranger = (
+        "import os, socket, sys; os.chdir(sys.argv[1]); os.setgroups([]); os.setgid(65534); os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
+        "s.connect('admin'); s.sendall(b'{\"command\":\"status\"}\\n'); print(s.makefile().read())"
+    )
+    run = subprocess.run([sys.executable, "-c", stranger, str(fresh_server.state)], capture_output=True, text=True, timeout=30)
+    assert json.loads(run.stdout) == {"error": "only root and the server's own user may ask"}, run.stderr
+    assert asked(fresh_server, "status")["calls"] == 0
+
+
+def test_hostile_requests_are_bounded(fresh_server):
+    assert b"error" in raw(fresh_server, b"\0\xff not json\n")
+    assert raw(fresh_server, b"x" * 5000) == b'{"error":"the request is too long"}\n'
+    assert b"too long" in raw(fresh_server, b'{"command":"status","user":"' + b"a" * 4090 + b'"}\n')
+    # Clients that send nothing hold up neither others for long nor the server's files.
+    idle = []
+    for _ in range(40):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(fresh_server.state / "admin"))
+        idle.append(connection)
+    wait_for(lambda: ask(fresh_server, "status")[0] == 0, 20, "the idle ones are closed")
+    for connection in idle:
+        connection.close()

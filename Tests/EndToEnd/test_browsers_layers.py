@@ -1,0 +1,70 @@
+"""The camera in layers between real browsers: a small tile receives the lower one, a large tile the higher one, all end-to-end encrypted."""
+
+import pytest
+
+from conftest import wait_for
+from test_browsers import everybody_decodes, in_a_call
+
+# Without bandwidth feedback Chromium begins at 300 kbit/s, too little for both layers, and adds 8 % a second.
+RISE_SECONDS = 45
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+def height_of(tab, user):
+    """The height in pixels of the frames that are decoded for somebody's tile."""
+    return tab.driver.execute_script("return document.querySelector(`.tile[data-user=${arguments[0]}] video`)?.videoHeight ?? 0", user)
+
+
+def shows(viewer, sender, rid, seconds):
+    """Within `seconds` the viewer's tile has frames of the height of that layer, and they go on."""
+    seen = {}
+
+    def fits():
+        layers = sender.sent()
+        seen.update(layers=layers, height=height_of(viewer, sender.user))
+        return rid in layers and seen["height"] == layers[rid]["height"] > 0
+
+    wait_for(fits, seconds, lambda: f"{viewer.name} is shown layer {rid} of {sender.name}; {seen}")
+    viewer.decodes(f"{sender.user}/camera", voices=1)
+    return seen["height"]
+
+
+def rests(sender, rid, seconds):
+    """Within `seconds`: the layer is not encoded for 2 s, and the lowest one is."""
+    before = {}
+
+    def is_still():
+        layers = sender.sent()
+        frames = layers.get(rid, {}).get("frames")
+        if "lowest" not in before or frames != before["frames"]:
+            before.update(frames=frames, lowest=layers["q"]["frames"])
+        return layers["q"]["frames"] > before["lowest"] + 20  # 10 a second
+
+    wait_for(is_still, seconds, lambda: f"{sender.name} encodes layer {rid} no more; from {before} to {sender.sent()}")
+
+
+def resize_stage(tab, style):
+    tab.driver.execute_script("document.getElementById('stage').style.cssText = arguments[0]", style)
+
+
+def test_a_small_tile_receives_the_lower_layer_and_a_large_one_the_higher(person, server, artifacts):
+    alice, bob = tabs = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(*tabs)
+    assert set(bob.sent()) == {"q", "h"}
+    large = shows(alice, bob, "h", RISE_SECONDS)
+
+    resize_stage(alice, "flex: 0 0 150px; width: 260px")
+    small = shows(alice, bob, "q", 15)
+    alice.screenshot(artifacts / "small-tile.png")
+    assert small < large
+    rests(bob, "h", 20)  # the server says so 5 s after nobody wants it
+    everybody_decodes(*tabs)
+
+    resize_stage(alice, "")
+    shows(alice, bob, "h", RISE_SECONDS)
+    everybody_decodes(*tabs)
+    assert server.metric("conclave_media_layer_switches_total") >= 2

@@ -1,0 +1,44 @@
+"""What a browser may send: the server reports when its packets arrived, so that it knows within seconds."""
+
+import pytest
+
+from conftest import wait_for
+from test_browsers import in_a_call
+
+# Samples of the browser's own estimate, with the milliseconds since its PeerConnection was connected.
+ESTIMATES = """
+(() => {
+  window.uplink = [];
+  window.RTCPeerConnection = class extends RTCPeerConnection {
+    constructor(...parameters) {
+      super(...parameters);
+      this.addEventListener('connectionstatechange', () => this.connectionState === 'connected' && this.#sample(performance.now()));
+    }
+    async #sample(start) {
+      while (this.connectionState === 'connected') {
+        for (const { type, availableOutgoingBitrate: rate } of (await this.getStats()).values()) {
+          if (type === 'candidate-pair' && rate) window.uplink.push({ time: performance.now() - start, rate });
+        }
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  };
+})();
+"""
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+def test_the_outgoing_estimate_rises_above_a_megabit_within_seconds(person, server):
+    """Without transport-wide feedback it begins at 300 kbit/s and rises by 8 % a second."""
+    tabs = in_a_call(lambda name: person(name, ESTIMATES), "Alice", "Bob")
+    for tab in tabs:
+        samples = lambda: tab.driver.execute_script("return window.uplink")
+        wait_for(lambda: any(sample["time"] > 5_000 for sample in samples()), 15, f"{tab.name} has sent for 5 s")
+        early = [sample["rate"] for sample in samples() if sample["time"] <= 5_000]
+        assert max(early) > 1_000_000, f"{tab.name}: {[round(rate / 1000) for rate in early]} kbit/s"
+    # Two browsers, five seconds, four reports a second at least.
+    assert server.metric("conclave_media_arrival_reports_sent_total") > 2 * 5 * 4

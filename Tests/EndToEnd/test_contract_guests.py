@@ -1,0 +1,122 @@
+"""Protocol section 4, "Guests", as a client that knows the text alone."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from conftest import Server
+from device import NO_CALL, Device, Wire, join, member, starting, token
+
+
+def post(server, body, type="application/json"):
+    """(status, body) of `/guest/token`."""
+    data = json.dumps(body).encode()
+    request = urllib.request.Request(server.url + "/guest/token", data, {"content-type": type})
+    try:
+        with urllib.request.urlopen(request, timeout=5) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        return error.code, None
+
+
+class Guest(Device):
+    def __init__(self, server, call, link, name="Ana"):
+        status, granted = post(server, {"call": call, "link": link, "name": name})
+        assert status == 200 and granted["user"].startswith("guest~")
+        self.token = granted["token"]
+        super().__init__(server, granted["user"], device="guest", connect={"passcode": self.token})
+
+
+@pytest.fixture
+def guest(server):
+    made = []
+
+    def make(*arguments, **options):
+        made.append(Guest(server, *arguments, **options))
+        return made[-1]
+
+    yield make
+    for device in made:
+        device.close()
+
+
+def test_a_guest_has_its_call_and_nothing_else(on, guest, names, server):
+    alice, bob = on(names[0]), on(names[1])
+    call, _ = alice.start(bob.user)
+    other, _ = bob.start(alice.user)
+    link = alice.call(call, "link")["link"]
+    assert server.get("/guest")
+    ana = guest(call, link)
+    assert (ana.connected.headers["user-name"], ana.connected.headers["device"]) == (ana.user, "guest")
+    ana.enter(call, "join", {"link": link, **join()})
+    shown = member(alice.call(call, "state"), ana.user)
+    assert (shown["name"], shown["state"], shown["link"]) == ("Ana", "joined", True)
+    assert {d["user"] for d in ana.request("/app/devices/list", {"users": [alice.user, bob.user]})["devices"]} == {alice.user, bob.user}
+    alien = on(names[2])
+    assert ana.request("/app/devices/list", {"users": [alien.user]})["devices"] == []
+    for destination, body in [
+        ("/app/calls/start", {"callees": [], "media": "audio", **starting()}),
+        (f"/app/calls/{call}/invite", {"callees": [bob.user]}),
+        (f"/app/calls/{call}/link", {}),
+        (f"/app/calls/{call}/hold", {"held": True}),
+        (f"/app/calls/{call}/end", {}),
+        (f"/app/calls/{other}/state", {}),
+        (f"/app/calls/{other}/join", join()),
+        (f"/app/calls/{other}/media", {"sdp": "", "tracks": []}),
+        ("/app/calls/list", {}),
+        ("/app/history/list", {}),
+        ("/app/presence/set", {"state": "available"}),
+        ("/app/presence/watch", {"users": [alice.user]}),
+        ("/app/devices/remove", {"device": "guest"}),
+    ]:
+        assert ana.fails(destination, body) == "auth.forbidden", destination
+    assert alice.call(call, "invite", {"callees": [ana.user]})["results"] == {ana.user: "already-joined"}
+    assert ana.call(call, "leave") == {}
+    assert alice.call(call, "invite", {"callees": [ana.user]})["results"] == {ana.user: "no-keys"}
+
+
+def test_a_guest_goes_with_its_call(on, guest, names, server):
+    alice = on(names[0])
+    call, _ = alice.start()
+    link = alice.call(call, "link")["link"]
+    ana = guest(call, link)
+    ana.enter(call, "join", {"link": link, **join()})
+    status, fresh = post(server, {"token": ana.token})
+    assert (status, fresh["user"]) == (200, ana.user)
+    alice.call(call, "end")
+    assert ana.error().headers["message"] == "this guest's call is over"
+    assert post(server, {"token": ana.token})[0] == 403
+    assert post(server, {"call": call, "link": link, "name": "Ana"})[0] == 403
+    assert alice.request("/app/devices/list", {"users": [ana.user]})["devices"] == []
+    history = alice.request("/app/history/list")["calls"]
+    assert [entry["members"] for entry in history if entry["id"] == call] == [[{"user": alice.user}]]
+
+
+def test_queues_and_topics_of_others_end_a_guests_connection(on, guest, names):
+    alice = on(names[0])
+    call, _ = alice.start()
+    link = alice.call(call, "link")["link"]
+    for destination in ["/user/queue/x", f"/topic/calls/{NO_CALL}", "/topic/service/calls"]:
+        ana = guest(call, link)
+        ana.send("SUBSCRIBE", {"destination": destination, "id": "x"})
+        assert ana.error()
+
+
+def test_the_app_names_no_guest(on, server):
+    wire = Wire(server)
+    wire.send("CONNECT", {"accept-version": "1.2", "host": "test", "passcode": token(server, "guest~ana"), "device": "x"})
+    assert wire.error().headers["message"].startswith("Bad CONNECT")
+    assert post(server, {"call": NO_CALL, "link": "x", "name": "Ana"}, "text/plain")[0] == 415
+    assert post(server, {"call": NO_CALL, "link": "x", "name": "a\u0007"})[0] == 400
+
+
+def test_without_guests_there_is_no_entry(tmp_path):
+    server = Server(tmp_path, demo=False)
+    try:
+        assert post(server, {"call": NO_CALL, "link": "x", "name": "Ana"})[0] == 405
+        with pytest.raises(urllib.error.HTTPError):
+            server.get("/guest")
+    finally:
+        server.stop()

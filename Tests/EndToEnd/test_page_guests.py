@@ -1,0 +1,98 @@
+"""The page: somebody without an account opens a link."""
+
+import pytest
+
+from conftest import wait_for
+
+# Counts the presses of a person; the one for the camera's permission is the browser's.
+PRESSES = """
+window.conclavePresses = 0;
+addEventListener('pointerdown', () => (window.conclavePresses += 1), true);
+"""
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+def link_of(tab):
+    """Starts a call with a link; gives the link."""
+    tab.press("New call with a link")
+    tab.sees("#link-made")
+    link = tab.driver.execute_script("return document.getElementById('link-text').value")
+    tab.press("Close")
+    return link
+
+
+@pytest.fixture
+def phone(person):
+    """A phone's browser in which nobody has signed in: phone("Ana", link)."""
+
+    def make(name, link):
+        tab = person(name, PRESSES, at="data:,", words=None)
+        tab.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+        tab.driver.get(link)
+        tab.sees("#guest")
+        return tab
+
+    return make
+
+
+def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, artifacts):
+    judy = person("Judy")
+    link = link_of(judy)
+    ana = phone("Ana", link)
+    ana.screenshot(artifacts / "guest.png")
+    ana.find("input", "Your name").click()
+    ana.driver.switch_to.active_element.send_keys("Ana")
+    ana.press("Join with video")
+    ana.sees("#call")
+    assert ana.driver.execute_script("return conclavePresses") == 2, "and one for the camera"
+    guest = ana.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
+    judy.decodes(f"{guest}/camera", voices=1, seconds=10)
+    ana.decodes("judy/camera", voices=1, seconds=10)
+    assert ana.call_code() == judy.call_code()
+
+    # Everybody sees what Ana is; the name alone is nobody's.
+    assert "Ana (guest)" in judy.text(".tile .tile-name")
+    judy.press("Add people")
+    assert "Ana (guest)" in judy.text(f"#member-list [data-user='{guest}']")
+    assert not judy.shown(f"#member-list [data-user='{guest}'] [aria-label^='Ring again']")
+    judy.find("#people-dialog button", "Close").click()
+    # Nothing that a guest may not do is offered.
+    ana.press("Add people")
+    assert not ana.shown("#add-form") and not ana.shown("#link-part") and not ana.shown("#account")
+    ana.find("#people-dialog button", "Close").click()
+    ana.press("More")
+    assert not ana.shown("#toggle-hold")
+    ana.find("#more-dialog button", "Close").click()
+    ana.screenshot(artifacts / "guest-call.png")
+
+    # A reload is the same guest.
+    ana.driver.refresh()
+    ana.sees("#call")
+    judy.decodes(f"{guest}/camera", voices=1, seconds=15)
+    ana.press("Leave")
+    ana.sees("#guest")
+    wait_for(lambda: "You have left the call" in ana.text("#guest-error"), 10, "Ana is told")
+    assert ana.driver.execute_script("return sessionStorage.getItem('sign-in')") is None
+
+
+def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server):
+    judy = person("Judy")
+    link = link_of(judy)
+    ana = phone("Ana", link)
+    ana.fill("Your name", "Ana")
+    ana.press("Join with audio")
+    ana.sees("#call")
+    judy.sees(".tile:not(.own)")
+    judy.press("End for all")
+    judy.find("#end-dialog button", "End for all").click()
+    ana.sees("#guest")
+    wait_for(lambda: "ended the call" in ana.text("#guest-error"), 10, "Ana is told")
+    ana.fill("Your name", "Ana")
+    ana.press("Join with audio")
+    wait_for(lambda: "no longer good" in ana.text("#guest-error"), 10, "the link is over")
+    wait_for(lambda: server.metric_of("conclave_guest_tokens_total", 'result="refused"') == 1, 5, "one is counted")
