@@ -59,6 +59,15 @@ struct UserShareTests {
     #expect(share.take(1, now: 30 * Self.second) == nil, "a debt ends")
   }
 
+  @Test func aRequestThatCostsTheWholeBurstPassesAfterItsFrameWasPaidForAndOwes() throws {
+    let share = try shares().connect(alice, now: 0).get()
+    let later = 10 * Self.second
+    #expect(share.take(4, now: later) == nil && share.take(100, now: later) == nil)
+    #expect(share.take(1, now: later) != nil, "nothing is left")
+    #expect(share.take(100, now: later + Self.second) != nil, "a second one is not given on credit")
+    #expect(share.take(1, now: later + Self.second) == nil)
+  }
+
   @Test func aFewRefusalsArePatientAndManyAreNot() throws {
     let share = try shares().connect(alice, now: 0).get()
     #expect((0..<UserShare.refusalsPerSecond).allSatisfy { _ in share.refuse(now: 0) == nil })

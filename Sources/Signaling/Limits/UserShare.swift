@@ -75,8 +75,17 @@ final class UserShare: Sendable {
     }
   }
 
-  /// nil, or the nanoseconds to wait.
-  func take(_ cost: Int, now: UInt64) -> UInt64? { state.withLock { $0.requests.take(cost, now: now) } }
+  /// Takes so many units. A cost above half of the burst needs that half, and owes the rest: what a request that costs the whole burst has paid for its frame
+  /// would otherwise be missing for ever.
+  /// - Returns: nil, or the nanoseconds to wait.
+  func take(_ cost: Int, now: UInt64) -> UInt64? {
+    let part = min(cost, limits.requestBurst / 2)
+    return state.withLock { state in
+      if let wait = state.requests.take(part, now: now) { return wait }
+      if cost > part { _ = state.requests.owe(cost - part, now: now) }
+      return nil
+    }
+  }
 
   /// Charges a cost that is known only when the work is done.
   func owe(_ cost: Int, now: UInt64) { state.withLock { _ = $0.requests.owe(cost, now: now) } }
