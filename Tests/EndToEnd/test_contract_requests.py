@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from client import RequestFailed
+from conftest import wait_for
 from device import b64, join, member, starting
 from test_bad_input import OFFER
 from test_contract_calls import joined
@@ -338,3 +340,18 @@ def test_who_gets_what(on, names):
     assert [d for d in everyone if "keys.devices-changed" in d.names()] == [alice, tablet, bob, laptop]
     alice.call(call, "end")
     assert all("call.ended" in device.names() for device in everyone)
+
+
+def test_the_devices_of_a_whole_large_call_are_listed_in_one_request(on, names):
+    """It costs all units that a user has at a time, and the frame has been paid for before."""
+    alice = on(names[0])
+    users = [names[0], *(f"nobody{number}" for number in range(999))]
+
+    def listed():
+        try:
+            return alice.request("/app/devices/list", {"users": users})
+        except RequestFailed as failed:
+            assert failed.code == "rate.limited", "only units that other requests have used may be missing"
+
+    reply = wait_for(listed, 10, "the list")
+    assert [device["user"] for device in reply["devices"]] == [names[0]]
