@@ -14,7 +14,7 @@ extension EventInvariants {
   func checkAudience(_ event: Told, _ step: WorldStep) {
     // Presence is `WatcherInvariants`' matter.
     guard let id = event.message.call else { return }
-    let audience = audience(of: event.message, id, step)
+    let audience = audience(of: event.message, id, event.devices, step)
     let name = event.message.body.name
     for device in event.devices {
       verdict.require(
@@ -32,7 +32,10 @@ extension EventInvariants {
     Set(users.flatMap(step.node.people.directory.devices))
   }
 
-  private func audience(of message: EventMessage, _ id: CallID, _ step: WorldStep) -> Audience {
+  /// - Parameter heard: the devices that got it.
+  private func audience(
+    of message: EventMessage, _ id: CallID, _ heard: Set<Device>, _ step: WorldStep
+  ) -> Audience {
     let before = step.before[id]
     let after = step.after[id]
     // A call that nobody could be rung for ends in the step in which it starts.
@@ -40,13 +43,15 @@ extension EventInvariants {
       return Audience(most: devices(of: Set([step.asker?.user].compactMap { $0 }), step))
     }
     switch message.body {
-    case .member(let change):
+    case .member, .members:
       let stable = (before?.listeners ?? []).intersection(after?.listeners ?? [])
       let any = (before?.listeners ?? []).union(after?.listeners ?? [])
-      let subject: Set<UserID> = [change.member.user]
+      let subjects = Set(message.body.memberChanges.map(\.member.user))
+      // Each listener gets its own part of the changes that wait: `WaitingInvariants` knows it.
+      let least = step.mayWait(id, crowd: waiting.crowd) ? Set(heard.map(\.user)) : stable.union(subjects)
       return Audience(
-        least: after == nil ? [] : devices(of: stable.union(subject), step),
-        most: devices(of: any.union(subject), step).union(goneDevices(step)))
+        least: after == nil ? [] : devices(of: least, step),
+        most: devices(of: any.union(subjects), step).union(goneDevices(step)))
     case .ended:
       let members = devices(of: Set(before.map { Array($0.members.keys) } ?? []), step)
       return Audience(least: members, most: members.union(goneDevices(step)))
@@ -81,8 +86,7 @@ extension EventInvariants {
     case .switchKeys, .keyRequest, .keyWaiting, .confirmed, .slots, .need, .wanted, .state, .quality:
       return Audience(most: participants(before, after).most.union(entering(step)))
     case .envelope(let envelope): return Audience(least: [envelope.to], most: [envelope.to])
-    // No call of this world is large: `WaitingChangesRules` are about those.
-    case .members, .presence, .pairing, .pushRing, .pushCancel, .report: return Audience()
+    case .presence, .pairing, .pushRing, .pushCancel, .report: return Audience()
     }
   }
 
@@ -127,20 +131,8 @@ extension EventInvariants {
     for id in step.changed {
       guard let before = step.before[id], let after = step.after[id] else { continue }
       let events = told.filter { $0.message.call == id }
-      checkMembers(before, after, events, step)
       checkTracks(before, after, events)
       checkEpochs(before, after, events)
-    }
-  }
-
-  private func checkMembers(_ before: CallView, _ after: CallView, _ events: [Told], _ step: WorldStep) {
-    let listeners = devices(of: before.listeners.intersection(after.listeners), step)
-    for (user, member) in after.members where before.members[user]?.withoutTracks != member.withoutTracks {
-      let heard = events.filter { event in
-        if case .member(let change) = event.message.body { change.member.user == user } else { false }
-      }.reduce(into: Set<Device>()) { $0.formUnion($1.devices) }
-      verdict.require(
-        .everyEntitledDevice, heard.isSuperset(of: listeners), "a change of \(user.text) was not told to all")
     }
   }
 

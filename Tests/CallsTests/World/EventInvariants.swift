@@ -14,36 +14,46 @@ struct EventInvariants {
   let verdict: Verdict
   var models: [Device: DeviceModel] = [:]
   private(set) var counts: [EventName: Int] = [:]
+  var waiting: WaitingInvariants
   private var greeted: Set<SessionID> = []
 
-  init(_ verdict: Verdict) { self.verdict = verdict }
+  init(_ verdict: Verdict, crowd: Int) {
+    self.verdict = verdict
+    waiting = WaitingInvariants(verdict, crowd: crowd)
+  }
 
   mutating func check(_ step: WorldStep) -> [Told] {
     noteConnections(step)
     // A device that reconnects first gets the events owed to it; their receipt may end what they are about.
     let comesBack = if case .subscribe(_, .events, _) = step.command { true } else { false }
     if !comesBack { dropWhatIsOver(step) }
-    var told: [EventMessage: Set<Device>] = [:]
+    var heard: [Device: [EventMessage]] = [:]
     for (device, deliveries) in deliveries(step) {
       for delivery in fresh(deliveries, device, step) {
-        told[delivery.message, default: []].insert(device)
+        heard[device, default: []].append(delivery.message)
         if delivery.message.body.isRing, let call = delivery.message.call { models[device]?.rung.insert(call) }
       }
     }
     if comesBack { dropWhatIsOver(step) }
-    keepForAway(step, &told)
+    keepForAway(step, &heard)
+    var told: [EventMessage: Set<Device>] = [:]
+    for (device, messages) in heard { for message in messages { told[message, default: []].insert(device) } }
     let all = told.map { Told(message: $0.key, devices: $0.value) }
     for event in all { checkAudience(event, step) }
     checkChanges(all, step)
+    waiting.check(step, heard)
     endRings(step)
     forgetDevices(step)
     return all
   }
 
-  /// - Parameter told: the events that a call tells, with the devices that have to get them.
-  func checkAudiences(_ told: [Told], _ step: WorldStep) {
+  /// - Parameter told: the events that a call tells, in order, with the devices that have to get them.
+  mutating func checkAudiences(_ told: [Told], _ step: WorldStep) {
     for event in told { checkAudience(event, step) }
     checkChanges(told, step)
+    var heard: [Device: [EventMessage]] = [:]
+    for event in told { for device in event.devices { heard[device, default: []].append(event.message) } }
+    waiting.check(step, heard)
   }
 
   // MARK: each device's own
@@ -119,7 +129,7 @@ struct EventInvariants {
   }
 
   /// Notes the events kept for absent devices: they show only in the mailbox.
-  private mutating func keepForAway(_ step: WorldStep, _ told: inout [EventMessage: Set<Device>]) {
+  private mutating func keepForAway(_ step: WorldStep, _ heard: inout [Device: [EventMessage]]) {
     var users = Set([step.asker?.user].compactMap { $0 })
     // Its call may have ended at once.
     if case .start(let start) = step.request { users.formUnion(start.callees + [start.as].compactMap { $0 }) }
@@ -137,7 +147,7 @@ struct EventInvariants {
             known[message] = count - 1
             continue
           }
-          told[message, default: []].insert(device)
+          heard[device, default: []].append(message)
           models[device, default: DeviceModel()].keep(
             message, mayBeGone: mayBeGone(message, device, step), now: step.now)
         }
@@ -197,5 +207,6 @@ struct EventInvariants {
   mutating func restart(_ devices: [Device], now: Timestamp) {
     for device in devices { models[device, default: DeviceModel()].restart(now: now) }
     greeted = []
+    waiting.restart()
   }
 }

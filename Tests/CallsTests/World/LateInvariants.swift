@@ -89,15 +89,13 @@ struct LateInvariants {
       .inOrder, delivery.seq > lastSeq[device] ?? 0, "seq \(delivery.seq) after \(lastSeq[device] ?? 0)")
     lastSeq[device] = delivery.seq
     guard let call = delivery.message.call else { return }
-    switch delivery.message.body {
-    case .member(let change):
+    for change in delivery.message.body.memberChanges {
       beliefs[session]?[call]?[change.member.user] = change.member.withoutTracks
       // A user that left hears no more of the call until it comes back.
       let isListening = [.ringing, .joined, .disconnected].contains(change.member.state)
       if change.member.user == device.user, !isListening { beliefs[session]?[call] = nil }
-    case .ended: beliefs[session]?[call] = nil
-    default: break
     }
+    if case .ended = delivery.message.body { beliefs[session]?[call] = nil }
   }
 
   // MARK: when nothing is under way
@@ -105,14 +103,17 @@ struct LateInvariants {
   /// - Parameters:
   ///   - connected: connections that are still there; those of others need no answer.
   ///   - waiting: requests that the app's back end has not answered.
-  mutating func checkQuiet(_ node: Node, connected: Set<SessionID>, waiting: Set<String>) {
+  ///   - changes: those that wait to be told.
+  mutating func checkQuiet(
+    _ node: Node, connected: Set<SessionID>, waiting: Set<String>, changes: WaitingInvariants
+  ) {
     open = open.filter { connected.contains($0.value) }
     let forgotten = open.keys.filter { !waiting.contains($0) }.sorted()
     verdict.require(
       .requestIsAnswered, forgotten.isEmpty, "no answer to \(forgotten.map { String(describing: requests[$0]) })")
     checkMembers(node)
     checkPeople(node)
-    checkBeliefs(node, connected)
+    checkBeliefs(node, connected, changes)
   }
 
   /// The people's side knows who is in which call, and the calls know whose connection is there.
@@ -150,12 +151,12 @@ struct LateInvariants {
   }
 
   /// A participant that has read all events since its join sees the members as they are.
-  private func checkBeliefs(_ node: Node, _ connected: Set<SessionID>) {
+  private func checkBeliefs(_ node: Node, _ connected: Set<SessionID>, _ changes: WaitingInvariants) {
     for session in connected {
       guard let calls = beliefs[session], let device = node.people.directory.device(of: session),
         node.people.directory[device]?.connection?.events != nil
       else { continue }
-      for (id, members) in calls {
+      for (id, members) in calls where !changes.isWaiting(device.user, id) {
         guard let call = node.control.calls[id], (try? call.participant(of: device)) != nil else { continue }
         for member in call.members {
           verdict.require(

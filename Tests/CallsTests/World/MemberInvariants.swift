@@ -30,7 +30,7 @@ struct MemberInvariants {
     }
     checkEnds(step)
     for case .event(_, let delivery) in step.effects {
-      if case .member(let change) = delivery.message.body { causes[change.cause, default: 0] += 1 }
+      for change in delivery.message.body.memberChanges { causes[change.cause, default: 0] += 1 }
     }
   }
 

@@ -34,6 +34,7 @@ struct Mutant {
       drop(from: &effects, command)
     case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope, .beginsTwoEpochs, .stopsTimers:
       changeEpochs(&node, world, command)
+    case .dropsWaiting, .skipsListener, .tellsWaitingAgain, .reordersWaiting, .waitsOn: changeWaiting(&node)
     case .letsStrangerEnd: letStrangerEnd(&effects, &node, command)
     case .keepsTimer, .keepsMembership: keepAfterEnd(&node, effects)
     default: changeMembers(&node, command, effects, world)
@@ -224,6 +225,28 @@ struct Mutant {
         _ = node.people.directory[device]?.mailbox.keep(message, limits: limits, now: now)
       }
     }
+  }
+
+  // MARK: what waits
+
+  private mutating func changeWaiting(_ node: inout Node) {
+    let waiting = node.control.calls.filter { !$0.value.waiting.isEmpty }
+    guard let id = waiting.keys.sorted().randomElement(using: &random), var call = waiting[id] else { return }
+    switch mutation {
+    case .dropsWaiting: call.waiting = WaitingChanges()
+    case .skipsListener: if let user = call.listeners.randomElement(using: &random) { call.waiting.skip(user) }
+    // Those who heard a part hear it again.
+    case .tellsWaitingAgain: call.waiting = waits(call.waiting.takeAll().changes)
+    case .reordersWaiting: call.waiting = waits(call.waiting.takeAll().changes.reversed())
+    default: node.control.timers.set(.members, of: id, at: node.control.now + .milliseconds(400))
+    }
+    node.control.calls[id] = call
+  }
+
+  private func waits(_ changes: [MemberChange]) -> WaitingChanges {
+    var waiting = WaitingChanges()
+    for change in changes { waiting.add(change) }
+    return waiting
   }
 
   // MARK: the disk

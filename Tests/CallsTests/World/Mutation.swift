@@ -10,6 +10,15 @@ enum Mutation: CaseIterable {
   case losesUnacknowledged, greetsWithoutState, hidesPresence, dropsPublication, dropsWebhook, swapsWebhooks
   case ignoresRole, startsWhileDraining, ignoresAnswer, speaksInTwoCalls, beginsTwoEpochs, stopsTimers
   case losesMessage, repeatsMessage, swapsMessages
+  case dropsWaiting, skipsListener, tellsWaitingAgain, reordersWaiting, waitsOn
+
+  /// It is a fault in telling what waits in a large call.
+  var isOfWaiting: Bool {
+    switch self {
+    case .dropsWaiting, .skipsListener, .tellsWaitingAgain, .reordersWaiting, .waitsOn: true
+    default: false
+    }
+  }
 
   /// It is a fault of the network between people and calls.
   var isOfMail: Bool {
@@ -67,6 +76,9 @@ enum Mutation: CaseIterable {
     case .speaksInTwoCalls: [.oneCallIsHeard]
     case .beginsTwoEpochs: [.oneEpochWaits]
     case .stopsTimers: [.settles, .nobodyBlocks]
+    case .dropsWaiting, .waitsOn: [.waitingIsTold, .topicIsTold, .webhooksTell]
+    case .skipsListener: [.waitingIsTold]
+    case .tellsWaitingAgain, .reordersWaiting: [.inOrder, .topicIsTold, .webhooksTell]
     case .losesMessage, .repeatsMessage, .swapsMessages:
       [
         .requestIsAnswered, .peopleFollowCalls, .callsFollowPeople, .deviceSeesMembers, .settles, .presenceIsTold,

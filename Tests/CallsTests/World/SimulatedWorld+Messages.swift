@@ -179,7 +179,8 @@ extension SimulatedWorld {
     }
     let connected = Set(places.keys).union([service].compactMap { $0 })
     asked = asked.filter { $0.value.due > now }
-    late.checkQuiet(node, connected: connected, waiting: Set(asked.values.map(\.command.requestID)))
+    late.checkQuiet(
+      node, connected: connected, waiting: Set(asked.values.map(\.command.requestID)), changes: events.waiting)
     watchers.checkPresence(node, places.mapValues { devices[$0].device })
     if random.chance(10) {
       rest.checkQueues(node, disk)

@@ -93,35 +93,37 @@ final class SimulatedWorld {
   var late: LateInvariants
   let rest: RestInvariants
 
-  init(seed: UInt64, isLate: Bool = false, mutation: Mutation? = nil) {
+  /// - Parameter crowd: the participants from which on changes of members wait for others.
+  init(seed: UInt64, isLate: Bool = false, crowd: Int = 64, mutation: Mutation? = nil) {
     self.isLate = isLate
     mail = DelayedMail(seed: seed ^ 0x1a7e)
     let verdict = Verdict()
     self.verdict = verdict
     members = MemberInvariants(verdict)
-    events = EventInvariants(verdict)
+    events = EventInvariants(verdict, crowd: crowd)
     keys = KeyInvariants(verdict)
     chain = ChainInvariants(verdict)
     history = HistoryInvariants(verdict)
-    watchers = WatcherInvariants(verdict)
-    webhooks = WebhookInvariants(verdict)
+    watchers = WatcherInvariants(verdict, crowd: crowd)
+    webhooks = WebhookInvariants(verdict, crowd: crowd)
     late = LateInvariants(verdict)
     rest = RestInvariants(verdict: verdict)
     mutant = mutation.map { Mutant(mutation: $0, random: SeededGenerator(seed: seed ^ 0x7777)) }
     random = SeededGenerator(seed: seed)
     whims = SeededGenerator(seed: seed ^ 0x10dd)
     ids = SeededGenerator(seed: seed ^ 0x5555)
-    configuration = SimulatedWorld.configuration(mutation, asksBackEnd: whims.chance(30))
+    configuration = SimulatedWorld.configuration(mutation, crowd: crowd, asksBackEnd: whims.chance(30))
     node = Node(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
     makeDevices()
     for place in devices.indices { connect(place) }
     connectService()
   }
 
-  private static func configuration(_ mutation: Mutation?, asksBackEnd: Bool) -> CallConfiguration {
+  private static func configuration(_ mutation: Mutation?, crowd: Int, asksBackEnd: Bool) -> CallConfiguration {
     var configuration = CallConfiguration()
     if mutation != .ignoresRole { configuration.neverStarts = ["guest"] }
     configuration.asksBackEnd = asksBackEnd
+    configuration.crowd = crowd
     // Events dropped for lack of room are another matter.
     configuration.maximumKeptEvents = 100_000
     configuration.maximumKeptBytes = 1 << 30
@@ -255,8 +257,9 @@ final class SimulatedWorld {
     events.restart(devices.map(\.device), now: now)
     keys.restart()
     late.restart()
+    webhooks.restart()
     // Watches went with their connections.
-    watchers = WatcherInvariants(verdict)
+    watchers = WatcherInvariants(verdict, crowd: configuration.crowd)
     views = node.control.calls.mapValues(CallView.init)
     handle(.timeout, nil)
     connectService()

@@ -9,13 +9,23 @@ struct WatcherInvariants {
   /// The last state that each connection was told of each user it watches; nil: it may have missed something.
   private var told: [SessionID: [UserID: PresenceState.State?]] = [:]
   private var readers: [CallID: Set<SessionID>] = [:]
+  /// Participants from which on changes of members may wait.
+  private let crowd: Int
+  /// The changes of members that a topic has not brought its readers yet.
+  private var changes: [CallID: [SessionID: ChangeQueue]] = [:]
+  private var number = 0
 
-  init(_ verdict: Verdict) { self.verdict = verdict }
+  init(_ verdict: Verdict, crowd: Int) {
+    self.verdict = verdict
+    self.crowd = crowd
+  }
 
   mutating func check(_ step: WorldStep) {
     var there = step.devices
     for case .close(let session, _) in step.effects { there[session] = nil }
+    let before = readers
     checkTopics(step, there)
+    if step.isWhole { checkChanges(before, step) }
     checkPresence(step, there)
   }
 
@@ -89,12 +99,46 @@ struct WatcherInvariants {
     // Events pending for a device are written at its subscription, and were published long ago.
     if case .subscribe = step.command { return }
     for case .event(_, let delivery) in step.effects where delivery.message.body.isPublic && !delivery.redelivered {
-      guard let id = delivery.message.call else { continue }
+      // Each device has its own part of the changes that wait: see `checkChanges`.
+      guard let id = delivery.message.call, delivery.message.body.memberChanges.isEmpty else { continue }
       for session in before[id] ?? [] where readers[id]?.contains(session) == true {
         verdict.require(
           .topicIsTold, published[session]?[id]?.contains(delivery.messageID) == true,
           "\(delivery.message.body.name) was not published")
       }
+    }
+  }
+
+  /// A topic brings each change of a member once and in order, however it is divided among the members' own events.
+  private mutating func checkChanges(_ before: [CallID: Set<SessionID>], _ step: WorldStep) {
+    number += 1
+    var published: [CallID: [SessionID: [MemberState]]] = [:]
+    for case .publish(let session, .call(let id), _, let event) in step.effects {
+      published[id, default: [:]][session, default: []] += event.body.memberChanges.map(\.member)
+    }
+    for id in Set(step.changed).union(changes.keys).union(published.keys) {
+      guard step.after[id] != nil else {
+        changes[id] = nil
+        continue
+      }
+      let entries = step.memberChanges(of: id)
+      for session in readers[id] ?? [] {
+        let isNew = before[id]?.contains(session) != true
+        // A new reader may also hear what waits already.
+        let passing = step.after[id]?.members.keys.map { ChangeQueue.Entry(user: $0, state: nil) } ?? []
+        changes[id, default: [:]][session, default: ChangeQueue()].add(
+          isNew ? passing : entries, step: number, at: step.now)
+        for state in published[id]?[session] ?? [] {
+          verdict.require(
+            .topicIsTold, changes[id]?[session]?.hear(state) == true,
+            "a topic has a change in the wrong place, or again")
+        }
+        guard let queue = changes[id]?[session] else { continue }
+        verdict.require(
+          .topicIsTold, step.mayWait(id, crowd: crowd) ? !queue.isLate(now: step.now) : !queue.isOwed,
+          "a change of \(id.text) was not published")
+      }
+      changes[id] = changes[id]?.filter { readers[id]?.contains($0.key) == true }
     }
   }
 

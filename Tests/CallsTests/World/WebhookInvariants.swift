@@ -10,8 +10,18 @@ struct WebhookInvariants {
   private var ended: Set<CallID> = []
   /// The users whose devices are to be woken.
   private var pushed: [CallID: Set<UserID>] = [:]
+  /// Participants from which on changes of members may wait.
+  private let crowd: Int
+  private var changes: [CallID: ChangeQueue] = [:]
+  private var number = 0
 
-  init(_ verdict: Verdict) { self.verdict = verdict }
+  init(_ verdict: Verdict, crowd: Int) {
+    self.verdict = verdict
+    self.crowd = crowd
+  }
+
+  /// Changes that waited are never told.
+  mutating func restart() { changes = [:] }
 
   mutating func check(_ step: WorldStep, _ told: [EventInvariants.Told], service: SessionID?) {
     var posted: [EventMessage] = []
@@ -31,13 +41,35 @@ struct WebhookInvariants {
     if service != nil {
       verdict.require(.webhooksTell, posted == published, "the service's topics and the webhooks differ")
     }
+    checkChanges(posted, step)
     for event in told where event.message.body.isForServices && event.message.at == step.now {
+      // Each device has its own part of the changes that wait.
+      guard event.message.body.memberChanges.isEmpty else { continue }
       // The rings of several may end alike.
       verdict.require(.webhooksTell, posted.contains(event.message), "\(event.message.body.name) was not posted")
     }
     for id in step.gone {
       verdict.require(.webhooksTell, ended.contains(id), "the end of a call was not posted")
       verdict.require(.webhooksTell, pushed.removeValue(forKey: id)?.isEmpty ?? true, "a push is not cancelled")
+    }
+  }
+
+  /// Each change of a member is posted once and in order.
+  private mutating func checkChanges(_ posted: [EventMessage], _ step: WorldStep) {
+    number += 1
+    for id in step.gone { changes[id] = nil }
+    for id in Set(step.changed).union(changes.keys) {
+      var queue = changes[id] ?? ChangeQueue()
+      queue.add(step.memberChanges(of: id), step: number, at: step.now)
+      for event in posted where event.call == id {
+        for change in event.body.memberChanges {
+          verdict.require(.webhooksTell, queue.hear(change.member), "a change is posted in the wrong place, or again")
+        }
+      }
+      verdict.require(
+        .webhooksTell, step.mayWait(id, crowd: crowd) ? !queue.isLate(now: step.now) : !queue.isOwed,
+        "a change of \(id.text) was not posted")
+      changes[id] = queue
     }
   }
 
