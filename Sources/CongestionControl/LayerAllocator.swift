@@ -8,9 +8,14 @@ package struct LayerAllocator: Sendable {
 
   /// The step of each stream; −1 is paused by the rate.
   private var steps: [Int] = []
+  /// The layers of `steps`, for the rates of a ladder are measured and steps come and go.
+  private var layers: [(spatial: UInt8, temporal: UInt8)?] = []
   private var overSince: Microseconds?
 
   package init() {}
+
+  /// It has divided nothing yet.
+  package var isNew: Bool { steps.isEmpty }
 
   /// The step of each stream, by its place in `streams`; nil is paused.
   package func step(_ stream: Int) -> Int? {
@@ -27,9 +32,11 @@ package struct LayerAllocator: Sendable {
   package mutating func allocate(
     _ streams: [StreamWish], target: Int, proven: Int, isCongested: Bool, now: Microseconds
   ) -> Bool {
-    while steps.count > streams.count { steps.removeLast() }
-    while steps.count < streams.count { steps.append(Self.paused) }
-    for i in streams.indices { steps[i] = min(steps[i], streams[i].highest) }
+    recall(streams)
+    defer {
+      layers = streams.indices.map { i in step(i).map { (streams[i].steps[$0].spatial, streams[i].steps[$0].temporal) }
+      }
+    }
     let spent = rate(of: streams)
     if spent > target {
       let since = overSince ?? now
@@ -59,6 +66,15 @@ package struct LayerAllocator: Sendable {
     return least.map { rate(of: streams) + $0 }
   }
 
+  /// Finds the layer of each stream in its ladder of now: that one, or the best one below.
+  private mutating func recall(_ streams: [StreamWish]) {
+    steps = streams.indices.map { i in
+      guard i < layers.count, let layer = layers[i] else { return Self.paused }
+      let step = streams[i].steps.lastIndex { ($0.spatial, $0.temporal) <= layer }
+      return min(step ?? (streams[i].steps.isEmpty ? Self.paused : 0), streams[i].highest)
+    }
+  }
+
   // MARK: Hysteresis
 
   private mutating func lower(_ streams: [StreamWish], to target: Int) -> Bool {
@@ -70,8 +86,15 @@ package struct LayerAllocator: Sendable {
 
   private mutating func raise(_ streams: [StreamWish], to budget: Int) -> Bool {
     let higher = Self.divide(streams, budget: budget) { i in streams[i].highest }
-    // A division that takes from one to give another waits until all fit or the target falls.
-    guard higher != steps, streams.indices.allSatisfy({ higher[$0] >= steps[$0] }) else { return false }
+    guard higher != steps else { return false }
+    // A division that takes from one to give another waits until all fit or the target falls, unless the other would show nothing meanwhile.
+    let shown = streams.indices.filter { steps[$0] < 0 && higher[$0] >= 0 }
+    guard
+      streams.indices.allSatisfy({ i in
+        if higher[i] >= steps[i] { return true }
+        return higher[i] >= 0 ? !shown.isEmpty : shown.contains { streams[$0].precedes(streams[i]) }
+      })
+    else { return false }
     steps = higher
     return true
   }

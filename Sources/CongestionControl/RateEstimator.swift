@@ -218,11 +218,21 @@ package struct RateEstimator: Sendable {
     lossCap = nil
   }
 
+  /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The rate of now is no step up.
+  /// - Parameter sent: in bit/s.
+  package mutating func presume(_ rate: Int, sent: Int, now: Microseconds) {
+    demand = RateDemand(allocated: sent, nextStep: nil, wished: sent)
+    lastAllocated = sent
+    target = max(target, rate)
+    limit(now: now)
+  }
+
   // MARK: Time
 
   /// Every 20 ms or so, and before a probe is asked for.
   package mutating func tick(now: Microseconds) {
-    if demand.allocated > lastAllocated {
+    // Measured rates vary; a layer more is an eighth at least.
+    if demand.allocated > lastAllocated + lastAllocated / 8 {
       raised = now
       beforeRaise = lastAllocated
       probing.raised(now: now)

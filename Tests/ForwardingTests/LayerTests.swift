@@ -194,8 +194,12 @@ struct LayerTests {
 
 extension SimulatedCall {
   func decode(_ viewer: TestPeer, from senders: [TestPeer]) -> ReferenceReceiver {
+    decode(viewer.streams.values.first!, of: viewer, from: senders)
+  }
+
+  func decode(_ stream: ReceivedStream, of viewer: TestPeer, from senders: [TestPeer]) -> ReferenceReceiver {
     ReferenceReceiver(
-      viewer.streams.values.first!, from: senders,
+      stream, from: senders,
       descriptorID: viewer.configuration.extensions.dependencyDescriptor)
   }
 }

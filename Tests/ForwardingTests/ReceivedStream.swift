@@ -32,8 +32,11 @@ struct ReceivedStream {
     let index = unwrapper.unwrap(sequenceNumber)
     if let highest, index > highest { gaps.formUnion(highest + 1..<index) }
     gaps.remove(index)
-    if packets[index] != nil { duplicates += 1 }
-    packets[index] = packet
+    if packets[index] != nil {
+      duplicates += 1
+    } else {
+      packets[index] = packet
+    }
   }
 
   var ordered: [Packet] { packets.sorted { $0.key < $1.key }.map(\.value) }

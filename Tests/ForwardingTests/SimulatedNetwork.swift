@@ -18,6 +18,7 @@ struct Link {
   var rate: Int
   /// The queue's length in µs at the rate of the moment.
   var queue = 200_000
+  var loss = 0.0
   private var busyUntil = 0
 
   init(rate: Int) { self.rate = rate }
@@ -53,6 +54,9 @@ struct SimulatedNetwork {
     if conditions.upstreamLoss > 0, datagram.destination == SimulatedCall.server,
       Double.random(in: 0..<1, using: &random) < conditions.upstreamLoss
     {
+      return
+    }
+    if let loss = links[datagram.destination]?.loss, loss > 0, Double.random(in: 0..<1, using: &random) < loss {
       return
     }
     var queued: UInt64 = 0

@@ -25,6 +25,8 @@ final class TestPeer {
   var reports: [ReportBlock] = []
   /// Datagrams that were neither authentic nor expected; what the network doubles is not counted.
   var refused = 0
+  /// Packets of padding alone.
+  private(set) var paddings = 0
   var outbound: SRTPSender?
   private var inbound: SRTPReceiver?
   private var checker: ConnectivityChecker
@@ -241,6 +243,10 @@ final class TestPeer {
     var ssrc = header.ssrc
     let slot = configuration.slots.first { $0.rtxSSRC == ssrc }
     if let slot {
+      if payload.isEmpty {
+        paddings += 1
+        return
+      }
       sequenceNumber = UInt16(payload[0]) << 8 | UInt16(payload[1])
       payload.removeFirst(2)
       ssrc = slot.ssrc

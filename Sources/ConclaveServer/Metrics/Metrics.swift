@@ -72,6 +72,12 @@ extension Metrics.Page {
         "Packets of publishers that no transport-wide report covers: too late, or a number twice.",
         { $0.forwarding.arrivalsUnreported }
       ),
+      ("probes", "Probes for a higher rate to a receiver.", { $0.forwarding.probes }),
+      ("probe_packets", "Copies and padding sent for probes.", { $0.forwarding.fillers }),
+      (
+        "withheld_videos", "Videos that paused, as a receiver's path had no room for them.",
+        { $0.forwarding.withheld }
+      ),
       (
         "checks_sent", "Connectivity checks of addresses that clients want their media at.",
         { $0.forwarding.checksSent }

@@ -44,12 +44,13 @@ extension DownStream {
     revision = frames.pointee.revision
     let count = frames.pointee.structure.targetCount
     let active = frames.pointee.activeTargets
-    let wantedLayer = wantedSpatialLayer(of: frames)
+    let wantedLayer = min(wantedSpatialLayer(of: frames), spatialLimit)
+    let wantedTemporal = isLimited ? 0 : temporalLimit
     target = 0
     for candidate in 0..<count where active >> UInt32(candidate) & 1 != 0 {
       let spatial = frames.pointee.structure.spatialLayer(of: candidate)
       let temporal = frames.pointee.structure.temporalLayer(of: candidate)
-      if spatial <= wantedLayer, !isLimited || temporal == 0 { target = candidate }
+      if spatial <= wantedLayer, temporal <= wantedTemporal { target = candidate }
     }
   }
 

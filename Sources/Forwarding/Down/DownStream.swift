@@ -43,6 +43,10 @@ struct DownStream {
   var maxHeight: Int?
   /// The slot waits for a lower layer: until then the lowest temporal layer of this one is enough.
   var isLimited = false
+  /// The receiver's rate has room for layers up to these, or for nothing.
+  var spatialLimit = Int.max
+  var temporalLimit = Int.max
+  var isWithheld = false
   /// Frames of VP8's higher temporal layers were left out since the last key frame.
   var isThinned = false
   /// The decode target by wish and structure, and the revision of the structure that it was chosen by.
@@ -50,6 +54,8 @@ struct DownStream {
   var revision: UInt64 = 0
   /// The type of the last packet's retransmissions.
   private var retransmissionType: UInt8 = 255
+  /// The receiver's first RTX type; 255 for none.
+  var paddingType: UInt8 = 255
 
   init(_ slot: SlotDescription, path: UnsafeMutablePointer<SendTransport.Path>, random: inout SplitMix64) {
     self.path = path
@@ -69,6 +75,7 @@ struct DownStream {
     let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
     guard payloadType != 255 else { return .dropped(.payloadType) }
     if !sourceSwitch.isRunning {
+      guard !isWithheld else { return .dropped(.notSelected) }
       guard packet.isKeyFrame || !waitsForKeyFrame else { return .dropped(.awaitingKeyFrame) }
       begin(packet, now: now)
     }
@@ -114,7 +121,10 @@ struct DownStream {
   }
 
   /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
-  mutating func retransmit(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> Bool {
+  /// - Parameter kind: what it counts as for the estimate.
+  mutating func retransmit(
+    _ packet: borrowing Packet, as kind: SentKind = .retransmission, now: Instant, into outbox: Outbox
+  ) -> Bool {
     guard path.pointee.isOpen, let sender = path.pointee.sender, let numbers = sourceSwitch.numbers(of: packet) else {
       return false
     }
@@ -143,7 +153,7 @@ struct DownStream {
       $0.protectRTP(room, headerLength: header, prefixLength: descriptor + 2, payload: rest)
     }
     guard let length else { return false }
-    commit(length, kind: .retransmission, now: now, into: outbox)
+    commit(length, kind: kind, now: now, into: outbox)
     return true
   }
 
@@ -159,11 +169,24 @@ extension DownStream {
   /// Answers a request for a sequence number that no packet goes out under, so that the receiver waits for it no longer: with an RTX packet
   /// that has nothing but the number in it. False when it can't be.
   mutating func retransmitNothing(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
-    guard path.pointee.isOpen, let sender = path.pointee.sender, retransmissionType != 255 else { return false }
-    let size = RTPHeader.fixedLength + Self.headerRoom + 2 + path.pointee.overhead
+    guard retransmissionType != 255 else { return false }
+    return sendEmpty(retransmissionType, as: .retransmission, answering: sequenceNumber, now: now, into: outbox)
+  }
+
+  /// Sends padding on the slot's RTX stream, so that the receiver misses no media. False when it can't be.
+  mutating func sendPadding(now: Instant, into outbox: Outbox) -> Bool {
+    guard paddingType != 255 else { return false }
+    return sendEmpty(paddingType, as: .padding, answering: nil, now: now, into: outbox)
+  }
+
+  private mutating func sendEmpty(
+    _ payloadType: UInt8, as kind: SentKind, answering number: UInt16?, now: Instant, into outbox: Outbox
+  ) -> Bool {
+    guard path.pointee.isOpen, let sender = path.pointee.sender else { return false }
+    let size = RTPHeader.fixedLength + Self.headerRoom + Self.maximumPadding + path.pointee.overhead
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
     RTPHeader.write(
-      marker: false, payloadType: retransmissionType, sequenceNumber: retransmissionSequence,
+      marker: false, payloadType: payloadType, sequenceNumber: retransmissionSequence,
       timestamp: sourceSwitch.lastTimestamp, ssrc: rtxSSRC, into: room)
     retransmissionSequence &+= 1
     var header = RTPHeader.fixedLength
@@ -172,12 +195,16 @@ extension DownStream {
       writer.append(numberExtension, downlink.pointee.nextNumber)
       header = writer.finish()
     }
-    room.store(sequenceNumber, at: header)
+    let padding = number == nil ? Self.maximumPadding : 0
+    if let number { room.store(number, at: header) }
+    if padding > 0 { RTPHeader.setPadding(true, in: room) }
     let length = sender._withUnsafeGuaranteedRef {
-      $0.protectRTP(room, headerLength: header, prefixLength: 2, payload: UnsafeRawBufferPointer(start: nil, count: 0))
+      $0.protectRTP(
+        room, headerLength: header, prefixLength: number == nil ? 0 : 2,
+        payload: UnsafeRawBufferPointer(start: nil, count: 0), padding: UInt8(padding))
     }
     guard let length else { return false }
-    commit(length, kind: .retransmission, now: now, into: outbox)
+    commit(length, kind: kind, now: now, into: outbox)
     return true
   }
 

@@ -20,8 +20,8 @@ extension DownTrack {
     guard let source, source.isLayered, let encoding else { return nil }
     let wanted = source.layer(for: stream.pointee.maxHeight)
     claim(wanted)
-    guard let wanted else { return nil }
-    let best = source.liveEncoding(near: wanted)
+    guard let wanted, !stream.pointee.isWithheld else { return nil }
+    let best = source.liveEncoding(near: allotted(wanted, of: source))
     guard best !== encoding else {
       goOver(to: nil)
       return nil
@@ -77,6 +77,7 @@ extension DownTrack {
     encoding = new
     stream.pointee.frames = new?.frames
     stream.pointee.selector = nil
+    limitTargets()
     new?.add(self)
   }
 }

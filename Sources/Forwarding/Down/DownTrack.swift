@@ -17,6 +17,8 @@ final class DownTrack {
   var next: Encoding?
   /// The layer by the receiver's wish, of a track with several.
   var claimed: Encoding?
+  /// The part of the source that the receiver's rate has room for.
+  var allotment = Allotment.everything
   /// When the source took the slot; it is not displaced by a louder one at once.
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
@@ -47,7 +49,7 @@ final class DownTrack {
   }
 
   var isAwaitingKeyFrame: Bool {
-    transport.isOpen && source != nil
+    transport.isOpen && source != nil && !stream.pointee.isWithheld
       && (stream.pointee.waitsForKeyFrame && !stream.pointee.sourceSwitch.isRunning || stream.pointee.needsKeyFrame)
   }
 
@@ -68,6 +70,8 @@ final class DownTrack {
     show(nil)
     source = track
     stream.pointee.maxHeight = nil
+    stream.pointee.isWithheld = false
+    allotment = .everything
     if let track, track.isLayered {
       claim(track.layer(for: nil))
       show(claimed.map { track.liveEncoding(near: $0) })
@@ -87,6 +91,7 @@ final class DownTrack {
   func mapSource() {
     stream.pointee.mid = slot.mid
     stream.pointee.midExtension = isKnown ? 0 : extensions.mid
+    stream.pointee.paddingType = slot.formats.lazy.compactMap(\.rtxPayloadType).first.map { $0 & 127 } ?? 255
     stream.pointee.numberExtension = slot.isReported ? extensions.transportSequence : 0
     stream.pointee.payloadTypes = .init(repeating: 255)
     stream.pointee.retransmissionTypes = .init(repeating: 255)

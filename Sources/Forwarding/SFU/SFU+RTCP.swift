@@ -59,6 +59,7 @@ extension SFU {
     guard let downlink = peer.transport.downlink else { return }
     counts.pointee.feedbackReceived &+= 1
     if !downlink.pointee.received(report, now: now) { drop(.feedback) }
+    schedule(peer, downlink.pointee.nextPass)
   }
 
   private func handle(_ nack: NACK, of peer: Peer, now: Instant, into outbox: Outbox) {
@@ -66,6 +67,7 @@ extension SFU {
     for sequenceNumber in nack.missing {
       counts.pointee.nacksReceived &+= 1
       guard peer.retransmissions.take(now: now.nanoseconds) == nil,
+        peer.transport.downlink?.pointee.permitsCopy(of: sequenceNumber, ssrc: nack.media, now: now) ?? true,
         down.retransmit(sequenceNumber, now: now, into: outbox)
       else {
         drop(.notRetransmitted)

@@ -68,6 +68,7 @@ extension SFU {
       packet.readFrame(peer.configuration.extensions.dependencyDescriptor, by: frames)
       if frames.pointee.lacksStructure { requestKeyFrame(of: encoding, now: now, isNewSource: false) }
     }
+    reception.pointee.rates.add(packet.length, present: packet.frame?.dependencies.present ?? 1, now: now)
     if track.isLayered {
       watchLayers(of: track, encoding, packet, isRetransmission: payload.isRetransmission, now: now)
     }

@@ -51,6 +51,7 @@ extension SFU {
     }
     if peer.transport.isOpen {
       sendFeedback(to: peer, now: now, into: outbox)
+      divideRate(of: peer, now: now, into: outbox)
       if let due = peer.nextReport, due <= now {
         sendReports(to: peer, now: now, into: outbox)
         judgeQuality(of: peer, now: now)

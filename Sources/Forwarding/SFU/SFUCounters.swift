@@ -23,6 +23,11 @@ package struct SFUCounters: Sendable {
   package var estimates = RateHistogram()
   /// Slots that went over to another layer of their track.
   package var layerSwitches: UInt64 = 0
+  /// Probes of receivers' paths, and the packets sent for nothing else.
+  package var probes: UInt64 = 0
+  package var fillers: UInt64 = 0
+  /// Slots that paused, for the receiver's rate had no room for them.
+  package var withheld: UInt64 = 0
   /// Checks of ours: of addresses that peers want their media at.
   package var checksSent: UInt64 = 0
   /// First packets of frames whose SFrame header could not be read; they are forwarded.

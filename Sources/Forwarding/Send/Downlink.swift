@@ -8,15 +8,27 @@ struct Downlink {
   /// Bytes of IPv4 or IPv6 and UDP.
   private static let overhead = (ipv4: 28, ipv6: 48)
 
-  private var estimator: RateEstimator
+  var estimator: RateEstimator
+  var division: RateDivision
+  var probe: RunningProbe?
+  /// When the rate is to be divided anew, or the probe to go on; nil before the first report: a receiver that never reports gets what it wishes.
+  var nextPass: Instant?
   private(set) var nextNumber: UInt16
   private var clock = FeedbackClock()
+  private var copies: CopyBudget
+  /// Bytes of retransmissions since `copyRate` was measured.
+  private var copiedBytes = 0
+  private var copyRate = 0
+  private var measuredAt: Instant
   /// Statuses that the receiver may report. A browser reports each packet about once, so this is 20 Mbit/s of small packets.
   private var statuses = TokenBucket(perSecond: 20_000, burst: 2 * TransportFeedback.mostPackets)
 
   init(firstNumber: UInt16, now: Instant) {
     nextNumber = firstNumber
     estimator = RateEstimator(now: now.microseconds)
+    division = RateDivision(target: estimator.target)
+    copies = CopyBudget(now: now)
+    measuredAt = now
   }
 
   /// The rate that the path carries, in bit/s.
@@ -26,8 +38,12 @@ struct Downlink {
   /// - Parameter length: of the datagram, in bytes.
   mutating func sent(length: Int, to destination: SocketAddress, kind: SentKind, now: Instant) {
     let size = length + (destination.isIPv4 ? Self.overhead.ipv4 : Self.overhead.ipv6)
-    estimator.sent(nextNumber, size: size, kind: kind, probe: 0, now: now.microseconds)
+    estimator.sent(nextNumber, size: size, kind: kind, probe: probe?.order.id ?? 0, now: now.microseconds)
     nextNumber &+= 1
+    probe?.sent(size)
+    guard kind == .retransmission else { return }
+    copies.sent(size)
+    copiedBytes += size
   }
 
   /// Takes a report of the receiver.
@@ -44,7 +60,25 @@ struct Downlink {
       }
     }
     estimator.endReport(now: time)
+    if nextPass == nil { nextPass = now }
     return true
+  }
+
+  /// Whether a packet may be sent again. A receiver that does not report is bounded by the count of its requests alone.
+  mutating func permitsCopy(of number: UInt16, ssrc: UInt32, now: Instant) -> Bool {
+    guard nextPass != nil else { return true }
+    return copies.permits(
+      number, of: ssrc, rate: estimator.target, roundTrip: .microseconds(estimator.roundTrip), now: now)
+  }
+
+  /// The rate of retransmissions in bit/s, smoothed over half a second or so.
+  mutating func measureCopies(now: Instant) -> Int {
+    let elapsed = Int(measuredAt.duration(to: now).nanoseconds / 1_000_000)
+    guard elapsed >= 20 else { return copyRate }
+    copyRate += (copiedBytes * 8_000 / elapsed - copyRate) * min(elapsed, 500) / 500
+    copiedBytes = 0
+    measuredAt = now
+    return copyRate
   }
 
   /// Media goes to another address from now on.

@@ -10,6 +10,7 @@ struct Reception {
   var window = ReplayWindow()
   var nacks = NackGenerator()
   var statistics = ReceptionStatistics()
+  var rates = LayerRates()
   var keyFrames: KeyFrameRequester
   var lastPacket: Instant?
   /// The index of the newest packet that begins a key frame.

@@ -1,0 +1,89 @@
+import CongestionControl
+import MediaModel
+import RTP
+
+/// The part of a slot's track that the receiver's rate has room for.
+enum Allotment: Equatable {
+  /// All that the receiver wishes.
+  case everything
+  case upTo(spatial: Int, temporal: Int)
+  /// The slot pauses, and goes on with a key frame.
+  case nothing
+}
+
+extension DownTrack {
+  /// The rate of the packets to the receiver now, in bit/s on the wire; 0 while the slot pauses.
+  var sentRate: Int {
+    guard let source, let encoding, !source.isSilent, !stream.pointee.isWithheld else { return 0 }
+    return encoding.rate(of: stream.pointee.target)
+  }
+
+  /// The allocator's view of the slot.
+  /// - Parameter priority: the receiver's wish.
+  func wish(priority: Int) -> StreamWish {
+    guard let source, !source.isSilent else { return StreamWish(priority: .min, height: 0, steps: []) }
+    return StreamWish(
+      isScreen: source.isScreen, priority: priority, height: stream.pointee.maxHeight ?? .max,
+      // The one who spoke last comes first.
+      speakerRank: -Int(clamping: source.peer.spokeAt.nanoseconds), steps: source.ladder())
+  }
+
+  /// - Returns: the encoding whose key frame is needed now; nil when none is.
+  func setAllotment(_ new: Allotment) -> Encoding? {
+    guard new != allotment else { return nil }
+    let wasWithheld = stream.pointee.isWithheld
+    allotment = new
+    limitTargets()
+    if new == .nothing {
+      goOver(to: nil)
+      stream.pointee.isWithheld = true
+      stream.pointee.sourceSwitch.pause()
+      return nil
+    }
+    stream.pointee.isWithheld = false
+    if let next = chooseLayer() { return next }
+    guard wasWithheld || stream.pointee.needsKeyFrame else { return nil }
+    noteAwaiting()
+    return encoding
+  }
+
+  /// The layer that the receiver gets of a track with several: the one of its wish, or the one that its rate has room for.
+  func allotted(_ wanted: Encoding, of source: UpTrack) -> Encoding {
+    guard case .upTo(let spatial, _) = allotment, spatial < wanted.rank else { return wanted }
+    return source.encodings[spatial]
+  }
+
+  /// Hands the limit to the packets. A layer below the allotted one is sent whole.
+  func limitTargets() {
+    var (spatialLimit, temporalLimit) = (Int.max, Int.max)
+    if case .upTo(let spatial, let temporal) = allotment {
+      if source?.isLayered != true { spatialLimit = spatial }
+      if source?.isLayered != true || encoding?.rank ?? 0 >= spatial { temporalLimit = temporal }
+    }
+    guard spatialLimit != stream.pointee.spatialLimit || temporalLimit != stream.pointee.temporalLimit else { return }
+    stream.pointee.spatialLimit = spatialLimit
+    stream.pointee.temporalLimit = temporalLimit
+    stream.pointee.chooseTarget()
+  }
+}
+
+extension DownTrack {
+  /// Sends something that the receiver can do without, on the slot's RTX stream: a copy of one of the last packets, else padding.
+  /// - Parameter back: packets between the newest one and the copied one.
+  /// - Returns: false when neither can be sent.
+  func sendFiller(back: Int, now: Instant, into outbox: Outbox) -> Bool {
+    if !stream.pointee.isWithheld, let source, let encoding,
+      let index = stream.pointee.sourceSwitch.sourceIndex(stream.pointee.sourceSwitch.newest &- UInt16(back)),
+      var packet = encoding.history?.packet(index), packet.length >= 300
+    {
+      if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
+      if stream.pointee.retransmit(packet, as: .padding, now: now, into: outbox) { return true }
+    }
+    return stream.pointee.sendPadding(now: now, into: outbox)
+  }
+
+  /// It can carry fillers: on a stream of their own, and reported.
+  var takesFillers: Bool {
+    stream.pointee.numberExtension != 0 && slot.rtxSSRC != 0 && stream.pointee.paddingType != 255
+  }
+}

@@ -1,0 +1,88 @@
+import CongestionControl
+import MediaModel
+
+/// The estimate of a receiver's rate chooses its layers.
+extension SFU {
+  /// Divides the peer's rate among its slots and goes on with its probe, when that is due.
+  func divideRate(of peer: Peer, now: Instant, into outbox: Outbox) {
+    guard let downlink = peer.transport.downlink, let due = downlink.pointee.nextPass else { return }
+    if due <= now {
+      downlink.pointee.nextPass = now.advanced(by: RateDivision.relaxedInterval)
+      if let filler = peer.fillerSlot {
+        divide(downlink, of: peer, now: now)
+        probe(downlink, over: filler, now: now, into: outbox)
+      } else {
+        allot(Array(repeating: .everything, count: peer.videoSlots.count), to: peer, now: now)
+      }
+    }
+    peer.schedule(downlink.pointee.nextPass)
+  }
+
+  private func divide(_ downlink: UnsafeMutablePointer<Downlink>, of peer: Peer, now: Instant) {
+    // A probe under way is looked at more often than the division.
+    guard downlink.pointee.probe == nil else { return }
+    let wasLimited = downlink.pointee.division.isLimited
+    downlink.pointee.estimator.tick(now: now.microseconds)
+    let fixed = peer.audioRate + downlink.pointee.measureCopies(now: now)
+    let sent = peer.videoSlots.reduce(fixed) { $0 + $1.sentRate }
+    downlink.pointee.division.observe(&downlink.pointee.estimator, sent: sent, now: now)
+    guard downlink.pointee.division.isLimited else { return }
+    let wishes = peer.videoSlots.map { down in
+      down.wish(priority: down.source.flatMap { peer.wishes.videos[$0.track]?.priority } ?? 0)
+    }
+    counts.pointee.visits &+= UInt64(wishes.count)
+    let allotments = downlink.pointee.division.divide(
+      wishes, by: &downlink.pointee.estimator, fixed: fixed, now: now)
+    allot(allotments, to: peer, now: now)
+    downlink.pointee.nextPass = now.advanced(by: RateDivision.interval)
+    if wasLimited, let order = downlink.pointee.estimator.probe(now: now.microseconds) {
+      counts.pointee.probes &+= 1
+      downlink.pointee.probe = RunningProbe(order, now: now)
+    }
+  }
+
+  private func allot(_ allotments: [Allotment], to peer: Peer, now: Instant) {
+    for (down, allotment) in zip(peer.videoSlots, allotments) {
+      guard let source = down.source, !source.isSilent else { continue }
+      if allotment == .nothing, down.allotment != .nothing { counts.pointee.withheld &+= 1 }
+      // A receiver whose reports go up and down costs the sender no more key frames than its requests may.
+      if let needed = down.setAllotment(allotment) { requestKeyFrame(of: needed, now: now, isNewSource: false) }
+    }
+  }
+
+  /// Sends what is due of the probe.
+  private func probe(
+    _ downlink: UnsafeMutablePointer<Downlink>, over slot: DownTrack, now: Instant, into outbox: Outbox
+  ) {
+    while let probe = downlink.pointee.probe {
+      guard !probe.isOver(now) else {
+        downlink.pointee.probe = nil
+        downlink.pointee.nextPass = now.advanced(by: RateDivision.interval)
+        return
+      }
+      guard probe.isDue(now) else {
+        downlink.pointee.nextPass = now.advanced(by: RunningProbe.interval)
+        return
+      }
+      guard slot.sendFiller(back: probe.packets % 8, now: now, into: outbox) else {
+        downlink.pointee.probe = nil
+        return
+      }
+      counts.pointee.fillers &+= 1
+    }
+  }
+}
+
+extension Peer {
+  /// The rate of the microphones that the peer hears, in bit/s.
+  fileprivate var audioRate: Int { audioSlots.reduce(0) { $0 + $1.sentRate } }
+
+  /// The slot that probes go out on: the one that sends most. Without one the path cannot be probed, and the estimate decides nothing.
+  fileprivate var fillerSlot: DownTrack? {
+    var best: DownTrack?
+    for down in videoSlots where down.takesFillers {
+      if best.map({ down.sentRate > $0.sentRate }) ?? true { best = down }
+    }
+    return best
+  }
+}

@@ -1,0 +1,71 @@
+import CongestionControl
+import MediaModel
+
+/// How a receiver's rate is divided among its slots.
+///
+/// Until the path shows that it is too narrow, everything goes out that is wished, and nothing is probed. From then on the estimate decides, until
+/// all wishes have been met for a while.
+struct RateDivision {
+  /// Between two passes while the estimate decides, and while it does not.
+  static let interval = Duration.milliseconds(50)
+  static let relaxedInterval = Duration.milliseconds(200)
+  /// After so long with all wishes met, the estimate no longer decides.
+  private static let patience = Duration.seconds(10)
+  /// Any rate.
+  private static let unlimited = 1 << 40
+
+  private(set) var isLimited = false
+  private var allocator = LayerAllocator()
+  private var fellAt: Instant?
+  private var lastTarget: Int
+
+  /// - Parameter target: that the estimate begins with, in bit/s.
+  init(target: Int) { lastTarget = target }
+
+  /// Notes the target, and whether the path turns out to be too narrow for what is sent.
+  /// - Parameter sent: all that goes to the receiver, in bit/s.
+  mutating func observe(_ estimator: inout RateEstimator, sent: Int, now: Instant) {
+    if estimator.target < lastTarget { fellAt = now }
+    if !isLimited {
+      let isFallen = estimator.target < lastTarget && estimator.target < sent / 100 * 97
+      if isFallen {
+        isLimited = true
+        allocator = LayerAllocator()
+      } else if !estimator.isCongested {
+        estimator.presume(sent / 5 * 6, sent: sent, now: now.microseconds)
+      }
+    }
+    lastTarget = estimator.target
+  }
+
+  /// Divides the estimate among `streams`.
+  /// - Parameter fixed: audio and retransmissions, in bit/s.
+  /// - Returns: what each stream gets.
+  mutating func divide(
+    _ streams: [StreamWish], by estimator: inout RateEstimator, fixed: Int, now: Instant
+  ) -> [Allotment] {
+    let time = now.microseconds
+    if !streams.isEmpty, allocator.isNew {
+      _ = allocator.allocate(streams, target: Self.unlimited, proven: Self.unlimited, isCongested: false, now: time)
+    }
+    _ = allocator.allocate(
+      streams, target: estimator.target - fixed, proven: estimator.proven(now: time) - fixed,
+      isCongested: estimator.isCongested, now: time)
+    let wished = streams.reduce(0) { $0 + ($1.highest >= 0 ? $1.steps[$1.highest].rate : 0) }
+    let next = allocator.nextStep(of: streams)
+    estimator.demand = RateDemand(
+      allocated: allocator.rate(of: streams) + fixed, nextStep: next.map { $0 + fixed }, wished: wished + fixed)
+    if next != nil {
+      fellAt = now
+    } else if let fellAt, fellAt.duration(to: now) >= Self.patience {
+      isLimited = false
+      return streams.map { _ in .everything }
+    }
+    return streams.indices.map { i in
+      guard let step = allocator.step(i) else { return .nothing }
+      let layer = streams[i].steps[step]
+      return step == streams[i].highest
+        ? .everything : .upTo(spatial: Int(layer.spatial), temporal: Int(layer.temporal))
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import CongestionControl
+import MediaModel
+
+/// A probe that is being sent: packets of any kind count for it until it is complete.
+struct RunningProbe {
+  /// Between two looks at what is due.
+  static let interval = Duration.milliseconds(5)
+  private static let longest = Duration.milliseconds(500)
+
+  let order: ProbeOrder
+  private let began: Instant
+  private(set) var bytes = 0
+  private(set) var packets = 0
+
+  init(_ order: ProbeOrder, now: Instant) {
+    self.order = order
+    began = now
+  }
+
+  mutating func sent(_ size: Int) {
+    bytes += size
+    packets += 1
+  }
+
+  /// All of it has left, or it takes too long.
+  func isOver(_ now: Instant) -> Bool {
+    bytes >= order.bytes && packets >= order.packets || began.duration(to: now) > Self.longest
+  }
+
+  /// Whether the next packet is due by the order's rate.
+  func isDue(_ now: Instant) -> Bool {
+    bytes <= order.rate / 8 * Int(began.duration(to: now).nanoseconds / 1_000) / 1_000_000
+  }
+}

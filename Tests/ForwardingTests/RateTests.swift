@@ -1,0 +1,219 @@
+import MediaModel
+import RTP
+import Testing
+
+@testable import Forwarding
+
+/// The estimate of a receiver's rate chooses its layers, over links with a rate, a queue and loss.
+struct RateTests {
+  /// A camera of some 160, 490 and 1,300 kbit/s with a microphone's sender beside it, and receivers with a slot for each of both.
+  private struct Party {
+    let call: SimulatedCall
+    let camera: TestPeer
+    let speaker: TestPeer
+    let viewers: [TestPeer]
+
+    init(seed: UInt64 = 1, viewers count: Int = 1, screen: Bool = false, reports: Bool = true) throws {
+      call = SimulatedCall(seed: seed)
+      camera = call.joinCamera()
+      for (track, packets) in zip(camera.tracks, [1, 3, 8]) {
+        track.packetsPerFrame = packets
+        track.payloadLength = 600
+      }
+      speaker = call.join(screen ? [.microphone, .screen] : [.microphone], audioSlots: 0, videoSlots: 0)
+      speaker.tracks[0].payloadLength = 80
+      if screen {
+        speaker.tracks[1].packetsPerFrame = 1
+        speaker.tracks[1].payloadLength = 100
+      }
+      let call = call
+      viewers = (0..<count).map { _ in call.join([], audioSlots: 1, videoSlots: screen ? 2 : 1) }
+      for viewer in viewers {
+        viewer.configuration.extensions.dependencyDescriptor = 12
+        if reports { viewer.reportArrivals() }
+        call.configure(viewer)
+      }
+    }
+
+    func connect(_ rate: Int? = nil, loss: Double = 0) throws {
+      if let rate { narrow(rate, loss: loss) }
+      try call.connect()
+    }
+
+    func narrow(_ rate: Int, loss: Double = 0) {
+      var link = Link(rate: rate)
+      link.loss = loss
+      call.network.links[viewers[0].address] = link
+    }
+
+    func video(_ viewer: TestPeer, _ place: Int = 0) -> ReceivedStream {
+      viewer.streams[viewer.configuration.slots[1 + place].ssrc]!
+    }
+
+    func decoded(_ viewer: TestPeer) -> ReferenceReceiver {
+      call.decode(video(viewer), of: viewer, from: [camera])
+    }
+
+    /// Frames of each layer that the viewer decoded from `start` on.
+    func frames(_ viewer: TestPeer, since start: Instant) -> [Int] {
+      let frames = decoded(viewer).decoded.filter { $0.at >= start }
+      return (0..<3).map { layer in frames.count { $0.frame.layer == layer } }
+    }
+
+    func audioPackets(_ viewer: TestPeer, since start: Instant) -> Int {
+      viewer.streams[viewer.configuration.slots[0].ssrc]!.packets.values.count { $0.arrival >= start }
+    }
+
+    func isLimited(_ viewer: TestPeer) -> Bool? {
+      call.sfu.peersByID[viewer.configuration.peer]?.transport.downlink?.pointee.division.isLimited
+    }
+  }
+
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func aNarrowPathGetsALowerLayerAndHarmsNobody(seed: UInt64) throws {
+    let party = try Party(seed: seed, viewers: 2)
+    try party.connect(400_000, loss: 0.05)
+    party.call.run(milliseconds: 5_000)
+    let start = party.call.now
+    party.call.run(milliseconds: 15_000)
+    let narrow = party.frames(party.viewers[0], since: start)
+    #expect(narrow[0] + narrow[1] >= 150, "\(narrow)")
+    #expect(narrow[2] < 30, "\(narrow)")
+    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .seconds(1))
+    // 30.3 frames a second.
+    #expect(party.frames(party.viewers[1], since: start)[2] >= 445)
+    #expect(party.decoded(party.viewers[1]).longestGap(after: start) <= .milliseconds(150))
+    #expect(party.isLimited(party.viewers[0]) == true)
+    #expect(party.isLimited(party.viewers[1]) == false)
+    #expect(party.audioPackets(party.viewers[0], since: start) > 650)
+    let middle = party.call.now
+    party.narrow(3_000_000)
+    party.call.run(milliseconds: 8_000)
+    let back = party.call.now
+    party.call.run(milliseconds: 1_000)
+    #expect(party.frames(party.viewers[0], since: back)[2] >= 28, "\(party.frames(party.viewers[0], since: middle))")
+    #expect(party.call.sfu.counters.probes > 2)
+    #expect(party.call.sfu.counters.fillers > 10)
+  }
+
+  /// Nothing of what is sent on a path that is wide enough is less than without the estimate.
+  @Test func aWidePathIsNotTouched() throws {
+    let party = try Party(viewers: 1)
+    try party.connect(10_000_000)
+    party.call.run(milliseconds: 1_000)
+    let start = party.call.now
+    party.call.run(milliseconds: 10_000)
+    #expect(party.frames(party.viewers[0], since: start)[2] >= 300)
+    #expect(party.call.sfu.counters.probes == 0)
+    #expect(party.call.sfu.counters.layerSwitches <= 2)
+  }
+
+  /// Audio always, the screen before the camera; the camera pauses and comes back with a key frame at the camera's rate.
+  @Test func aTinyPathKeepsAudioAndTheScreen() throws {
+    let party = try Party(screen: true)
+    try party.connect(3_000_000)
+    party.call.run(milliseconds: 5_000)
+    party.narrow(140_000)
+    party.call.run(milliseconds: 6_000)
+    let start = party.call.now
+    party.call.run(milliseconds: 10_000)
+    #expect(party.audioPackets(party.viewers[0], since: start) > 480)
+    let slots = party.call.assignment(of: party.viewers[0])
+    let places = party.viewers[0].configuration.slots.indices.filter {
+      slots[party.viewers[0].configuration.slots[$0].mid] == party.camera.configuration.tracks[0].track
+    }
+    let place = try #require(places.first) - 1
+    func count(_ place: Int, since start: Instant) -> Int {
+      party.video(party.viewers[0], place).packets.values.count { $0.arrival >= start }
+    }
+    // Audio and the screen take 100 kbit/s: there is room for them most of the time, and never for the camera beside them.
+    let screen = count(1 - place, since: start)
+    #expect(screen > 130)
+    #expect(count(place, since: start) * 3 < screen)
+    #expect(party.call.sfu.counters.withheld > 0)
+    party.narrow(3_000_000)
+    let back = party.call.now
+    party.call.run(milliseconds: 8_000)
+    let received = party.call.decode(party.video(party.viewers[0], place), of: party.viewers[0], from: [party.camera])
+    let frames = received.decoded.filter { $0.at >= back }
+    #expect(frames.first?.frame.isKeyFrame == true)
+    #expect(frames.last?.frame.layer == 2)
+    #expect(frames.count > 90)
+    for (a, b) in zip(frames, frames.dropFirst(12)) { #expect(a.at.duration(to: b.at) > .milliseconds(150)) }
+  }
+
+  @Test func aReceiverWithoutReportsIsAsBefore() throws {
+    for isSilent in [true, false] {
+      let party = try Party(reports: isSilent)
+      party.viewers[0].feedback.isSilent = isSilent
+      try party.connect(2_000_000)
+      party.call.run(milliseconds: 1_000)
+      let start = party.call.now
+      party.call.run(milliseconds: 6_000)
+      #expect(party.frames(party.viewers[0], since: start)[2] >= 175)
+      #expect(party.call.sfu.counters.probes == 0)
+    }
+  }
+
+  /// Reports that stop tell nothing of the path, so the rate falls; it comes back with them.
+  @Test func silenceLowersTheRate() throws {
+    let party = try Party()
+    try party.connect(5_000_000)
+    party.call.run(milliseconds: 3_000)
+    party.viewers[0].feedback.isSilent = true
+    party.call.run(milliseconds: 5_000)
+    let silent = party.call.now
+    party.call.run(milliseconds: 2_000)
+    #expect(party.frames(party.viewers[0], since: silent)[2] == 0)
+    #expect(party.audioPackets(party.viewers[0], since: silent) >= 95)
+    party.viewers[0].feedback.isSilent = false
+    party.call.run(milliseconds: 8_000)
+    let back = party.call.now
+    party.call.run(milliseconds: 1_000)
+    #expect(party.frames(party.viewers[0], since: back)[2] >= 28)
+  }
+
+  /// A receiver that asks for everything again and again gets a share of its rate, and the other nothing less.
+  @Test func retransmissionsAreBounded() throws {
+    let party = try Party(viewers: 2)
+    try party.connect(2_000_000)
+    party.call.run(milliseconds: 2_000)
+    let (before, start) = (party.call.sfu.counters.retransmitted, party.call.now)
+    let slot = party.viewers[0].configuration.slots[1]
+    for _ in 0..<1_000 {
+      let newest = party.video(party.viewers[0]).packets.keys.max() ?? 0
+      let numbers = (0..<100).map { UInt16(truncatingIfNeeded: newest &- $0) }
+      party.viewers[0].sendRTCP { $0.nack(sender: 1, media: slot.ssrc, missing: numbers.span) }
+      party.call.run(milliseconds: 5)
+    }
+    // 30 % of 2 Mbit/s are 110 packets a second.
+    let copies = party.call.sfu.counters.retransmitted - before
+    #expect(copies > 50)
+    #expect(copies < 700, "\(copies)")
+    #expect(party.frames(party.viewers[1], since: start)[2] >= 148)
+  }
+
+  /// Reports of numbers that never left and of absurd times lower the liar's own rate at most.
+  @Test(arguments: [1, 2] as [UInt64]) func aLiarHarmsNobodyElse(seed: UInt64) throws {
+    var random = SplitMix64(seed: seed)
+    let party = try Party(viewers: 2)
+    try party.connect()
+    party.call.run(milliseconds: 2_000)
+    let start = party.call.now
+    let sent = party.call.sfu.counters.bytesOut
+    party.viewers[0].feedback.isSilent = true
+    for _ in 0..<4_000 {
+      var report: [UInt8] = [0x8f, 205, 0, 7, 0, 0, 0, 1, 0, 0, 0, 1]
+      for _ in 0..<20 { report.append(UInt8(truncatingIfNeeded: random.next())) }
+      report[14] = 0
+      report[15] = 4
+      report[20] = 0xe0
+      party.viewers[0].sendRTCP(report)
+      party.call.run(milliseconds: 1)
+    }
+    #expect(party.frames(party.viewers[1], since: start)[2] >= 118)
+    #expect(party.audioPackets(party.viewers[0], since: start) >= 195)
+    // Two viewers at 1.5 Mbit/s, and what probes may add.
+    #expect(party.call.sfu.counters.bytesOut - sent < 3_000_000)
+  }
+}
