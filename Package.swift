@@ -124,6 +124,8 @@ let package = Package(
       name: "ForwardingTests", dependencies: ["Forwarding", "CongestionControl", "Transport", "RTP", "CAllocations"]),
     // A disk that the simulated worlds share.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
+    // Writes to a store and waits, for tests alone.
+    .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "MediaModel", "Simulation"]),
     .testTarget(
       name: "EncryptedWorldTests",
@@ -134,7 +136,7 @@ let package = Package(
     .testTarget(
       name: "PersistenceTests",
       dependencies: [
-        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Simulation",
+        "Seeded", "Persistence", "Calls", "Contract", "MediaModel", "Simulation", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
       ]),
     .testTarget(
@@ -164,7 +166,7 @@ let package = Package(
       dependencies: [
         "Seeded", "ConclaveServer", "MediaModel", "Contract", "SDP", "Calls", "Signaling", "Persistence", "MediaPlane",
         "Transport", "JSON",
-        "CZlib",
+        "CZlib", "StoreWriting",
         .product(name: "GRDB", package: "GRDB.swift"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),

@@ -4,6 +4,7 @@ import GRDB
 import Logging
 import MediaModel
 import Signaling
+import StoreWriting
 import Testing
 
 @testable import Calls

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Logging
 import MediaModel
+import StoreWriting
 import Testing
 
 @testable import Calls

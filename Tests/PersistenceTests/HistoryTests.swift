@@ -2,6 +2,7 @@ import Calls
 import Contract
 import GRDB
 import MediaModel
+import StoreWriting
 import Testing
 
 @testable import Persistence

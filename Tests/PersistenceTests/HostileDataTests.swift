@@ -5,6 +5,7 @@ import GRDB
 import MediaModel
 import Seeded
 import Simulation
+import StoreWriting
 import Testing
 
 @testable import Persistence

@@ -2,6 +2,7 @@ import Contract
 import Foundation
 import GRDB
 import MediaModel
+import StoreWriting
 import Testing
 
 @testable import Calls

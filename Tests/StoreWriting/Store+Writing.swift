@@ -1,12 +1,12 @@
-import Calls
+package import Calls
 import Dispatch
-import Persistence
+package import Persistence
 import Synchronization
 import Testing
 
 extension Store {
   /// Writes and waits for it, at most half a minute.
-  func write(_ changes: [StoreChange]) throws(StoreError) {
+  package func write(_ changes: [StoreChange]) throws(StoreError) {
     let failure = Failure()
     let done = DispatchSemaphore(value: 0)
     write(changes) { error in
