@@ -37,6 +37,12 @@ struct CallOptions: ParsableArguments {
   )
   var costs: Double?
 
+  @Option(
+    help:
+      "Seconds to wait before the measurement. Devices confirm a new key to each other for 10 s, and 10 ms for each participant."
+  )
+  var settle = 0.0
+
   @Option(help: "Threads for the media of all participants.")
   var threads = 1
 
@@ -47,6 +53,7 @@ struct CallOptions: ParsableArguments {
     guard calls >= 1, participants >= 2 else {
       throw ValidationError("there must be at least 1 call of 2 participants")
     }
+    guard settle >= 0 else { throw ValidationError("--settle must not be negative") }
     guard threads >= 1, (30...20_000).contains(videoKbps) else {
       throw ValidationError("--threads must be positive, --video-kbps 30 to 20000")
     }
@@ -65,7 +72,7 @@ struct CallOptions: ParsableArguments {
       address: ServerAddress(server.url)!, calls: calls, participants: participants,
       publishers: publishers ?? participants, duration: .milliseconds(Int((server.duration ?? 20) * 1000)),
       joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, outages: outages,
-      costWindow: costs.map { .milliseconds(Int($0 * 1_000)) },
+      costWindow: costs.map { .milliseconds(Int($0 * 1_000)) }, settleTime: .milliseconds(Int(settle * 1_000)),
       threads: threads,
       serverProcess: server.serverPid)
     return try await CallRun(plan, tokens: source).perform()

@@ -18,6 +18,8 @@ struct CallPlan: Sendable {
   var outages: Bool
   /// How long the cost of a change is watched; nil: it is not measured.
   var costWindow: Duration?
+  /// Between the last change and the measurement.
+  var settleTime: Duration
   var threads: Int
   var serverProcess: Int32?
 

@@ -46,6 +46,7 @@ struct CallRun {
     await join(progress, &calls)
     await settle(progress)
     let costs = await changeCosts(progress, calls)
+    try? await Task.sleep(for: plan.settleTime)
     for loop in loops { loop.submit(.measure(true)) }
     let before = tally
     server.start()
