@@ -25,7 +25,6 @@ let package = Package(
     // Debian's C libraries: a module map and `static inline` shims each, one Swift importer each.
     .target(name: "CLinux"),
     .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-    .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
     .systemLibrary(name: "CSTUN", providers: [.apt(["libnice-dev"])]),
     .systemLibrary(name: "CJansson", pkgConfig: "jansson", providers: [.apt(["libjansson-dev"])]),
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
@@ -37,7 +36,7 @@ let package = Package(
     .target(name: "RTP", dependencies: ["Octets"]),
     .target(name: "CongestionControl"),
     .target(name: "SDP", dependencies: ["MediaModel"]),
-    .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSRTP", "CSTUN"]),
+    .target(name: "Transport", dependencies: ["Octets", "MediaModel", "COpenSSL", "CSTUN"]),
     .target(name: "SFrame", dependencies: ["Octets", .product(name: "Crypto", package: "swift-crypto")]),
     .target(
       name: "Forwarding", dependencies: ["Octets", "MediaModel", "RTP", "CongestionControl", "Transport", "SFrame"]),
@@ -117,6 +116,8 @@ let package = Package(
     .testTarget(name: "RTPTests", dependencies: ["Seeded", "RTP"], exclude: ["Vectors"]),
     .testTarget(name: "CongestionControlTests", dependencies: ["Seeded", "CongestionControl", "CAllocations"]),
     .testTarget(name: "SDPTests", dependencies: ["Seeded", "SDP"], exclude: ["Vectors"]),
+    // libsrtp2, with which our SRTP is compared; no product has it.
+    .systemLibrary(name: "CSRTP", path: "Tests/CSRTP", providers: [.apt(["libsrtp2-dev"])]),
     .testTarget(
       name: "TransportTests",
       dependencies: ["Seeded", "Octets", "MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),

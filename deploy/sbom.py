@@ -21,7 +21,6 @@ DEBIAN = {
     "libjansson4": "MIT",
     "libnice10": "LGPL-2.1-only OR MPL-1.1",
     "libsqlite3-0": "blessing",
-    "libsrtp2-1": "BSD-3-Clause",
     "libssl3": "Apache-2.0",
     "libstdc++6": "GPL-3.0-or-later WITH GCC-exception-3.1",
     "zlib1g": "Zlib",

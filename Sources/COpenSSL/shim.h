@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
+#include <openssl/sha.h>
 #include <openssl/srtp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -44,5 +45,14 @@ static inline int copenssl_set_tag(EVP_CIPHER_CTX *context, int length, void *ta
 static inline int copenssl_get_tag(EVP_CIPHER_CTX *context, int length, void *tag) {
   return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, length, tag);
 }
+
+// A state of SHA-1 that can be copied. OpenSSL 3 deprecates these functions in favour of EVP, which allocates for each copy of a state.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static inline void copenssl_sha1_begin(SHA_CTX *state) { SHA1_Init(state); }
+static inline void copenssl_sha1_add(SHA_CTX *state, const void *bytes, size_t count) { SHA1_Update(state, bytes, count); }
+// Writes 20 bytes.
+static inline void copenssl_sha1_end(SHA_CTX *state, unsigned char *digest) { SHA1_Final(digest, state); }
+#pragma GCC diagnostic pop
 
 #endif

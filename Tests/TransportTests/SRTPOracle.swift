@@ -6,12 +6,8 @@ import Transport
 final class SRTPOracle {
   enum Direction { case sending, receiving }
 
-  /// `Transport` calls srtp_init, once; two calls at a time would race.
-  private static let isInitialized = {
-    var generator = SeededGenerator(seed: 0)
-    _ = SRTPSender(profile: .aes128CMSHA1Tag80, master: SRTPMasterKey(.aes128CMSHA1Tag80, from: &generator))
-    return true
-  }()
+  /// Once for the process; the first use of a `static let` is thread-safe.
+  private static let isInitialized = srtp_init() == srtp_err_status_ok
 
   private let session: srtp_t
 
@@ -24,7 +20,7 @@ final class SRTPOracle {
       }
     var key = master.key + master.salt
     var session: srtp_t?
-    _ = Self.isInitialized
+    precondition(Self.isInitialized)
     let status = csrtp_create(
       &session, name, direction == .sending ? ssrc_any_outbound : ssrc_any_inbound, &key, 1024)
     precondition(status == srtp_err_status_ok)

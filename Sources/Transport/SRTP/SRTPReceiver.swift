@@ -12,7 +12,7 @@ package final class SRTPReceiver {
   /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.
   package init(profile: SRTPProfile, master: SRTPMasterKey) {
     self.profile = profile
-    transform = SRTPTransform(receiving: profile, master)
+    transform = SRTPTransform(profile, master, .open)
   }
 
   /// - Parameter datagram: the whole SRTP packet; any bytes are safe.
@@ -29,13 +29,8 @@ package final class SRTPReceiver {
     } else if rtpSources.isFull {
       return .dropped(.tooManySources)
     }
-    switch transform {
-    case .aead(let transform):
-      guard transform.openRTP(packet, length: datagram.count, header: header, ssrc: ssrc, index: index) else {
-        return .dropped(.unauthenticated)
-      }
-    case .counterMode(let transform):
-      guard transform.openRTP(packet, length: datagram.count) != nil else { return .dropped(.unauthenticated) }
+    guard transform.openRTP(packet, length: datagram.count, header: header, ssrc: ssrc, index: index) else {
+      return .dropped(.unauthenticated)
     }
     // Only an authentic packet may make a source or move its window (RFC 3711 section 3.3, step 7).
     (known ?? rtpSources.insert(ssrc, first: index)).pointee.record(index)
@@ -60,13 +55,8 @@ package final class SRTPReceiver {
     } else if rtcpSources.isFull {
       return .dropped(.tooManySources)
     }
-    switch transform {
-    case .aead(let transform):
-      guard transform.openRTCP(packet, length: datagram.count, ssrc: ssrc, index: index) else {
-        return .dropped(.unauthenticated)
-      }
-    case .counterMode(let transform):
-      guard transform.openRTCP(packet, length: datagram.count) != nil else { return .dropped(.unauthenticated) }
+    guard transform.openRTCP(packet, length: datagram.count, ssrc: ssrc, index: index) else {
+      return .dropped(.unauthenticated)
     }
     (known ?? rtcpSources.insert(ssrc, first: UInt64(index))).pointee.record(UInt64(index))
     return .packet(length: plain)

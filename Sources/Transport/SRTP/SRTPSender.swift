@@ -12,7 +12,7 @@ package final class SRTPSender {
   /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.
   package init(profile: SRTPProfile, master: SRTPMasterKey) {
     self.profile = profile
-    transform = SRTPTransform(sending: profile, master)
+    transform = SRTPTransform(profile, master, .seal)
   }
 
   /// Encrypts an RTP packet into `destination`, which becomes header, prefix, payload, padding, tag.
@@ -47,16 +47,8 @@ package final class SRTPSender {
     guard window.pointee.admits(index) else { return nil }
     window.pointee.record(index)
     if padding > 0 { pad(packet + layout.paddingOffset, padding) }
-    switch transform {
-    case .aead(let transform):
-      transform.sealRTP(packet, layout, payload.baseAddress, ssrc: ssrc, index: index)
-      return layout.plainLength + AEADCipher.tagLength
-    case .counterMode(let transform):
-      if let source = payload.baseAddress, source != UnsafeRawPointer(packet + layout.payloadOffset) {
-        (packet + layout.payloadOffset).copyMemory(from: source, byteCount: layout.payload)
-      }
-      return transform.sealRTP(packet, length: layout.plainLength)
-    }
+    transform.sealRTP(packet, layout, payload.baseAddress, ssrc: ssrc, index: index)
+    return layout.plainLength + profile.rtpOverhead
   }
 
   /// Zeros, and their number in the last byte.
@@ -70,13 +62,9 @@ package final class SRTPSender {
   package func protectRTCP(_ buffer: UnsafeMutableRawBufferPointer, length: Int) -> Int? {
     precondition(buffer.count >= length + profile.rtcpOverhead)
     guard length >= 8, let packet = buffer.baseAddress else { return nil }
-    switch transform {
-    case .aead(let transform):
-      guard rtcpIndex >> 31 == 0 else { return nil }
-      transform.sealRTCP(packet, length: length, ssrc: buffer.bytes.uint32(at: 4), index: rtcpIndex)
-      rtcpIndex += 1
-      return length + profile.rtcpOverhead
-    case .counterMode(let transform): return transform.sealRTCP(packet, length: length)
-    }
+    guard rtcpIndex >> 31 == 0 else { return nil }
+    transform.sealRTCP(packet, length: length, ssrc: buffer.bytes.uint32(at: 4), index: rtcpIndex)
+    rtcpIndex += 1
+    return length + profile.rtcpOverhead
   }
 }

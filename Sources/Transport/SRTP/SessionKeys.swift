@@ -1,19 +1,25 @@
 import COpenSSL
 
-/// The session keys and salts that RFC 3711 section 4.3 derives from a master key, at key derivation rate 0, for the AEAD profiles.
+/// The session keys and salts that RFC 3711 section 4.3 derives from a master key, at key derivation rate 0.
 struct SessionKeys {
   let rtpKey: [UInt8]
   let rtpSalt: [UInt8]
   let rtcpKey: [UInt8]
   let rtcpSalt: [UInt8]
+  /// The keys of HMAC-SHA1, 160 bits (section 5.2); empty with AES-GCM, which authenticates by its one key.
+  var rtpAuthentication: [UInt8] = []
+  var rtcpAuthentication: [UInt8] = []
 }
 
 extension SessionKeys {
-  init(master: SRTPMasterKey) {
+  init(_ profile: SRTPProfile, _ master: SRTPMasterKey) {
     rtpKey = Self.derive(master, label: 0, count: master.key.count)
     rtpSalt = Self.derive(master, label: 2, count: master.salt.count)
     rtcpKey = Self.derive(master, label: 3, count: master.key.count)
     rtcpSalt = Self.derive(master, label: 5, count: master.salt.count)
+    guard profile == .aes128CMSHA1Tag80 else { return }
+    rtpAuthentication = Self.derive(master, label: 1, count: 20)
+    rtcpAuthentication = Self.derive(master, label: 4, count: 20)
   }
 
   /// AES in counter mode over zeros (RFC 3711 section 4.3.3; with a 256-bit key RFC 6188 section 3).
