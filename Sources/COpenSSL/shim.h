@@ -39,13 +39,6 @@ static inline void copenssl_set_mtu(SSL *ssl, long bytes) { SSL_set_mtu(ssl, byt
 static inline void copenssl_set_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 static inline void copenssl_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
 
-static inline int copenssl_set_tag(EVP_CIPHER_CTX *context, int length, void *tag) {
-  return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, length, tag);
-}
-static inline int copenssl_get_tag(EVP_CIPHER_CTX *context, int length, void *tag) {
-  return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, length, tag);
-}
-
 // A state of SHA-1 that can be copied. OpenSSL 3 deprecates these functions in favour of EVP, which allocates for each copy of a state.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -1,69 +1,56 @@
 import COpenSSL
 import Octets
 
-/// AES-GCM under one key, sealing or opening: the one type that knows the engine, OpenSSL's EVP.
+/// AES-GCM under one key, sealing or opening: the one type that knows the engine, OpenSSL's provider.
 ///
 /// A message is `begin`, `authenticate`, `transform`, then `seal` or `opens`. The context and its key schedule live on from
-/// message to message; only the nonce changes, so nothing is allocated.
+/// message to message; only the nonce changes, so nothing is allocated. There is no way for a step to fail but a bug, after which
+/// no packet may leave.
 struct AEADCipher: ~Copyable {
   enum Direction: Int32 { case open = 0, seal = 1 }
 
   static let tagLength = 16
 
-  private let context: OpaquePointer
+  private let engine: UnsafeMutablePointer<copenssl_cipher>
 
   /// - Parameter key: 16 or 32 bytes.
   init(key: [UInt8], direction: Direction) {
-    guard let context = EVP_CIPHER_CTX_new() else { fatalError("out of memory") }
-    self.context = context
-    let cipher = key.count == 32 ? EVP_aes_256_gcm() : EVP_aes_128_gcm()
-    let isReady = EVP_CipherInit_ex(context, cipher, nil, key, nil, direction.rawValue)
-    precondition(isReady == 1 && (key.count == 16 || key.count == 32))
+    precondition(key.count == 16 || key.count == 32)
+    let name = key.count == 32 ? "AES-256-GCM" : "AES-128-GCM"
+    guard let engine = copenssl_cipher_new(name, key, key.count, direction.rawValue) else {
+      fatalError("OpenSSL has no \(name)")
+    }
+    self.engine = engine
   }
 
-  deinit { EVP_CIPHER_CTX_free(context) }
+  deinit { copenssl_cipher_free(engine) }
 
   /// Starts a message.
   func begin(_ nonce: AEADNonce) {
-    nonce.withBytes { nonce in
-      let isReady = EVP_CipherInit_ex(context, nil, nil, nil, nonce, -1)
-      assert(isReady == 1)
-    }
+    let isReady = nonce.withBytes { copenssl_cipher_begin(engine, $0, 12) } == 1
+    precondition(isReady)
   }
 
   /// Adds authenticated, unencrypted bytes; before any `transform`.
   func authenticate(_ bytes: UnsafeRawPointer, _ count: Int) {
-    var length: Int32 = 0
-    EVP_CipherUpdate(context, nil, &length, bytes.assumingMemoryBound(to: UInt8.self), Int32(count))
+    let isAdded = copenssl_cipher_add(engine, bytes, nil, count) == 1
+    precondition(isAdded)
   }
 
   /// Encrypts or decrypts `count` bytes; source and destination may be the same.
   func transform(_ source: UnsafeRawPointer, to destination: UnsafeMutableRawPointer, _ count: Int) {
-    var length: Int32 = 0
-    EVP_CipherUpdate(
-      context, destination.assumingMemoryBound(to: UInt8.self), &length,
-      source.assumingMemoryBound(to: UInt8.self), Int32(count))
+    let isTransformed = copenssl_cipher_add(engine, source, destination, count) == 1
+    precondition(isTransformed)
   }
 
   /// Ends a sealed message and writes its tag of 16 bytes.
   func seal(tag: UnsafeMutableRawPointer) {
-    var length: Int32 = 0
-    // GCM has no last block; OpenSSL takes the pointer and writes nothing.
-    var nothing: UInt8 = 0
-    let isSealed =
-      EVP_CipherFinal_ex(context, &nothing, &length) == 1
-      && copenssl_get_tag(context, Int32(Self.tagLength), tag) == 1
-    // A packet without a tag must not leave, and there is no way for it to fail but a bug.
+    let isSealed = copenssl_cipher_seal(engine, tag, Self.tagLength) == 1
     precondition(isSealed)
   }
 
   /// Ends an opened message: whether its tag of 16 bytes is right.
-  func opens(tag: UnsafeMutableRawPointer) -> Bool {
-    var length: Int32 = 0
-    var nothing: UInt8 = 0
-    return copenssl_set_tag(context, Int32(Self.tagLength), tag) == 1
-      && EVP_CipherFinal_ex(context, &nothing, &length) == 1
-  }
+  func opens(tag: UnsafeMutableRawPointer) -> Bool { copenssl_cipher_opens(engine, tag, Self.tagLength) == 1 }
 }
 
 /// The 12-byte nonce of RFC 7714 sections 8.1 and 9.1, as two big-endian words.

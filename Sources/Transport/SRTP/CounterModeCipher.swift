@@ -3,34 +3,31 @@ import Octets
 
 /// AES-128 in counter mode under one key (RFC 3711 section 4.1.1). Encryption and decryption are the same.
 ///
-/// The context and its key schedule live on from message to message; only the counter changes, so nothing is allocated.
+/// The context and its key schedule live on from message to message; only the counter changes, so nothing is allocated. There is no
+/// way for a step to fail but a bug, after which no packet may leave.
 struct CounterModeCipher: ~Copyable {
-  private let context: OpaquePointer
+  private let engine: UnsafeMutablePointer<copenssl_cipher>
 
   /// - Parameter key: 16 bytes.
   init(key: [UInt8]) {
-    guard let context = EVP_CIPHER_CTX_new() else { fatalError("out of memory") }
-    self.context = context
-    let isReady = key.count == 16 && EVP_EncryptInit_ex(context, EVP_aes_128_ctr(), nil, key, nil) == 1
-    precondition(isReady)
+    precondition(key.count == 16)
+    guard let engine = copenssl_cipher_new("AES-128-CTR", key, key.count, 1) else {
+      fatalError("OpenSSL has no AES-128-CTR")
+    }
+    self.engine = engine
   }
 
-  deinit { EVP_CIPHER_CTX_free(context) }
+  deinit { copenssl_cipher_free(engine) }
 
   /// Starts a message at the first block of its key stream.
-  func begin(_ counter: CounterModeNonce) {
-    let isReady = counter.withBytes { EVP_CipherInit_ex(context, nil, nil, nil, $0, -1) } == 1
-    // A key stream must not be used twice, and there is no way for this to fail but a bug.
+  func begin(_ nonce: CounterModeNonce) {
+    let isReady = nonce.withBytes { copenssl_cipher_begin(engine, $0, 16) } == 1
     precondition(isReady)
   }
 
   /// Encrypts or decrypts the next `count` bytes; source and destination may be the same.
   func transform(_ source: UnsafeRawPointer, to destination: UnsafeMutableRawPointer, _ count: Int) {
-    var length: Int32 = 0
-    let isTransformed =
-      EVP_CipherUpdate(
-        context, destination.assumingMemoryBound(to: UInt8.self), &length,
-        source.assumingMemoryBound(to: UInt8.self), Int32(count)) == 1
+    let isTransformed = copenssl_cipher_add(engine, source, destination, count) == 1
     precondition(isTransformed)
   }
 }
