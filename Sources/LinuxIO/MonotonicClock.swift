@@ -1,6 +1,15 @@
 import Glibc
 package import MediaModel
 
+package enum ThreadClock {
+  /// CPU time of the calling thread in nanoseconds, user and system (CLOCK_THREAD_CPUTIME_ID). A thread that another one displaces uses none.
+  package static func now() -> UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+  }
+}
+
 /// CLOCK_MONOTONIC.
 package enum MonotonicClock {
   package static func now() -> Instant {

@@ -1,7 +1,7 @@
 package import Forwarding
 import MediaModel
 
-/// How long one worker's passes took, as histograms. A pass is time in which no packet is forwarded.
+/// The CPU time of one worker's passes, as histograms. A pass is time in which no packet is forwarded.
 package struct PassDurations: Sendable {
   /// Upper bounds in microseconds; the last count is of those above all.
   package static let bounds: InlineArray<8, UInt64> = [50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000]
@@ -11,8 +11,7 @@ package struct PassDurations: Sendable {
     package private(set) var counts = InlineArray<9, UInt64>(repeating: 0)
     package private(set) var nanoseconds: UInt64 = 0
 
-    mutating func add(_ duration: Duration) {
-      let time = UInt64(max(0, duration.nanoseconds))
+    mutating func add(_ time: UInt64) {
       var place = 0
       while place < PassDurations.bounds.count, time > PassDurations.bounds[place] * 1_000 { place += 1 }
       counts[place] &+= 1
@@ -26,5 +25,6 @@ package struct PassDurations: Sendable {
 
   package subscript(pass: Pass) -> Histogram { histograms[pass.rawValue] }
 
-  mutating func add(_ pass: Pass, _ duration: Duration) { histograms[pass.rawValue].add(duration) }
+  /// - Parameter nanoseconds: CPU time, so that other threads of a busy machine do not count.
+  mutating func add(_ pass: Pass, nanoseconds: UInt64) { histograms[pass.rawValue].add(nanoseconds) }
 }

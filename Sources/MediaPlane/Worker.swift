@@ -113,9 +113,9 @@ final class Worker {
   private func carryOutCommands(now: Instant) {
     isStopping = queue.take(into: &commands)
     for first in stride(from: 0, to: commands.count, by: Self.commandsPerSlice) {
-      let start = MonotonicClock.now()
+      let start = ThreadClock.now()
       sfu.handle(commands[first..<min(first + Self.commandsPerSlice, commands.count)], now: now, into: outbox)
-      statistics.passes.add(.commands, start.duration(to: MonotonicClock.now()))
+      statistics.passes.add(.commands, nanoseconds: ThreadClock.now() - start)
       if outbox.isNearlyFull { flush() }
     }
     commands.removeAll(keepingCapacity: true)
@@ -184,9 +184,9 @@ final class Worker {
   /// Follows each batch: timers, then the outbox by its rule, then events.
   private func settle(now: Instant) {
     if let timeout = sfu.nextTimeout, timeout <= now {
-      let start = MonotonicClock.now()
+      let start = ThreadClock.now()
       if let pass = sfu.handleTimeout(now: now, into: outbox) {
-        statistics.passes.add(pass, start.duration(to: MonotonicClock.now()))
+        statistics.passes.add(pass, nanoseconds: ThreadClock.now() - start)
       }
       scheduleStatistics(now: now)
     }

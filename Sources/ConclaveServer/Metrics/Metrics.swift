@@ -118,7 +118,7 @@ extension Metrics.Page {
   private mutating func add(_ workers: [PassDurations]) {
     let bounds = PassDurations.bounds
     histogram(
-      "conclave_media_pass_seconds", "Stretches of a worker's time in which it forwarded no packet, by purpose.",
+      "conclave_media_pass_seconds", "CPU time of passes of a worker in which it forwards no packet, by purpose.",
       bounds: bounds.indices.map { "\(Double(bounds[$0]) / 1e6)" },
       Pass.allCases.map { pass in
         let counts = (0...bounds.count).map { place in workers.reduce(0) { $0 &+ $1[pass].counts[place] } }
