@@ -57,6 +57,17 @@ PROBE = """
     }
     return received;
   };
+  // A notice goes after six seconds, and a machine that is busy may look later.
+  const said = [];
+  new MutationObserver((changes) => {
+    for (const node of changes.flatMap(({ addedNodes }) => [...addedNodes])) if (node.className === 'notice') said.push(node.textContent);
+  }).observe(document, { childList: true, subtree: true });
+  // True if they are in a notice that is shown, or was since the last one that was asked for; forgets it and those before it.
+  window.conclaveSaid = (words) => {
+    const heard = said.findIndex((text) => text.includes(words));
+    said.splice(0, heard + 1);
+    return heard >= 0 || document.getElementById('notices').innerText.includes(words);
+  };
   // What is sent of the camera: each layer by its id, with the height and the count of its encoded frames.
   window.conclaveSent = async () => {
     const sent = {};
@@ -266,8 +277,7 @@ class Tab:
 
     def hears(self, words, seconds=10):
         """A notice that a screen reader says."""
-        notices = lambda: words in self.driver.find_element(By.ID, "notices").text
-        wait_for(notices, seconds, f"{self.name} is told “{words}”")
+        wait_for(lambda: self.driver.execute_script("return conclaveSaid(arguments[0])", words), seconds, f"{self.name} is told “{words}”")
 
     def screenshot(self, path):
         self.driver.save_screenshot(str(path))

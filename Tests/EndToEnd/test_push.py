@@ -3,11 +3,13 @@
 import base64
 import json
 import time
+import urllib.request
 
 import pytest
+import websocket
 
 from client import RequestFailed
-from conftest import Server, wait_for
+from conftest import PATIENCE, Server, wait_for
 from push_service import PushService, check_signature
 
 
@@ -169,10 +171,69 @@ navigator.serviceWorker.getRegistration('/').then((registration) => registration
 PRESS = "navigator.serviceWorker.dispatchEvent(new MessageEvent('message', { data: { type: arguments[0], call: arguments[1] } }))"
 
 
+# Settles when the worker has shown what the push asks for. Its own listener was added first, and `turn` ends with what that began.
+HANDLED = "self.handled = new Promise((done) => addEventListener('push', () => done(turn), { once: true })); 0"
+
+
+class Tools:
+    """The developer tools of a page or a worker. The driver's own connection hands on no events."""
+
+    def __init__(self, tab, kind, address):
+        browser = tab.driver.capabilities["goog:chromeOptions"]["debuggerAddress"]
+
+        def found():
+            targets = json.load(urllib.request.urlopen(f"http://{browser}/json/list", timeout=10))
+            return [target for target in targets if target["type"] == kind and target["url"].startswith(address)]
+
+        (target,) = wait_for(found, 10, f"the browser has a {kind} of {address}")
+        self.socket = websocket.create_connection(target["webSocketDebuggerUrl"], timeout=10 * PATIENCE, suppress_origin=True)
+        self.sent = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, method, **parameters):
+        self.sent += 1
+        self.socket.send(json.dumps({"id": self.sent, "method": method, "params": parameters}))
+
+    def reply(self):
+        """The reply to what was sent last."""
+        while (message := json.loads(self.socket.recv())).get("id") != self.sent:
+            pass
+        assert "error" not in message, message
+        return message["result"]
+
+    def active_worker(self, scope):
+        """The number of the scope's registration, once its worker is active. A browser numbers those of its own extensions, too."""
+        self.send("ServiceWorker.enable")
+        registered, active = set(), set()
+        while not registered & active:
+            told = json.loads(self.socket.recv()).get("params", {})
+            registered |= {one["registrationId"] for one in told.get("registrations", []) if one["scopeURL"] == scope and not one["isDeleted"]}
+            active |= {one["registrationId"] for one in told.get("versions", []) if one["status"] == "activated"}
+        return (registered & active).pop()
+
+
 def deliver(tab, url, notice):
-    """As the browser does with what it has decrypted."""
-    tab.driver.execute_cdp_cmd("ServiceWorker.enable", {})
-    tab.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", {"origin": url.rstrip("/"), "registrationId": "0", "data": json.dumps(notice)})
+    """
+    As the browser does with what it has decrypted. Ends when the worker has handled it: Chromium forgets a notification that a page asks for while it is
+    still being shown.
+    """
+    scope = f"{url.rstrip('/')}/"
+    with Tools(tab, "page", tab.driver.current_url) as page:
+        number = page.active_worker(scope)
+        page.send("ServiceWorker.startWorker", scopeURL=scope)
+        page.reply()
+        with Tools(tab, "service_worker", scope) as worker:
+            worker.send("Runtime.evaluate", expression=HANDLED)
+            worker.reply()
+            page.send("ServiceWorker.deliverPushMessage", origin=scope.rstrip("/"), registrationId=number, data=json.dumps(notice))
+            page.reply()
+            worker.send("Runtime.evaluate", expression="handled", awaitPromise=True)
+            assert "exceptionDetails" not in worker.reply()
 
 
 def grant(tab, url):
@@ -200,11 +261,10 @@ def open_from_notification(tab, script, url, call, action):
     tab.driver.execute_script(PRESS, action, call)
 
 
-def test_a_closed_page_rings_and_is_answered_or_declined_and_signing_out_ends_that(server, service, person, url, tmp_path):
+def test_a_closed_page_rings_and_is_answered_or_declined_and_signing_out_ends_that(server, service, person, url):
     subscription = service.subscription("bob")
     script = SUBSCRIBE % json.dumps(subscription.body)
-    # A profile of his own, in which the page's service worker is the first: `deliver` names it by its number.
-    alice, bob = person("Alice"), person("Bob", script, profile=tmp_path / "profile")
+    alice, bob = person("Alice"), person("Bob", script)
     grant(bob, url)
     bob.press("Notify me of calls")
     bob.hears("Calls ring in this browser even when this page is closed.")
