@@ -39,6 +39,7 @@ extension Server {
     var layout = MediaPlaneConfiguration()
     if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
     layout.tcp = configuration.media.tcp
+    layout.voices = configuration.media.voices
     layout.firstPort = UInt16(configuration.media.port)
     do {
       return try MediaWorkers(

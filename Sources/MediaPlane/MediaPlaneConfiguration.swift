@@ -13,6 +13,11 @@ package struct MediaPlaneConfiguration: Sendable {
   package var isPinned = false
   package var socket = UDPSocket.Options()
   package var forwarding = SFUConfiguration()
+  /// The microphones that are forwarded of a call with more of them.
+  package var voices: Int {
+    get { forwarding.voices }
+    set { forwarding.voices = newValue }
+  }
 
   package init() {}
 }

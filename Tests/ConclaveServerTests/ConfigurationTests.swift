@@ -14,6 +14,7 @@ import Testing
 @Test(arguments: [
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
   (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"media":{"tcp":"no"}}"#, "media.tcp"),
+  (#"{"media":{"voices":0}}"#, "media.voices"),
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"),
   (#"{"logFormat":"xml"}"#, "logFormat"), (#"{"limits":{"body":0}}"#, "limits.body"),
@@ -62,9 +63,10 @@ func aMistakeIsNamed(json: String, words: String) {
 }
 
 @Test func whatConcernsMediaIsRead() throws {
-  let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"]}}"#
+  let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"],"voices":5}}"#
   let media = try Configuration(json: Array(text.utf8)).media
   #expect(media.workers == 2 && media.port == 0 && !media.tcp && media.announce == ["192.0.2.1"])
+  #expect(media.voices == 5)
 }
 
 @Test func anAnnouncedNameIsNoAddress() {

@@ -6,7 +6,7 @@ import Transport
 /// A call of many peers around a real SFU, connected without a handshake: for what the SFU does besides packets.
 final class Crowd {
   let sfu = SFU(configuration: SFUConfiguration(), certificate: SimulatedCall.certificate, seed: 1)
-  private let outbox = Outbox(chunks: 256)
+  let outbox = Outbox(chunks: 256)
   private(set) var now = instant(1000)
   private(set) var events: [MediaEvent] = []
   /// The most that one pass looked at.
@@ -41,7 +41,7 @@ final class Crowd {
   /// The peer's microphone is so loud for a while.
   func speak(_ number: UInt32, level: UInt8) {
     let peer = peer(number)
-    for i in 0..<10 { peer.loudness.heard(level: level, now: now.advanced(by: .milliseconds(20 * i))) }
+    for i in 0..<10 { sfu.hear(level: level, of: peer, now: now.advanced(by: .milliseconds(20 * i - 180))) }
     peer.call.areSpeakersDue = true
     sfu.schedule(peer.call)
   }

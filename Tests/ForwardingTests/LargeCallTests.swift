@@ -42,7 +42,7 @@ struct LargeCallTests {
     expectLinear("change of speakers") { crowd, last in
       crowd.speak(last, level: 5)
       crowd.run(milliseconds: 400)
-      #expect(crowd.call.speakers.current.first == last)
+      #expect(crowd.call.speakers.current.contains(last))
     }
   }
 
@@ -106,7 +106,7 @@ struct LargeCallTests {
       crowd.run(milliseconds: [100, 150, 700].randomElement(using: &random)!)
       let maps = crowd.sfu.peers.map(\.slotMap)
       for peer in crowd.sfu.peers { peer.needsSlots = true }
-      crowd.sfu.allocateSlots(in: crowd.call, now: crowd.now)
+      crowd.sfu.allocateSlots(in: crowd.call, now: crowd.now, into: crowd.outbox)
       crowd.settle()
       #expect(crowd.sfu.peers.map(\.slotMap) == maps, "seed \(seed), step \(step)")
     }

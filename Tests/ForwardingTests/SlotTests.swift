@@ -144,7 +144,7 @@ struct SlotTests {
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2])
     for number in 3...60 as ClosedRange<UInt32> { crowd.peer(number).spokeAt = crowd.now }
     crowd.call.isRankingStale = true
-    crowd.sfu.allocateSlots(in: crowd.call, now: crowd.now)
+    crowd.sfu.allocateSlots(in: crowd.call, now: crowd.now, into: crowd.outbox)
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2], "held")
     crowd.handle(.removeTrack(PeerID(rawValue: 2), TrackID(participant: 2, index: 1)))
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [3])

@@ -11,22 +11,35 @@ struct SpeakerTests {
 
   @Test func theLoudestComesFirst() {
     var speakers = Speakers()
-    #expect(speakers.update(entries(80, 100, 20), most: 8) == true)
+    #expect(speakers.update(entries(80, 100, 20), most: 8, scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 1])
   }
 
-  @Test func aSmallLeadDoesNotChangeTheOrder() {
+  @Test func aSmallLeadDoesNotChangeTheOrderBehindTheFirst() {
     var speakers = Speakers()
-    _ = speakers.update(entries(90, 80), most: 8)
-    #expect(speakers.update(entries(90, 95), most: 8) == false)
-    #expect(speakers.update(entries(90, 97), most: 8) == true)
+    let none = { (_: Int) in SpeechScores.none }
+    _ = speakers.update(entries(100, 90, 80), most: 8, scores: none)
+    #expect(speakers.update(entries(100, 90, 95), most: 8, scores: none) == false)
+    #expect(speakers.update(entries(100, 90, 97), most: 8, scores: none) == true)
+    #expect(speakers.current == [1, 3, 2])
+  }
+
+  @Test func theFirstStaysUntilAnotherSpeaksInstead() {
+    var speakers = Speakers()
+    let paused = SpeechScores(immediate: 0, medium: 0, long: 3)
+    let speaking = SpeechScores(immediate: 9, medium: 5, long: 8)
+    _ = speakers.update(entries(90, 80), most: 8, scores: { _ in .none })
+    #expect(speakers.update(entries(80, 110), most: 8, scores: { _ in speaking }) == false, "both speak")
+    #expect(speakers.update(entries(80, 110), most: 8, scores: { $0 == 0 ? paused : speaking }) == true)
     #expect(speakers.current == [2, 1])
+    #expect(speakers.update(entries(110, 20), most: 8, scores: { _ in .none }) == true)
+    #expect(speakers.current == [1], "the dominant one is silent")
   }
 
   @Test func silenceEmptiesTheList() {
     var speakers = Speakers()
-    _ = speakers.update(entries(90), most: 8)
-    #expect(speakers.update(entries(60), most: 8) == true)
+    _ = speakers.update(entries(90), most: 8, scores: { _ in .none })
+    #expect(speakers.update(entries(60), most: 8, scores: { _ in .none }) == true)
     #expect(speakers.current.isEmpty)
   }
 
@@ -51,7 +64,7 @@ struct SpeakerTests {
     #expect(call.speakers == [[2]])
     call.peers[2].tracks[0].level = 10
     call.run(milliseconds: 1000)
-    #expect(call.speakers.last == [3, 2])
+    #expect(call.speakers.last == [2, 3], "both speak, and the first stays")
     #expect(call.speakers.count <= 3)
     // Muted: its levels count no more, and no packet need come to say so.
     for i in 1...2 { call.mute(call.peers[i], 0, true) }
@@ -91,11 +104,11 @@ struct SpeakerTests {
 
   @Test func thereAreNoMoreSpeakersThanAsked() {
     var speakers = Speakers()
-    #expect(speakers.update(entries(80, 100, 90, 95), most: 2) == true)
+    #expect(speakers.update(entries(80, 100, 90, 95), most: 2, scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 4])
     // A newcomer needs a clear lead to take the last place.
-    #expect(speakers.update(entries(80, 100, 100, 95), most: 2) == false)
-    #expect(speakers.update(entries(80, 100, 102, 95), most: 2) == true)
+    #expect(speakers.update(entries(80, 100, 100, 95), most: 2, scores: { _ in .none }) == false)
+    #expect(speakers.update(entries(80, 100, 102, 95), most: 2, scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 3])
   }
 

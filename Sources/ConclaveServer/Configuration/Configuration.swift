@@ -62,6 +62,8 @@ package struct Configuration: Sendable {
     package var tcp = true
     /// Addresses to announce instead of the machine's own, for a server behind NAT.
     package var announce: [String] = []
+    /// The microphones that a call with more of them forwards to a participant: those who spoke last.
+    package var voices = 8
   }
 
   package struct Auth: Sendable {
@@ -128,6 +130,9 @@ extension Configuration {
     try validateWebPush()
     guard (0...256).contains(media.workers) else {
       throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
+    }
+    guard (1...32).contains(media.voices) else {
+      throw ConfigurationError("media.voices: \(media.voices) is out of range; take 1 to 32")
     }
     try auth.validate()
   }
@@ -201,13 +206,14 @@ extension Configuration.TLS: Decodable {
 }
 
 extension Configuration.Media: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, port, tcp, announce }
+  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, port, tcp, announce, voices }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
     workers = try container.decodeIfPresent(Int.self, forKey: .workers) ?? workers
     port = try container.decodeIfPresent(Int.self, forKey: .port) ?? port
     tcp = try container.decodeIfPresent(Bool.self, forKey: .tcp) ?? tcp
+    voices = try container.decodeIfPresent(Int.self, forKey: .voices) ?? voices
     announce = try container.decodeIfPresent([String].self, forKey: .announce) ?? announce
   }
 }

@@ -74,7 +74,8 @@ struct DownStream {
     guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
     let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
     guard payloadType != 255 else { return .dropped(.payloadType) }
-    if !sourceSwitch.isRunning {
+    let isFirst = !sourceSwitch.isRunning
+    if isFirst {
       guard !isWithheld else { return .dropped(.notSelected) }
       guard packet.isKeyFrame || !waitsForKeyFrame else { return .dropped(.awaitingKeyFrame) }
       begin(packet, now: now)
@@ -93,6 +94,8 @@ struct DownStream {
       packet, payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, ssrc: ssrc,
       timestamp: numbers.timestamp, into: room)
     var isLast = packet.header.marker
+    // Sound after a silence begins a talkspurt (RFC 3551 section 4.1).
+    if isFirst, !isVideo { RTPHeader.setMarker(in: room) }
     if frames != nil, !isLast, let frame = packet.frame {
       isLast = endsPicture(frame.dependencies, endsFrame: frame.endsFrame)
       if isLast { RTPHeader.setMarker(in: room) }

@@ -158,4 +158,26 @@ final class DownTrack {
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
     return stream.pointee.retransmit(packet, now: now, into: outbox)
   }
+
+  /// Sends the last 200 ms of a speaker who has just been let in, so that the first syllable is heard. The times are the packets' own: a jitter buffer
+  /// takes them for a burst.
+  /// - Returns: how many packets.
+  func sendPreRoll(now: Instant, into outbox: Outbox) -> UInt64 {
+    guard let source, let since = source.peer.voiceSince, since.duration(to: now) < Self.preRollWindow,
+      let encoding, let history = encoding.preRoll, let newest = encoding.reception.pointee.unwrapper.highest,
+      let last = history.packet(newest)
+    else { return 0 }
+    var sent: UInt64 = 0
+    for index in newest - min(newest, Self.preRollPackets - 1)...newest {
+      guard let packet = history.packet(index),
+        last.header.timestamp &- packet.header.timestamp < source.clockRate / 5
+      else { continue }
+      if case .sent = stream.pointee.forward(packet, now: now, into: outbox) { sent += 1 }
+    }
+    return sent
+  }
+
+  private static let preRollPackets: UInt64 = 10
+  /// A slot that is free later than this comes too late for the first syllable.
+  private static let preRollWindow = Duration.milliseconds(300)
 }

@@ -8,6 +8,7 @@ final class CallMedia: Scheduled {
   let id: CallID
   var peers: ContiguousArray<Peer> = []
   var speakers = Speakers()
+  var voices = Voices()
   var nextSpeakers = Instant(nanoseconds: 0)
   /// A microphone was heard and the interval is over.
   var areSpeakersDue = false

@@ -68,6 +68,9 @@ final class Peer: Scheduled {
   /// In flat memory, as each packet changes it; nil when the peer does not number its packets.
   private(set) var arrivals: UnsafeMutablePointer<ArrivalReports>?
   var loudness = Loudness()
+  var speech = SpeechActivity()
+  /// When it was let in among the call's voices; nil while it is none of them.
+  var voiceSince: Instant?
   var isSpeaker = false
   /// When this peer last became a speaker, or the loudest one.
   var spokeAt = Instant(nanoseconds: 0)

@@ -3,7 +3,7 @@ import Transport
 
 extension SFU {
   /// Adds the peer, or changes it: an ICE restart, more tracks, more slots. DTLS and SRTP go on.
-  func configure(_ new: PeerConfiguration, request: UInt64, now: Instant) {
+  func configure(_ new: PeerConfiguration, request: UInt64, now: Instant, into outbox: Outbox) {
     let peer: Peer
     if let known = peersByID[new.peer] {
       peersByFragment[known.configuration.local.fragment] = nil
@@ -20,7 +20,7 @@ extension SFU {
     if new.slots.contains(where: \.isReported) {
       peer.transport.estimate(firstNumber: UInt16(truncatingIfNeeded: random.next()), now: now)
     }
-    allocateSlots(of: peer, now: now)
+    allocateSlots(of: peer, now: now, into: outbox)
     noteChange(of: peer.call)
     events.append(.configured(peer.id, request: request, peer.slotMap))
   }
@@ -43,6 +43,7 @@ extension SFU {
     for track in peer.upTracks { detach(track, now: now) }
     let call = peer.call
     call.peers.removeAll { $0 === peer }
+    call.voices.remove(peer)
     call.isRankingStale = true
     if call.peers.isEmpty {
       calls[call.id] = nil
@@ -146,7 +147,7 @@ extension SFU {
     track.peer.call.isRankingStale = true
     guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
     if track.isSilent {
-      if track.isMicrophone { track.peer.loudness = Loudness() }
+      if track.isMicrophone { forgetVoice(of: track.peer) }
       for encoding in track.encodings { encoding.reception.pointee.nacks.reset() }
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.pause()
@@ -160,6 +161,7 @@ extension SFU {
 
   private func detach(_ track: UpTrack, now: Instant) {
     track.isDetached = true
+    if track.isMicrophone { forgetVoice(of: track.peer) }
     for encoding in track.encodings {
       while let down = encoding.downTracks.last {
         down.setSource(nil, now: now)

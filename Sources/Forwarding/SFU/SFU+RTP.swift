@@ -77,6 +77,7 @@ extension SFU {
       reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, index)
     }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
+    encoding.preRoll?.insert(packet)
     // A packet that went to no receiver is never asked for, but for the rest of a key frame whose first packet comes last.
     if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet) }
     forward(packet, of: encoding, now: now, into: outbox)

@@ -5,7 +5,7 @@ extension SFU {
   static let peersPerPass = 64
 
   /// Finds the peers of a call whose slots may change and fills those of the first of them anew.
-  func allocateSlots(in call: CallMedia, now: Instant) {
+  func allocateSlots(in call: CallMedia, now: Instant, into outbox: Outbox) {
     updateRanking(of: call)
     call.allocationDue = nil
     for peer in call.peers {
@@ -17,13 +17,13 @@ extension SFU {
       }
     }
     call.rankingChange = .none
-    fillSlots(in: call, now: now)
+    fillSlots(in: call, now: now, into: outbox)
   }
 
   /// Fills the slots of the next peers that wait for it and tells those whose map changed.
-  func fillSlots(in call: CallMedia, now: Instant) {
+  func fillSlots(in call: CallMedia, now: Instant, into outbox: Outbox) {
     updateRanking(of: call)
-    for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now) {
+    for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now, into: outbox) {
       events.append(.slots(peer.id, peer.slotMap))
     }
     updateDemands(of: call, now: now)
@@ -31,9 +31,9 @@ extension SFU {
   }
 
   /// Fills the slots of one peer anew; its map is told otherwise.
-  func allocateSlots(of peer: Peer, now: Instant) {
+  func allocateSlots(of peer: Peer, now: Instant, into outbox: Outbox) {
     updateRanking(of: peer.call)
-    _ = fillSlots(of: peer, now: now)
+    _ = fillSlots(of: peer, now: now, into: outbox)
     updateDemands(of: peer.call, now: now)
     schedule(peer.call)
   }
@@ -49,8 +49,19 @@ extension SFU {
     guard call.isRankingStale else { return }
     let new = Ranking(of: call.peers, visits: &counts.pointee.visits)
     call.rankingChange = max(call.rankingChange, call.ranking.change(to: new, need: configuration))
+    if call.ranking.audio.isShort || new.audio.isShort { keepPreRolls(in: call, isShort: new.audio.isShort) }
     call.ranking = new
     call.isRankingStale = false
+  }
+
+  /// Only a microphone that somebody may not hear can have a first syllable that was not sent.
+  private func keepPreRolls(in call: CallMedia, isShort: Bool) {
+    for peer in call.peers {
+      counts.pointee.visits &+= 1
+      for track in peer.upTracks where track.isMicrophone {
+        track.encodings[0].keepPreRoll(isShort && !track.isSilent)
+      }
+    }
   }
 
   private func isAffected(_ peer: Peer, by change: Ranking.Change, now: Instant) -> Bool {
@@ -59,14 +70,14 @@ extension SFU {
   }
 
   /// Returns whether the peer's map changed.
-  private func fillSlots(of peer: Peer, now: Instant) -> Bool {
+  private func fillSlots(of peer: Peer, now: Instant, into outbox: Outbox) -> Bool {
     peer.needsSlots = false
     peer.lacksFormats = false
     peer.heldUntil = nil
     let call = peer.call
     let unsupported =
-      allocate(&call.ranking.audio, .audio, to: peer, now: now)
-      + allocate(&call.ranking.video, .video, to: peer, now: now)
+      allocate(&call.ranking.audio, .audio, to: peer, now: now, into: outbox)
+      + allocate(&call.ranking.video, .video, to: peer, now: now, into: outbox)
     if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
     if !peer.isHeld { updateNeed(of: peer, now: now) }
     let slots = peer.downTracks.compactMap { down in
@@ -81,7 +92,7 @@ extension SFU {
 
   /// Returns the tracks that no slot carries.
   private func allocate(
-    _ ranked: inout RankedTracks, _ kind: MediaKind, to peer: Peer, now: Instant
+    _ ranked: inout RankedTracks, _ kind: MediaKind, to peer: Peer, now: Instant, into outbox: Outbox
   ) -> [TrackID] {
     let slots = kind == .audio ? peer.audioSlots : peer.videoSlots
     guard !slots.isEmpty else { return [] }
@@ -97,6 +108,7 @@ extension SFU {
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track { slot.setSource(nil, now: now) }
     for (slot, track) in zip(slots, choice.tracks) where slot.source !== track {
       slot.setSource(track, now: now)
+      if kind == .audio { counts.pointee.forwarded &+= slot.sendPreRoll(now: now, into: outbox) }
       if let encoding = slot.encoding, peer.transport.isOpen {
         requestKeyFrame(of: encoding, now: now, isNewSource: true)
       }
@@ -121,7 +133,7 @@ extension SFU {
     let videos = min(configuration.videoNeed, max(0, peer.wishes.lastN))
     let paused = call.ranking.video.paused(peer.wishes, by: peer, &counts.pointee.visits)
     let wanted = SlotNeed.Slots(
-      audio: min(configuration.audioNeed, call.ranking.audio.count - own),
+      audio: min(configuration.voices, call.ranking.audio.count - own),
       video: min(videos, call.ranking.video.count - (peer.upTracks.count - own) - paused))
     let existing = SlotNeed.Slots(audio: peer.audioSlots.count, video: peer.videoSlots.count)
     peer.need.update(wanted: wanted, existing: existing, now: now)

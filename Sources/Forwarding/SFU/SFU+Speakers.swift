@@ -10,15 +10,41 @@ extension SFU {
     guard id != 0, let element = packet.extensions?.element(id, in: packet.bytes.bytes), element.length == 1 else {
       return
     }
-    peer.loudness.heard(level: packet.bytes.bytes[element.offset] & 0x7f, now: now)
-    guard now >= peer.call.nextSpeakers, !peer.call.areSpeakersDue else { return }
+    hear(level: packet.bytes.bytes[element.offset] & 0x7f, of: peer, now: now)
+  }
+
+  func hear(level: UInt8, of peer: Peer, now: Instant) {
+    peer.loudness.heard(level: level, now: now)
+    peer.speech.heard(level: level, now: now)
+    if peer.voiceSince == nil, peer.speech.isSpeaking { admit(peer, now: now) }
+    let call = peer.call
+    guard now >= call.nextSpeakers, !call.areSpeakersDue, peer.loudness.value(at: now) >= Speakers.threshold else {
+      return
+    }
     // The next timer pass looks at all peers of the call; this packet does not wait for it.
-    peer.call.areSpeakersDue = true
-    schedule(peer.call)
+    call.areSpeakersDue = true
+    schedule(call)
+  }
+
+  /// Lets a peer in among the voices, if it can. The next timer passes give it slots: at most as often as there are voices in 2 s.
+  private func admit(_ peer: Peer, now: Instant) {
+    let call = peer.call
+    counts.pointee.visits &+= UInt64(call.voices.peers.count)
+    guard call.voices.admit(peer, most: configuration.voices, now: now), call.ranking.audio.isShort else { return }
+    call.isRankingStale = true
+    call.allocationDue = now
+    schedule(call)
+  }
+
+  /// A peer's microphone fell silent for good.
+  func forgetVoice(of peer: Peer) {
+    peer.loudness = Loudness()
+    peer.speech = SpeechActivity()
+    peer.call.voices.remove(peer)
   }
 
   /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices.
-  func updateSpeakers(of call: CallMedia, now: Instant) {
+  func updateSpeakers(of call: CallMedia, now: Instant, into outbox: Outbox) {
     call.nextSpeakers = now.advanced(by: configuration.speakersInterval)
     call.areSpeakersDue = false
     let first = call.speakers.current.first
@@ -27,7 +53,7 @@ extension SFU {
       Speakers.Entry(participant: $0.configuration.participant, loudness: $0.loudness.value(at: now))
     }
     let before = call.speakers.visits
-    let isChanged = call.speakers.update(entries, most: most)
+    let isChanged = call.speakers.update(entries, most: most) { call.peers[$0].speech.scores(at: now) }
     counts.pointee.visits &+= UInt64(call.peers.count) &+ call.speakers.visits &- before
     guard isChanged else { return schedule(call) }
     let speakers = call.speakers.current
@@ -40,6 +66,6 @@ extension SFU {
     }
     counts.pointee.visits &+= UInt64(call.peers.count)
     call.isRankingStale = true
-    allocateSlots(in: call, now: now)
+    allocateSlots(in: call, now: now, into: outbox)
   }
 }

@@ -11,7 +11,7 @@ extension SFU {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }
     if let call = callDeadlines.takeDue(now) {
-      handleTimeout(of: call, now: now)
+      handleTimeout(of: call, now: now, into: outbox)
       return .slots
     }
     var pass: Pass?
@@ -25,13 +25,13 @@ extension SFU {
     return pass
   }
 
-  private func handleTimeout(of call: CallMedia, now: Instant) {
+  private func handleTimeout(of call: CallMedia, now: Instant, into outbox: Outbox) {
     if call.areSpeakersDue || !call.speakers.current.isEmpty && call.nextSpeakers <= now {
-      updateSpeakers(of: call, now: now)
+      updateSpeakers(of: call, now: now, into: outbox)
     } else if let due = call.allocationDue, due <= now {
-      allocateSlots(in: call, now: now)
+      allocateSlots(in: call, now: now, into: outbox)
     } else {
-      fillSlots(in: call, now: now)
+      fillSlots(in: call, now: now, into: outbox)
     }
   }
 

@@ -102,7 +102,8 @@ package final class SFU {
     defer { count(outbox, since: before) }
     for command in commands {
       switch command {
-      case .configure(let configuration, let request): configure(configuration, request: request, now: now)
+      case .configure(let configuration, let request):
+        configure(configuration, request: request, now: now, into: outbox)
       case .remove(let id): remove(id, now: now, into: outbox)
       case .mute(let id, let track, let isMuted): mute(id, track, isMuted, now: now)
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
@@ -110,7 +111,7 @@ package final class SFU {
       case .receive(let id, let wishes): receive(id, wishes, now: now)
       }
     }
-    for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now) }
+    for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now, into: outbox) }
     changedCalls.removeAll(keepingCapacity: true)
   }
 

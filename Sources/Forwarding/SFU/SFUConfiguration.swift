@@ -15,8 +15,9 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var speakersInterval: Duration = .milliseconds(300)
   /// Between two compound reports to one peer.
   package var reportInterval: Duration = .seconds(1)
-  /// The maximum need that a peer is told (`MediaEvent.need`).
-  package var audioNeed = 8
+  /// The microphones that are forwarded of a call with more of them: the need for audio that a peer is told at most (`MediaEvent.need`).
+  package var voices = 8
+  /// The maximum need for video that a peer is told.
   package var videoNeed = 25
 
   package init() {}

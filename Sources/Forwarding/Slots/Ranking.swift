@@ -9,8 +9,13 @@ struct Ranking {
 
   /// Held peers' tracks are left out.
   init(of peers: some Sequence<Peer>, visits: inout UInt64) {
+    // The most tracks that the peer with the fewest slots has room for, its own among them.
+    var fewest = Int.max
     for peer in peers {
       visits &+= 1
+      if !peer.audioSlots.isEmpty {
+        fewest = min(fewest, peer.audioSlots.count + peer.upTracks.count { $0.kind == .audio })
+      }
       audio.expect(peer, slots: peer.audioSlots.count)
       video.expect(peer, slots: peer.videoSlots.count)
       guard !peer.isHeld else { continue }
@@ -18,6 +23,7 @@ struct Ranking {
       for track in peer.upTracks where track.kind == .video { video.append(track) }
     }
     audio.sort(&visits)
+    audio.isShort = audio.count > fewest
     video.sort(&visits)
   }
 
@@ -31,27 +37,32 @@ struct Ranking {
 
   func change(to new: Ranking, need: SFUConfiguration) -> Change {
     let isWithin =
-      audio.differsWithinReach(of: new.audio, need: need.audioNeed)
+      audio.differsWithinReach(of: new.audio, need: need.voices)
       || video.differsWithinReach(of: new.video, need: need.videoNeed)
     return isWithin ? .withinReach : .beyondReach
   }
 }
 
-/// A track's place among those of its kind: unmuted screens and their sound first, then who spoke last; muted tracks behind all others.
+/// A track's place among those of its kind: unmuted screens and their sound first, then the voices, then who spoke last; muted tracks behind all others.
 struct Rank: Comparable {
   /// 0: an unmuted screen, 1: another unmuted track; 2 and 3: the same, muted.
   let group: UInt8
+  /// It is the microphone of one of the call's voices.
+  let isVoice: Bool
   private let spokeAt: Instant
   private let track: TrackID
 
   init(_ track: UpTrack) {
     group = (track.isMuted ? 2 : 0) | (track.isScreen ? 0 : 1)
-    spokeAt = track.peer.spokeAt
+    isVoice = track.isVoice
+    // A voice that was just let in becomes a speaker within 300 ms.
+    spokeAt = isVoice ? max(track.peer.spokeAt, track.peer.voiceSince ?? track.peer.spokeAt) : track.peer.spokeAt
     self.track = track.track
   }
 
   static func < (a: Rank, b: Rank) -> Bool {
     if a.group != b.group { return a.group < b.group }
+    if a.isVoice != b.isVoice { return a.isVoice }
     if a.spokeAt != b.spokeAt { return a.spokeAt > b.spokeAt }
     return a.track < b.track
   }
@@ -72,7 +83,8 @@ struct RankedTracks {
 
     /// Whether the same track has the same claim to slots.
     func isAlike(_ other: Place) -> Bool {
-      track === other.track && rank.group == other.rank.group && formatKey == other.formatKey
+      track === other.track && rank.group == other.rank.group && rank.isVoice == other.rank.isVoice
+        && formatKey == other.formatKey
     }
   }
 
@@ -81,6 +93,8 @@ struct RankedTracks {
   private var formats: UInt64 = 0
   /// Some are in a format more than the call can have.
   private var hasUnkeyed = false
+  /// Some peer has not enough slots for all.
+  var isShort = false
   /// The most slots, own tracks and wishes that one peer has: no slot depends on a track behind their sum.
   private var most = (slots: 0, own: 0, wishes: 0)
   /// For each set of formats that some peer carries, the tracks that it can receive, and those that it cannot. Most peers of a call carry the same.
@@ -210,5 +224,6 @@ extension Wishes {
 }
 
 extension UpTrack {
+  var isVoice: Bool { isMicrophone && peer.voiceSince != nil }
   var isScreen: Bool { description.source == .screen || description.source == .screenAudio }
 }

@@ -2,7 +2,7 @@ import MediaModel
 
 /// Chooses the tracks for a peer's slots when there are more tracks than slots.
 enum SlotAllocator {
-  /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap.
+  /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap; a voice also while it speaks.
   static let hold = Duration.seconds(2)
 
   /// - Parameters:
@@ -23,12 +23,16 @@ enum SlotAllocator {
       // A slot is held against louder ones, not against a higher priority.
       let priority = wishes.priority(of: candidates[limit - 1])
       for track in candidates.prefix(limit) where wishes.priority(of: track) > priority { choice.add(track) }
-      for slot in slots {
-        guard let track = slot.source, !track.isSilent, slot.since.duration(to: now) < hold,
-          wishes.priority(of: track) >= priority, wishes.videos[track.track]?.isPaused != true
-        else { continue }
-        choice.add(track)
-        heldUntil = min(heldUntil ?? .init(nanoseconds: .max), slot.since.advanced(by: hold))
+      // All voices come before the other microphones.
+      for isVoice in [true, false] {
+        for slot in slots {
+          guard let track = slot.source, track.isVoice == isVoice, !track.isSilent, slot.heldUntil > now,
+            wishes.priority(of: track) >= priority, wishes.videos[track.track]?.isPaused != true
+          else { continue }
+          choice.add(track)
+          heldUntil = min(heldUntil ?? .init(nanoseconds: .max), slot.heldUntil)
+        }
+        for track in candidates where isVoice && track.isVoice { choice.add(track) }
       }
     }
     for track in candidates {
@@ -84,5 +88,16 @@ enum SlotAllocator {
     private func carries(_ slot: DownTrack, _ track: UpTrack) -> Bool {
       slot.carries(track.formatKey, of: peer.call.formats)
     }
+  }
+}
+
+extension DownTrack {
+  /// Until when its source keeps the slot against a better ranked one.
+  fileprivate var heldUntil: Instant {
+    let held = since.advanced(by: SlotAllocator.hold)
+    guard let source, source.isVoice else { return held }
+    // Whole tenths of a second, so that the slots of a whole call are looked at again at few times.
+    let silent = source.peer.speech.lastLoud.advanced(by: Voices.silence).nanoseconds
+    return max(held, Instant(nanoseconds: (silent / 100_000_000 + 1) * 100_000_000))
   }
 }

@@ -15,6 +15,8 @@ final class Encoding {
   let reception: UnsafeMutablePointer<Reception>
   /// nil where no format has RTX.
   private(set) var history: PacketHistory?
+  /// The last packets of a microphone that not everybody hears; nil where none can be of use.
+  private(set) var preRoll: PacketHistory?
   /// Reads its dependency descriptors; nil where they were not negotiated.
   private(set) var frames: UnsafeMutablePointer<FrameReader>?
   /// Packets of it came of late.
@@ -73,6 +75,12 @@ final class Encoding {
     if history == nil { history = PacketHistory(capacity: capacity) }
   }
 
+  /// A microphone's last 16 packets, of up to 400 bytes: 20 ms of Opus at 128 kbit/s with all its headers.
+  func keepPreRoll(_ isOfUse: Bool) {
+    guard isOfUse != (preRoll != nil) else { return }
+    preRoll = isOfUse ? PacketHistory(capacity: 16, slotSize: 400) : nil
+  }
+
   /// The stream's SSRC is known.
   func latch(_ ssrc: UInt32) { self.ssrc = ssrc }
 
@@ -82,6 +90,7 @@ final class Encoding {
     let request = reception.pointee.keyFrames
     reception.pointee = Reception(keyFrames: request)
     history?.removeAll()
+    preRoll?.removeAll()
     frames?.pointee = FrameReader()
     for down in downTracks { down.sourceRestarted() }
   }
