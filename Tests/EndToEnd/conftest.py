@@ -25,14 +25,17 @@ UNVERIFIED = ssl.create_default_context()
 UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
 
 
-# Below the ports that Linux gives to outgoing connections (ip_local_port_range), which could take a port before its server does.
-PORTS = itertools.count(random.randrange(20_000, 30_000))
+# Below the ports that Linux gives to outgoing connections (ip_local_port_range), which could take a port before its server does. Processes that run at
+# the same time have ranges of their own.
+FIRST_PORT = int(os.environ.get("CONCLAVE_TEST_PORTS", "20000"))
+PORTS_OF_A_PROCESS = 6_000
+PORTS = itertools.count(random.randrange(PORTS_OF_A_PROCESS))
 
 
 def free_port():
     """A port that is free for TCP and UDP. A process gets each one only once."""
     for number in PORTS:
-        port = 20_000 + number % 12_000
+        port = FIRST_PORT + number % PORTS_OF_A_PROCESS
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
             tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -41,6 +44,12 @@ def free_port():
                 return port
             except OSError:
                 continue
+
+
+def pytest_collection_modifyitems(items):
+    """Tests with browsers come last: what runs beside the first tests (deploy/test) is over by then."""
+    browsers = {item.path for item in items if "person" in item.fixturenames}
+    items.sort(key=lambda item: item.path in browsers)
 
 
 def wait_for(condition, seconds, what):
