@@ -25,6 +25,17 @@ struct CallClientTests {
     await house.close()
   }
 
+  @Test func theStarterSaysHowOftenKeysRotate() async throws {
+    let house = try await House()
+    let alice = try await house.client("alice")
+    _ = try await house.client("bob")
+    _ = try await alice.client.start(callees: ["bob"], media: .audio, rotateMinutes: 1_440)
+    await #expect(throws: SignalingError.self) {
+      try await alice.client.start(callees: ["bob"], media: .audio, rotateMinutes: 1_441)
+    }
+    await house.close()
+  }
+
   @Test func whoLeftCannotReadOn() async throws {
     let house = try await House()
     let (alice, bob, carol) = try await (house.client("alice"), house.client("bob"), house.client("carol"))

@@ -38,6 +38,10 @@ struct CallOptions: ParsableArguments {
   var costs: Double?
 
   @Option(
+    help: "Minutes between the epochs of a call whose members stay the same. With --costs a rotation is measured, too.")
+  var rotateMinutes: Int?
+
+  @Option(
     help:
       "Seconds to wait before the measurement. Devices confirm a new key to each other for 10 s, and 10 ms for each participant."
   )
@@ -63,6 +67,9 @@ struct CallOptions: ParsableArguments {
     guard costs.map({ $0 > 0 && participants >= 3 && !outages }) ?? true else {
       throw ValidationError("--costs must be positive, with 3 participants and without --outages")
     }
+    guard rotateMinutes.map({ 1...1_440 ~= $0 }) ?? true else {
+      throw ValidationError("--rotate-minutes must be 1 to 1440")
+    }
     guard guests.isEmpty || calls == 1 else { throw ValidationError("a --guest comes into one call: take --calls 1") }
   }
 
@@ -72,7 +79,8 @@ struct CallOptions: ParsableArguments {
       address: ServerAddress(server.url)!, calls: calls, participants: participants,
       publishers: publishers ?? participants, duration: .milliseconds(Int((server.duration ?? 20) * 1000)),
       joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, outages: outages,
-      costWindow: costs.map { .milliseconds(Int($0 * 1_000)) }, settleTime: .milliseconds(Int(settle * 1_000)),
+      rotateMinutes: rotateMinutes, costWindow: costs.map { .milliseconds(Int($0 * 1_000)) },
+      settleTime: .milliseconds(Int(settle * 1_000)),
       threads: threads,
       serverProcess: server.serverPid)
     return try await CallRun(plan, tokens: source).perform()

@@ -16,6 +16,8 @@ struct CallPlan: Sendable {
   var guests: [String]
   /// Whether participants may lose the server, and come back.
   var outages: Bool
+  /// The time between epochs while the members stay the same; nil for the server's own.
+  var rotateMinutes: Int?
   /// How long the cost of a change is watched; nil: it is not measured.
   var costWindow: Duration?
   /// Between the last change and the measurement.

@@ -45,7 +45,13 @@ struct CallRun {
     let returns = plan.outages ? Task { await watchReturns() } : nil
     await join(progress, &calls)
     await settle(progress)
-    let costs = await changeCosts(progress, calls)
+    var costs: [ChangeCost] = []
+    if let window = plan.costWindow, let call = calls.first {
+      let measurement = CostMeasurement(
+        plan: plan, window: window, call: call, members: members(of: 0), certificate: certificate, progress: progress)
+      costs = await measurement.perform(rejoiningOn: loop(of: members(of: 0).last!))
+      await settle(progress)
+    }
     try? await Task.sleep(for: plan.settleTime)
     for loop in loops { loop.submit(.measure(true)) }
     let before = tally
@@ -184,40 +190,6 @@ struct CallRun {
       progress.show("\(what): \(joined) of \(plan.total) joined")
       try? await Task.sleep(for: pollInterval)
     }
-  }
-
-  /// Measures what changes cost, with the last participant of the first call and the first one's microphone.
-  private func changeCosts(_ progress: ProgressLine, _ calls: [Call]) async -> [ChangeCost] {
-    guard let window = plan.costWindow, let call = calls.first, let last = members(of: 0).last,
-      let track = members(of: 0).first?.tracks.first
-    else { return [] }
-    func use(_ change: String, _ body: () async throws -> Void) async -> (cost: ChangeCost, seconds: Double) {
-      progress.show("measuring: \(change)")
-      let before = UsageReading(server: plan.serverProcess)
-      do {
-        try await body()
-      } catch {
-        last.fail("\(change): \(error)")
-      }
-      try? await Task.sleep(for: window)
-      let after = UsageReading(server: plan.serverProcess)
-      return (after.cost(of: change, since: before), after.seconds(since: before))
-    }
-    // Confirmations of the joins come for as long as this.
-    try? await Task.sleep(for: .seconds(10) + .milliseconds(10 * plan.participants))
-    let idle = await use("nothing") {}
-    var changes = [await use("leave") { try await last.leave(call.id) }]
-    changes.append(
-      await use("join") { try await last.join(call.id, link: nil, on: loop(of: last), certificate: certificate) })
-    changes.append(
-      await use("mute and unmute") {
-        // Both at once, so that the media stays what it is.
-        for muted in [true, false] {
-          try await call.setMuted(muted, track: "\(track.participant).\(track.track)")
-        }
-      })
-    await settle(progress)
-    return changes.map { $0.cost.without(idle.cost, share: $0.seconds / idle.seconds) }
   }
 
   private func measure(_ progress: ProgressLine, from before: Tally) async {

@@ -18,10 +18,11 @@ final class Participant: Sendable {
   private let rings: AsyncStream<String>
   private let ringSink: AsyncStream<String>.Continuation
 
-  /// When joining began, and when the first key was there.
+  /// When joining began, when the first key was there, and when the last.
   struct Moments: Sendable {
     var began: Instant?
     var keyed: Instant?
+    var rekeyed: Instant?
     var number: UInt32?
     var tracks: Set<TrackKey> = []
     var failure: String?
@@ -73,6 +74,8 @@ final class Participant: Sendable {
     return began.duration(to: max(keyed, connected))
   }
 
+  var lastKey: Instant? { moments.withLock(\.rekeyed) }
+
   var isAway: Bool { moments.withLock(\.isAway) }
 
   var failure: String? { moments.withLock(\.failure) ?? progress.state.failure }
@@ -98,7 +101,8 @@ final class Participant: Sendable {
 
   func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> Call {
     begin()
-    let call = try await client.start(callees: callees, media: plan.videoKbps == nil ? .audio : .video)
+    let call = try await client.start(
+      callees: callees, media: plan.videoKbps == nil ? .audio : .video, rotateMinutes: plan.rotateMinutes)
     try await bringMedia(to: call, on: loop, certificate)
     return call
   }
@@ -182,12 +186,20 @@ final class Participant: Sendable {
     }
   }
 
-  /// Notes the first key, and what goes wrong.
+  private func noteKey() {
+    let now = MonotonicClock.now()
+    moments.withLock {
+      $0.keyed = $0.keyed ?? now
+      $0.rekeyed = now
+    }
+  }
+
+  /// Notes keys, and what goes wrong.
   private func follow(_ call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) {
     Task {
       for await update in call.updates {
         switch update {
-        case .keyChanged: moments.withLock { $0.keyed = $0.keyed ?? MonotonicClock.now() }
+        case .keyChanged: noteKey()
         case .warning(let refusal): fail("refused in key agreement: \(refusal)")
         case .keyWarning(let warning) where warning.problem != .mayStillHear:
           fail("warned of a key: \(warning.problem)")

@@ -9,10 +9,16 @@ extension CallClient {
 
   /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal when it takes no keys for the devices
   /// that it lists itself: nobody is rung then.
-  public func start(callees: [String], media: CallSnapshot.Media, metadata: [UInt8]? = nil) async throws(SignalingError)
-    -> Call
-  {
+  /// - Parameter rotateMinutes: the time between epochs while the members stay the same, 1 to 1,440; nil for 10.
+  public func start(
+    callees: [String], media: CallSnapshot.Media, rotateMinutes: Int? = nil, metadata: [UInt8]? = nil
+  ) async throws(SignalingError) -> Call {
     let callees = try Self.identifiers(callees)
+    let policy = rotateMinutes.map { minutes in
+      var policy = Policy()
+      policy.rotateMinutes = minutes
+      return policy
+    }
     let id = Self.newCallID()
     let credentials = makeCredentials(id)
     var keys = agreement(credentials)
@@ -21,8 +27,8 @@ extension CallClient {
         .start(
           StartCall(
             id: id, callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
-            metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId, joinKey: credentials.joinKey,
-            envelopes: envelopes.isEmpty ? nil : envelopes))
+            policy: policy, metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId,
+            joinKey: credentials.joinKey, envelopes: envelopes.isEmpty ? nil : envelopes))
       }
       var generator = SystemRandomNumberGenerator()
       keys.pins = self.pins
