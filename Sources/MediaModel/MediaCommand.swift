@@ -177,7 +177,7 @@ package enum MediaEvent: Sendable {
   case disconnected(PeerID, silence: Duration)
   /// The peer wants this many slots in all, more than it has.
   case need(PeerID, audio: Int, video: Int)
-  /// The loudest first; at most every 300 ms a call, and only on change.
+  /// The dominant speaker, then the loudest first; at most every 300 ms a call, and only on change.
   case speakers(CallID, [ParticipantNumber])
   /// The layers of the peer's track that its receivers want, the lowest first; on change only.
   case wanted(PeerID, TrackID, [WantedLayer])

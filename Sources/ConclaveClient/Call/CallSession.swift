@@ -6,7 +6,7 @@ package struct CallSession: Sendable {
   package private(set) var state: CallState
   /// This device's own number.
   package let participant: ParticipantNumber
-  /// The loudest first.
+  /// The dominant speaker, then the loudest first.
   package private(set) var speakers: [ParticipantNumber] = []
   /// The content of each slot, by mid.
   package private(set) var slots: [String: Slot] = [:]

@@ -60,7 +60,7 @@ public struct CallSnapshot: Sendable, Hashable {
   public var initiator: String
   /// All users of the call.
   public var members: [Member]
-  /// Participants who speak, the loudest first.
+  /// Participants who speak: the dominant speaker, then the loudest first.
   public var speakers: [UInt32]
   /// Every device that may hear this one, and those in the call that can't yet: show a tile for each.
   public var devices: [ListedDevice] = []

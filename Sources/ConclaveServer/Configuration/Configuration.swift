@@ -62,7 +62,7 @@ package struct Configuration: Sendable {
     package var tcp = true
     /// Addresses to announce instead of the machine's own, for a server behind NAT.
     package var announce: [String] = []
-    /// The microphones that a call with more of them forwards to a participant: those who spoke last.
+    /// The most microphones for which a participant is asked to offer slots. In a call with more of them, those that spoke last are forwarded.
     package var voices = 8
   }
 
