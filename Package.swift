@@ -105,7 +105,7 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       path: "loadtest",
-      exclude: ["compare-rabbitmq"]),
+      exclude: ["compare-rabbitmq", "packet-loop.c"]),
 
     .testTarget(name: "ArchitectureTests"),
     // Random numbers that a seed repeats, for tests alone.
@@ -122,7 +122,8 @@ let package = Package(
       name: "TransportTests",
       dependencies: ["Seeded", "Octets", "MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(
-      name: "ForwardingTests", dependencies: ["Forwarding", "CongestionControl", "Transport", "RTP", "CAllocations"]),
+      name: "ForwardingTests",
+      dependencies: ["MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations"]),
     // A disk that the simulated worlds share.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
     // Writes to a store and waits, for tests alone.

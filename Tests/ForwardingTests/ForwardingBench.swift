@@ -37,7 +37,8 @@ final class ForwardingBench {
   var forwarded: UInt64 { call.sfu.counters.forwarded - before }
 
   /// Hands these packets to the SFU, emptying the outbox as a worker does after a full batch.
-  func forward(_ range: Range<Int>) {
+  /// - Parameter send: gets the outbox before it is emptied.
+  func forward(_ range: Range<Int>, batch: Int = 32, _ send: (UnsafeBufferPointer<DatagramRun>) -> Void = { _ in }) {
     let sfu = call.sfu
     let outbox = call.outbox
     let address = sender.address
@@ -47,7 +48,9 @@ final class ForwardingBench {
       let datagram = UnsafeMutableRawBufferPointer(rebasing: buffer[..<datagrams[i].count])
       now = now.advanced(by: .microseconds(100))
       sfu.handle(datagram, from: address, now: now, into: outbox)
-      if i % 32 == 31 { outbox.reset() }
+      guard i % batch == batch - 1 else { continue }
+      send(outbox.runs)
+      outbox.reset()
     }
   }
 

@@ -1,0 +1,25 @@
+"""`deploy/bench` measures all that the table of docs/benchmarks.md has."""
+
+import pathlib
+import re
+import subprocess
+
+
+def rows(text):
+    """The rows of a table whose header is that of deploy/bench: the work, its figure, the figure of the C loop, their ratio."""
+    lines = text.partition("| work | ns | C loop, ns | ratio |\n")[2].splitlines()[1:]
+    cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))
+    return {work: [float(figure) for figure in figures if figure] for work, *figures in cells}
+
+
+def test_the_benchmarks_run_and_the_document_has_their_rows():
+    run = subprocess.run(["deploy/bench", "--quick"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    table = rows(run.stdout)
+    text = pathlib.Path("docs/benchmarks.md").read_text()
+    written = re.search("<!-- deploy/bench -->\n(.*)<!-- end of deploy/bench -->", text, re.S)[1]
+    assert len(table) > 10 and table.keys() == rows(written).keys()
+    for work, figures in table.items():
+        assert all(figure > 0 for figure in figures), work
+    # Selection and the estimator have no loop in C to compare with.
+    assert sum(len(figures) == 3 for figures in table.values()) == len(table) - 2
