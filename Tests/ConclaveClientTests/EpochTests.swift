@@ -16,6 +16,26 @@ struct EpochTests {
     return world
   }
 
+  /// After a restart of the server the announcement comes when all of a large call are back.
+  @Test(arguments: [(2, 5_020), (300, 8_000), (5_000, 15_000)])
+  func aNewcomerWaitsLongerForTheListOfALargeCall(members: Int, milliseconds: Int) throws {
+    var world = KeyWorld()
+    world.start("alice")
+    world.join("bob")
+    var joined = world.joined("bob")
+    let alice = try #require(joined.call.members.first { $0.user.text == "alice" })
+    joined.call.members += Array(repeating: alice, count: members - 2)
+    var bob = try #require(world.members["bob"]).agreement
+    _ = bob.enter(joined, now: world.now)
+    func asks(at time: Int) -> Bool {
+      bob.handleTimeout(now: world.now.advanced(by: .milliseconds(time))).contains {
+        if case .request(.listKeys) = $0 { true } else { false }
+      }
+    }
+    #expect(!asks(at: milliseconds - 1))
+    #expect(asks(at: milliseconds))
+  }
+
   @Test func everyoneReadsEveryone() throws {
     let world = three()
     for from in ["alice", "bob", "carol"] {

@@ -72,7 +72,7 @@ struct PublicWorkTests {
   }
 
   @Test func aBodyReadInPartsSaysTheSame() throws {
-    let members = (1...30).map { number in
+    let members = (1...70).map { number in
       MemberState(
         user: UserID("user\(number)")!, name: "\"Zoë\" {[\(number)]} \\", state: .joined,
         participants: [
@@ -87,7 +87,7 @@ struct PublicWorkTests {
     let joined = Joined(call: state, participant: 3, ice: ICE())
     let body = ByteBuffer(bytes: try JSONEncoder().encode(joined))
     let parts = try #require(JSONElements(of: body, at: ["call", "members"]))
-    #expect(parts.elements.count == 30)
+    #expect(parts.elements.count == 70)
     for work in [PublicWork(capacity: 0), PublicWork(capacity: 1 << 20)] {
       #expect(try BodyDecoder(work).decode(Joined.self, from: body) == joined)
     }

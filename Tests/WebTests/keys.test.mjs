@@ -231,6 +231,17 @@ test('a newcomer ignores lists of an earlier stay, and asks when none of its own
   assert.deepEqual(bob.requests.map(({ path, body }) => [path, body]), [['keys/list', {}]]);
 });
 
+test('a newcomer waits longer for the list of a large call', async (t) => {
+  const tick = fakeTimers(t);
+  const bob = await Person.make('bob', 5, [], { members: 300 });
+  t.after(() => bob.close());
+  tick(7_999);
+  assert.deepEqual(bob.requests, []);
+  tick(1);
+  await until(() => bob.requests.length > 0);
+  assert.equal(bob.requests[0].path, 'keys/list');
+});
+
 test('the leader hands no key to a device that is not on its list', async (t) => {
   const { alice, world, lists } = await two(t);
   const mallory = await Person.make('mallory', 9, world);

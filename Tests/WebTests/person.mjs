@@ -53,7 +53,7 @@ export class Announcer {
 
 /** Somebody in a call, with everything that it sent to the server and to its worker. */
 export class Person {
-  static async make(user, participant, world, { store = new MemoryStore(), join, call = CALL, device = 'd', directory } = {}) {
+  static async make(user, participant, world, { store = new MemoryStore(), join, call = CALL, device = 'd', directory, members } = {}) {
     const person = new Person();
     person.identity = await Identity.open(store, user, device);
     person.join = join ?? (await JoinKeys.make(person.identity, call));
@@ -70,6 +70,7 @@ export class Person {
       directory: person.directory,
       join: person.join,
       participant,
+      members,
       request: async (path, body) => {
         person.requests.push({ path, body });
         return person.answer?.(path, body) ?? {};

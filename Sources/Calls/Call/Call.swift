@@ -258,10 +258,10 @@ struct Call {
   }
 
   /// `call.ring` for a ringing member, without an envelope.
-  func ring(of user: UserID, members: [MemberState]) -> Ring? {
+  func ring(of user: UserID, members: @autoclosure () -> [MemberState]) -> Ring? {
     guard case .ringing(let ringing)? = member(user)?.phase else { return nil }
     return Ring(
-      from: ringing.by, media: media, members: members, waiting: ringing.waiting, expiresAt: ringing.expiresAt,
+      from: ringing.by, media: media, members: members(), waiting: ringing.waiting, expiresAt: ringing.expiresAt,
       metadata: ringing.metadata, envelope: nil, list: nil)
   }
 

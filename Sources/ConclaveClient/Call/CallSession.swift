@@ -46,7 +46,8 @@ package struct CallSession: Sendable {
 
   /// The server's view of this participant.
   package var standing: ParticipantStanding {
-    let own = state.members.flatMap(\.participants).first { $0.participant == participant }
+    guard let place = user.flatMap({ places[$0] }) else { return .absent }
+    let own = state.members[place].participants.first { $0.participant == participant }
     return own.map { $0.connected ? .connected : .silent } ?? .absent
   }
 
@@ -78,8 +79,9 @@ package struct CallSession: Sendable {
   package mutating func handle(_ event: EventBody) -> Change {
     switch event {
     case .state(let whole):
+      let isInPlace = whole.members.elementsEqual(state.members) { $0.user == $1.user }
+      if !isInPlace { places = Self.places(of: whole.members) }
       state = whole
-      places = Self.places(of: whole.members)
       return standing == .absent ? .lost : .members
     case .member, .members: return take(Self.changes(in: event))
     case .trackAdded(let change), .trackUpdated(let change):

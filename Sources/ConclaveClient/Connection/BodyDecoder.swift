@@ -8,6 +8,8 @@ struct BodyDecoder: Sendable {
 
   /// Shorter bodies are not cut into their elements.
   private static let smallest = 2_048
+  /// Elements that are looked up together: most of a large call's members are the same in one state and the next.
+  private static let blockLength = 32
 
   init(_ work: PublicWork) { self.work = work }
 
@@ -30,30 +32,38 @@ struct BodyDecoder: Sendable {
   }
 
   private func elements<Element: Decodable & Sendable>(_ parts: JSONElements) throws -> [Element] {
-    try parts.elements.map { try work.value(in: $0) { try Self.decode(Element.self, from: $0) } }
+    let count = parts.elements.count
+    return try stride(from: 0, to: count, by: Self.blockLength).flatMap { start in
+      let block = start..<min(start + Self.blockLength, count)
+      func decode(_: ByteBuffer) throws -> [Element] {
+        try parts.elements[block].map { try work.value(in: $0) { try Self.decode(Element.self, from: $0) } }
+      }
+      return try parts.text(of: block).map { try work.value(in: $0, decode) } ?? []
+    }
   }
 
   func event(_ name: EventName, from body: ByteBuffer) throws -> EventMessage {
-    try work.value(in: body, name: name) { body in
-      switch name {
-      case .callState:
-        guard let parts = parts(of: body, at: CallState.path) else { break }
-        var message = try Self.event(name, from: parts.rest)
-        guard case .state(var state) = message.body else { break }
-        state.members = try elements(parts)
-        message.body = .state(state)
-        return message
-      case .keysRotate:
-        guard let parts = parts(of: body, at: KeyList.path) else { break }
-        var message = try Self.event(name, from: parts.rest)
-        guard case .rotate(var rotation) = message.body else { break }
-        rotation.list = try elements(parts)
-        message.body = .rotate(rotation)
-        return message
-      default: break
+    // One device's alone, so that only its members are worth keeping.
+    if name == .callState, let state = try state(from: body) { return state }
+    return try work.value(in: body, name: name) { body in
+      guard name == .keysRotate, let parts = parts(of: body, at: KeyList.path) else {
+        return try Self.event(name, from: body)
       }
-      return try Self.event(name, from: body)
+      var message = try Self.event(name, from: parts.rest)
+      guard case .rotate(var rotation) = message.body else { return try Self.event(name, from: body) }
+      rotation.list = try elements(parts)
+      message.body = .rotate(rotation)
+      return message
     }
+  }
+
+  private func state(from body: ByteBuffer) throws -> EventMessage? {
+    guard let parts = parts(of: body, at: CallState.path) else { return nil }
+    var message = try Self.event(.callState, from: parts.rest)
+    guard case .state(var state) = message.body else { return nil }
+    state.members = try elements(parts)
+    message.body = .state(state)
+    return message
   }
 
   private static func event(_ name: EventName, from body: ByteBuffer) throws -> EventMessage {

@@ -5,6 +5,8 @@ import NIOCore
 struct JSONElements {
   let rest: ByteBuffer
   let elements: [ByteBuffer]
+  private let text: ByteBuffer
+  private let places: [Range<Int>]
 
   /// nil unless `path` leads through objects to an array and every name on it occurs once.
   init?(of text: ByteBuffer, at path: [String]) {
@@ -20,7 +22,15 @@ struct JSONElements {
     else { return nil }
     rest.writeBuffer(&end)
     self.rest = rest
-    elements = found.elements.compactMap(slice)
+    self.text = text
+    places = found.elements
+    elements = places.compactMap(slice)
+  }
+
+  /// The text from the first of some elements to the last.
+  func text(of elements: Range<Int>) -> ByteBuffer? {
+    guard let first = places[elements].first, let last = places[elements].last else { return nil }
+    return text.getSlice(at: text.readerIndex + first.lowerBound, length: last.upperBound - first.lowerBound)
   }
 
   private struct Scanner {

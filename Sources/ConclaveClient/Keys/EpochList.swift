@@ -116,17 +116,22 @@ final class EpochList: Sendable {
     guard let before else { return (entries, []) }
     if let step, step.before === before.identity { return (step.added, step.gone) }
     var (added, gone): ([ListEntry], [ListEntry]) = ([], [])
-    var old = before.entries[...]
-    for entry in entries {
-      while let next = old.first, next.address < entry.address { gone.append(old.removeFirst()) }
-      if let same = old.first, same.address == entry.address {
-        old.removeFirst()
-        if same == entry { continue }
-        gone.append(same)
+    let old = before.entries
+    // Positions, since a copy of an entry costs more than the comparison.
+    var next = 0
+    for place in entries.indices {
+      while next < old.count, old[next].address < entries[place].address {
+        gone.append(old[next])
+        next += 1
       }
-      added.append(entry)
+      if next < old.count, old[next].address == entries[place].address {
+        next += 1
+        if old[next - 1] == entries[place] { continue }
+        gone.append(old[next - 1])
+      }
+      added.append(entries[place])
     }
-    return (added, gone + old)
+    return (added, gone + old[next...])
   }
 
   /// Where the device stands, or would. Ids are ASCII, whose texts compare as their bytes do.

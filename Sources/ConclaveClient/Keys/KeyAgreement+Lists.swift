@@ -190,9 +190,10 @@ extension KeyAgreement {
     // Devices that stay are pinned already, and their problems told unless their standing has changed since.
     pinNew(changes.added, into: &effects)
     let unknown = unproven.filter { new.list.holds($0) }
-    unproven = (unknown + changes.added).filter { directory[$0.fingerprint] == nil }
+    let changed = unknown.isEmpty ? changes.added : unknown + changes.added
+    unproven = changed.filter { directory[$0.fingerprint] == nil }
     lookUpSoon(in: new.list, isFirst: before == nil, now: now, into: &effects)
-    let judged = pins.revision == judgedPins ? unknown + changes.added : new.list.entries
+    let judged = pins.revision == judgedPins ? changed : new.list.entries
     judgedPins = pins.revision
     warnOfProblems(judged, into: &effects)
     epochs[newest] = Epoch(

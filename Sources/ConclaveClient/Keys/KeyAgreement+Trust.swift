@@ -40,9 +40,9 @@ extension KeyAgreement {
 
   /// Pins devices that are seen for the first time.
   mutating func pinNew(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
-    let known = entries.filter { pins.knows($0.user) || $0.user == identity.address.user }
-    let wasKnown = Set(known.map(\.user))
-    for entry in entries where pins[entry.address] == nil && entry.address != identity.address {
+    let new = entries.filter { pins[$0.address] == nil && $0.address != identity.address }
+    let wasKnown = Set(new.map(\.user).filter { pins.knows($0) || $0 == identity.address.user })
+    for entry in new where pins[entry.address] == nil {
       if wasKnown.contains(entry.user) { warn(.newDevice, entry, into: &effects) }
       pins.pin(entry.address, entry.fingerprint.bytes)
       effects.append(.pin(entry.address, fingerprint: entry.fingerprint.bytes))

@@ -16,6 +16,9 @@ package struct KeyAgreement: Sendable {
   /// How long to wait before a missing key is asked for again, and how often in all: the server forwards 3 requests a device and epoch.
   static let requestInterval: Duration = .seconds(2)
   static let requestLimit = 3
+  /// A newcomer asks for the list after 5 s, and after 10 ms more for each member up to 1,000: in a large call a restart of the server brings all back at once,
+  /// and the announcement comes after the last.
+  private static func listTime(members: Int) -> Duration { .seconds(5) + .milliseconds(10) * min(members, 1_000) }
   /// Envelopes that wait for a list or for public keys.
   static let waitingLimit = 64
   /// The largest list whose unknown devices are looked up at once.
@@ -69,6 +72,7 @@ package struct KeyAgreement: Sendable {
   var listing: UInt32?
   /// When a device that is on no list yet asks for the newest.
   var listDue: Instant?
+  private var listTime = Self.listTime(members: 0)
   /// When an epoch that was switched from is forgotten.
   var retirements: [UInt32: Instant] = [:]
   /// When this device sends under an epoch that nobody has switched to.
@@ -152,7 +156,8 @@ package struct KeyAgreement: Sendable {
     self.directory = directory
     began = now
     jitter = UInt64(networkOrder: join.joinId.bytes.prefix(8))
-    self.directory.learn(identity.publicKeys)
+    // Writing would copy the caller's directory.
+    if directory[Base64Bytes(identity.fingerprint)] == nil { self.directory.learn(identity.publicKeys) }
   }
 
   /// This agreement between inputs, when its caller has the pins and the directory.
@@ -167,7 +172,8 @@ package struct KeyAgreement: Sendable {
   package mutating func enter(_ joined: Joined, now: Instant) -> [KeyEffect] {
     participant = joined.participant
     watch.own = participant
-    listDue = now.advanced(by: .seconds(5))
+    listTime = Self.listTime(members: joined.call.members.count)
+    listDue = now.advanced(by: listTime)
     var effects: [KeyEffect] = []
     see(joined.call, now: now, into: &effects)
     return effects
@@ -223,7 +229,7 @@ package struct KeyAgreement: Sendable {
       follow(switchTo: epoch, now: now, into: &effects)
     }
     if let due = listDue, due <= now {
-      listDue = newest == 0 ? now.advanced(by: .seconds(5)) : nil
+      listDue = newest == 0 ? now.advanced(by: listTime) : nil
       if newest == 0 { askForList(into: &effects) }
     }
     confirm(now: now, into: &effects)

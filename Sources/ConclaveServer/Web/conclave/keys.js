@@ -19,9 +19,12 @@ import { Switching } from './switching.js';
 import { SECRET_BYTES, importSecret } from './transcript.js';
 
 const NEWCOMER_MS = 5_000; // without a list of this join: asks for it
+const MEMBER_MS = 10; // later for each member of a large call, up to LARGE: after a restart of the server all come back before the list
+const LARGE = 1_000;
 
 /**
- * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is what the join's reply said.
+ * One join's key agreement. `request(path, body)` sends to `/app/calls/{id}/…`, `post(message)` to the worker. `participant` is what the join's reply said,
+ * `members` how many its call had.
  *
  * Events: `change` (the list in use, trust or confirmations); `broken` (the history of lists does not fit: only a new join helps); `unlisted` (a
  * list without this join came); `warning` with `{problem, epoch, user, device, fingerprint, participant}`, of which `problem` is
@@ -51,7 +54,7 @@ export class KeyAgreement extends EventTarget {
   #newcomer;
   #turn = Promise.resolve();
 
-  constructor({ call, identity, directory, join, participant, request, post }) {
+  constructor({ call, identity, directory, join, participant, members = 0, request, post }) {
     super();
     this.call = call;
     this.participant = participantIn(participant);
@@ -101,7 +104,7 @@ export class KeyAgreement extends EventTarget {
       switched: (record) => this.#switched(record),
     });
     this.#post({ type: 'self', call, participant, fingerprint: identity.fingerprint, joinId: join.joinId });
-    this.#newcomer = setTimeout(() => this.#lists.newest || this.resync().catch(() => {}), NEWCOMER_MS);
+    this.#newcomer = setTimeout(() => this.#lists.newest || this.resync().catch(() => {}), NEWCOMER_MS + MEMBER_MS * Math.min(members, LARGE));
   }
 
   get epoch() {

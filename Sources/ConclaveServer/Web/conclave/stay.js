@@ -57,7 +57,7 @@ export class Stay extends EventTarget {
 
   /** Makes keys and path. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
   async begin(facts, ring = {}) {
-    this.keys = this.#agreement();
+    this.keys = this.#agreement(facts.members.size);
     this.keys.seated(seatsOf(facts.members.values()));
     if (this.kind === 'start') await this.keys.begin(this.#first);
     if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
@@ -106,7 +106,7 @@ export class Stay extends EventTarget {
     }
   }
 
-  #agreement() {
+  #agreement(members) {
     const { identity, directory } = this.#connection;
     const keys = new KeyAgreement({
       call: this.id,
@@ -114,6 +114,7 @@ export class Stay extends EventTarget {
       directory,
       join: this.#join,
       participant: this.participant,
+      members,
       request: (rest, content) => this.#request(rest, content),
       post: (message) => this.#worker.postMessage(message),
     });
