@@ -5,12 +5,18 @@ package struct LayerAllocator: Sendable {
   private static let paused = -1
   /// The first-ranked camera comes up to these lines before others get their second step.
   private static let preferredHeight = 360
+  /// In this time cameras come back for at most a quarter of the rate, one at least: the key frames of many at once are a queue that looks as if the
+  /// path were too narrow for them.
+  private static let returnTime = 300 * Microseconds.millisecond
+  private static let returnShare = 4
 
   /// The step of each stream; −1 is paused by the rate.
   private var steps: [Int] = []
   /// The layers of `steps`, for the rates of a ladder are measured and steps come and go.
   private var layers: [(spatial: UInt8, temporal: UInt8)?] = []
   private var overSince: Microseconds?
+  /// When a camera came back last.
+  private var returnedAt: Microseconds = .min
 
   package init() {}
 
@@ -32,6 +38,7 @@ package struct LayerAllocator: Sendable {
   package mutating func allocate(
     _ streams: [StreamWish], target: Int, proven: Int, isCongested: Bool, now: Microseconds
   ) -> Bool {
+    let isFirst = isNew
     recall(streams)
     defer {
       layers = streams.indices.map { i in step(i).map { (streams[i].steps[$0].spatial, streams[i].steps[$0].temporal) }
@@ -46,7 +53,7 @@ package struct LayerAllocator: Sendable {
     }
     overSince = nil
     guard !isCongested else { return false }
-    return raise(streams, to: min(target, proven / 105 * 100))
+    return raise(streams, to: min(target, proven / 105 * 100), isFirst: isFirst, now: now)
   }
 
   /// The rate of all streams as allocated, in bit/s.
@@ -84,31 +91,72 @@ package struct LayerAllocator: Sendable {
     return lower != steps
   }
 
-  private mutating func raise(_ streams: [StreamWish], to budget: Int) -> Bool {
-    let higher = Self.divide(streams, budget: budget) { i in streams[i].highest }
-    guard higher != steps else { return false }
-    // A division that takes from one to give another waits until all fit or the target falls, unless the other would show nothing meanwhile.
-    let shown = streams.indices.filter { steps[$0] < 0 && higher[$0] >= 0 }
-    guard
-      streams.indices.allSatisfy({ i in
-        if higher[i] >= steps[i] { return true }
-        return higher[i] >= 0 ? !shown.isEmpty : shown.contains { streams[$0].precedes(streams[i]) }
-      })
-    else { return false }
-    steps = higher
-    return true
+  private mutating func raise(_ streams: [StreamWish], to budget: Int, isFirst: Bool, now: Microseconds) -> Bool {
+    var higher = higher(streams, budget: budget) { streams[$0].highest }
+    let back = isFirst ? [] : streams.indices.filter { isBack($0, in: higher, of: streams) }
+    if !back.isEmpty {
+      let due = due(back, in: higher, of: streams, budget: budget, now: now)
+      if due.count < back.count {
+        higher = self.higher(streams, budget: budget) { [steps] i in
+          steps[i] >= 0 || streams[i].isScreen || due.contains(i) ? streams[i].highest : Self.paused
+        }
+      }
+      if back.contains(where: { higher[$0] >= 0 }) { returnedAt = now }
+    }
+    defer { steps = higher }
+    return higher != steps
+  }
+
+  /// The division of `budget` that takes from nobody to give another, unless the other would show nothing meanwhile.
+  private func higher(_ streams: [StreamWish], budget: Int, highest: (Int) -> Int) -> [Int] {
+    let best = Self.divide(streams, budget: budget, highest: highest)
+    let shown = streams.indices.filter { steps[$0] < 0 && best[$0] >= 0 }
+    let takes = streams.indices.contains { i in
+      guard best[i] < steps[i] else { return false }
+      return best[i] >= 0 ? shown.isEmpty : !shown.contains { streams[$0].precedes(streams[i]) }
+    }
+    // The best one waits until all fit or the target falls. Meanwhile the rest goes to whom it suffices for: a proven step that nobody takes
+    // would be the last, as no probe goes beyond it.
+    return takes ? Self.divide(streams, budget: budget, from: steps, highest: highest) : best
+  }
+
+  // MARK: Return
+
+  /// A camera comes back after a pause.
+  private func isBack(_ i: Int, in higher: [Int], of streams: [StreamWish]) -> Bool {
+    steps[i] < 0 && higher[i] >= 0 && !streams[i].isScreen
+  }
+
+  /// Those of the cameras `back` whose turn it is.
+  private func due(_ back: [Int], in higher: [Int], of streams: [StreamWish], budget: Int, now: Microseconds) -> [Int] {
+    guard returnedAt == .min || now - returnedAt >= Self.returnTime else { return [] }
+    var room = budget / Self.returnShare
+    return Self.order(streams).filter { i in
+      guard back.contains(i), room > 0 else { return false }
+      room -= streams[i].steps[higher[i]].rate
+      return true
+    }
   }
 
   // MARK: Passes
 
-  /// The best division of `budget`: the base of each, screens in full, the first camera up to 360 lines, then one step each in turn.
-  /// - Parameter highest: of a stream, by its place.
-  static func divide(_ streams: [StreamWish], budget: Int, highest: (Int) -> Int) -> [Int] {
-    let order = streams.indices.sorted { a, b in
+  /// The places in `streams`, first served first.
+  private static func order(_ streams: [StreamWish]) -> [Int] {
+    streams.indices.sorted { a, b in
       streams[a].precedes(streams[b]) || (!streams[b].precedes(streams[a]) && a < b)
     }
-    var steps = [Int](repeating: paused, count: streams.count)
-    var rest = budget
+  }
+
+  /// The best division of `budget`: the base of each, screens in full, the first camera up to 360 lines, then one step each in turn.
+  /// - Parameters:
+  ///   - present: steps that nobody is to lose.
+  ///   - highest: of a stream, by its place.
+  static func divide(
+    _ streams: [StreamWish], budget: Int, from present: [Int]? = nil, highest: (Int) -> Int
+  ) -> [Int] {
+    let order = order(streams)
+    var steps = present ?? [Int](repeating: paused, count: streams.count)
+    var rest = streams.indices.reduce(budget) { $0 - (steps[$1] >= 0 ? streams[$1].steps[steps[$1]].rate : 0) }
     func raise(_ i: Int) -> Bool {
       let next = steps[i] + 1
       guard next <= highest(i) else { return false }
@@ -118,7 +166,7 @@ package struct LayerAllocator: Sendable {
       steps[i] = next
       return true
     }
-    for i in order { _ = raise(i) }
+    for i in order where steps[i] < 0 { _ = raise(i) }
     for i in order where streams[i].isScreen && steps[i] >= 0 { while raise(i) {} }
     if let first = order.first(where: { !streams[$0].isScreen }), steps[first] >= 0 {
       while streams[first].steps[steps[first]].height < preferredHeight, raise(first) {}

@@ -81,6 +81,47 @@ struct LayerAllocatorTests {
     "2 8 2 2 2 2 2 2 2 2 2 2", "2 4 1 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 - - - - - - - -",
   ]
 
+  /// Each step that the target has room for is taken, by whomever: were it kept for a stream that it does not suffice for, no probe would go beyond it,
+  /// and nobody would ever get more.
+  @Test func noStepThatFitsIsLeft() {
+    func camera(_ rates: [Int]) -> StreamWish {
+      StreamWish(
+        height: 720,
+        steps: rates.enumerated().map { LayerStep(spatial: UInt8($0), temporal: 0, rate: $1, height: 180 << $0) })
+    }
+    // The last one is the cheapest, and the only one with room at first.
+    let streams = [camera([42_000, 150_000]), camera([41_000, 150_000]), camera([40_000, 150_000])]
+    var allocator = LayerAllocator()
+    var now: Microseconds = 0
+    #expect(settled(&allocator, streams, 42_900, now: &now) == [nil, nil, 0])
+    var taken = 0
+    while let next = allocator.nextStep(of: streams), taken < 6 {
+      let before = allocator.rate(of: streams)
+      _ = settled(&allocator, streams, next / 100 * 106 + 100, now: &now)
+      #expect(allocator.rate(of: streams) > before)
+      taken += 1
+    }
+    #expect(streams.indices.map { allocator.step($0) } == [1, 1, 1])
+  }
+
+  /// Cameras come back one after the other where the rate is low, and together where their key frames are little of it.
+  @Test(arguments: [(250_000, 1), (4_000_000, 8)]) func camerasComeBackInTurn(target: Int, most: Int) {
+    let streams = [StreamWish](repeating: Self.camera, count: 8)
+    var allocator = LayerAllocator()
+    var now: Microseconds = 0
+    _ = settled(&allocator, streams, 10_000_000, now: &now)
+    #expect(settled(&allocator, streams, 50_000, now: &now).allSatisfy { $0 == nil })
+    var counts = [0]
+    for _ in 0..<40 {
+      now += 50 * millisecond
+      _ = allocator.allocate(streams, target: target, proven: target, isCongested: false, now: now)
+      counts.append(streams.indices.count { allocator.step($0) != nil })
+    }
+    #expect(counts.last! >= min(3, most), "\(counts)")
+    #expect(counts.last! == min(8, target / 105 * 100 / Self.camera.steps[0].rate), "\(counts)")
+    for (a, b) in zip(counts, counts.dropFirst(6)) { #expect(b - a <= most, "\(counts)") }
+  }
+
   @Test func aShortExcessIsNoReasonToGoDown() {
     var allocator = LayerAllocator()
     var now: Microseconds = 0

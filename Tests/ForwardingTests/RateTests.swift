@@ -96,6 +96,21 @@ struct RateTests {
     #expect(party.call.sfu.counters.fillers > 10)
   }
 
+  /// The path carries more than the estimate begins with and less than the camera sends, so a queue stands before any rate is known.
+  @Test(arguments: [800_000, 1_000_000]) func aPathIsTooNarrowFromTheFirstSecond(rate: Int) throws {
+    let party = try Party()
+    try party.connect(rate)
+    party.call.run(milliseconds: 4_000)
+    #expect(party.isLimited(party.viewers[0]) == true)
+    let start = party.call.now
+    party.call.run(milliseconds: 10_000)
+    let frames = party.frames(party.viewers[0], since: start)
+    // The high layer at half of its frames costs 650 kbit/s, the middle one in full 490.
+    #expect(frames.reduce(0, +) >= 140, "\(frames)")
+    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .milliseconds(500))
+    #expect(party.audioPackets(party.viewers[0], since: start) >= 490)
+  }
+
   /// Nothing of what is sent on a path that is wide enough is less than without the estimate.
   @Test func aWidePathIsNotTouched() throws {
     let party = try Party(viewers: 1)

@@ -85,7 +85,10 @@ class TestTrack {
     for shift in stride(from: 56, through: 0, by: -8) {
       body.append(UInt8(truncatingIfNeeded: serial >> UInt64(shift)))
     }
-    while body.count < payloadLength { body.append(UInt8(truncatingIfNeeded: random.next())) }
+    let length = payloadLength
+    body.reserveCapacity(length + 8)
+    while body.count < length { withUnsafeBytes(of: random.next()) { body.append(contentsOf: $0) } }
+    if body.count > max(length, 9) { body.removeLast(body.count - max(length, 9)) }
     return body
   }
 

@@ -23,15 +23,18 @@ struct RateDivision {
   init(target: Int) { lastTarget = target }
 
   /// Notes the target, and whether the path turns out to be too narrow for what is sent.
+  ///
+  /// The target is presumed above all that is sent even while a queue stands: a path may be too narrow from the first packet on, and a target that was
+  /// never above the path's rate could not fall.
   /// - Parameter sent: all that goes to the receiver, in bit/s.
   mutating func observe(_ estimator: inout RateEstimator, sent: Int, now: Instant) {
-    if estimator.target < lastTarget { fellAt = now }
+    let isFallen = estimator.target < lastTarget
+    if isFallen { fellAt = now }
     if !isLimited {
-      let isFallen = estimator.target < lastTarget && estimator.target < sent / 100 * 97
-      if isFallen {
+      if isFallen, estimator.target < sent / 100 * 97 {
         isLimited = true
         allocator = LayerAllocator()
-      } else if !estimator.isCongested {
+      } else {
         estimator.presume(sent / 5 * 6, sent: sent, now: now.microseconds)
       }
     }
