@@ -54,7 +54,7 @@ extension CallClient {
   /// Public keys of the devices that a ring names, for its envelope.
   func learnDevices(of ring: Ring) async {
     guard let caller = ring.envelope?.from, let entry = ring.list?.first(where: { $0.address == caller }),
-      directory[entry.fingerprint] == nil
+      !directory.contains(entry.fingerprint)
     else { return }
     let users = Array(Set((ring.list ?? []).map(\.user))).sorted()
     if let reply = try? await requestAgain(.listDevices(ListDevices(users: users)), reply: Devices.self) {

@@ -139,8 +139,8 @@ extension KeyAgreement {
 
   /// The sender's public keys are looked up, or the person has to trust them: no ACK, which would be a lie, and no NACK, which would bring the same again.
   private mutating func keep(_ new: WaitingEnvelope, from entry: ListEntry, into effects: inout [KeyEffect]) {
-    if directory[entry.fingerprint] == nil, lookUpDue != nil { lookUpUnproven(into: &effects) }
-    if directory[entry.fingerprint] == nil, lookUps > 0, waiting.count < Self.waitingLimit {
+    if !directory.contains(entry.fingerprint), lookUpDue != nil { lookUpUnproven(into: &effects) }
+    if !directory.contains(entry.fingerprint), lookUps > 0, waiting.count < Self.waitingLimit {
       return waiting.append(new)
     }
     if let old = untrusted.updateValue(new, forKey: new.envelope.epoch) {
@@ -161,7 +161,7 @@ extension KeyAgreement {
   mutating func openUntrusted(now: Instant, into effects: inout [KeyEffect]) {
     for (number, envelope) in untrusted.sorted(by: { $0.key < $1.key }) {
       guard let from = envelope.envelope.from, let entry = epochs[number]?.list[from], isHeard(entry),
-        directory[entry.fingerprint] != nil
+        directory.contains(entry.fingerprint)
       else { continue }
       untrusted[number] = nil
       take(envelope, now: now, into: &effects)

@@ -191,7 +191,7 @@ extension KeyAgreement {
     pinNew(changes.added, into: &effects)
     let unknown = unproven.filter { new.list.holds($0) }
     let changed = unknown.isEmpty ? changes.added : unknown + changes.added
-    unproven = changed.filter { directory[$0.fingerprint] == nil }
+    unproven = changed.filter { !directory.contains($0.fingerprint) }
     lookUpSoon(in: new.list, isFirst: before == nil, now: now, into: &effects)
     let judged = pins.revision == judgedPins ? changed : new.list.entries
     judgedPins = pins.revision

@@ -11,7 +11,7 @@ extension KeyAgreement {
     let level = pins.level(of: entry.address, entry.fingerprint.bytes)
     guard level > .new else { return .changedKey }
     guard trust == .firstUse || level >= .vouched else { return .unverified }
-    guard directory[entry.fingerprint] != nil else { return .unknownKeys }
+    guard directory.contains(entry.fingerprint) else { return .unknownKeys }
     guard let key = entry.joinKey else { return nil }
     return JoinCredentials.algorithms.contains(key.alg) ? nil : .joinKeyNotSigned
   }
@@ -19,7 +19,7 @@ extension KeyAgreement {
   /// Whether its frames and envelopes are to be opened: an unverified device may speak.
   func isHeard(_ entry: ListEntry) -> Bool {
     entry.address == identity.address
-      || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && directory[entry.fingerprint] != nil
+      || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && directory.contains(entry.fingerprint)
         && !pins.isRevoked(entry.user, entry.fingerprint.bytes)
   }
 
@@ -91,7 +91,7 @@ extension KeyAgreement {
 
   mutating func lookUpUnproven(into effects: inout [KeyEffect]) {
     lookUpDue = nil
-    lookUp(unproven.filter { directory[$0.fingerprint] == nil }, into: &effects)
+    lookUp(unproven.filter { !directory.contains($0.fingerprint) }, into: &effects)
   }
 
   /// Asks for public keys that the list proves and that are not known here.
@@ -143,7 +143,7 @@ extension KeyAgreement {
     var excluded: Set<[UInt8]> = []
     for number in epochs.keys.sorted() {
       for entry in epochs[number]?.list.entries(of: users) ?? [] {
-        guard directory[entry.fingerprint] != nil, !isHeard(entry),
+        guard directory.contains(entry.fingerprint), !isHeard(entry),
           excluded.insert(entry.fingerprint.bytes).inserted
         else { continue }
         effects.append(.exclude(fingerprint: entry.fingerprint.bytes))

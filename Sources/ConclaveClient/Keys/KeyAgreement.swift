@@ -157,7 +157,7 @@ package struct KeyAgreement: Sendable {
     began = now
     jitter = UInt64(networkOrder: join.joinId.bytes.prefix(8))
     // Writing would copy the caller's directory.
-    if directory[Base64Bytes(identity.fingerprint)] == nil { self.directory.learn(identity.publicKeys) }
+    if !directory.contains(Base64Bytes(identity.fingerprint)) { self.directory.learn(identity.publicKeys) }
   }
 
   /// This agreement between inputs, when its caller has the pins and the directory.

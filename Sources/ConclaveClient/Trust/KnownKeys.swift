@@ -8,6 +8,8 @@ package struct KnownKeys: Sendable {
 
   subscript(fingerprint: Base64Bytes) -> DeviceKeys? { keys[fingerprint.bytes] }
 
+  func contains(_ fingerprint: Base64Bytes) -> Bool { keys.keys.contains(fingerprint.bytes) }
+
   mutating func learn(_ others: KnownKeys) { keys.merge(others.keys) { known, _ in known } }
 
   mutating func learn(_ device: DeviceKeys) { keys[device.fingerprint] = device }
@@ -25,7 +27,7 @@ package struct KnownKeys: Sendable {
 
   /// Takes up the keys of a list's entry, if they are its.
   mutating func learn(_ entry: ListEntry) {
-    guard self[entry.fingerprint] == nil else { return }
+    guard !contains(entry.fingerprint) else { return }
     if let keys = entry.keys.flatMap({ DeviceKeys(entry.address, keys: $0) }),
       keys.fingerprint == entry.fingerprint.bytes
     {

@@ -10,6 +10,10 @@ final class CallMedia: Scheduled {
   var speakers = Speakers()
   var voices = Voices()
   var nextSpeakers = Instant(nanoseconds: 0)
+  /// Those of `peers` that may be speakers: they were as loud as one since the speakers were last found, or then.
+  var loud: ContiguousArray<Peer> = []
+  /// The slots for voices of the peer that has most; nil until they are counted anew.
+  private var mostVoices: Int?
   /// A microphone was heard and the interval is over.
   var areSpeakersDue = false
   /// When the slots are to be filled anew: after a change, or when those that are held for a moment may change.
@@ -30,6 +34,16 @@ final class CallMedia: Scheduled {
   var place = -1
 
   init(_ id: CallID) { self.id = id }
+
+  /// A peer's slots changed, or it has gone.
+  func recountVoices() { mostVoices = nil }
+
+  /// The slots for voices of the peer that has most.
+  func countVoices() -> Int {
+    let most = mostVoices ?? peers.lazy.map(\.audioSlots.count).max() ?? 0
+    mostVoices = most
+    return most
+  }
 
   /// Lets the peer's slots be filled in one of the next passes.
   func enqueue(_ peer: Peer) {

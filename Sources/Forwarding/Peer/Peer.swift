@@ -56,6 +56,8 @@ final class Peer: Scheduled {
   private var carried: (audio: UInt64, video: UInt64, keys: Int) = (0, 0, -1)
   /// Its slots are to be filled anew at the next allocation, whatever else changed.
   var needsSlots = false
+  /// It is among its call's loud peers.
+  var isLoud = false
   /// It is in its call's queue for slots.
   var isWaitingForSlots = false
   /// No slot of it carries the format of some track.
@@ -124,6 +126,7 @@ final class Peer: Scheduled {
     audioSlots = slots.filter { $0.slot.kind == .audio }
     videoSlots = slots.filter { $0.slot.kind == .video }
     carried.keys = -1
+    call.recountVoices()
   }
 
   /// For each key of the call's formats that a slot of this kind carries, its bit.

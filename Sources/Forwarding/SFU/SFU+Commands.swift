@@ -44,6 +44,8 @@ extension SFU {
     let call = peer.call
     call.peers.removeAll { $0 === peer }
     call.voices.remove(peer)
+    call.loud.removeAll { $0 === peer }
+    call.recountVoices()
     call.isRankingStale = true
     if call.peers.isEmpty {
       calls[call.id] = nil
@@ -95,6 +97,7 @@ extension SFU {
     calls[configuration.call] = call
     let peer = Peer(configuration, call: call)
     call.peers.append(peer)
+    call.loud.reserveCapacity(call.peers.count)
     peers.append(peer)
     peersByID[configuration.peer] = peer
     return peer

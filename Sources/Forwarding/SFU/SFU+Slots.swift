@@ -2,10 +2,16 @@ import MediaModel
 
 extension SFU {
   /// Peers whose slots are filled in one pass; the others follow in the next ones, so that packets do not wait for a large call.
-  static let peersPerPass = 64
+  static let peersPerPass = 32
 
   /// Finds the peers of a call whose slots may change and fills those of the first of them anew.
   func allocateSlots(in call: CallMedia, now: Instant, into outbox: Outbox) {
+    enqueueAffected(in: call, now: now)
+    fillSlots(in: call, now: now, into: outbox)
+  }
+
+  /// Finds the peers of a call whose slots may change. The next passes fill them: looking at a thousand peers is a pass of its own.
+  func enqueueAffected(in call: CallMedia, now: Instant) {
     updateRanking(of: call)
     call.allocationDue = nil
     for peer in call.peers {
@@ -17,7 +23,7 @@ extension SFU {
       }
     }
     call.rankingChange = .none
-    fillSlots(in: call, now: now, into: outbox)
+    schedule(call)
   }
 
   /// Fills the slots of the next peers that wait for it and tells those whose map changed.

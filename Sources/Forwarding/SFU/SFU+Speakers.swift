@@ -18,10 +18,13 @@ extension SFU {
     peer.speech.heard(level: level, now: now)
     if peer.voiceSince == nil, peer.speech.isSpeaking { admit(peer, now: now) }
     let call = peer.call
-    guard now >= call.nextSpeakers, !call.areSpeakersDue, peer.loudness.value(at: now) >= Speakers.threshold else {
-      return
+    guard peer.loudness.value(at: now) >= Speakers.threshold else { return }
+    if !peer.isLoud {
+      peer.isLoud = true
+      call.loud.append(peer)
     }
-    // The next timer pass looks at all peers of the call; this packet does not wait for it.
+    guard now >= call.nextSpeakers, !call.areSpeakersDue else { return }
+    // The next timer pass looks at all who are loud; this packet does not wait for it.
     call.areSpeakersDue = true
     schedule(call)
   }
@@ -44,17 +47,23 @@ extension SFU {
   }
 
   /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices.
-  func updateSpeakers(of call: CallMedia, now: Instant, into outbox: Outbox) {
+  func updateSpeakers(of call: CallMedia, now: Instant) {
     call.nextSpeakers = now.advanced(by: configuration.speakersInterval)
     call.areSpeakersDue = false
     let first = call.speakers.current.first
-    let most = max(1, call.peers.lazy.map(\.audioSlots.count).max() ?? 0)
-    let entries = call.peers.lazy.map {
+    counts.pointee.visits &+= UInt64(call.loud.count)
+    call.loud.removeAll { peer in
+      peer.isLoud = peer.loudness.value(at: now) >= Speakers.threshold
+      return !peer.isLoud
+    }
+    let entries = call.loud.lazy.map {
       Speakers.Entry(participant: $0.configuration.participant, loudness: $0.loudness.value(at: now))
     }
     let before = call.speakers.visits
-    let isChanged = call.speakers.update(entries, most: most) { call.peers[$0].speech.scores(at: now) }
-    counts.pointee.visits &+= UInt64(call.peers.count) &+ call.speakers.visits &- before
+    let isChanged = call.speakers.update(entries, most: max(1, call.countVoices())) {
+      call.loud[$0].speech.scores(at: now)
+    }
+    counts.pointee.visits &+= call.speakers.visits &- before
     guard isChanged else { return schedule(call) }
     let speakers = call.speakers.current
     events.append(.speakers(call.id, speakers))
@@ -66,6 +75,7 @@ extension SFU {
     }
     counts.pointee.visits &+= UInt64(call.peers.count)
     call.isRankingStale = true
-    allocateSlots(in: call, now: now, into: outbox)
+    call.allocationDue = now
+    schedule(call)
   }
 }

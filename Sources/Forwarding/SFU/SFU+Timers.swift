@@ -27,9 +27,9 @@ extension SFU {
 
   private func handleTimeout(of call: CallMedia, now: Instant, into outbox: Outbox) {
     if call.areSpeakersDue || !call.speakers.current.isEmpty && call.nextSpeakers <= now {
-      updateSpeakers(of: call, now: now, into: outbox)
+      updateSpeakers(of: call, now: now)
     } else if let due = call.allocationDue, due <= now {
-      allocateSlots(in: call, now: now, into: outbox)
+      enqueueAffected(in: call, now: now)
     } else {
       fillSlots(in: call, now: now, into: outbox)
     }
