@@ -10,7 +10,7 @@ import Transport
 
 /// The parts of the packet path one by one. `deploy/bench` runs them and puts each beside the part of a bare loop in C (loadtest/packet-loop.c) whose name
 /// stands behind the figure.
-@Suite(.serialized, .enabled(if: isRelease && ProcessInfo.processInfo.environment["CONCLAVE_BENCH"] != nil))
+@Suite(.serialized, .enabled(if: isRelease))
 struct MicroBenchmarks {
   private static let rounds = 20
 
