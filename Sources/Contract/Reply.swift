@@ -37,6 +37,16 @@ package struct Joined: Codable, Sendable, Hashable {
   }
 }
 
+/// Reply of a `rejoin` whose device has the call's state.
+package struct Rejoined: Codable, Sendable, Hashable {
+  package var participant: ParticipantNumber
+  package var ice: ICE
+  package init(_ joined: Joined) {
+    participant = joined.participant
+    ice = joined.ice
+  }
+}
+
 /// Reply of a service's `start`: it is no participant.
 package struct StartedCall: Codable, Sendable, Hashable {
   package var call: CallState

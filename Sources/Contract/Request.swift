@@ -112,10 +112,13 @@ package struct Join: Codable, Sendable {
   package var link: String?
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?
-  package init(link: String? = nil, joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil) {
+  /// For `rejoin` alone: false from a device that has the call's state.
+  package var state: Bool?
+  package init(link: String? = nil, joinId: Base64Bytes? = nil, joinKey: JoinKey? = nil, state: Bool? = nil) {
     self.link = link
     self.joinId = joinId
     self.joinKey = joinKey
+    self.state = state
   }
 }
 

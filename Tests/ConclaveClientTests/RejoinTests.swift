@@ -38,15 +38,60 @@ struct RejoinTests {
     await client.close()
   }
 
-  /// The call with Bob in which Alice's phone is this participant.
-  private static func state(of participant: Int) -> String {
-    #"{"at":1,"call":"\#(call)","id":"\#(call)","state":"active","media":"audio","initiator":"bob","startedAt":1,"epoch":4,"#
-      + #""policy":{"invite":"members","whenBusy":"ring","ringSeconds":30,"screens":1},"members":["#
-      + member("bob", "laptop", 1) + "," + member("alice", "phone", participant) + "]}"
+  /// A device gets the call's state once for each connection. Events for the participant that was still tell it of the others.
+  @Test func aCallGoesOnFromTheStateOfItsConnection() async throws {
+    let bodies = Mutex<[String]>([])
+    let server = try await FakeServer { destination, body in
+      guard destination.hasSuffix("/rejoin") else { return ("ok", #"{"fingerprint":"AAAA"}"#) }
+      let count = bodies.withLock { bodies in
+        bodies.append(body)
+        return bodies.count
+      }
+      return count == 1
+        ? ("ok", #"{"call":\#(Self.state(of: 3)),"participant":3,"ice":{"servers":[]}}"#)
+        : ("ok", #"{"participant":5,"ice":{"servers":[]}}"#)
+    }
+    let client = CallClient(
+      server: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false),
+      identity: try #require(DeviceIdentity(user: "alice", device: "phone")), token: { "good" })
+    try await client.connect()
+    let call = try await client.rejoin(Self.call)
+    #expect(call.participant == 3)
+    try await server.drop(1)
+    func sent(_ suffix: String) async {
+      for await received in server.frames
+      where received.connection == 2 && received.frame.headers["destination"]?.hasSuffix(suffix) == true {
+        return
+      }
+    }
+    await sent("devices/register")
+    try await server.event("call.state", seq: 1, body: Self.state(of: 3, isConnected: false), on: 2)
+    await sent("/rejoin")
+    try await server.event("call.member", seq: 2, body: Self.change("carol", "tablet", 4, "joined"), on: 2)
+    try await server.event("call.member", seq: 3, body: Self.change("alice", "phone", 5, "rejoined"), on: 2)
+    for await received in server.frames where received.frame.headers["id"] == "a3" { break }
+    #expect(call.participant == 5)
+    let members = try #require(await call.snapshot).members
+    #expect(Set(members.flatMap(\.participants).map(\.number)) == [1, 4, 5])
+    #expect(bodies.withLock { $0.map { $0.contains(#""state":false"#) } } == [false, true])
+    await client.close()
   }
 
-  private static func member(_ user: String, _ device: String, _ participant: Int) -> String {
-    #"{"user":"\#(user)","state":"joined","participants":[{"participant":\#(participant),"device":"\#(device)","#
-      + #""joinId":"AAAAAAAAAAAAAAAAAAAAAA==","connected":true,"held":false,"tracks":[]}]}"#
+  /// The call with Bob in which Alice's phone is this participant.
+  private static func state(of participant: Int, isConnected: Bool = true) -> String {
+    #"{"at":1,"call":"\#(call)","id":"\#(call)","state":"active","media":"audio","initiator":"bob","startedAt":1,"epoch":4,"#
+      + #""policy":{"invite":"members","whenBusy":"ring","ringSeconds":30,"screens":1},"members":["#
+      + "{\(member("bob", "laptop", 1))},{\(member("alice", "phone", participant, isConnected: isConnected))}]}"
+  }
+
+  private static func change(_ user: String, _ device: String, _ participant: Int, _ cause: String) -> String {
+    #"{"at":1,"call":"\#(call)","cause":"\#(cause)",\#(member(user, device, participant))}"#
+  }
+
+  private static func member(
+    _ user: String, _ device: String, _ participant: Int, isConnected: Bool = true
+  ) -> String {
+    #""user":"\#(user)","state":"joined","participants":[{"participant":\#(participant),"device":"\#(device)","#
+      + #""joinId":"AAAAAAAAAAAAAAAAAAAAAA==","connected":\#(isConnected),"held":false,"tracks":[]}]"#
   }
 }

@@ -30,7 +30,7 @@ struct GoldenTests {
 
   private func checkReplies(note: (Any) -> Void) throws {
     let types: [String: any Codable.Type] = [
-      "joined": Joined.self, "started": StartedCall.self, "results": InviteResults.self,
+      "joined": Joined.self, "rejoined": Rejoined.self, "started": StartedCall.self, "results": InviteResults.self,
       "registered": Registered.self, "devices": Devices.self,
       "state": CallState.self, "calls": CallList.self, "link": CallLink.self, "media": MediaAnswer.self,
       "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self,

@@ -12,6 +12,7 @@ GOLDEN = ROOT / "Tests/ContractTests/Golden"
 # Replies by their names in the examples; all others are empty.
 REPLIES = {
     "joined": "Requests['/app/calls/{id}/accept'][1]",
+    "rejoined": "Rejoined",
     "started": "Requests['/app/calls/start'][1]",
     "results": "Requests['/app/calls/{id}/invite'][1]",
     "registered": "Requests['/app/devices/register'][1]",

@@ -245,6 +245,21 @@ def test_rule_12_rejoin_replaces_the_devices_participant(on, names):
     assert bob.event("call.state")["id"] == call, "the whole state, after a rejoin"
 
 
+def test_rule_12_a_device_that_has_the_state_does_not_get_it_again(on, names):
+    call, alice, bob = joined(on, *names[:2])
+    body = {**join(), "state": False}
+    reply = bob.call(call, "rejoin", body)
+    assert reply.keys() == {"participant", "ice"} and reply["participant"] == 3
+    change = bob.event("call.member")
+    assert change["cause"] == "rejoined" and [p["participant"] for p in change["participants"]] == [3]
+    assert bob.call(call, "rejoin", body) == reply, "repeated"
+    assert "call.state" not in bob.names()
+    # The same join without it is told the state as it is now.
+    del body["state"]
+    whole = bob.call(call, "rejoin", body)
+    assert whole["participant"] == 3 and whole["call"] == alice.call(call, "state")
+
+
 def test_rule_13_one_participant_a_user(on, names):
     call, alice, bob = joined(on, *names[:2])
     laptop = on(names[1], "laptop")

@@ -251,10 +251,16 @@ struct Call {
   }
 
   var state: CallState {
+    var state = stateWithoutMembers
+    state.members = members.map(\.state)
+    return state
+  }
+
+  var stateWithoutMembers: CallState {
     CallState(
       id: id, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
       epoch: max(1, epochs.current),
-      policy: rules.shown, members: members.map(\.state), metadata: metadata)
+      policy: rules.shown, members: [], metadata: metadata)
   }
 
   /// `call.ring` for a ringing member, without an envelope.

@@ -53,8 +53,9 @@ extension CallControl {
     let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
     if !hasLink { try checkMembership(device.user, of: id) }
     let joiner = try joiner(caller, joinId: request.joinId, joinKey: request.joinKey)
+    let knowsState = kind == .rejoin && request.state == false
     if let call = calls[id], let reply = try call.joins.reply(to: joiner.token, kind, state: { call.state }) {
-      return Transition(reply)
+      return knowsState ? Transition(Rejoined(reply)) : Transition(reply)
     }
     try calls[id]?.checkIsNew(joiner)
     if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: caller) }
@@ -68,12 +69,13 @@ extension CallControl {
       case .transfer: number = try call.transfer(joiner, now: now, out: &later)
       case .rejoin, .start: number = try call.rejoin(joiner, now: now, out: &later)
       }
-      let reply = Joined(call: call.state, participant: number, ice: ice)
-      if request.joinId != nil { call.joins.keep(reply, kind, for: joiner.token) }
+      let reply = Joined(
+        call: knowsState ? call.stateWithoutMembers : call.state, participant: number, ice: ice)
+      if request.joinId != nil { call.joins.keep(reply, kind, for: joiner.token, hasState: !knowsState) }
       // The whole state after a rejoin, before what follows from it.
-      if kind == .rejoin { out.event(.state(reply.call), to: .devices([device])) }
+      if kind == .rejoin, !knowsState { out.event(.state(reply.call), to: .devices([device])) }
       out.append(later)
-      return reply
+      return knowsState ? Rejoined(reply) : reply
     }
     done.speaker = device
     return done

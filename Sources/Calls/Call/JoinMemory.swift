@@ -21,9 +21,10 @@ struct JoinMemory {
   private var firstWithState = 0
   private var cost = 0
 
-  mutating func keep(_ reply: Joined, _ kind: Kind, for token: JoinToken) {
+  /// - Parameter hasState: false for a reply without the call's members.
+  mutating func keep(_ reply: Joined, _ kind: Kind, for token: JoinToken, hasState: Bool = true) {
     if order.count == 2 * Self.maximumCount { forgetOldest() }
-    kept[token] = Kept(kind: kind, reply: reply)
+    kept[token] = Kept(kind: kind, reply: reply, hasState: hasState)
     order.append(token)
     cost += reply.call.members.count
     while cost > Self.maximumCost, firstWithState < order.count - 1 {

@@ -17,7 +17,7 @@ extension CallClient {
 
   private func receive(_ delivery: EventDelivery) {
     // After the event, which may be the state by which a call begins to rejoin: then there is nothing to make up for.
-    defer { if delivery.followsGap { for id in calls.keys where !isComingBack(to: id) { catchUp(id) } } }
+    defer { if delivery.followsGap { for id in calls.keys { noteGap(in: id) } } }
     guard let id = delivery.message.call else {
       switch delivery.message.body {
       case .presence(let state): eventSink.yield(.presence(Presence(state)))
@@ -36,11 +36,15 @@ extension CallClient {
       if isEntering(id), early[id, default: []].count < Self.earlyLimit {
         early[id, default: []].append(delivery)
       } else {
+        calls[id]?.isCurrent = false
         acknowledge(delivery)
       }
       return
     }
-    if call.isBeginning, !delivery.message.body.begins(call.session.participant) { return acknowledge(delivery) }
+    if call.isBeginning {
+      guard delivery.message.body.begins(call.session.participant) else { return pass(delivery, to: id) }
+      call.isBeginning = false
+    }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
       calls[id]?.deliveries.insert(delivery.seq)
@@ -51,35 +55,18 @@ extension CallClient {
     acknowledge(delivery)
   }
 
-  /// Hands out what came while the join was being answered.
-  func takeEarly(_ joined: Joined, isRejoined: Bool) {
-    let id = joined.call.id
-    let deliveries = early.removeValue(forKey: id) ?? []
-    // Events before the state that begins the new stay were meant for the previous participant. An old state, if applied, would say that the new one is gone.
-    let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
-    // The reply may overtake the state, which only a rejoin brings; one that there was no room for does not come.
-    calls[id]?.isBeginning = isRejoined && start == nil && deliveries.count < Self.earlyLimit
-    for delivery in deliveries[..<(start ?? 0)] { acknowledge(delivery) }
-    for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
-  }
-
-  /// Whether a join of the call is awaited, or it is gone on with when its rejoin is answered.
-  private func isEntering(_ id: CallID) -> Bool { joining[id] != nil || calls[id] != nil }
-
-  /// A join is not awaited any more: what was kept for it belongs to a call that this device is not in.
-  func dropEarly() {
-    for (id, deliveries) in early where joining[id] == nil && calls[id]?.recovery.isRejoining != true {
-      for delivery in deliveries { acknowledge(delivery) }
-      early[id] = nil
-    }
-  }
-
   func acknowledge(_ delivery: EventDelivery, accepted: Bool = true) {
     connection.acknowledge(delivery, accepted: accepted)
   }
 
+  /// Events were lost. A call that comes back asks for them then.
+  private func noteGap(in id: CallID) {
+    calls[id]?.isCurrent = false
+    if !isComingBack(to: id) { catchUp(id) }
+  }
+
   /// Asks for what lost events would have said.
-  private func catchUp(_ id: CallID) {
+  func catchUp(_ id: CallID) {
     run(.listKeys(id, ListKeys(since: calls[id]?.keys.newestAccepted)), of: id)
     askState(of: id)
   }
@@ -131,10 +118,8 @@ extension CallClient {
     case .switchKeys(let change): feed(.switchKeys(epoch: change.epoch), to: id)
     case .keyRequest(let request): feed(.keyRequest(request), to: id)
     case .state(let state):
-      if change != .lost {
-        calls[id]?.isBeginning = false
-        feed(.state(state), to: id)
-      }
+      calls[id]?.isCurrent = true
+      if change != .lost { feed(.state(state), to: id) }
       recover(id, .state(call.session.standing))
     case .member, .members: take(CallSession.changes(in: body), of: id)
     case .devicesChanged(let change): examineDevices(of: change.user, id)
@@ -283,9 +268,10 @@ extension CallClient {
 }
 
 extension EventBody {
-  /// Whether it is a state with this participant in it.
+  /// Whether it is the first event with this participant in it: the call's state, or the change by which it came.
   func begins(_ participant: ParticipantNumber) -> Bool {
-    guard case .state(let state) = self else { return false }
-    return state.members.contains { $0.participants.contains { $0.participant == participant } }
+    let members =
+      if case .state(let state) = self { state.members } else { CallSession.changes(in: self).map(\.member) }
+    return members.contains { $0.participants.contains { $0.participant == participant } }
   }
 }

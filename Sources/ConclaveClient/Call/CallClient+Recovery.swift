@@ -38,10 +38,21 @@ extension CallClient {
 
   private func rejoin(_ id: CallID) async {
     await waitForConnection()
-    guard calls[id] != nil else { return }
+    guard let call = calls[id] else { return }
     let credentials = makeCredentials(id)
     do throws(SignalingError) {
-      let joined = try await requestAgain(.rejoin(id, credentials.body), reply: Joined.self)
+      let joined: Joined
+      call.keepsState = call.isCurrent
+      // Events that are lost from now on are asked for when it is back.
+      call.isCurrent = true
+      if call.keepsState {
+        var body = credentials.body
+        body.state = false
+        let rejoined = try await requestAgain(.rejoin(id, body), reply: Rejoined.self)
+        joined = Joined(call: call.session.state, participant: rejoined.participant, ice: rejoined.ice)
+      } else {
+        joined = try await requestAgain(.rejoin(id, credentials.body), reply: Joined.self)
+      }
       guard joined.call.id == id else { throw .notUnderstood }
       guard calls[id] != nil else {
         // The person has left meanwhile: no ghost stays behind.
@@ -49,6 +60,8 @@ extension CallClient {
       }
       resume(id, joined, credentials)
     } catch {
+      // Events that came meanwhile are dropped.
+      call.isCurrent = false
       if case .refused(let code, _) = error {
         recover(id, .rejoinFailed(code: code))
       } else if isOver {
@@ -65,7 +78,7 @@ extension CallClient {
     guard let call = calls[id] else { return }
     call.cipher.stopSending()
     call.leftovers = (call.cipher.epochs, Self.now.advanced(by: KeyAgreement.overlap))
-    call.session = CallSession(joined)
+    call.session = CallSession(joined, user: identity.address.user)
     for delivery in call.deliveries { deliveries[delivery] = nil }
     call.deliveries = []
     call.keys = agreement(credentials).withoutKnowledge
@@ -77,9 +90,48 @@ extension CallClient {
     call.updates.yield(.rejoined(participant: joined.participant))
     call.updates.yield(.changed)
     takeEarly(joined, isRejoined: true)
+    // Events were lost meanwhile.
+    if !call.isCurrent { catchUp(id) }
   }
 
   func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }
+
+  /// An event for the participant that was. It still changes what this device knows of the call, unless a newer state has come.
+  func pass(_ delivery: EventDelivery, to id: CallID) {
+    defer { acknowledge(delivery) }
+    guard let call = calls[id], call.keepsState else { return }
+    let body = delivery.message.body
+    call.session.follow(body)
+    if case .state(let state) = body {
+      call.isCurrent = true
+      feed(.state(state), to: id)
+    }
+    let changes = CallSession.changes(in: body)
+    if !changes.isEmpty { feed(.members(changes.map(\.member)), to: id) }
+  }
+
+  /// Hands out what came while the join was being answered.
+  func takeEarly(_ joined: Joined, isRejoined: Bool) {
+    let id = joined.call.id
+    let deliveries = early.removeValue(forKey: id) ?? []
+    // Events before the one that begins the new stay were meant for the previous participant. An old state, if applied, would say that the new one is gone.
+    let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
+    // The reply may overtake that event, which only a rejoin brings; one that there was no room for does not come.
+    calls[id]?.isBeginning = isRejoined && start == nil && deliveries.count < Self.earlyLimit
+    for delivery in deliveries[..<(start ?? 0)] { pass(delivery, to: id) }
+    for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
+  }
+
+  /// Whether a join of the call is awaited, or it is gone on with when its rejoin is answered.
+  func isEntering(_ id: CallID) -> Bool { joining[id] != nil || calls[id] != nil }
+
+  /// A join is not awaited any more: what was kept for it belongs to a call that this device is not in.
+  func dropEarly() {
+    for (id, deliveries) in early where joining[id] == nil && calls[id]?.recovery.isRejoining != true {
+      for delivery in deliveries { acknowledge(delivery) }
+      early[id] = nil
+    }
+  }
 
   /// Keys of the participant that was are forgotten when their overlap is over.
   func forgetLeftovers(of id: CallID) {

@@ -49,7 +49,11 @@ public actor CallClient {
     var session: CallSession
     var keys: KeyAgreement
     var recovery = Recovery()
-    /// Rejoined, and the state that begins the new stay has not come: what comes is the former participant's.
+    /// The session has followed the call on this connection from its state on, and no event was lost.
+    var isCurrent = true
+    /// Its last rejoin brought no state: the one from before goes on.
+    var keepsState = false
+    /// Rejoined, and the event that begins the new stay has not come: what comes is the former participant's.
     var isBeginning = false
     /// The app leaves it: that this participant goes is no news.
     var isLeaving = false
@@ -141,6 +145,7 @@ public actor CallClient {
       isConnected = false
       eventSink.yield(.disconnected)
       for id in calls.keys {
+        calls[id]?.isCurrent = false
         feed(.signaling(isConnected: false), to: id)
         recover(id, .signalingLost)
       }

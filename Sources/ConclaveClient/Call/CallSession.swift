@@ -36,12 +36,14 @@ package struct CallSession: Sendable {
     case ended
   }
 
-  package init(_ joined: Joined) {
+  /// - Parameter user: of this device; nil when the reply's state says so.
+  package init(_ joined: Joined, user: UserID? = nil) {
     state = joined.call
     places = Self.places(of: joined.call.members)
     participant = joined.participant
     let participant = joined.participant
-    user = joined.call.members.first { $0.participants.contains { $0.participant == participant } }?.user
+    self.user =
+      user ?? joined.call.members.first { $0.participants.contains { $0.participant == participant } }?.user
   }
 
   /// The server's view of this participant.
@@ -74,6 +76,14 @@ package struct CallSession: Sendable {
       Set(wanted.layers.map(\.rid)).count == wanted.layers.count
     else { return nil }
     return wanted.layers.map { WantedLayer(rid: $0.rid, isActive: $0.active) }
+  }
+
+  /// Brings people and tracks up to date by an event for the participant that was. The rest of what it says is void.
+  mutating func follow(_ event: EventBody) {
+    switch event {
+    case .state, .member, .members, .trackAdded, .trackUpdated, .trackRemoved: _ = handle(event)
+    default: break
+    }
   }
 
   package mutating func handle(_ event: EventBody) -> Change {
