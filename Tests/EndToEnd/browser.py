@@ -110,6 +110,12 @@ IDLE = []
 atexit.register(lambda: [driver.quit() for driver in IDLE])
 
 
+class Chromium(webdriver.Chrome):
+    def preload(self, script):
+        """Runs a script in each page before the page's own."""
+        self.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+
 def started(profile):
     options = webdriver.ChromeOptions()
     if profile:
@@ -118,7 +124,7 @@ def started(profile):
     for flag in FLAGS:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")))
+    return Chromium(options=options, service=Service(os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")))
 
 
 def make_as_new(driver, origin):
@@ -140,13 +146,13 @@ def make_as_new(driver, origin):
 class Tab:
     """One browser with the web client open and somebody signed in."""
 
-    def __init__(self, url, name, scripts=(), profile=None, view="#lobby", words=("Your name", "Sign in")):
-        """`profile` is a folder that outlives the browser; `view` is what signing in leads to; `words` are those of the sign-in in the page's language; without them nobody signs in."""
-        self.url, self.profile = url, profile
-        self.driver = IDLE.pop() if IDLE and not profile else started(profile)
+    def __init__(self, url, name, scripts=(), profile=None, view="#lobby", words=("Your name", "Sign in"), driver=None):
+        """`driver` is a browser of this tab's own, else one is taken that other tests leave; `profile` is a folder that outlives the browser; `view` is what signing in leads to; `words` are those of the sign-in in the page's language; without them nobody signs in."""
+        self.url, self.is_shared = url, not (profile or driver)
+        self.driver = driver or (IDLE.pop() if IDLE and self.is_shared else started(profile))
         self.driver.set_script_timeout(10 * PATIENCE)
         for script in (PROBE, *scripts):
-            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+            self.driver.preload(script)
         self.is_closed = False
         self.name = name
         self.user = name.lower()
@@ -158,7 +164,7 @@ class Tab:
 
     def close(self):
         self.is_closed = True
-        if self.profile:
+        if not self.is_shared:
             return self.driver.quit()
         try:
             make_as_new(self.driver, "/".join(self.url.split("/")[:3]))

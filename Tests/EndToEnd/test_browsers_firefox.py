@@ -1,0 +1,68 @@
+"""Firefox in one end-to-end encrypted call with Chromium: what people do most, and the camera in layers both ways."""
+
+import pytest
+
+from conftest import wait_for
+from firefox import Firefox
+from test_browsers import everybody_decodes
+from test_browsers_layers import RISE_SECONDS, resize_stage, shows
+
+
+@pytest.fixture
+def server(fresh_server):
+    return fresh_server
+
+
+@pytest.fixture
+def pair(person):
+    """Alice in Firefox and Bob in Chromium, in a call that she has started."""
+    alice, bob = person("Alice", driver=Firefox()), person("Bob")
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob, seconds=15)
+    return alice, bob
+
+
+def test_firefox_and_chromium_talk_share_mute_and_come_back(pair, artifacts):
+    alice, bob = pair
+    same = lambda: len(codes := {tab.call_code() for tab in pair}) == 1 and len(codes.pop()) == 40
+    wait_for(same, 5, "the same call code on both screens")
+    alice.screenshot(artifacts / "firefox.png")
+
+    alice.press("Share screen")
+    bob.decodes("alice/screen", "alice/camera", voices=1, seconds=15)
+    alice.press("Share screen")
+    bob.loses(".tile[data-source=screen]")
+    bob.press("Share screen")
+    alice.decodes("bob/screen", "bob/camera", voices=1, seconds=15)
+    bob.press("Share screen")
+    alice.loses(".tile[data-source=screen]")
+
+    alice.press("Mute")
+    bob.sees(".tile[data-user=alice][data-muted=true]")
+    alice.press("Stop camera")
+    bob.sees(".tile[data-user=alice][data-video=off]")
+    alice.press("Mute")
+    alice.press("Stop camera")
+    everybody_decodes(alice, bob, seconds=15)
+
+    alice.driver.refresh()
+    alice.sees("#call")
+    everybody_decodes(alice, bob, seconds=15)
+    alice.leave()
+    bob.sees("#lobby")
+    bob.call("Alice")
+    alice.answer()
+    everybody_decodes(alice, bob, seconds=15)
+
+
+def test_both_browsers_send_layers_and_receive_the_others(pair, server):
+    alice, bob = pair
+    for viewer, sender in ((alice, bob), (bob, alice)):
+        assert set(sender.sent()) == {"q", "h"}, sender.name
+        large = shows(viewer, sender, "h", RISE_SECONDS)
+        resize_stage(viewer, "flex: 0 0 150px; width: 260px")
+        assert shows(viewer, sender, "q", 15) < large
+        resize_stage(viewer, "")
+        shows(viewer, sender, "h", RISE_SECONDS)
+    assert server.metric("conclave_media_layer_switches_total") >= 4
