@@ -70,6 +70,7 @@ final class Worker {
   func turn() {
     let ready = wait()
     var now = MonotonicClock.now()
+    rule.woke(now: now)
     statistics.turns &+= 1
     var datagrams = 0
     for token in ready {
@@ -88,7 +89,9 @@ final class Worker {
 
   /// Sleeps until something is ready or due; the tokens of what is ready.
   private func wait() -> UnsafeBufferPointer<UInt64> {
-    let limit = waitingTime()
+    let now = MonotonicClock.now()
+    rule.waits(now: now)
+    let limit = waitingTime(now: now)
     guard naps.isDue else { return epoll.wait(nanoseconds: limit) }
     naps.taken()
     let nap = UInt64(NapRule.length.nanoseconds)
@@ -97,13 +100,12 @@ final class Worker {
   }
 
   /// Nanoseconds to the first of the SFU's timer, the outbox's and the statistics' deadline; nil when there is none.
-  private func waitingTime() -> UInt64? {
+  private func waitingTime(now: Instant) -> UInt64? {
     var first = sfu.nextTimeout
     if let deadline = rule.deadline { first = min(first ?? deadline, deadline) }
     if let publishAt { first = min(first ?? publishAt, publishAt) }
     if let due = connections?.nextSweep { first = min(first ?? due, due) }
     guard let first else { return nil }
-    let now = MonotonicClock.now()
     return first > now ? first.nanoseconds - now.nanoseconds : 0
   }
 
@@ -192,17 +194,18 @@ final class Worker {
     }
     let held = rule.deadline
     if rule.isDue(now: now, isEmpty: outbox.isEmpty, isUrgent: outbox.isUrgent) {
-      if held != nil, !outbox.isUrgent { statistics.heldFlushes &+= 1 }
+      if held != nil { statistics.heldFlushes &+= 1 }
       flush()
     }
     deliverEvents()
   }
 
   private func flush() {
+    let start = MonotonicClock.now()
     socket.send(outbox.runs)
     if let connections, connections.counters.accepted > 0 { connections.send(outbox.runs, in: epoll) }
     outbox.reset()
-    rule.flushed()
+    rule.flushed(in: start.duration(to: MonotonicClock.now()))
     statistics.flushes &+= 1
   }
 

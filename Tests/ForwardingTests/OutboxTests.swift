@@ -62,4 +62,17 @@ struct OutboxTests {
     check(put(outbox, &b, 1000))
     check(!put(outbox, &a, 1000))
   }
+
+  @Test func aCallOf1000HasRoomForRunsOfSeveralPackets() {
+    let outbox = Outbox()
+    var cursors = [Outbox.Cursor](repeating: Outbox.Cursor(), count: 1_000)
+    for _ in 0..<3 {
+      for index in cursors.indices {
+        check(put(outbox, &cursors[index], 137, to: SocketAddress(ipv4: UInt32(index), port: 1)))
+      }
+      #expect(!outbox.isNearlyFull, "else each packet leaves alone")
+    }
+    #expect(outbox.runs.count == 1_000)
+    #expect(outbox.runs.allSatisfy { $0.count == 3 })
+  }
 }

@@ -54,10 +54,58 @@ struct FlushRuleTests {
   @Test func eachHoldBeginsAfresh() {
     var rule = rule(afterBatchesAt: [0, 100])
     _ = rule.isDue(now: at(100), isEmpty: false, isUrgent: false)
-    rule.flushed()
+    rule.flushed(in: .microseconds(10))
     #expect(rule.deadline == nil)
     rule.arrived(now: at(600))
     _ = rule.isDue(now: at(600), isEmpty: false, isUrgent: false)
     #expect(rule.deadline == at(1_600))
+  }
+
+  /// A rule whose thread works for `work` of each 1,000 µs, for a second, and whose flushes take `flush` µs; then it is `at(1_000_000)`.
+  private func rule(working work: UInt64, flush: Int) -> FlushRule {
+    var rule = FlushRule()
+    for turn in UInt64(0)..<1_000 {
+      rule.woke(now: at(turn * 1_000))
+      rule.flushed(in: .microseconds(flush))
+      rule.waits(now: at(turn * 1_000 + work))
+    }
+    return rule
+  }
+
+  private func hold(of rule: FlushRule) -> Duration {
+    var rule = rule
+    let isDue = rule.isDue(now: at(1_000_000), isEmpty: false, isUrgent: true)
+    #expect(isDue == (rule.deadline == nil))
+    return rule.deadline.map { at(1_000_000).duration(to: $0) } ?? .zero
+  }
+
+  @Test(arguments: [UInt64(100), 500, 900])
+  func audioWaitsAsLongAsAFlushTakesTimesTheLoad(work: UInt64) {
+    let rule = rule(working: work, flush: 3_000)
+    #expect(abs(rule.load - Double(work) / 1_000) < 0.02)
+    let expected = 3.0 * Double(work)
+    #expect(abs(Double(hold(of: rule).nanoseconds) / 1_000 - expected) < 100)
+  }
+
+  @Test func audioWaitsFiveMillisecondsAtMost() {
+    #expect(hold(of: rule(working: 950, flush: 50_000)) == .milliseconds(5))
+  }
+
+  @Test(arguments: [(UInt64(0), 5_000), (950, 90)])
+  func anIdleThreadAndASmallCallHoldNoAudio(work: UInt64, flush: Int) {
+    #expect(hold(of: rule(working: work, flush: flush)) == .zero)
+  }
+
+  @Test func audioShortensTheHoldOfVideoAndDoesNotRenewIt() {
+    var rule = rule(working: 500, flush: 1_000)
+    rule.arrived(now: at(1_000_000))
+    rule.arrived(now: at(1_000_100))
+    _ = rule.isDue(now: at(1_000_100), isEmpty: false, isUrgent: false)
+    #expect(rule.deadline == at(1_001_100))
+    _ = rule.isDue(now: at(1_000_200), isEmpty: false, isUrgent: true)
+    let shortened = rule.deadline
+    #expect(shortened.map { $0 < at(1_001_100) } == true)
+    _ = rule.isDue(now: at(1_000_300), isEmpty: false, isUrgent: true)
+    #expect(rule.deadline == shortened)
   }
 }

@@ -42,7 +42,7 @@ package final class Outbox {
   }
 
   /// - Parameter chunks: 65 kB each, taken from the system only when touched; the number of receivers that can be served between two resets.
-  package init(chunks: Int = 1024) {
+  package init(chunks: Int = 4096) {
     self.chunks = chunks
     runCapacity = chunks * 8
     memory = .allocate(byteCount: chunks * Outbox.chunkSize, alignment: 64)
