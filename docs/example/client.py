@@ -266,7 +266,7 @@ class CallKeys:
         epoch.secret = epoch.secret or secret
 
     def tag(self):
-        """What `keys/confirm` carries (5.8)."""
+        """The body of `keys/confirm` (5.8)."""
         epoch = self.used
         key = layouts.hkdf512(epoch.secret, self.call, layouts.confirm_info(epoch.number, epoch.hash), 32)
         return layouts.tag_of(key, self.participant, self.devices.fingerprint, self.join_id)
