@@ -1,4 +1,4 @@
-"""What browsers seal and open, noted by a hook on WebCrypto in the page and in its worker: which key, which nonce, which header. For tests alone."""
+"""The frames that browsers seal and open, noted by a hook on WebCrypto in the page and in its worker: which key, which nonce, which header. For tests alone."""
 
 import collections
 import itertools
@@ -185,7 +185,7 @@ class Audit:
                 (self.secrets if entry["op"] == "secret" else self.privates).add(entry["bytes"])
 
     def frames(self, user=None, since=0):
-        """What was sealed with an SFrame header."""
+        """The texts that were sealed with an SFrame header."""
         with self.lock:
             return [s for s in self.sealed if s.kid is not None and user in (None, s.user) and s.at >= since]
 
@@ -206,7 +206,7 @@ class Audit:
         return {pair: users[pair] for pair, times in count.items() if times > 1}
 
     def check(self, known_keys=(), hearers=()):
-        """No (key, nonce) seals twice. Nobody opens their own frames. No key that seals is among `known_keys`, but where it is one of the `hearers`' that seals."""
+        """No (key, nonce) seals twice. No device opens its own frames. No key that seals is among `known_keys`, but where it is one of the `hearers`' that seals."""
         with self.lock:
             sealed, opened = list(self.sealed), list(self.opened)
         repeats = self.repeats()

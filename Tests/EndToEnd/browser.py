@@ -276,7 +276,7 @@ class Tab:
         wait_for(lambda: not self.shown(selector), seconds, f"{self.name} sees {selector} no more")
 
     def text(self, selector):
-        """What is written there; nothing where nothing is."""
+        """The text of the element; empty if there is none."""
         return self.driver.execute_script(
             "return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText).join(' ')", selector
         )

@@ -113,7 +113,7 @@ class Client(stomp.ConnectionListener):
         return {"joinId": base64.b64encode(os.urandom(16)).decode(), "joinKey": key}
 
     def starting(self):
-        """What `start` has besides: the call's id."""
+        """The further fields of `start`: the call's id and those of a join."""
         return {"id": str(uuid.uuid4()), **self.join()}
 
     def start(self, *callees, media="audio", **more):

@@ -307,7 +307,7 @@ def join():
 
 
 def starting():
-    """What `start` has besides: the call's id."""
+    """The further fields of `start`: the call's id and those of a join."""
     return {"id": str(uuid.uuid4()), **join()}
 
 

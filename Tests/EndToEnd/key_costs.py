@@ -1,4 +1,4 @@
-"""What a join, a leave and a rotation cost in signaling: bytes and envelopes, at a real server, with devices that do all but the cryptography.
+"""The cost of a join, a leave and a rotation in signaling: bytes and envelopes, at a real server, with devices that do all but the cryptography.
 
 CONCLAVE_BINARY=.build/release/conclave python Tests/EndToEnd/key_costs.py 10 100 1000
 """

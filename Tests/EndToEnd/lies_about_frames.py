@@ -101,7 +101,7 @@ def in_a_call_with_carol(stage):
 
 
 def sender_of(stage, member, user, epoch):
-    """What every member can derive of another: the entry and its SFrame base key."""
+    """Values of a member that every other can derive: the entry and its SFrame base key."""
     facts = stage.proxy.lists.chains[member.user, member.device, stage.id].epochs[epoch]
     entry = next(entry for entry in facts["list"] if entry["user"] == user)
     join = base64.b64decode(entry["fingerprint"]), base64.b64decode(entry["joinId"])
@@ -143,7 +143,7 @@ def nothing_passed(stage, injected):
 
 
 def counts_where_both_say_so(stage, carol, epoch):
-    """What was made up is well made: in Bob's own slot the same key and form count, since a member and the server together can do that."""
+    """Checks that the forgery is well made: in Bob's own slot the same key and form count, since a member and the server together can do that."""
     counter = max(frame.counter for frame in stage.audit.frames(stage.bob.user) if frame.kid & 255 == epoch) + 500
     network(stage, f"inject('{b64(made_up(stage, carol, stage.bob, epoch, counter))}')")
     wait_for(lambda: network(stage, "opened") == ["made up"], 5, "a frame that is made up as it should be opens")
@@ -347,7 +347,7 @@ class Renumbered:
             stage.lie("request", "calls/*", self.up, to=tab.user)
 
     def hash_of(self, link, epoch):
-        """Of the list before the first: that of the last made-up link."""
+        """The hash of an epoch's list; before the first epoch, that of the last made-up link."""
         if epoch < self.first:
             return self.last
         roster = self.stage.proxy.lists.chain(link, self.stage.id).epochs[epoch]["roster"]

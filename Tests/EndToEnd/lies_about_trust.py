@@ -72,7 +72,7 @@ def a_known_device_has_another_key(stage):
 
 
 def envelope_of(stage, ghost, epoch):
-    """What a device hands Bob, in the place of the leader."""
+    """Makes the envelope that a device hands Bob, in the place of the leader."""
     body = stage.proxy.sees("event", "keys.rotate", user=stage.alice.user, where=lambda body: body["epoch"] == epoch and "deliver" in body)
     entry = next(entry for entry in body["deliver"] if entry["user"] == stage.bob.user)
     spki = base64.b64decode(entry.get("refresh", entry["joinKey"])["publicKey"])

@@ -63,8 +63,8 @@ class Frame:
 
 
 class Lie:
-    """What is told instead. `tell(body, link)` gives the body to pass on, or None to withhold it; of an event also a list of (name, body) in its place; of a
-    reply also Failure; of a request also Reply. `of` is an event's name, or the path of a request behind /app/, with * as in a file name."""
+    """A replacement for a message. `tell(body, link)` gives the body to pass on, or None to withhold it; for an event also a list of (name, body) in its place;
+    for a reply also Failure; for a request also Reply. `of` is an event's name, or the path of a request behind /app/, with * as in a file name."""
 
     def __init__(self, kind, of, tell, to=None):
         self.kind, self.of, self.tell, self.to = kind, of, tell, to
@@ -296,7 +296,7 @@ class LyingProxy:
         asyncio.run_coroutine_threadsafe(close(), self.loop).result(10)
 
     def seen(self, kind, of=None, user=None):
-        """What the server and the clients said so far: (kind, user, name or path, body)."""
+        """The messages of the server and the clients so far: (kind, user, name or path, body)."""
         with self._changed:
             return [entry for entry in self.log if entry[0] == kind and user in (None, entry[1]) and of in (None, entry[2])]
 

@@ -97,7 +97,7 @@ class Stage:
         return f"{name}{self.number}".lower()
 
     def tab(self, name, view="#lobby"):
-        """A browser of the pool. What it had stored was under the origin of another proxy."""
+        """A browser of the pool. Its earlier data is stored under the origin of another proxy."""
         if len(self.tabs) == len(POOL):
             POOL.append(Tab("data:text/html,<input aria-label='Your name'><button>Sign in</button>", name, [LISTENER], view="body"))
             WATCHES.append(self.audit.watch(POOL[-1]))
@@ -210,7 +210,7 @@ class Stage:
         wait_for(lambda: rejoined() or not self.audit.is_sending(tab.user), seconds, f"{tab.user} stops sending")
 
     def goes_on(self, *tabs, seconds=10):
-        """What these seal is opened by the other, from now on."""
+        """Waits until each of these opens a frame that the other seals after now."""
         since = time.time() * 1000
         for tab in tabs:
 

@@ -71,7 +71,7 @@ class Network:
     # Faults
 
     def lose_media(self):
-        """The path is gone for good; another is there for who asks for it (`media_port`)."""
+        """The path is gone for good; another is there for a client that asks for it (`media_port`)."""
         with self.lock:
             self.close_media()
             self.open_media()

@@ -22,14 +22,14 @@ JOINS = ("calls/start", "/accept", "/join", "/rejoin")
 
 
 class Person:
-    """What the rows know of somebody whose client is the load test's."""
+    """The values of a user whose client is the load test's, for the rows."""
 
     def __init__(self, user):
         self.user = self.name = user
 
 
 class TapAudit(Audit):
-    """What a guest without keys sees of each frame behind SRTP: its KID, its counter and what is sealed. A KID stands for one key of the call."""
+    """A frame behind SRTP as a guest without keys sees it: its KID, its counter and what is sealed. A KID stands for one key of the call."""
 
     def __init__(self, user_of):
         super().__init__()
@@ -94,7 +94,7 @@ class TapLoop:
 
 
 class SwiftStage(Stage):
-    """As `Stage`, with the load test in place of the browsers: it measures for so many seconds and then says what opened and who warned."""
+    """As `Stage`, with the load test in place of the browsers: it measures for a given time and then reports which frames opened and who warned."""
 
     def __init__(self, server, proxy, number, folder, loop, row=0):
         super().__init__(server, proxy, number)

@@ -1,4 +1,4 @@
-"""What an operator does to a running server by its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
+"""An operator controls a running server by its admin socket: `conclave status`, `calls`, `call`, `users`, `end`, `disconnect`, `drain`."""
 
 import json
 import os

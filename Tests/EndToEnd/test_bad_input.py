@@ -1,4 +1,4 @@
-"""What is wrong is answered as protocol section 9 says, or counted in silence, and nobody else's call notices."""
+"""Bad input is answered as protocol section 9 says, or counted in silence, and no other call notices."""
 
 import base64
 import os

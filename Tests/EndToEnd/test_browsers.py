@@ -99,7 +99,7 @@ def test_a_tab_with_a_wrong_key_decodes_nothing(person):
         assert "mallory/camera" not in tab.received()["video"]
 
 
-def test_who_has_no_udp_talks_over_tcp(person, server):
+def test_a_browser_without_udp_talks_over_tcp(person, server):
     alice, bob, carol = person("Alice", TCP_ONLY), person("Bob", TCP_ONLY), person("Carol")
     alice.call("Bob", "Carol")
     bob.answer()

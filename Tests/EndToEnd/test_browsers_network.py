@@ -61,7 +61,7 @@ def test_lost_signaling_alone_and_a_lost_path_alone_need_no_new_participant(mobi
     assert number_of(bob, alice) == number
 
 
-def test_who_changes_the_network_is_back_and_there_once(mobile, network):
+def test_a_browser_that_changes_the_network_is_back_and_there_once(mobile, network):
     alice, bob = mobile
     network.move()
     tell_of_the_new_way(bob, network)

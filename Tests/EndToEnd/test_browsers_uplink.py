@@ -1,4 +1,4 @@
-"""What a browser may send: the server reports when its packets arrived, so that it knows within seconds."""
+"""The uplink of a browser: the server reports when its packets arrived, so that it knows within seconds."""
 
 import pytest
 

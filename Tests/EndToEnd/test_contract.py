@@ -127,7 +127,7 @@ def test_a_newer_connection_of_the_device_replaces_the_older(on):
     second.sync()
 
 
-def test_who_does_not_connect_in_time_is_told_and_closed(server):
+def test_a_client_that_does_not_connect_in_time_is_told_and_closed(server):
     assert "CONNECT" in Wire(server).error(8).headers["message"]
 
 
@@ -241,7 +241,7 @@ def test_a_call_holds_so_many_participants_and_rings(on, names):
     ],
     ids=lambda d: repr(d[:20]),
 )
-def test_what_is_no_stomp_gets_an_error_and_the_end(server, data):
+def test_other_protocols_get_an_error_and_the_end(server, data):
     wire = Wire(server)
     wire.write(data)
     assert wire.error(8).headers["message"]

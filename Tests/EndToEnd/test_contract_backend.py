@@ -321,7 +321,7 @@ def asking(tmp_path, back_end):
     running.stop()
 
 
-def test_whom_the_back_end_does_not_name_is_offline(asking, back_end):
+def test_users_that_the_back_end_does_not_name_are_offline(asking, back_end):
     back_end.allowed = ["bob"]
     alice, bob, carol = (Device(asking, name) for name in ("alice", "bob", "carol"))
     call, reply = alice.start("bob", "carol")

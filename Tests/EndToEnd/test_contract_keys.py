@@ -407,7 +407,7 @@ def test_a_refreshed_join_key_goes_to_leaders_alone(on, names):
     assert all("refresh" not in entry for entry in alice.call(call, "keys/list")["list"])
 
 
-def test_who_waits_for_trust_holds_nobody_up(on, names):
+def test_a_device_that_waits_for_trust_holds_nobody_up(on, names):
     alice, bob = on(names[0]), on(names[1], ack="client-individual")
     call, _ = alice.start(bob.user)
     bob.event("call.ring")

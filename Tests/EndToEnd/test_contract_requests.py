@@ -91,7 +91,7 @@ def test_a_codec_that_the_call_does_not_take_is_unsupported(on, names):
     assert alice.fails(f"/app/calls/{call}/media", offer(*CALLS)) == "media.unsupported"
 
 
-def test_what_a_request_is_answered_in_the_wrong_state(on, names):
+def test_each_request_in_the_wrong_state_has_its_error(on, names):
     call, alice, bob = joined(on, *names[:2])
     carol, dave = on(names[2]), on(names[3])
     tablet = on(names[0], "tablet")
@@ -321,7 +321,7 @@ def test_an_unknown_request_is_answered(on, what):
     assert alice.fails("/app/what/ever") == "request.unknown"
 
 
-def test_who_gets_what(on, names):
+def test_each_event_goes_to_its_receivers(on, names):
     alice, tablet = on(names[0]), on(names[0], "tablet")
     bob, laptop, carol, dave = on(names[1]), on(names[1], "laptop"), on(names[2]), on(names[3])
     call, _ = alice.start(bob.user, carol.user, dave.user)

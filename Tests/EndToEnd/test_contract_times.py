@@ -1,4 +1,4 @@
-"""What needs its time: rules 9, 10, 13 of section 4, and what survives the server's death (rule 11, sections 3 and 5)."""
+"""Rules that need time: 9, 10 and 13 of section 4, and the state that survives the server's death (rule 11, sections 3 and 5)."""
 
 import subprocess
 import time
@@ -139,7 +139,7 @@ def test_rule_11_a_call_survives_the_servers_death(own):
     assert {(c["id"], c["direction"], c["outcome"]) for c in history} >= {(call, "incoming", "answered")}
 
 
-def test_who_was_forgotten_is_a_stranger(own):
+def test_a_forgotten_user_is_a_stranger(own):
     call, alice, bob = two(own, ["alice", "bob"], "carol", policy={"aloneSeconds": 60})
     over, _ = alice.start("bob")
     alice.call(over, "end")

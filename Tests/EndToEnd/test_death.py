@@ -161,7 +161,7 @@ class Quartet:
             client.close()
 
     def envelopes(self, client):
-        """Those that came, acknowledged; a reply comes behind all events before it."""
+        """The events so far, acknowledged; a reply comes behind all events before it."""
         client.request("/app/calls/list")
         found, newest = [], 0
         while not client.events.empty():

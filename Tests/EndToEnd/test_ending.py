@@ -1,4 +1,4 @@
-"""What SIGTERM, SIGINT and a second signal do (docs/operate.md)."""
+"""SIGTERM, SIGINT and a second signal end the server as docs/operate.md says."""
 
 import signal
 import time

@@ -19,7 +19,7 @@ OTHERS_PLACES = [
 
 
 def answer(server, command, headers, body=b"", user="eve"):
-    """What a fresh connection of `user` hears to one frame."""
+    """The answer to one frame on a fresh connection of `user`."""
     wire = Wire(server)
     wire.send("CONNECT", {"accept-version": "1.2", "host": "x", "passcode": token(server, user)})
     assert wire.read().command == "CONNECTED"

@@ -15,7 +15,7 @@ KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 def talk(server, data, seconds=3, enough=1 << 22):
-    """What the server answers to these bytes until it closes, or says nothing for that long."""
+    """The server's answer to these bytes, until it closes or is silent for that long."""
     heard = b""
     with socket.create_connection(("127.0.0.1", server.http_port), 5) as s:
         s.settimeout(seconds)

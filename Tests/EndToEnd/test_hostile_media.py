@@ -81,7 +81,7 @@ class Peer:
         return bytes(message)
 
     def answer(self, check, address):
-        """What somebody who gets a check of the server's answers, if it has the member's password."""
+        """The answer to a check of the server, by an attacker that has the member's password."""
         asked = stun.parse_message(check)
         message = stun.Message(message_method=stun.Method.BINDING, message_class=stun.Class.RESPONSE, transaction_id=asked.transaction_id)
         message.attributes["XOR-MAPPED-ADDRESS"] = address
@@ -132,7 +132,7 @@ class Scene:
 
 
 async def gathered(sockets, seconds, taken=lambda own, datagram: None):
-    """What comes to each of some UDP sockets."""
+    """The datagrams that come to each of some UDP sockets."""
     got = {own: [] for own in sockets}
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -156,7 +156,7 @@ def udp():
 
 
 def test_one_spoofed_check_directs_no_media_at_a_third_party(fresh_server):
-    """What leaves the victim's own socket is on the wire what an attacker spoofs, which has the member's passwords and does not see what the victim gets."""
+    """The attacker spoofs the victim's address: here its packets leave the victim's own socket. It has the member's passwords and does not see what the victim gets."""
 
     async def attack(sockets):
         async with Scene(fresh_server) as scene:

@@ -115,7 +115,7 @@ def test_a_token_does_not_choose_its_key(server, header):
         assert answer(server, signed(server, CLAIMS, header, key)) == "ERROR"
 
 
-def test_what_is_no_token_is_refused(server):
+def test_malformed_tokens_are_refused(server):
     good = signed(server, CLAIMS)
     head, payload, _ = good.split(".")
     twice = b'{"sub":"eve","sub":"admin","exp":%d}' % (NOW + 600)

@@ -157,7 +157,7 @@ def slots_name_another_participant(stage):
 
 @pytest.fixture(scope="module")
 def outcomes(request, tmp_path_factory, artifacts):
-    """What came of each case: all that were asked for run, some at a time, since most of a case is waiting."""
+    """The result of each case. All requested cases run, some at a time, since most of a case is waiting."""
     folder = tmp_path_factory.mktemp("lying-to-swift")
     server, taps = Server(folder), TapLoop()
     chosen = {item.callspec.params["name"] for item in request.session.items if item.path == request.path and hasattr(item, "callspec")}

@@ -122,7 +122,7 @@ def test_a_users_flood_is_answered_up_to_the_users_share(small_server, keep):
     assert cpu_seconds(server) - before < 2
 
 
-def test_what_waits_for_all_slow_readers_is_bounded_and_a_reader_gets_everything(small_server, keep):
+def test_the_backlog_of_all_slow_readers_is_bounded_and_a_reader_gets_everything(small_server, keep):
     server = small_server(destinations=["/topic/"], limits={"totalOutbound": 8 << 20})
     for n in range(100):
         wire = Wire.__new__(Wire)

@@ -1,4 +1,4 @@
-"""What the program says to an operator when it cannot do what it is told: which thing is wrong, and what would be right; exit status 1."""
+"""Errors for an operator: the program says what is wrong and what would be right, with exit status 1."""
 
 import json
 import socket

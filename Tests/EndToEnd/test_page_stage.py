@@ -59,7 +59,7 @@ def receives_only(tab, *tracks, seconds=8):
     wait_for(others_rest, seconds, lambda: f"{tab.name} receives {', '.join(tracks)} alone; from {before} to {tab.received()}")
 
 
-def test_of_two_people_the_other_fills_the_stage_and_ones_own_picture_moves_and_hides(person, artifacts):
+def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_and_hides(person, artifacts):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     alice.sees("#stage[data-mode=pair]")

@@ -118,7 +118,7 @@ def test_a_subscription_is_replaced_ended_and_goes_with_its_device(server, servi
     ],
     ids=lambda change: json.dumps(change)[:40],
 )
-def test_what_is_no_subscription_is_refused(service, connect, change):
+def test_malformed_subscriptions_are_refused(service, connect, change):
     with pytest.raises(RequestFailed) as refused:
         connect("bob").request("/app/devices/push", {"subscription": {**service.subscription("bob").body, **change}})
     assert refused.value.code == "request.invalid"
@@ -237,7 +237,7 @@ def deliver(tab, url, notice):
 
 
 def grant(tab, url):
-    """What the person allows. It lasts as long as the window that the driver is in."""
+    """Sets the permissions that the person grants. They last as long as the window that the driver is in."""
     allowed = ["notifications", "audioCapture", "videoCapture"]
     tab.driver.execute_cdp_cmd("Browser.grantPermissions", {"origin": url.rstrip("/"), "permissions": allowed})
 

@@ -1,4 +1,4 @@
-"""What survives `kill -9` (rule 11 of the protocol), what `conclave forget` deletes, and what a failing disk does."""
+"""State that survives `kill -9` (rule 11 of the protocol), data that `conclave forget` deletes, and the effects of a failing disk."""
 
 import base64
 import contextlib
@@ -34,7 +34,7 @@ class Reader(Client):
                 return body, headers
 
     def kinds(self):
-        """What came so far; a reply comes behind all events before it."""
+        """The events so far; a reply comes behind all events before it."""
         self.request("/app/calls/list")
         kinds = []
         while not self.events.empty():
@@ -287,7 +287,7 @@ def test_a_slow_disk_holds_back_what_is_told_and_no_connection(server, sign_in):
     assert bob.request("/app/calls/list") == {"calls": []}
 
 
-def test_what_was_set_and_joined_is_known_still(server, sign_in):
+def test_presence_and_places_survive_a_restart(server, sign_in):
     alice, bob, carol = (sign_in(user) for user in ("alice", "bob", "carol"))
     for client in (alice, bob, carol):
         client.register()

@@ -1,7 +1,7 @@
 """The test suites of two general STOMP clients, as their authors ship them, against our server with `/topic` and `/queue` open to an app.
 
-stomp.py's is in its source package (the version in stomp_suites/requirements.txt; later ones have none), stompest's is installed with it. What they
-need is given by their configuration alone, but for one fixed password, one acknowledgement mode and a queue that two tests share. Each of their tests is one here, by its name.
+stomp.py's is in its source package (the version in stomp_suites/requirements.txt; later ones have none), stompest's is installed with it. Their
+configuration suffices, but for one fixed password, one acknowledgement mode and a queue that two tests share. Each of their tests is one here, by its name.
 """
 
 import configparser

@@ -1,4 +1,4 @@
-"""What the server hands on is what the sender's worker sealed, byte for byte: a browser calls a guest who taps each payload behind SRTP."""
+"""The server forwards exactly the bytes that the sender's worker sealed: a browser calls a guest who taps each payload behind SRTP."""
 
 import asyncio
 import hashlib

@@ -124,7 +124,7 @@ def test_a_calls_events_arrive_signed_and_in_order_through_failures(hooked, back
         client.close()
 
 
-def test_whom_the_back_end_does_not_allow_is_offline(hooked, back_end):
+def test_users_that_the_back_end_does_not_allow_are_offline(hooked, back_end):
     back_end.allowed = ["bob"]
     alice, bob, carol = people(hooked, "alice", "bob", "carol")
     reply = alice.request("/app/calls/start", {"callees": ["bob", "carol"], "media": "audio", **alice.starting()})

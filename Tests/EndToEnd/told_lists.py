@@ -1,4 +1,4 @@
-"""What a lying server tells of a call's key lists: the chain of lists of each device, made to fit again after a lie."""
+"""A lying server's version of a call's key lists: the chain of lists of each device, made to fit again after a lie."""
 
 import base64
 import copy

@@ -81,7 +81,7 @@ export class CallEvents {
     message: (body) => void this.#message(body),
   };
 
-  /** Changes in order. What they mean for this device's own place is judged after the last. */
+  /** Changes in order. Their effect on this device's own place is judged after the last one. */
   #membersChanged(changes) {
     let own;
     for (const change of changes) {

@@ -3,7 +3,7 @@
 import { VideoWishes } from './video-wishes.js';
 
 export class CallRequests extends EventTarget {
-  /** What the server has told: a `CallState`. */
+  /** The state that the server has told: a `CallState`. */
   facts;
   /** This device's number in the call; 0 until it has joined. */
   participant = 0;
@@ -48,8 +48,8 @@ export class CallRequests extends EventTarget {
   }
 
   /**
-   * Of the others' videos only those of `heights` are sent here from now on: a map of tracks, `participant.n` each, to the heights in pixels that they are shown at. The server
-   * is told what has changed, one request after the other: what changes meanwhile goes into the next one.
+   * From now on the server sends only the videos in `heights`: a map of tracks, `participant.n` each, to the heights in pixels at which they are shown. Changes are
+   * told to the server, one request at a time; changes made during a request go into the next one.
    */
   watch(heights) {
     this.#heights = heights;

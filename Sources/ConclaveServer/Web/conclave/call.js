@@ -26,7 +26,7 @@ const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, o
 export class Call extends CallRequests {
   hasEnded = false;
   code = '';
-  /** Of a call that this device starts: what became of each ring, by user. */
+  /** The result of each ring by user, in a call that this device started. */
   results;
   /** Whether the camera is to be on, when it can be. */
   wantsCamera = false;
@@ -154,7 +154,7 @@ export class Call extends CallRequests {
     return speaking;
   }
 
-  /** What there is to show: see `tiles.js`. */
+  /** The tiles to show: see `tiles.js`. */
   tiles() {
     return tilesOf(this, {
       find: (participant, n) => this.#transport?.videoOf(participant, n),

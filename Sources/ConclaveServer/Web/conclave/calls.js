@@ -130,7 +130,7 @@ export class Calls extends EventTarget {
     return facts;
   }
 
-  /** What the server makes of it is its own matter: here the call is silent, and joining another holds it there too. */
+  /** A refusal is ignored: the call is silent here, and joining another call holds it at the server too. */
   async #hold(call) {
     await call?.hold(true).catch(() => {});
   }

@@ -86,7 +86,7 @@ export function listIn(value, most, what) {
   return value;
 }
 
-/** What `call.member` and `call.members` say, in order. */
+/** The changes in a `call.member` or `call.members`, in order. */
 export function changesIn(name, body) {
   if (name === 'call.member') return [body];
   return listIn(body.members, MAX_CHANGES, 'changes').map((change) => objectIn(change, 'a change'));
@@ -203,7 +203,7 @@ export function tagsIn(value) {
 }
 
 /**
- * What a join's reply says of this device: its number in the call, which the state in it names too. `own`: `{user, device, joinId}`.
+ * Checks a join's reply: the number that it gives this device must be in its state too. `own`: `{user, device, joinId}`.
  */
 export function replyIn(value, { id, isStart, own }) {
   const { call, participant } = objectIn(value, 'a reply');

@@ -145,7 +145,7 @@ export class Conclave extends EventTarget {
     return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
   }
 
-  /** Comes into a running call: `rejoin` for who was in it, else `join`. */
+  /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. */
   enter(facts, { camera = true } = {}) {
     return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera });
   }

@@ -193,7 +193,7 @@ export class Directory extends EventTarget {
     return { entry, keys, problem: unverified, isNew, level, isVerified };
   }
 
-  /** What the statements that are known of a user's devices make of them. */
+  /** Judges a user's devices anew by the statements that are known. */
   async #judge(user) {
     const known = this.#judged.get(user);
     if (known) return known;

@@ -11,7 +11,7 @@ import { SECRET_BYTES, confirmationKeyOf, ratchet } from './transcript.js';
 const HEARD = [undefined, 'unverified']; // a device that is not verified is heard, and gets no keys
 
 export class Epoch {
-  /** Of the list that was accepted: see `ListHistory`. */
+  /** The fields of the accepted list: see `ListHistory`. */
   epoch;
   mode;
   roster;
@@ -84,7 +84,7 @@ export class Epoch {
     return HEARD.includes(this.problemOf(entry)) ? this.#keys.get(nameOf(entry)) : undefined;
   }
 
-  /** What is known of those who were on the list before stays known. */
+  /** Keeps what is known of devices that were on the list before. */
   inherit(before) {
     for (const entry of this.others) {
       const old = before.roster.find(entry);
@@ -96,8 +96,8 @@ export class Epoch {
   }
 
   /**
-   * Looks up `entries`; brings what people should know: `{entry, problem}`. What was known stays in force until all is known anew; a look-up
-   * that fails changes nothing.
+   * Looks up `entries`; brings what people should know: `{entry, problem}`. The earlier result stays in force until all look-ups
+   * are done; one that fails changes nothing.
    */
   async examine(directory, entries = this.others) {
     this.#looking += 1;
@@ -126,7 +126,7 @@ export class Epoch {
   }
 
   /**
-   * Whose frames are opened, as the worker wants them: never this device. `seats` maps `user/device` to `{participant, joinId}` for devices
+   * The senders whose frames the worker opens; never this device. `seats` maps `user/device` to `{participant, joinId}` for devices
    * that have neither on a ring's list. Their sender key takes the joinId that they joined with: with none, a second ring could make them
    * seal twice under one key.
    */

@@ -5,7 +5,7 @@ import { callCodeOf } from './transcript.js';
 const OVERLAP_MS = 10_000; // how long lists stay after their epoch
 const AHEAD = 8; // announced and never switched to: more are not kept
 
-/** By number: an `Epoch` each. */
+/** The `Epoch`s of a call, by number. */
 export class Epochs extends Map {
   /** The number of the epoch in use. */
   current = 0;

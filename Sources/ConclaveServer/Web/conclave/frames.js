@@ -65,7 +65,7 @@ class Epoch {
   }
 }
 
-/** What seals this device's frames: keys of its own values alone, which no word of the server can make another's. Opens nothing. */
+/** Seals this device's frames. Its keys come from its own values alone, so the server cannot make them another device's keys. Opens nothing. */
 class Sealer {
   sending = 0;
   #own; // {call, participant, fingerprint, joinId}
@@ -141,7 +141,7 @@ export class FrameKeys {
     this.#epochs.get(epoch)?.admit(senders, this.participant);
   }
 
-  /** Who is heard in an epoch that is here: what another one has sent opens no more. */
+  /** Sets the senders whose frames are opened in a known epoch. Frames of all others no longer open. */
   admit({ epoch, senders }) {
     this.#epochs.get(epoch)?.admit(senders, this.participant);
   }
@@ -189,7 +189,7 @@ export class FrameKeys {
     return sframe && concat(Uint8Array.of(kind), sframe);
   }
 
-  /** Whose sealed frame it is, and whether a key for it is here. Throws SFrameError for what is no SFrame of another. */
+  /** The sender of a sealed frame, and whether its key is here. Throws SFrameError if it is not an SFrame of another participant. */
   inspect(data, clear) {
     if (data.length < clear + 1 + TAG_BYTES) throw new SFrameError('header');
     const header = parseHeader(data.subarray(clear, clear + 17));

@@ -46,7 +46,7 @@ export class KeyAgreement extends EventTarget {
   #warnings = new KeyWarnings((detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   #seats;
   #waiting = new Map(); // participant -> the epoch whose key it has and does not open, as it does not trust this device
-  /** What a leader does, until it is done. */
+  /** The work of a leader, until it is done. */
   leading;
   #received;
   #isClosed = false;
@@ -177,7 +177,7 @@ export class KeyAgreement extends EventTarget {
     });
   }
 
-  /** Accepting a ring that brought a list and an envelope gives epoch 1 at once. What is wrong with them is no harm: epoch 2 comes. `used` is the store's memory. */
+  /** Accepting a ring that brought a list and an envelope gives epoch 1 at once. A bad list or envelope does no harm: epoch 2 follows. `used` is the store's memory. */
   beginRung(ring, used) {
     return this.#inTurn(async () => {
       if (!ring.list || !ring.envelope || this.#lists.newest) return;
@@ -344,7 +344,7 @@ export class KeyAgreement extends EventTarget {
     return record;
   }
 
-  /** What follows when it is known of more devices, or otherwise, whether they are trusted. */
+  /** Acts on new or changed knowledge of which devices are trusted. */
   async #judged(record) {
     if (!this.#epochs.has(record.epoch)) return;
     this.#switching.review();
@@ -357,7 +357,7 @@ export class KeyAgreement extends EventTarget {
     this.#changed();
   }
 
-  /** By the mode with which the epoch was announced; over a list that was not seen the newest key is asked for. */
+  /** Derives the key of an epoch announced as a ratchet. After a list that was not seen, asks for the newest key instead. */
   async #ratchet(record) {
     const secret = await record.ratcheted(this.#epochs.get(record.epoch - 1));
     if (secret) await this.#setSecret(record, secret);

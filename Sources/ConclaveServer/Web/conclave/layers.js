@@ -13,7 +13,7 @@ export function heightOf(track) {
   return Math.min(width, height) || height || USUAL_HEIGHT;
 }
 
-/** What a picture of `height` pixels may take, in bit/s: in proportion between the steps of `RATES`. */
+/** The most bit/s for a picture of `height` pixels, interpolated between the steps of `RATES`. */
 function rateOf(height) {
   const next = RATES.findIndex(([pixels]) => height <= pixels);
   if (next < 0) return RATES.at(-1)[1];
@@ -107,7 +107,7 @@ class Layers {
   }
 }
 
-/** What `add(sendEncodings)` adds for a camera whose picture has `height` pixels: `{transceiver, layers}`. A browser that refuses layers sends one encoding. */
+/** Adds a camera whose picture has `height` pixels by `add(sendEncodings)`; brings `{transceiver, layers}`. A browser that refuses layers sends one encoding. */
 export function addCamera(add, height) {
   const added = (transceiver) => ({ transceiver, layers: new Layers(transceiver.sender, height) });
   try {

@@ -5,7 +5,7 @@ import { MAX_LINKS, Refusal } from './checks.js';
 import { Roster } from './roster.js';
 import { NO_LIST, listHashOf } from './transcript.js';
 
-/** What was announced does not follow from what was announced before: this join can't go on with it. */
+/** A list that does not follow from the lists announced before: this join cannot go on. */
 export class BrokenHistory extends Refusal {}
 
 export class ListHistory {

@@ -65,7 +65,7 @@ export class LocalMedia {
     if (audio) this.#sources.set('screen-audio', { isOn: true, track: audio });
   }
 
-  /** Silence without closing the microphone. One that is being opened is turned off. */
+  /** Mutes without closing the microphone. If it is still being opened, it starts muted. */
   mute(source, isMuted) {
     const { track } = this.state(source);
     if (!track) return this.turnOff(source);

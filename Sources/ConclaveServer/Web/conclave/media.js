@@ -127,13 +127,13 @@ export class Media extends EventTarget {
     return [...this.#shown.tracks.values()].some((track) => track.participant === participant && track.n === n) ? 'awaited' : 'unsent';
   }
 
-  /** Who is speaking: participants whose opened audio is loud now. 0 stands for this device. */
+  /** The participants whose opened audio is loud now. 0 stands for this device. */
   get speaking() {
     const now = performance.now();
     return new Set([...this.#heard].filter(([, at]) => now - at < SPEAKING_HOLD_MS).map(([participant]) => participant));
   }
 
-  /** What the browser measures: all reports of the PeerConnection. */
+  /** The browser's measurements: all reports of the PeerConnection. */
   async statistics() {
     return [...(await this.#pc.getStats()).values()];
   }

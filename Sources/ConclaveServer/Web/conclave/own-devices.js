@@ -41,7 +41,7 @@ export class OwnDevices extends EventTarget {
     await this.#request('remove', { device, revoke });
   }
 
-  /** Removes all devices that are listed now but this one. One that is gone meanwhile is no error. */
+  /** Removes all devices that are listed now but this one. A device that is gone meanwhile is no error. */
   async removeOthers() {
     for (const other of (await this.list()).filter(({ isThis }) => !isThis)) {
       await this.remove(other).catch((error) => {
@@ -56,7 +56,7 @@ export class OwnDevices extends EventTarget {
     return { user, device, fingerprint: toBase64(fingerprint) };
   }
 
-  /** What this device shows to be scanned or copied. */
+  /** The text that this device shows, to be scanned or copied. */
   get text() {
     return deviceText(this.#identity.fingerprint);
   }

@@ -22,7 +22,7 @@ export async function pairingCode({ user, session, theNew, existing }) {
   return (new DataView(digest.buffer).getBigUint64(0) % 1_000_000n).toString().padStart(6, '0');
 }
 
-/** What the new device shows for a camera or the clipboard. */
+/** The text that the new device shows for a camera or the clipboard. */
 export const deviceText = (fingerprint) =>
   QR_PREFIX + toBase64(fingerprint).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 
@@ -69,9 +69,9 @@ const write = ({ session, step, ...fields }) => {
  * One device's part in pairing, one session at a time. Times are ms, `random(count)` brings bytes. Methods that bring a message bring
  * `{to, body}` for `devices/pair`.
  *
- * `state` of the new device: `idle`, `committed` (waits for the other), `showing` (its `code`), `asking` (whether the other device says that
- * it is confirmed), `confirmed`. Of the existing one: `idle`, `waiting` (for a new device), `opened`, `typing` (the code), `confirmed`.
- * Of both: `failed`, with a `reason`: `cancelled`, `expired`, `broken` (a message against the order, or another key than was committed to),
+ * `state`, on the new device: `idle`, `committed` (waits for the other), `showing` (its `code`), `asking` (whether the other device says that
+ * it is confirmed), `confirmed`. On the existing one: `idle`, `waiting` (for a new device), `opened`, `typing` (the code), `confirmed`.
+ * On both: `failed`, with a `reason`: `cancelled`, `expired`, `broken` (a message against the order, or another key than was committed to),
  * `wrong-code`, `refused`.
  */
 export class Pairing {

@@ -21,12 +21,12 @@ export class Presence extends EventTarget {
     return this.#states.get(user);
   }
 
-  /** What this user has set: `available` or `unavailable`. */
+  /** This user's own setting: `available` or `unavailable`. */
   get own() {
     return this.#own;
   }
 
-  /** From now on it is known how `users` are. Those whom this user may not watch are not. */
+  /** Watches the presence of `users`, except those that this user may not watch. */
   async watch(users) {
     const wanted = [...new Set(users)].slice(0, WATCHED);
     if (wanted.join() === this.#watched.join()) return;
@@ -40,7 +40,7 @@ export class Presence extends EventTarget {
     this.#changed();
   }
 
-  /** On a new connection nothing is watched, and a user's own wish is said again. What was set before a reload, or elsewhere, is learned. */
+  /** A new connection watches nothing yet. The user's own setting is sent again; one made before a reload or on another device is read. */
   async connectionReady(user) {
     this.#user = user;
     if (this.#own !== 'available') await this.set(this.#own).catch(() => {});

@@ -51,7 +51,7 @@ export class ReceivedEnvelopes {
     return true;
   }
 
-  /** One that did not open. Brings false: the server is told so. */
+  /** An envelope did not open. Brings false, which tells the server so. */
   refuse(error) {
     this.#warnings.refuse(error);
     if (error instanceof Refusal) this.#warnings.warn('refused-envelope', { epoch: this.#newest() });

@@ -22,7 +22,7 @@ export class Rings {
     this.#ended = ended;
   }
 
-  /** Takes note of an event that is about a ring. One that is of no call, or from nobody, does not ring. */
+  /** Handles an event about a ring. A ring without a call or a caller is ignored. */
   handle(name, body) {
     if (name === 'call.ring') {
       if (isCallID(body.call) && isID(body.from) && Array.isArray(body.members)) this.#add(body);

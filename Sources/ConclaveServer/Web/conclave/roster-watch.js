@@ -42,7 +42,7 @@ export class RosterWatch {
   #second; // {since, connectedMs, countedAt}: when the second participant came, in epoch 1
 
   /**
-   * What is known now: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes}`. `members` are the members of the state,
+   * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes}`. `members` are the members of the state,
    * `list` is that of the epoch in use, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
    */
   update(now, facts) {
@@ -73,7 +73,7 @@ export class RosterWatch {
     this.#judge(now);
   }
 
-  /** What to warn of since the last call: `{problem, user, device, participant, fingerprint}`; problem `stranger` or `gone`. */
+  /** The warnings since the last call: `{problem, user, device, participant, fingerprint}`; problem `stranger` or `gone`. */
   takeNews() {
     return this.#news.splice(0);
   }
@@ -89,7 +89,7 @@ export class RosterWatch {
     return this.#facts.isConnected && !this.#facts.isAsking;
   }
 
-  /** What was lost with the connection may explain everything. */
+  /** Starts anew: the events that were lost with the connection may explain everything. */
   #restart(now) {
     this.#connectedAt = now;
     for (const suspect of this.#suspects.values()) Object.assign(suspect, { since: now, isAsked: false });

@@ -9,7 +9,7 @@ export function seatsOf(members) {
   return seats;
 }
 
-/** By `user/device`. A number or joinId that another device has, or this one, counts for nobody else. */
+/** Seats by `user/device`. A number or joinId that another device has, or this one, counts for nobody else. */
 export class Seats extends Map {
   #own;
   #taken = new Map(); // number or joinId -> `user/device`

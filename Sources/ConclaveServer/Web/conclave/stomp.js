@@ -29,7 +29,7 @@ export function encodeFrame(command, headers, body = '') {
   return `${command}\n${lines.join('\n')}\n\n${body}\0`;
 }
 
-/** Reads the one frame of a message; undefined for a heart-beat. Of a repeated header the first counts. */
+/** Reads the one frame of a message; undefined for a heart-beat. The first of repeated headers counts. */
 export function decodeFrame(text) {
   const start = text.search(/[^\r\n]/);
   if (start < 0) return undefined;

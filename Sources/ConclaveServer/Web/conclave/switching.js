@@ -2,8 +2,8 @@
 
 import { Timers } from './timers.js';
 
-const OWN_SWITCH_MS = 10_000; // the server's `keys.switch` is waited for so long
-const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // and so long where the key in use is also somebody's who has gone
+const OWN_SWITCH_MS = 10_000; // how long to wait for the server's `keys.switch`
+const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // how long when a member that has gone has the key in use
 
 /**
  * `post(message)` tells the worker. `silence()` says why the keys let nothing be sent, if so. `began(record)` follows when this device sends under the
@@ -60,7 +60,7 @@ export class Switching {
     this.review();
   }
 
-  /** What `silence()` says may have changed. */
+  /** Asks `silence()` again: its answer may have changed. */
   review() {
     if (this.#isClosed || this.#mustBeSilent === this.#isSilent) return;
     this.#isSilent = !this.#isSilent;

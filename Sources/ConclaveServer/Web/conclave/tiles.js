@@ -25,7 +25,7 @@ export function tilesOf(call, { find, pictureOf }) {
   return [...tiles, ...ofListeners(call, known, new Set(tiles.map(({ participant }) => participant)))];
 }
 
-/** What the tiles ask of each participant, gathered once: with a list for each, a call of 300 would make 90,000 objects each time it is drawn. */
+/** Facts of each participant that the tiles need, gathered once: a list per tile would make 90,000 objects each time a call of 300 is drawn. */
 function knownOf({ devices, roster, hasKey, confirmation: { state, missing } }) {
   const listed = roster.filter((person) => person.state !== 'unlisted');
   return {

@@ -28,7 +28,7 @@ export async function entryBytes({ user, device, participant, fingerprint, joinI
   );
 }
 
-/** The hash of who is on a list, which is in order. */
+/** The hash of the entries of a sorted list. */
 export async function rosterHashOf(list) {
   const rows = await Promise.all(list.map(entryBytes));
   return sha256(concat(utf8('conclave-roster-v2'), u32(list.length), ...rows));
@@ -45,11 +45,11 @@ export async function callCodeOf(call, roster) {
   return (number % 10n ** 40n).toString().padStart(40, '0');
 }
 
-/** What the signature of a join key covers. */
+/** The bytes that the signature of a join key covers. */
 export const joinBytes = ({ call, fingerprint, joinId, generation, at, alg, spki }) =>
   concat(utf8('conclave-join-v2'), lp(call), fingerprint, joinId, u32(generation), u64(at), lp(alg), lp(spki));
 
-/** What an envelope's signature covers. `key` is the hash of the public key that it is sealed to. */
+/** The bytes that an envelope's signature covers. `key` is the hash of the public key that it is sealed to. */
 export async function envelopeBytes({ call, epoch, from, to, alg, key, ciphertext, listHash }) {
   const names = [from.user, from.device, to.user, to.device, alg].map(lp);
   return concat(utf8('conclave-envelope-v2'), lp(call), u32(epoch), ...names, key, await sha256(ciphertext), listHash);

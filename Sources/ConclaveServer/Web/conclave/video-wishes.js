@@ -10,8 +10,8 @@ export class VideoWishes {
   #told = new Map(); // track -> {paused, maxHeight}
 
   /**
-   * What to tell the server so that of `tracks` only those of `wanted` have slots, each at the height that it is shown at: `[{track, paused, maxHeight}]`, the changes
-   * alone, at most 64; the next call brings what is left. `wanted` is a map of tracks to heights in pixels of the screen. `participant` is this device's number: a
+   * The changes to tell the server, so that only the tracks in `wanted` have slots, each at the height at which it is shown: `[{track, paused, maxHeight}]`, at
+   * most 64; the next call brings the rest. `tracks` are all tracks. `wanted` is a map of tracks to heights in pixels of the screen. `participant` is this device's number: a
    * join as another begins without wishes.
    */
   toTell(participant, tracks, wanted) {

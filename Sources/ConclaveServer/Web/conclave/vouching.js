@@ -10,7 +10,7 @@ const FINGERPRINT_BYTES = 32;
 
 const labels = { vouch: 'conclave-vouch-v1', revoke: 'conclave-revoke-v1' };
 
-/** What a statement's signature covers. `by` and `about` are fingerprints, `kind` is `vouch` or `revoke`. */
+/** The bytes that a statement's signature covers. `by` and `about` are fingerprints, `kind` is `vouch` or `revoke`. */
 export function statementBytes(kind, { user, by, about, at }) {
   if (by.length !== FINGERPRINT_BYTES || about.length !== FINGERPRINT_BYTES) throw new RangeError('a fingerprint has 32 bytes');
   return concat(utf8(labels[kind]), lp(user), by, about, u64(at));
@@ -23,7 +23,7 @@ export async function makeStatement(kind, identity, { device, fingerprint }, at)
   return { device, fingerprint, at, sigAlg, signature: toBase64(signature) };
 }
 
-/** Whether the device with `keys`, which belongs to `user`, has signed `statement`. What is malformed or too far in the future is not. */
+/** Whether the device with `keys`, which belongs to `user`, has signed `statement`. False for a statement that is malformed or too far in the future. */
 async function isSigned(kind, statement, { user, keys, now }) {
   const { fingerprint, byFingerprint, at, sigAlg, signature } = statement;
   if (!Number.isSafeInteger(at) || at < 0 || at > now + AHEAD_MS) return false;

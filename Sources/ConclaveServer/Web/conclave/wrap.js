@@ -85,7 +85,7 @@ async function rsaSeal(spki, plaintext) {
   return new Uint8Array(await crypto.subtle.encrypt({ name: 'RSA-OAEP' }, key, plaintext));
 }
 
-/** What an iPhone's Secure Enclave opens: eph ‖ ct ‖ tag, AES-128-GCM with a 16-byte IV, both from X9.63 with SHA-256. */
+/** Seals for an iPhone's Secure Enclave: eph ‖ ct ‖ tag, AES-128-GCM with a 16-byte IV, both from X9.63 with SHA-256. */
 async function eciesSeal(spki, plaintext) {
   const pair = await crypto.subtle.generateKey(curve, false, ['deriveBits']);
   const point = await rawPoint(pair.publicKey);

@@ -22,7 +22,7 @@ export function openCode(opened, connection) {
   byID('code-dialog').showModal();
 }
 
-/** The call has changed. What is being compared stays as it is until the person asks for the new code. */
+/** The call has changed. The code that is being compared stays until the person asks for the new one. */
 export function showCode(changed) {
   if (changed !== call) return;
   const key = keyOf(call);
@@ -68,7 +68,7 @@ function grouped(devices) {
 
 const isThis = ({ user, device }) => user === call.user && device === call.device;
 
-/** One person with the devices on the list. Who only rings has not been asked for anything yet: that device is not verified by a code. */
+/** One person with the devices on the list. A device that only rings has not been asked for anything yet, so the code does not verify it. */
 function personOf(user, devices) {
   const isOwn = user === call.user;
   const name = isOwn ? t('members.you', { name: nameFor(user) }) : labelFor(user);
@@ -108,7 +108,7 @@ async function verify(user, devices) {
   showCode(call);
 }
 
-/** Who has confirmed that it has this key for this list. */
+/** Shows which devices have confirmed that they have this key for this list. */
 function showConfirmation() {
   const { state, missing } = call.confirmation;
   const names = missing.map(({ user, device }) => `${labelFor(user)} (${device})`);

@@ -24,7 +24,7 @@ export function deviceRow(name, line, below, fingerprint) {
   return made;
 }
 
-/** A button of a row; `about` tells a screen reader which row's. What goes wrong is a notice. */
+/** A button of a row; `about` tells a screen reader which row's. Errors become notices. */
 export function rowButton(label, about, action, className = 'secondary') {
   const button = element('button', { type: 'button', className, textContent: label, ariaLabel: `${label}: ${about}` });
   button.addEventListener('click', busy(button, () => action().catch((error) => notice(wordsForError(error)))));

@@ -8,7 +8,7 @@ const RENEWED_EVERY_MS = 1_200_000; // a token is good for an hour
 
 export class GuestVisit {
   hasEnded = false;
-  /** Nobody rings a guest. */
+  /** Guests are not rung. */
   rings = { current: undefined };
   /** For the field of people to add, which a guest does not see. */
   fieldOptions = { isDemo: false, own: '', reachable: async () => new Set() };

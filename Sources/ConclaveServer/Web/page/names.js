@@ -43,7 +43,7 @@ function setName(user, name) {
   byLook = undefined;
 }
 
-/** What two names have in common that a person would take for the same one. */
+/** A form that is equal for two names which a person would take for the same. */
 const looks = (name) => name.normalize('NFKC').toLowerCase().replace(/[\s\p{P}\p{Cf}]/gu, '');
 
 /** Somebody else, known from now or before, who has the name of `user`. */

@@ -28,7 +28,7 @@ export function notice(text) {
   return () => line.remove();
 }
 
-/** What was said of one call is not for the next. */
+/** Removes all notices: those of one call are not for the next. */
 export function clearNotices() {
   byID('notices').replaceChildren();
 }
@@ -76,7 +76,7 @@ const LASTING = [
 const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
 const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
 
-/** What the person should know about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user, `isOwn` says that it is their own device. */
+/** Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user, `isOwn` says that it is their own device. */
 export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
@@ -124,7 +124,7 @@ export function wordsForDevice(source, error) {
   return t(hasText(key) ? key : `${source}.failed`);
 }
 
-/** What became of a ring, by the server's results. */
+/** Tells how each ring ended, from the server's results. */
 export function tellResults(results, labelFor) {
   for (const [user, result] of Object.entries(results ?? {})) {
     if (hasText(`result.${result}`)) notice(t(`result.${result}`, { name: labelFor(user) }));
@@ -140,7 +140,7 @@ export function wordsForEnd({ reason, by }, labelFor, user, others) {
   return hasText(`over.${reason}`) ? t(`over.${reason}`) : undefined;
 }
 
-/** What went wrong and what to do. The server's errors bring a text for people; the browser's are for programmers and are not shown. */
+/** A text that says what went wrong and what to do. The server's errors bring a text for people; the browser's are for programmers and are not shown. */
 export function wordsForError(error) {
   const code = error instanceof RequestError ? (error.code === 'call.not-found' ? 'call.ended' : error.code) : error.name;
   if (hasText(`error.${code}`)) return t(`error.${code}`);

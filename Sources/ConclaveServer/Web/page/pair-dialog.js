@@ -39,7 +39,7 @@ export function openPairing(device) {
   timer = setInterval(() => own.tick(), TICK_MS);
 }
 
-/** What the person can tell a device by. */
+/** The name by which the person recognises a device. */
 function nameOf(device) {
   return names.get(device) || device;
 }

@@ -7,7 +7,7 @@ import { Tone, incoming, waiting } from './tone.js';
 
 const NAMED = 6; // of the people in a call, and of those who are rung
 
-/** Whom a ring is from, and who else is in the call or rung with this person: `{title, text}`. */
+/** The texts of a ring, `{title, text}`: its caller, and everyone else who is in the call or rung. */
 export function wordsForRing({ from, media, members }, own) {
   const others = members.filter(({ user }) => user !== from && user !== own);
   const inState = (wanted) => others.filter(({ state }) => state === wanted).map(({ user }) => labelFor(user));

@@ -22,7 +22,7 @@ function setLabel(button, label) {
 }
 
 export class Tile {
-  /** What it was shown with last. */
+  /** The values that it was shown with last. */
   description;
   #video = element('video', { autoplay: true, playsInline: true, muted: true });
   #avatar = avatar('');

@@ -2,7 +2,7 @@
 
 /** `notes` are `[frequency, delay in s]`; a tone comes every `everyMs`. */
 export const incoming = { notes: [[587.3, 0], [784, 0.22]], everyMs: 2_400, loudness: 0.12 };
-/** Of a second call, heard beside the voices of the first. */
+/** The tone of a second call, heard beside the voices of the first. */
 export const waiting = { notes: [[659.3, 0], [659.3, 0.3]], everyMs: 5_000, loudness: 0.04 };
 export const outgoing = { notes: [[440, 0], [440, 0.5]], everyMs: 3_600, loudness: 0.04 };
 
