@@ -56,7 +56,7 @@ test('a frame counts for the track that its slot shows alone, by participant and
   assert.deepEqual([played, receiver.foreign, receiver.failed], [[1, 4], 2, 0]);
 });
 
-test('what comes before the slot’s change is held for it, and leaves in order', async (t) => {
+test('frames before the slot’s change are held for it, and leave in order', async (t) => {
   const { bob, carol, receiver, played, give, frame, show, pass } = await slot(t);
   await show(BOB);
   await give(await frame(bob, 1));

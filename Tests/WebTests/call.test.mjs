@@ -51,7 +51,7 @@ function openedTrack() {
   return { kind: 'video', isStopped: false, addEventListener() {}, stop() { this.isStopped = true; } };
 }
 
-test('what the browser opens after the call has ended is closed at once', async () => {
+test('sources that the browser opens after the call has ended are closed at once', async () => {
   for (const act of [(call) => call.setCamera(true), (call) => call.shareScreen(), (call) => call.capture({ camera: false })]) {
     const track = openedTrack();
     const stream = { getTracks: () => [track], getVideoTracks: () => [track], getAudioTracks: () => [] };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeServer, PeerConnection, browser, callID, opened } from './fake-browser.mjs';
-import { load } from './web.mjs';
+import { load, until } from './web.mjs';
 
 browser();
 const { toBase64 } = await load('bytes.js');
@@ -11,12 +11,6 @@ const { Identity } = await load('identity.js');
 const { MemoryStore } = await load('store.js');
 
 console.warn = () => {};
-
-const soon = (ms = 5) => new Promise((resolve) => setTimeout(resolve, ms));
-const until = async (condition) => {
-  for (let turn = 0; turn < 600 && !condition(); turn += 1) await soon();
-  assert.ok(condition(), String(condition));
-};
 
 /** Alice's laptop, and whatever runs is over when the test is. */
 async function laptop(t) {
@@ -141,7 +135,7 @@ test('a device that was removed is told so, one that was lost comes back', async
   await gone('disconnected');
   await until(() => call.participant !== first);
   assert.equal(server.count('/rejoin'), 1);
-  await soon(20);
+  await until(() => call.path === 'connected');
   let reason;
   call.addEventListener('ended', ({ detail }) => (reason = detail.reason));
   await gone('left');

@@ -124,7 +124,7 @@ test('a muted microphone stays muted when another is chosen, and the other is op
 });
 
 for (const order of [[0, 1], [1, 0]]) {
-  test(`of two cameras chosen quickly the last is sent, and the other is closed; the browser opens them in the order ${order}`, async (t) => {
+  test(`the last of two cameras chosen quickly is sent, and the other is closed; the browser opens them in the order ${order}`, async (t) => {
     const { tracks, wishes, delay, answer } = browserWith(t);
     const capture = new Capture();
     const { sending, sent } = sendingWith(capture);

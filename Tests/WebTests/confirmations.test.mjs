@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { aside, until } from './person.mjs';
-import { fakeTimers, load } from './web.mjs';
+import { aside, fakeTimers, load, until } from './web.mjs';
 
 const { fromBase64 } = await load('bytes.js');
 const { bucketsIn } = await load('checks.js');
@@ -48,7 +47,7 @@ test('a device confirms once, at some moment, with its own tag', async (t) => {
 test('no confirmation for an epoch that is over before it was due', async (t) => {
   const { requests, pass } = await first(t, { newest: () => false });
   pass(2_000);
-  await new Promise((resolve) => setImmediate(resolve));
+  await aside(1);
   assert.deepEqual(requests, []);
 });
 
@@ -94,7 +93,7 @@ test('bits that are taken back are refused, and stay confirmed', async (t) => {
   assert.deepEqual([warnings[0], made.state.state], [['false-confirmation', undefined], 'confirmed']);
 });
 
-test('what comes before the own key is here counts afterwards; other epochs count for nothing', async (t) => {
+test('confirmations that come before the own key count once it is here; those of other epochs count for nothing', async (t) => {
   const { made, record } = await first(t);
   made.received(vector.epoch + 1, bucketsIn(vector.buckets));
   made.received(vector.epoch - 1, bucketsIn(vector.buckets));

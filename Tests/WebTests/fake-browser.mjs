@@ -77,7 +77,7 @@ export class PeerConnection extends EventTarget {
 
   transceivers = [];
 
-  /** What sends video. */
+  /** The sender of video. */
   get camera() {
     return this.transceivers.find(({ kind, direction }) => kind === 'video' && direction === 'sendonly')?.sender;
   }

@@ -168,7 +168,7 @@ test('a sender that is another now is opened by no key that was derived before',
   await assert.rejects(() => bob.open(second, 0, bob.inspect(second, 0)), { reason: 'authentication' });
 });
 
-test('what seals opens nothing: the own key is no key of the receivers’ table', async () => {
+test('the sealer opens nothing: the own key is no key of the receivers’ table', async () => {
   const { alice } = await pair();
   await alice.seal(1, frame, 0);
   alice.install(await epoch(1, [sender(1), sender(2)]));

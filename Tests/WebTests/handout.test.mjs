@@ -25,7 +25,7 @@ function leader() {
   return { handout, record, trusted, sent };
 }
 
-test('whom a leader leaves out gets the key when it is trusted, without asking for it', async () => {
+test('a device that the leader left out gets the key when it is trusted, without asking for it', async () => {
   const { handout, record, trusted, sent } = leader();
   trusted.add('carol');
   await handout.lead(record, [bob, carol]);

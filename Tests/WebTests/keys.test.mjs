@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Announcer, Person, CALL, until } from './person.mjs';
-import { fakeTimers, load } from './web.mjs';
+import { Announcer, Person, CALL } from './person.mjs';
+import { fakeTimers, load, until } from './web.mjs';
 
 const { fromBase64, toBase64, random, sha256 } = await load('bytes.js');
 const { isSignedBy } = await load('identity.js');
@@ -425,7 +425,7 @@ test('keys that do not hash to the fingerprint are none', async (t) => {
   assert.equal(examined[0].problem, 'unknown-keys');
 });
 
-test('what is closed forgets its secrets and hears no more', async (t) => {
+test('closed keys forget their secrets and hear no more', async (t) => {
   const { alice, bob, envelope, lists } = await two(t);
   bob.close();
   assert.equal(await bob.keys.envelope(envelope), true);

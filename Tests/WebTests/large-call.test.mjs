@@ -59,7 +59,7 @@ function callOf(count) {
   };
 }
 
-/** What one drawing of a call of `count` costs. */
+/** The cost of drawing a call of `count` once. */
 function drawing(t, count) {
   const call = callOf(count);
   const normalize = t.mock.method(String.prototype, 'normalize');

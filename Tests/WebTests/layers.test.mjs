@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeServer, PeerConnection, browser, callID } from './fake-browser.mjs';
-import { load } from './web.mjs';
+import { aside, load, until } from './web.mjs';
 
 browser();
 const { Calls } = await load('calls.js');
@@ -15,13 +15,7 @@ console.warn = (text) => warned.push(text);
 
 const LAYERS = 'a=simulcast:recv q;h;f\r\n';
 /** Until nothing is left to do without another answer of the server: a change of the sender takes one turn. */
-const settled = async () => {
-  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-};
-const until = async (condition) => {
-  for (let wait = 0; wait < 1_000 && !condition(); wait += 1) await new Promise((resolve) => setTimeout(resolve, 5));
-  assert.ok(condition(), String(condition));
-};
+const settled = () => aside(20);
 const camera = (height, width = (height * 16) / 9) => ({ kind: 'video', getSettings: () => ({ width, height }) });
 
 /** Sends `track` as the camera to a server that answers with `sdp`, in a browser whose PeerConnection may be another. */
@@ -130,7 +124,7 @@ test('layers that nobody gets are not encoded, through a new offer too, and begi
   assert.deepEqual([active(sender), warned], [[true, true], []]);
 });
 
-test('of several wishes in a row the last is carried out, one change of the sender after the other', async (t) => {
+test('the last of several wishes in a row is carried out, one change of the sender after the other', async (t) => {
   const { media, sender, want } = await sends(t, camera(540));
   for (const isWanted of [false, true, false, true, false]) want(q(true), h(isWanted));
   const negotiated = media.negotiate();

@@ -30,7 +30,7 @@ test('a module of the library imports its neighbours alone and touches no page',
   }
 });
 
-test('the page imports the library by its index alone, and before that whether the browser is supported and who is a guest', () => {
+test('the page imports the library by its index alone, but for the modules that check for a supported browser and for guests', () => {
   for (const module of modulesIn('page')) {
     for (const path of importsOf(codeOf('page', module))) assert.match(path, /^(\.\/[\w-]+\.js|\.\.\/conclave\/(guests|index|support)\.js)$/, `${module} imports ${path}`);
   }

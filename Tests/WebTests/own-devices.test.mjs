@@ -172,7 +172,7 @@ test('a device that is not connected is an error, and the session is over', asyn
   assert.equal(laptop.own.pairing.isRunning, false);
 });
 
-test('a removed device is revoked: who trusts the one that removed it gives it nothing, even when the server lists it again', async () => {
+test('a removed device is revoked: devices that trust the one that removed it give it nothing, even when the server lists it again', async () => {
   const { server, laptop, phone } = await alices();
   const bob = await device(server, 'bob', 'phone');
   await bob.directory.devicesOf(['alice']);

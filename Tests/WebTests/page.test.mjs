@@ -90,7 +90,7 @@ test('a muted camera shows no picture', () => {
   assert.equal(tilesOf(call, { ...noVideo, find: () => 'video' })[0].video, undefined);
 });
 
-test('who is on hold shows no picture, and nobody does while the call is on hold here', () => {
+test('a participant on hold shows no picture, and none does while the call is on hold here', () => {
   const call = callOf({ tracks: [track('2.2', 'camera')] });
   call.members.get('bob').participants[0].held = true;
   assert.deepEqual(tilesOf(call, { ...noVideo, find: () => 'video' }).map(({ video, isHeld }) => [video, isHeld])[0], [undefined, true]);
@@ -139,7 +139,7 @@ test('a member that is not on the list cannot hear yet; on a ring’s list a dev
   assert.equal(doubt([alice, person({ user: 'bob', device: 'phone', participant: 2 })]), undefined);
 });
 
-test('who did not confirm the key in time is marked, who may still do so is not', () => {
+test('a device that did not confirm the key in time is marked, one that may still do so is not', () => {
   const roster = [person({ user: 'bob', device: 'phone', participant: 2 })];
   const doubt = (confirmation) => tilesOf(callOf({ tracks: [], roster, confirmation }), noVideo)[0].doubt;
   const missing = [{ participant: 2 }];

@@ -107,7 +107,7 @@ test('a server in between, with a key of its own on both sides, gets digits that
   assert.equal(fits, 0);
 });
 
-test('what comes before its turn ends the session and says so, whoever sends it early', async () => {
+test('a message before its turn ends the session and says so, whichever side sends it early', async () => {
   const early = async (victim, from, step, session, fields = { fingerprint: toBase64(random(32)), nonce: toBase64(random(32)) }) => {
     const answer = await victim.take({ from, body: bodyOf({ step, session, ...fields }) }, 1);
     assert.equal(contentOf(answer).step, 'cancel');

@@ -17,17 +17,6 @@ export const CALL = '7d1f0d6c-5a3e-4c0b-9b0e-2f64c1a8e3d5';
 export const directoryFor = (owner, store, world) =>
   new Directory({ store, owner, fetchDevices: async () => ({ devices: world.map((other) => other.asDevice()), revokes: [] }) });
 
-/** Turns of the event loop, for what happens aside. */
-export async function aside(turns = 50) {
-  for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Until `condition` holds, 30 s at most: what happens aside takes as long as the machine is busy. */
-export async function until(condition) {
-  const end = process.hrtime.bigint() + 30_000_000_000n;
-  while (!condition() && process.hrtime.bigint() < end) await new Promise((resolve) => setImmediate(resolve));
-}
-
 /** The lists that an honest server announces, chained. */
 export class Announcer {
   #hashes = new Map([[0, NO_LIST]]);
@@ -89,7 +78,7 @@ export class Person {
     return person;
   }
 
-  /** What `FrameWorker` does with the messages of the page. */
+  /** Handles the messages of the page as `FrameWorker` does. */
   #worker(message) {
     this.posted.push(message);
     if (message.type === 'self') this.frames.identify(message);

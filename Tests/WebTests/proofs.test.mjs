@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Announcer, CALL, Person, aside } from './person.mjs';
-import { load } from './web.mjs';
+import { Announcer, CALL, Person } from './person.mjs';
+import { aside, load } from './web.mjs';
 
 const { concat, fromBase64, sha256, toBase64, utf8 } = await load('bytes.js');
 const { trackIn } = await load('checks.js');
@@ -156,7 +156,7 @@ test('poc8: with one number for two devices no key and nonce come twice that wou
   assert.deepEqual([alice, bob, carol].map((person) => person.keys.record(2)), [undefined, undefined, undefined]);
 });
 
-test('poc9: nobody is listed under this device’s own name', async (t) => {
+test('poc9: no other entry is listed under this device’s own name', async (t) => {
   const { lists, people: [alice, bob], world } = await inEpoch(t, 'alice', 'bob');
   const ghost = await Person.make('alice', 3, world, { device: 'e' });
   t.after(() => ghost.close());

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createContext, runInContext } from 'node:vm';
 import { page } from './fake-page.mjs';
-import { loadPage } from './web.mjs';
+import { aside, loadPage } from './web.mjs';
 
 const byID = page();
 globalThis.window = globalThis;
@@ -13,7 +13,7 @@ const { RingNotifications } = await loadPage('ring-notifications.js');
 const { Ringing } = await loadPage('ringing.js');
 
 const code = readFileSync(new URL('../../Sources/ConclaveServer/Web/sw.js', import.meta.url), 'utf8');
-const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
+const settled = () => aside(5);
 
 /** The service worker at `url`, with pages as its clients, and what the system shows. */
 class Worker {
@@ -251,7 +251,7 @@ test('a ring in front, or without permission, is not shown', async (t) => {
   }
 });
 
-test('what is pressed counts for a call that rings here, and for no other', async (t) => {
+test('a pressed button counts for a call that rings here, and for no other', async (t) => {
   const { notifications, did, press } = await begin(t);
   notifications.add(fromBob);
   press('answer', 'c2');

@@ -26,7 +26,7 @@ function watched(facts = {}) {
   return { watch, say, pass, asks, asked: () => watch.asked(now), anyway: () => watch.sendAnyway(now), news: () => watch.takeNews().map(({ problem, user }) => [problem, user]) };
 }
 
-test('who is listed and in the call is a person like any other', () => {
+test('a listed device that is in the call causes no warning', () => {
   const { watch, pass, news } = watched();
   pass(60);
   assert.deepEqual(watch.people.map(({ user, listed, member, isStranger, hasLeft }) => [user, listed, member, isStranger, hasLeft]), [
@@ -77,7 +77,7 @@ test('nothing is judged while the connection is gone or an answer is under way, 
   assert.equal(asks.length, 1);
 });
 
-test('who has left and is listed is shown so after 3 s, and stops the sending after 15 s', () => {
+test('a departed device that is still listed is shown so after 3 s, and stops the sending after 15 s', () => {
   const { watch, say, pass, news } = watched();
   say({ members: [...joined(alice), left('bob')] });
   pass(2.5);

@@ -63,7 +63,7 @@ test('in a call the preview follows what the call has open, until the dialog is 
   assert.equal(pictured(), undefined);
 });
 
-test('of two wishes to stay awake before the browser has answered one lock comes, and none is left', async (t) => {
+test('two wishes to stay awake before the browser has answered take one lock, and none is left', async (t) => {
   const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   t.after(() => before && Object.defineProperty(globalThis, 'navigator', before));
   let held = 0;

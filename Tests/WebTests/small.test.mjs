@@ -59,7 +59,7 @@ test('messages go sealed with n = 0 and the metadata “message”, once, and co
   await assert.rejects(alice.openMessage(await alice.sealMessage(encodeMessage({ text: 'mine' })), 1), { reason: 'own' });
 });
 
-test('what is no message is none', () => {
+test('malformed messages are none', () => {
   for (const text of ['', '[]', 'null', '{"text":1}', '{"reaction":"much too long for a reaction"}']) {
     assert.equal(decodeMessage(new TextEncoder().encode(text)), undefined, text);
   }
@@ -82,7 +82,7 @@ test('presence is what the reply and the events say, and is asked for again on a
   assert.deepEqual(asked.slice(1).map(([path]) => path), ['presence/set', 'presence/set', 'presence/watch']);
 });
 
-test('what was set before a reload, or on another device, is learned, and a call does not hide it', async () => {
+test('a setting made before a reload, or on another device, is read, and a call does not hide it', async () => {
   let own = 'unavailable';
   const presence = new Presence(async (path, body) => ({ users: body.users?.map((user) => ({ user, state: own })) }));
   await presence.connectionReady('alice');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fakeTimers, load } from './web.mjs';
+import { aside, fakeTimers, load } from './web.mjs';
 
 const { StompConnection, decodeFrame, encodeFrame } = await load('stomp.js');
 
@@ -36,8 +36,6 @@ class Socket {
 }
 globalThis.WebSocket = Socket;
 
-const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
-
 async function connected(options = {}) {
   const events = [];
   const stomp = new StompConnection({
@@ -47,10 +45,10 @@ async function connected(options = {}) {
     ...options,
   });
   stomp.connect();
-  await soon();
+  await aside(1);
   const socket = Socket.all.at(-1);
   socket.say('CONNECTED', { version: '1.2', 'user-name': 'alice', device: 'd', 'heart-beat': '0,0' });
-  await soon();
+  await aside(1);
   return { stomp, socket, events };
 }
 
@@ -66,7 +64,7 @@ test('headers are escaped and come back, and the first of a repeated one counts'
   assert.equal(decodeFrame('\n'), undefined);
 });
 
-test('what is not a frame is an error', () => {
+test('a malformed frame is an error', () => {
   for (const text of ['MESSAGE\na:1\n\n', 'MESSAGE\0', 'MESSAGE\nno colon\n\n\0', 'MESSAGE\na:\\t\n\n\0']) {
     assert.throws(() => decodeFrame(text), SyntaxError, text);
   }
@@ -101,7 +99,7 @@ test('each event is acknowledged once it is handled, an envelope that did not op
   const event = (name, seq) => ({ subscription: 'events', event: name, seq, ack: `a${seq}`, redelivered: seq === 1 });
   socket.say('MESSAGE', event('good', 1), '{"at":5}');
   socket.say('MESSAGE', event('bad', 2), '{}');
-  await soon();
+  await aside(1);
   assert.deepEqual(events[0], { name: 'good', seq: 1, redelivered: true, body: { at: 5 } });
   const answers = socket.frames.slice(-2).map(({ command, headers }) => [command, headers.id]);
   assert.deepEqual(answers, [['ACK', 'a1'], ['NACK', 'a2']]);
@@ -110,15 +108,12 @@ test('each event is acknowledged once it is handled, an envelope that did not op
 
 test('a connection that may be dead is asked, and given up when it is silent', async (t) => {
   const tick = fakeTimers(t);
-  const turns = async () => {
-    for (let turn = 0; turn < 20; turn += 1) await undefined;
-  };
   let now = 0;
   const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent() {}, now: () => now });
   const closed = [];
   stomp.addEventListener('closed', ({ detail }) => closed.push(detail.reason));
   stomp.connect();
-  await turns();
+  await aside(1);
   const socket = Socket.all.at(-1);
   socket.say('CONNECTED', { 'heart-beat': '0,0' });
   now = 1;
@@ -136,51 +131,55 @@ test('a connection that may be dead is asked, and given up when it is silent', a
   stomp.close();
 });
 
-test('after a loss it connects again, and what waited is sent', async () => {
+test('after a loss it connects again, and what waited is sent', async (t) => {
+  const tick = fakeTimers(t);
   const { socket, stomp } = await connected();
   const lost = stomp.request('/app/a');
   socket.onclose();
   await assert.rejects(lost, { code: 'connection-lost' });
   const waiting = stomp.request('/app/b');
-  while (Socket.all.at(-1) === socket) await soon();
+  tick(100);
+  assert.equal(Socket.all.at(-1), socket, 'not at once');
+  tick(2_000);
   const next = Socket.all.at(-1);
-  await soon();
+  assert.notEqual(next, socket);
+  await aside(1);
   next.say('CONNECTED', { 'heart-beat': '0,0' });
-  await soon();
+  await aside(1);
   assert.equal(next.frames.at(-1).headers.destination, '/app/b');
   waiting.catch(() => {});
   stomp.close();
 });
 
-test('what has to be said first goes before requests that wait', async () => {
+test('requests that have to go first go before requests that wait', async () => {
   const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true });
   stomp.prepare = () => stomp.requestFirst('/app/first');
   stomp.request('/app/second').catch(() => {});
   stomp.connect();
-  await soon();
+  await aside(1);
   const socket = Socket.all.at(-1);
   socket.say('CONNECTED', { 'heart-beat': '0,0' });
-  await soon();
+  await aside(1);
   const { headers } = socket.frames.at(-1);
   assert.equal(headers.destination, '/app/first');
   socket.say('MESSAGE', { subscription: 'replies', 'request-id': headers['request-id'], status: 'ok' }, '{}');
-  await soon();
+  await aside(1);
   assert.equal(socket.frames.at(-1).headers.destination, '/app/second');
   stomp.close();
 });
 
-test('what has to be said first and is not answered means a new connection', async (t) => {
+test('a first request without an answer means a new connection', async (t) => {
   const stomp = new StompConnection({ url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent: async () => true });
   stomp.prepare = () => stomp.requestFirst('/app/first');
   let reason;
   stomp.addEventListener('closed', ({ detail }) => (reason = detail.reason));
   stomp.connect();
-  await soon();
+  await aside(1);
   const tick = fakeTimers(t);
   Socket.all.at(-1).say('CONNECTED', { 'heart-beat': '0,0' });
-  for (let turn = 0; turn < 5; turn += 1) await undefined;
+  await aside(1);
   tick(15_000);
-  for (let turn = 0; turn < 10; turn += 1) await undefined;
+  await aside(1);
   assert.equal(reason, 'lost');
   stomp.close();
 });
@@ -191,7 +190,7 @@ test('a newer connection of the device ends this one for good', async () => {
   stomp.addEventListener('closed', ({ detail }) => (reason = detail.reason));
   socket.say('ERROR', { message: 'replaced by a newer connection' });
   const count = Socket.all.length;
-  await soon();
+  await aside(1);
   assert.equal(reason, 'replaced');
   assert.equal(Socket.all.length, count);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Announcer, Person, aside, directoryFor } from './person.mjs';
-import { load } from './web.mjs';
+import { Announcer, Person, directoryFor } from './person.mjs';
+import { aside, load } from './web.mjs';
 
 const { Directory } = await load('directory.js');
 const { MemoryStore } = await load('store.js');
@@ -36,7 +36,7 @@ const verify = async ({ directory, keys }, ...people) => {
   await keys.reconsider();
 };
 
-/** What the worker is told after the switch to epoch 1, with a switch or without. */
+/** Whether the worker was told to be silent, in order, after the switch to epoch 1. */
 const silences = ({ posted }) => posted.filter((message) => 'isSilent' in message).map(({ isSilent }) => isSilent).slice(1);
 
 test('with “verified only” an unverified device gets no key, and nothing is sent while it is there', async (t) => {

@@ -108,7 +108,7 @@ test('sender keys, and a frame under one', async () => {
   await assert.rejects(open(derived, parseHeader(twin), fromBase64(frame.metadata), twin), { reason: 'authentication' });
 });
 
-test('envelopes: what is signed, and who opens them', async () => {
+test('envelopes: the signed bytes, and the devices that open them', async () => {
   for (const vector of vectors.envelopes) {
     const { call, listHash, sealedTo, signKey, envelope, flipped } = vector;
     const parsed = envelopeIn(envelope);

@@ -13,7 +13,7 @@ const names = (count) => Array.from({ length: count }, (_, index) => `${index + 
 
 const at = (height, ...tracks) => new Map(tracks.map((track) => [track, height]));
 
-test('each change is told once: what is looked at, and how large', () => {
+test('each change is told once: the videos that are shown, and their heights', () => {
   const wishes = new VideoWishes();
   const tell = (...wanted) => wishes.toTell(1, names(3), at(400, ...wanted));
   assert.deepEqual(tell(...names(3)), names(3).map((track) => ({ track, maxHeight: 540 })));

@@ -238,7 +238,7 @@ test('with “verified only” a vouched device gets keys and one that is only k
   assert.deepEqual(levelsIn(examined), [['verified', undefined], ['vouched', undefined], ['known', 'unverified']]);
 });
 
-test('what this device vouches for itself counts for it, without any verification', async () => {
+test('this device’s own statements count for it, without any verification', async () => {
   const [laptop, phone] = [await deviceOf('alice', 'laptop'), await deviceOf('alice', 'phone')];
   phone.vouches = [await statement('vouch', laptop, phone, { at: Date.now() })];
   const { directory: alices } = directory({ own: laptop, devices: [laptop, phone] });
@@ -328,7 +328,7 @@ test('to trust a changed key takes the key that was shown and no newer one', asy
   assert.equal((await alices.examine([entryOf(newer)]))[0].problem, 'changed-key');
 });
 
-test('to verify takes the keys that were shown: one that has changed meanwhile is not verified', async () => {
+test('verifying takes the keys that were shown: a key that has changed meanwhile is not verified', async () => {
   const [shown, newer] = [await deviceOf('bob', 'phone'), await deviceOf('bob', 'phone')];
   const { directory: alices, server } = directory({ devices: [shown] });
   await alices.examine([entryOf(shown)]);

@@ -1,5 +1,6 @@
 // Lets Node read the page's modules: as ES modules whatever their ending, and with the globals that Node 18 does not have.
 
+import assert from 'node:assert/strict';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,6 +29,18 @@ export const load = (name) => import(pathToFileURL(join(folder, 'conclave', name
 
 /** A module of the page. */
 export const loadPage = (name) => import(pathToFileURL(join(folder, 'page', name)));
+
+/** Turns of the event loop. One turn runs everything that follows from promises alone; work that has turns of its own takes more. */
+export async function aside(turns = 50) {
+  for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Waits for `condition`, 30 s at most: WebCrypto works on threads of its own and takes as long as the machine is busy. */
+export async function until(condition) {
+  const end = process.hrtime.bigint() + 30_000_000_000n;
+  while (!condition() && process.hrtime.bigint() < end) await aside(1);
+  assert.ok(condition(), String(condition));
+}
 
 /** Until the test `t` is over, time-outs run by `tick(ms)` alone, and intervals not at all. */
 export function fakeTimers(t) {

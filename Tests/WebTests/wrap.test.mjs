@@ -54,7 +54,7 @@ test('OpenSSL opens what is wrapped to an RSA key', async () => {
   assert.deepEqual(new Uint8Array(privateDecrypt(options, sealed)), secret);
 });
 
-test('what is wrapped by ECIES opens as an iPhone does it', async () => {
+test('a key wrapped by ECIES opens as on an iPhone', async () => {
   const scalar = hex(new Uint8Array(32).fill(3));
   const pair = await pairOf(scalar);
   const sealed = Buffer.from(await wrap('ECIES-P256-X963-SHA256-AESGCM', await spkiOf(pair.publicKey), bytes('0102')));

@@ -231,7 +231,7 @@ export class Client {
     return worker && PeerConnection.all.findLast((pc) => pc.worker === worker);
   }
 
-  /** What seals the microphone's frames. */
+  /** The sealer of the microphone's frames. */
   get microphone() {
     return this.pc?.transceivers.find(({ sender }) => sender.transform)?.sender.transform.end;
   }
@@ -306,7 +306,7 @@ export class Client {
     this.status = 'reconnecting';
   }
 
-  /** What waited for this device is kept no more. */
+  /** Drops the messages that waited for this device. */
   forget() {
     this.#seq += 1;
     this.#queue = [];

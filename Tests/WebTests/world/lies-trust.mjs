@@ -1,7 +1,7 @@
 // The table of lies, rows about people and their devices.
 
 import assert from 'node:assert/strict';
-import { load, loadPage } from '../web.mjs';
+import { aside, load, loadPage } from '../web.mjs';
 import { comes, inCall, isSilent, requestsOf } from './lying.mjs';
 
 const { toBase64 } = await load('bytes.js');
@@ -43,9 +43,9 @@ row(48, async () => {
     sent.length = 0;
     const conclave = new Conclave({ url: 'ws://h/', device: 'd', credentials: async () => ({ token: 't', user: 'alice' }) });
     conclave.connect();
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await aside(1);
     Socket.last.onmessage({ data: encodeFrame('CONNECTED', { version: '1.2', ...headers }) });
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await aside(1);
     assert.deepEqual([conclave.status, conclave.identity, conclave.directory, Socket.last.isClosed], ['refused', undefined, undefined, true]);
     assert.deepEqual(sent.filter((command) => command === 'SEND' || command === 'SUBSCRIBE'), [], 'nothing was registered');
   }

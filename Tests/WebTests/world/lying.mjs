@@ -46,7 +46,7 @@ export async function tell(world, client, name, body) {
   await world.run(300);
 }
 
-/** What the server knows of a client's own entry. */
+/** A client's entry on the server's newest list. */
 export const entryOf = (call, client) => call.newest.list.find(({ user, device }) => user === client.user && device === client.device);
 
 /** An entry for somebody who is in no call: a ghost of the server's, with real keys. */

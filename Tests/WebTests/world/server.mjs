@@ -86,7 +86,7 @@ export class Server {
     return (this.calls.get(id) ?? fail('call.not-found')).answer(client, rest.join('/'), body);
   }
 
-  /** What died with the server's memory: connections, and epochs under way. Calls, lists and stays are stored. */
+  /** Loses everything in memory: connections, and epochs under way. Calls, lists and stays are stored. */
   restart() {
     for (const call of this.calls.values()) call.restarted();
   }

@@ -72,7 +72,7 @@ export class World {
     return clients.every((client) => client.call?.confirmation.state === 'confirmed') && call.newest.list.length === clients.length;
   }
 
-  /** A frame left a client: for whom it was. */
+  /** A frame left a client: notes its receivers. */
   spoke(speaker, said, sealed) {
     const { posted } = speaker.worker;
     const own = posted.find(({ type }) => type === 'self');
@@ -109,7 +109,7 @@ export class World {
     assert.equal(heard.size, count, `${what}: ${[...heard].join(' ')}\n${stands.join('\n')}`);
   }
 
-  /** Whatever the server or a member did. */
+  /** Holds whatever the server or a member did. */
   async assertInvariants() {
     const spokenBy = new Map(this.#spoken.map((spoken) => [spoken.said, spoken]));
     assert.deepEqual(this.time.audit.repeated, [], 'a (key, nonce) came twice');
