@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Announcer, Person, directoryFor } from './person.mjs';
-import { aside, load } from './web.mjs';
+import { aside, load, until } from './web.mjs';
 
 const { Directory } = await load('directory.js');
 const { MemoryStore } = await load('store.js');
@@ -120,7 +120,7 @@ test('nothing that a device sent opens after it is revoked, not under the epoch 
   for (const epoch of [2, 3]) {
     const event = await lists.rotation(epoch, 'fresh', [alice, bob]);
     await Promise.all([bob.keys.rotate(event), alice.keys.rotate({ ...event, deliver: [bob.withKeys()] })]);
-    await aside();
+    await until(() => alice.requests.some(({ path, body }) => path === 'keys' && body.epoch === epoch));
     await bob.keys.envelope(alice.sent()[0]);
     for (const person of [alice, bob]) await person.keys.switchTo({ epoch });
     frames.push(await bob.frames.seal(1, new Uint8Array(20), 0), await bob.frames.seal(1, new Uint8Array(20), 0));

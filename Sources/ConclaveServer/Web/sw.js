@@ -2,7 +2,7 @@
 // server's. A browser stops and starts it as it likes: what it must know is in its own address and in the notifications.
 
 /** In the language of the page that registered it: `{offline, answer, decline, ring, audio, video, over}`; `ring` has `{name}` for the caller. */
-const texts = JSON.parse(new URLSearchParams(location.search).get('texts'));
+const texts = JSON.parse(new URLSearchParams(location.search).get('texts') ?? '{}');
 
 addEventListener('install', (event) => {
   skipWaiting();

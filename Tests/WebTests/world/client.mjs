@@ -116,7 +116,7 @@ async function identityOf(user, device, generation) {
 
 export class Client {
   warnings = [];
-  heard = []; // {slot, said, from}: plaintexts that opened, and whom the page names for them
+  heard = []; // {slot, said, from}: plaintexts that opened, and the sender that the page names
   messages = [];
   rung = [];
   ended = [];

@@ -1,4 +1,4 @@
-// The table of lies, rows about frames, slots and messages: whom the server and the key name must be the same.
+// The table of lies, rows about frames, slots and messages: server and key must name the same sender.
 
 import assert from 'node:assert/strict';
 import { load } from '../web.mjs';

@@ -38,7 +38,10 @@ export class CallEvents {
   /** `call.state`, or the reply of `state`. */
   takeState(state) {
     this.#facts.take(state);
-    if (state.state === 'ended') return void this.#over({ reason: 'lost' });
+    if (state.state === 'ended') {
+      this.#over({ reason: 'lost' });
+      return;
+    }
     this.#keys?.seated(seatsOf(this.#facts.members.values()));
     this.#keys?.inUse(state.epoch).catch(() => {});
     this.#recovery.stateTold();

@@ -26,6 +26,7 @@ export function stopOf(stopped, keys, isJoining) {
   return { cause, user: people[0]?.user, device: people[0]?.device, needsPerson };
 }
 
+/** @type {{state: string, missing: any[], wrong: any[]}} */
 const UNKNOWN = { state: 'confirming', missing: [], wrong: [] };
 
 /** Whether the others have said that they share this key: `{state, missing, confirmed}`; `missing` are devices, `confirmed` a set of fingerprints. */

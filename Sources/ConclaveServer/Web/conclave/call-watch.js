@@ -78,7 +78,7 @@ export class CallWatch {
   async #askAndJudge() {
     const isAnswered = await this.during(this.#ask()).then(
       () => true,
-      ({ code }) => code !== 'connection-lost', // whoever leaves a question open has no better answer
+      ({ code }) => code !== 'connection-lost', // if the server leaves this open, it has no better answer
     );
     if (isAnswered) this.#watch.asked(performance.now());
     this.#tell();

@@ -35,6 +35,7 @@ export class Call extends CallRequests {
   #stay;
   #sending;
   #wasConnected = false;
+  /** @type {any[] | undefined} */
   #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
   #asked; // the join that the server was asked for, until it has answered
   #watch;
@@ -425,7 +426,7 @@ export class Call extends CallRequests {
   }
 
   #tell(name, detail) {
-    if (this.#early?.length < EARLY) this.#early.push([name, detail]);
+    if (this.#early && this.#early.length < EARLY) this.#early.push([name, detail]);
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 

@@ -111,7 +111,7 @@ export class Calls extends EventTarget {
     if (!own) return;
     const isThere = own.participants.length > 0;
     if (isThere === this.elsewhere.has(call)) return;
-    const facts = isThere && (await this.#ask(call));
+    const facts = isThere ? await this.#ask(call) : undefined;
     if (facts?.elsewhere && !this.find(call)) this.elsewhere.set(call, facts);
     else this.elsewhere.delete(call);
     this.#changed();

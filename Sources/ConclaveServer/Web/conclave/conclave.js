@@ -48,7 +48,7 @@ export class Conclave extends EventTarget {
   #opening;
   #verifiedOnly = false;
 
-  /** `credentials(wasRefused)` resolves with `{token, user}`: the user that it is for, whom the server must name too. An error with `isFinal` ends the connecting. */
+  /** `credentials(wasRefused)` resolves with `{token, user}`: the server must name the same user. An error with `isFinal` ends the connecting. */
   constructor({ url, device, name, credentials }) {
     super();
     this.#device = device;
@@ -165,7 +165,7 @@ export class Conclave extends EventTarget {
     return this.#calls.resume(call);
   }
 
-  /** Those of `users` whom a call can reach: the server knows a device of theirs. */
+  /** The users of `users` that a call can reach: the server knows a device of theirs. */
   async reachable(users) {
     const { devices } = await this.request('devices/list', { users });
     const known = new Set(Array.isArray(devices) ? devices.map((device) => device?.user) : []);

@@ -173,7 +173,10 @@ export class Confirmations {
     const expected = new Uint8Array(TAG_BYTES);
     for (const entry of set) xor(expected, this.#wrong.get(entry.participant) ?? (await this.#tag(entry)));
     if (record !== this.#epoch) return;
-    if (!equal(expected, tag)) return void this.#fetch(record, index);
+    if (!equal(expected, tag)) {
+      this.#fetch(record, index);
+      return;
+    }
     this.#buckets.set(index, bits | (this.#buckets.get(index) ?? 0n));
     for (const { participant } of set) if (!this.#wrong.has(participant)) this.#confirmed.add(participant);
     this.#tell();

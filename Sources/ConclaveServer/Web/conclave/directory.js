@@ -40,7 +40,7 @@ export class Directory extends EventTarget {
 
   /**
    * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
-   * seen for the first time of a user of whom another one is known; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   * seen for the first time although another device of the user is known; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
    */
   async examine(entries) {
     const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
@@ -153,7 +153,7 @@ export class Directory extends EventTarget {
     }
   }
 
-  /** The users among those of `entries` of whom a device is pinned. */
+  /** The users in `entries` with a pinned device. */
   async #met(entries) {
     const met = new Set([this.#owner]);
     for (const user of new Set(entries.map((entry) => entry.user))) {

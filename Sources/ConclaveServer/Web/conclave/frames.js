@@ -41,10 +41,11 @@ async function sframeKey(epoch, sender, kid, usages) {
 
 /** One epoch's secret, a CryptoKey that only derives, and the others whose frames it opens. */
 class Epoch {
+  senders = new Map(); // by participant
   #keys = new Map();
 
   constructor({ call, epoch, listHash, secret }) {
-    Object.assign(this, { call, epoch, listHash, secret, senders: new Map() });
+    Object.assign(this, { call, epoch, listHash, secret });
   }
 
   /** A key that was derived for a sender that is another now opens nothing any more. */
@@ -60,8 +61,9 @@ class Epoch {
   key(kid) {
     const sender = this.senders.get(partsOf(kid).participant);
     if (!sender) return undefined;
-    if (!this.#keys.has(kid)) this.#keys.set(kid, { sender, key: sframeKey(this, sender, kid, ['decrypt']) });
-    return this.#keys.get(kid).key;
+    let held = this.#keys.get(kid);
+    if (!held) this.#keys.set(kid, (held = { sender, key: sframeKey(this, sender, kid, ['decrypt']) }));
+    return held.key;
   }
 }
 

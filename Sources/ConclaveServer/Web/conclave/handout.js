@@ -1,4 +1,4 @@
-// Handing out an epoch's secret: to those whom a leader is to give it, and to those who ask later (protocol section 5, "Epochs").
+// Handing out an epoch's secret: to the devices in a leader's `deliver`, and to those that ask later (protocol section 5, "Epochs").
 
 import { random } from './bytes.js';
 import { sameDevice } from './identity.js';
@@ -52,7 +52,10 @@ export class Handout {
     if (answers >= ANSWERS_PER_DEVICE) return;
     const envelopes = await this.#envelopes(record, record.secret, [to]);
     // The person may come to trust it. Its requests until then must not use up its answers.
-    if (envelopes.length === 0) return void this.#unanswered.set(name, to);
+    if (envelopes.length === 0) {
+      this.#unanswered.set(name, to);
+      return;
+    }
     this.#answers.set(name, answers + 1);
     await this.#request('keys', { epoch: record.epoch, envelopes });
   }

@@ -79,6 +79,6 @@ export class Identity {
 }
 
 /** A fingerprint, base64, for people: 8 groups of 8 hexadecimal digits. */
-export const readable = (fingerprint) => toHex(fromBase64(fingerprint)).match(/.{8}/g).join(' ');
+export const readable = (fingerprint) => toHex(fromBase64(fingerprint)).replace(/.{8}(?=.)/g, '$& ');
 
 export const sameDevice = (a, b) => a.user === b.user && a.device === b.device;

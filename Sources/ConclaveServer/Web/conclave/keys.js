@@ -382,7 +382,8 @@ export class KeyAgreement extends EventTarget {
         if (accepted) await this.#ratchet(this.#admit(accepted));
         this.confirmations.received(parsed.epoch, parsed.confirmed);
       } catch (error) {
-        return void this.#lists.refuse(error);
+        this.#lists.refuse(error);
+        return;
       }
       const record = this.#epochs.get(this.#lists.newest.epoch);
       if (!record) return;

@@ -16,7 +16,7 @@ export function heightOf(track) {
 /** The most bit/s for a picture of `height` pixels, interpolated between the steps of `RATES`. */
 function rateOf(height) {
   const next = RATES.findIndex(([pixels]) => height <= pixels);
-  if (next < 0) return RATES.at(-1)[1];
+  if (next < 0) return RATES[RATES.length - 1][1];
   const [high, most] = RATES[next];
   const [low, least] = RATES[next - 1] ?? [0, most];
   return Math.round(least + ((most - least) * (height - low)) / (high - low));

@@ -45,7 +45,7 @@ export function startWorker() {
 
 /** VP8 before what else the worker can open; nothing that it can't. */
 function preferVP8(transceiver) {
-  const { codecs } = RTCRtpReceiver.getCapabilities('video');
+  const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? [];
   const named = (name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${name}`);
   transceiver.setCodecPreferences([...named('vp8'), ...named('vp9'), ...named('rtx')]);
 }
@@ -296,7 +296,7 @@ export class Media extends EventTarget {
       source,
       ...(replaces ? { replace: true } : {}),
     }));
-    const answer = await this.#request({ sdp: this.#pc.localDescription.sdp, tracks });
+    const answer = await this.#request({ sdp: this.#pc.localDescription?.sdp, tracks });
     if (this.#isClosed) return;
     // Before the first packet can leave: a frame without its track's number is not sent.
     const given = listIn(answer.tracks, MAX_SECTIONS, 'tracks');

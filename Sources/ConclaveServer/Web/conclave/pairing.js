@@ -134,7 +134,7 @@ export class Pairing {
     const message = read(body);
     if (!message || typeof from !== 'string' || !this.isRunning) return undefined;
     if (this.state === 'waiting') return this.#opens(from, message, now);
-    // A message of another session is no business of this one: whoever sends it must not end it.
+    // A message of another session is ignored: its sender must not be able to end this one.
     if (from !== this.peer || !equal(message.session, this.#session)) return undefined;
     if (message.step === 'cancel') return void this.#fail('cancelled');
     if (this.state === 'committed' && message.step === 'open') return this.#reveal(message, now);

@@ -4,7 +4,7 @@ const KNOWN = ['rtt', 'loss', 'jitter', 'freezes', 'firstFrameMs'];
 
 /** The running sums that two measurements are compared by. */
 function sumsOf(reports) {
-  const sums = { received: 0, lost: 0, freezes: 0, jitter: 0, rtt: undefined };
+  const sums = { received: 0, lost: 0, freezes: 0, jitter: 0, rtt: /** @type {number | undefined} */ (undefined) };
   for (const report of reports) {
     if (report.type === 'candidate-pair' && report.nominated && report.currentRoundTripTime !== undefined) {
       sums.rtt = report.currentRoundTripTime * 1_000;

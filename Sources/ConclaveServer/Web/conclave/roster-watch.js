@@ -30,6 +30,7 @@ export class RosterWatch {
   people = [];
   stopped;
   isOld = false;
+  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, list: any[], members: any[], rotateMinutes: number}} */
   #facts = { isConnected: false, isAsking: false, participant: 0, epoch: 0, list: [], members: [], rotateMinutes: 10 };
   #seen = new Set(); // participants that were in the call at some time
   #suspects = new Map(); // name -> {entry, kind, since, isAsked, isStopping}

@@ -64,30 +64,30 @@ class DatabaseStore {
 }
 
 export class MemoryStore {
-  #stores = new Map(STORES.map((name) => [name, new Map()]));
+  #stores = Object.fromEntries(STORES.map((name) => [name, new Map()]));
 
   async get(store, key) {
-    return this.#stores.get(store).get(key);
+    return this.#stores[store].get(key);
   }
 
   async put(store, key, value) {
-    this.#stores.get(store).set(key, value);
+    this.#stores[store].set(key, value);
   }
 
   async has(store, prefix) {
-    return [...this.#stores.get(store).keys()].some((key) => key.startsWith(prefix));
+    return [...this.#stores[store].keys()].some((key) => key.startsWith(prefix));
   }
 
   async entries(store, prefix) {
-    return [...this.#stores.get(store)].filter(([key]) => key.startsWith(prefix));
+    return [...this.#stores[store]].filter(([key]) => key.startsWith(prefix));
   }
 
   async delete(store, key) {
-    this.#stores.get(store).delete(key);
+    this.#stores[store].delete(key);
   }
 
   async deleteAll(store, prefix) {
-    for (const [key] of await this.entries(store, prefix)) this.#stores.get(store).delete(key);
+    for (const [key] of await this.entries(store, prefix)) this.#stores[store].delete(key);
   }
 
   prune() {}

@@ -56,6 +56,10 @@ const importPoint = (point) => crypto.subtle.importKey('raw', point, curve, true
 /**
  * enc ‖ ct for the owner of `spki`. With `sender`, a key pair, in auth mode: the recipient knows that its owner has sealed it, and can prove that to nobody.
  * `ephemeral` and `aead` are given by tests alone.
+ *
+ * @param {Uint8Array} spki
+ * @param {Uint8Array} plaintext
+ * @param {{info?: Uint8Array, aad?: Uint8Array, sender?: any, ephemeral?: any, aead?: any}} options
  */
 export async function hpkeSeal(spki, plaintext, { info = INFO, aad = none, sender = undefined, ephemeral = undefined, aead = undefined } = {}) {
   const recipient = await importSPKI(spki);
@@ -68,7 +72,13 @@ export async function hpkeSeal(spki, plaintext, { info = INFO, aad = none, sende
   return concat(enc, new Uint8Array(ciphertext));
 }
 
-/** Opens what `hpkeSeal` made for `pair`, with `sender`, an SPKI, by its owner; throws when it was made for or by another, or was changed. */
+/**
+ * Opens what `hpkeSeal` made for `pair`, with `sender`, an SPKI, by its owner; throws when it was made for or by another, or was changed.
+ *
+ * @param {CryptoKeyPair} pair
+ * @param {Uint8Array} message
+ * @param {{info?: Uint8Array, aad?: Uint8Array, sender?: Uint8Array, aead?: any}} options
+ */
 export async function hpkeOpen(pair, message, { info = INFO, aad = none, sender = undefined, aead = undefined } = {}) {
   const enc = message.slice(0, POINT_BYTES);
   const from = sender && (await importSPKI(sender));

@@ -95,7 +95,9 @@ async function joinAsGuest(camera) {
   const name = byID('guest-name').value.trim();
   if (!name) return refuseGuest(t('sign-in.no-name'));
   setText(byID('guest-error'), '');
-  const { id, link } = linkIn(location.hash) ?? {};
+  const invitation = linkIn(location.hash);
+  if (!invitation) return begin();
+  const { id, link } = invitation;
   for (const button of ['guest-video', 'guest-audio']) byID(button).disabled = true;
   try {
     const granted = await session.guestToken({ call: id, link, name });

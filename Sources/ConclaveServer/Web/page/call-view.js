@@ -96,8 +96,9 @@ function listen(entered) {
 /** A camera or microphone that is not there stays said until it is, for the person has to do something. */
 function noticed(detail) {
   const words = wordsFor(detail);
+  if (!words) return;
   if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words);
-  else if (words) notice(words);
+  else notice(words);
 }
 
 function messageCame(to, message) {

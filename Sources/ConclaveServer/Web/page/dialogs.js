@@ -5,7 +5,7 @@ import { avatar, busy, element } from './dom.js';
 import { notice, wordsForError } from './notices.js';
 
 for (const button of document.querySelectorAll('[data-close]')) {
-  button.addEventListener('click', () => button.closest('dialog').close());
+  button.addEventListener('click', () => button.closest('dialog')?.close());
 }
 
 /** A row with the avatar of `name`, if there is one, a line and one below it. */
@@ -41,7 +41,8 @@ export function replaceRows(list, rows, fallback) {
   const look = rows.map(({ outerHTML }) => outerHTML).join('');
   if (shown.get(list) === look) return;
   shown.set(list, look);
-  const focused = list.contains(document.activeElement) ? document.activeElement.ariaLabel : undefined;
+  const { activeElement } = document;
+  const focused = activeElement && list.contains(activeElement) ? activeElement.ariaLabel : undefined;
   list.replaceChildren(...rows);
   if (!focused) return;
   const again = [...list.querySelectorAll('button')].find(({ ariaLabel }) => ariaLabel === focused);

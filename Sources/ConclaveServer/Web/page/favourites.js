@@ -1,4 +1,4 @@
-// People whom this person calls often: a button each in the lobby, kept in this browser.
+// Favourites: a button in the lobby for each, stored in this browser.
 
 import { byID, element, icon } from './dom.js';
 import { labelFor } from './names.js';

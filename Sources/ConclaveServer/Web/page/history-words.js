@@ -1,4 +1,4 @@
-// How a past call is told: whom it was with, how it went, when, and for how long.
+// The words for a past call: the other people, its outcome, its time and its length.
 
 import { locale, t, withUnit } from './texts.js';
 

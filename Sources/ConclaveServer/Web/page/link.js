@@ -1,9 +1,13 @@
 // The address of a call's link.
 
-/** `{id, link}` in `#join=<call>/<link>`; what is behind `#` is sent to no server. */
+/**
+ * `{id, link}` in `#join=<call>/<link>`. Browsers send the part behind `#` to no server.
+ *
+ * @returns {{id: string, link: string} | undefined}
+ */
 export function linkIn(hash) {
   const [, id, link] = /^#join=([\w-]+)\/([\w.~-]+)$/.exec(hash) ?? [];
-  return id && { id, link };
+  return id ? { id, link } : undefined;
 }
 
 /** The address that opens this page with the link in it. */

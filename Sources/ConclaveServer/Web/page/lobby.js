@@ -120,7 +120,9 @@ export class Lobby {
   }
 
   async #joinByLink(camera) {
-    const { id, link } = linkIn(location.hash);
+    const invitation = linkIn(location.hash);
+    if (!invitation) return;
+    const { id, link } = invitation;
     history.replaceState(null, '', location.pathname);
     this.showLink();
     await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));

@@ -76,7 +76,13 @@ const LASTING = [
 const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
 const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as long as it lasts
 
-/** Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user, `isOwn` says that it is their own device. */
+/**
+ * Warns the person about keys. `trust(fingerprint)` accepts a changed key, `compare()`, in a call, opens its code; `label` is what the person calls the user,
+ * `isOwn` says that it is their own device.
+ *
+ * @param {any} detail
+ * @param {{label: string, isOwn: boolean, trust: (fingerprint: string) => unknown, compare?: () => void}} options
+ */
 export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;

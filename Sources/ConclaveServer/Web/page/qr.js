@@ -45,7 +45,7 @@ function codewordsOf(bytes) {
   if (bytes.length > MAXIMUM) throw new RangeError(`a QR code for more than ${MAXIMUM} bytes`);
   const bits = [[4, 4], [bytes.length, 8], ...Array.from(bytes, (byte) => [byte, 8]), [0, 4]];
   const digits = bits.map(([value, count]) => value.toString(2).padStart(count, '0')).join('');
-  const data = digits.match(/.{8}/g).map((eight) => Number.parseInt(eight, 2));
+  const data = (digits.match(/.{8}/g) ?? []).map((eight) => Number.parseInt(eight, 2));
   for (let pad = 0xec; data.length < DATA; pad ^= 0xec ^ 0x11) data.push(pad);
   const size = DATA / BLOCKS;
   const blocks = Array.from({ length: BLOCKS }, (_, index) => data.slice(index * size, (index + 1) * size));

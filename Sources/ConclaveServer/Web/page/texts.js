@@ -89,7 +89,7 @@ export const daysAgo = (at, now = Date.now()) => days.format(Math.min(0, Math.fl
 export function translatePage() {
   document.documentElement.lang = language;
   document.documentElement.dir = isRightToLeft ? 'rtl' : 'ltr';
-  for (const node of document.querySelectorAll('[data-text]')) node.textContent = t(node.getAttribute('data-text'));
-  for (const node of document.querySelectorAll('[data-label]')) node.ariaLabel = t(node.getAttribute('data-label'));
-  for (const node of document.querySelectorAll('[data-hint]')) node.setAttribute('placeholder', t(node.getAttribute('data-hint')));
+  for (const node of document.querySelectorAll('[data-text]')) node.textContent = t(node.getAttribute('data-text') ?? '');
+  for (const node of document.querySelectorAll('[data-label]')) node.ariaLabel = t(node.getAttribute('data-label') ?? '');
+  for (const node of document.querySelectorAll('[data-hint]')) node.setAttribute('placeholder', t(node.getAttribute('data-hint') ?? ''));
 }
