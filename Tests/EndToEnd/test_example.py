@@ -23,7 +23,7 @@ class Person:
 
     def __init__(self, server, folder, user, *what):
         self.user, self.lines, self.arrived = user, [], queue.Queue()
-        command = [sys.executable, CLIENT, "--server", f"127.0.0.1:{server.stomp_port}", "--user", user, "--token", server.token(user)]
+        command = [sys.executable, CLIENT, "--server", f"ws://127.0.0.1:{server.http_port}/stomp", "--user", user, "--token", server.token(user)]
         command += ["--keys", folder / f"{user}.keys", *what]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.reader = threading.Thread(target=lambda: [self.arrived.put(line.rstrip("\n")) for line in self.process.stdout])

@@ -1,4 +1,4 @@
-"""docs/example/client.py refuses what an honest server or member does not send. No server: two devices, and somebody between them."""
+"""docs/example refuses what an honest server or member does not send. No server: two devices, and somebody between them."""
 
 import base64
 import copy
@@ -16,7 +16,7 @@ sys.path.insert(0, str(FOLDER))
 spec = importlib.util.spec_from_file_location("example_client", FOLDER / "client.py")
 example = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(example)
-layouts = example.layouts
+agreement, layouts = sys.modules["agreement"], example.layouts
 CALL = "6f0c2f6e-4d5e-4b52-9f0c-1f2a3b4c5d6e"
 
 
@@ -24,14 +24,14 @@ class Pair:
     """Alice has started a call, Bob has joined it, and epoch 2 is about to be announced."""
 
     def __init__(self, folder):
-        self.alice, self.bob = (example.CallKeys(CALL, example.Devices(folder / f"{user}.keys", user, "pc")) for user in ("alice", "bob"))
+        self.alice, self.bob = (agreement.CallKeys(CALL, agreement.Devices(folder / f"{user}.keys", user, "pc")) for user in ("alice", "bob"))
         self.alice.participant, self.bob.participant = 1, 2
         self.alice.begin()
         self.event = self.rotate([self.alice.entry(), self.bob.entry()])
 
     def rotate(self, entries):
         last = self.alice.newest
-        epoch = example.Epoch(CALL, last.number + 1, entries, last.hash, "ratchet")
+        epoch = agreement.Epoch(CALL, last.number + 1, entries, last.hash, "ratchet")
         hashes = {"previous": base64.b64encode(last.hash).decode(), "listHash": base64.b64encode(epoch.hash).decode()}
         return {"epoch": epoch.number, "mode": "ratchet", "leader": 1, "list": entries} | hashes
 
@@ -68,7 +68,7 @@ def flipped(text):
 
 def hashed(event):
     """The event with the hash of the list that it now has, as a server would compute it."""
-    epoch = example.Epoch(CALL, event["epoch"], event["list"], base64.b64decode(event["previous"]), event["mode"])
+    epoch = agreement.Epoch(CALL, event["epoch"], event["list"], base64.b64decode(event["previous"]), event["mode"])
     event["listHash"] = base64.b64encode(epoch.hash).decode()
 
 
@@ -111,7 +111,7 @@ def both_were_there(pair):
 
 def refuses(keys, event, why):
     before = keys.newest, set(keys.gone)
-    with pytest.raises(example.Refused, match=why):
+    with pytest.raises(agreement.Refused, match=why):
         keys.announce(event)
     assert (keys.newest, keys.gone) == before, "a refused list changes nothing"
 
@@ -143,7 +143,7 @@ def test_a_stay_that_ended_does_not_come_back(both_were_there):
 
 def test_an_epoch_has_one_list(pair):
     pair.alice.announce(pair.event)
-    with pytest.raises(example.Refused, match="two lists"):
+    with pytest.raises(agreement.Refused, match="two lists"):
         pair.alice.announce(pair.event | {"listHash": flipped(pair.event["listHash"])})
 
 
@@ -174,7 +174,7 @@ def test_an_envelope_that_lies_brings_no_secret(pair, lie, is_signed, why):
     lie(envelope)
     if is_signed:
         signed(pair, envelope)
-    with pytest.raises(example.Refused, match=why):
+    with pytest.raises(agreement.Refused, match=why):
         pair.bob.open_envelope(envelope)
     assert pair.bob.newest.secret is None
 
@@ -182,7 +182,7 @@ def test_an_envelope_that_lies_brings_no_secret(pair, lie, is_signed, why):
 def test_a_secret_has_32_bytes(pair):
     pair.alice.announce(pair.event)
     pair.alice.newest.secret = bytes(31)
-    with pytest.raises(example.Refused, match="a secret has 32 bytes"):
+    with pytest.raises(agreement.Refused, match="a secret has 32 bytes"):
         pair.bob.open_envelope(pair.envelope())
     assert pair.bob.newest.secret is None
 
@@ -191,18 +191,30 @@ def test_a_device_that_is_not_on_the_list_gets_no_key(pair):
     pair.alice.announce(pair.event)
     bob = pair.bob.entry() | {"keys": pair.bob.devices.keys}
     for receiver in (bob | {"user": "carol"}, bob | {"joinId": layouts.b64(bytes(16))}):
-        with pytest.raises(example.Refused, match="a device that is not on the list"):
+        with pytest.raises(agreement.Refused, match="a device that is not on the list"):
             pair.alice.seal_for(receiver)
 
 
 def test_a_device_with_other_keys_than_at_first_gets_none(pair, tmp_path):
     pair.agree()
     (tmp_path / "bob.keys").unlink()
-    stranger = example.CallKeys(CALL, example.Devices(tmp_path / "bob.keys", "bob", "pc"))
+    stranger = agreement.CallKeys(CALL, agreement.Devices(tmp_path / "bob.keys", "bob", "pc"))
     stranger.participant = 3
     pair.alice.announce(pair.rotate([pair.alice.entry(), stranger.entry()]) | {"mode": "fresh"})
     pair.alice.newest.secret = bytes(32)
     assert pair.alice.seal_for(stranger.entry() | {"keys": stranger.devices.keys}) is None
+
+
+@pytest.mark.parametrize(("made", "shown"), [("guest~carol", "carol"), ("carol", "guest~carol")])
+def test_a_guests_mark_is_part_of_its_keys(pair, tmp_path, capsys, made, shown):
+    pair.agree()
+    carol = agreement.CallKeys(CALL, agreement.Devices(tmp_path / "carol.keys", made, "pc"))
+    carol.participant = 3
+    listed = carol.entry() | {"user": shown}
+    entries = sorted([pair.alice.entry(), pair.bob.entry(), listed], key=lambda entry: entry["user"])
+    pair.alice.announce(pair.rotate(entries))
+    assert pair.alice.seal_for(listed | {"keys": carol.devices.keys}) is None
+    assert f"the keys of {shown} pc are not known" in capsys.readouterr().out
 
 
 def test_messages_that_come_twice_or_in_anothers_name_are_refused(pair):
@@ -210,7 +222,7 @@ def test_messages_that_come_twice_or_in_anothers_name_are_refused(pair):
     message = pair.alice.seal_message("once")
     assert pair.bob.open_message(1, message)[1] == "once"
     for sender, body in ((1, message), (2, message), (9, message), (1, b"\1" + message[1:]), (1, b"\0"), (1, b"")):
-        with pytest.raises((example.Refused, ValueError, LookupError)):
+        with pytest.raises((agreement.Refused, ValueError, LookupError)):
             pair.bob.open_message(sender, body)
     with pytest.raises(InvalidTag):
         pair.bob.open_message(1, pair.alice.seal_message("changed")[:-1] + b"\0")
