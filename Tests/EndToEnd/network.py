@@ -1,8 +1,9 @@
-"""The network between one page and the server: it may lose the signaling, the media or both, and come back at another place."""
+"""The network between one page and the server: it may lose the signaling, the media or both, come back at another place, and be narrow."""
 
 import selectors
 import socket
 import threading
+import time
 
 # The server's candidates become this network's port; there is no other way to it.
 THROUGH_THE_NETWORK = """
@@ -34,6 +35,8 @@ class Network:
         self.streams = {}  # each end of a TCP connection to its other one
         self.silent = set()  # ends of connections of which nothing arrives any more
         self.page = None  # where the page's media comes from
+        self.rate = None  # bit/s from the page to the server
+        self.credit, self.counted = 0.0, 0.0  # bytes that may pass, as of that time
         self.is_refusing = False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
@@ -92,6 +95,11 @@ class Network:
             self.silent |= set(self.streams)
         self.lose_media()
 
+    def narrow(self, rate):
+        """The page's media has so many bit/s to the server; what is above is lost, but for bursts of a quarter of a second. None: as much as it likes."""
+        with self.lock:
+            self.rate, self.credit, self.counted = rate, 0.0, time.monotonic()
+
     def close(self):
         self.is_running = False
         self.thread.join()
@@ -148,9 +156,21 @@ class Network:
     def to_server(self, front):
         try:
             data, self.page = front.recvfrom(65_536, socket.MSG_DONTWAIT)
-            self.back.send(data)
+            if self.carries(len(data)):
+                self.back.send(data)
         except (BlockingIOError, ConnectionRefusedError):
             pass  # nothing to read, or the server is away
+
+    def carries(self, size):
+        if self.rate is None:
+            return True
+        now = time.monotonic()
+        self.credit = min(self.rate / 8 / 4, self.credit + (now - self.counted) * self.rate / 8)
+        self.counted = now
+        if size > self.credit:
+            return False
+        self.credit -= size
+        return True
 
     def to_page(self, back):
         try:

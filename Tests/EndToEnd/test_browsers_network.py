@@ -61,6 +61,27 @@ def test_lost_signaling_alone_and_a_lost_path_alone_need_no_new_participant(mobi
     assert number_of(bob, alice) == number
 
 
+def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_person_turns_it_on(mobile, network, artifacts):
+    alice, bob = mobile
+    bob.press("Share screen")
+    alice.decodes("bob/screen", voices=1, seconds=8)
+    # A voice and its headers take most of it.
+    network.narrow(90_000)
+    wait_for(lambda: "Your camera is off to keep the sound clear" in bob.text("#warnings"), 60, "Bob is told that his camera is off")
+    bob.screenshot(artifacts / "weak-uplink.png")
+    bob.sees("#toggle-camera[aria-pressed=true]")
+    alice.sees(".tile[data-user=bob][data-source=camera][data-video=off]")
+    alice.decodes(voices=1, seconds=10)
+    assert bob.shown("#toggle-screen[aria-pressed=true]"), "a shared screen stays"
+
+    network.narrow(None)
+    wait_for(lambda: "Your sound goes through clearly now" in bob.text("#warnings"), 40, "Bob is told that the path is better")
+    assert bob.shown("#toggle-camera[aria-pressed=true]"), "it is offered, not done"
+    bob.press("Turn on again")
+    bob.loses("#warnings .warning")
+    everybody_decodes(alice, bob, seconds=15)
+
+
 def test_a_browser_that_changes_the_network_is_back_and_there_once(mobile, network):
     alice, bob = mobile
     network.move()

@@ -14,16 +14,21 @@ const { RequestError } = await load('stomp.js');
 const namedLike = (name, message) => Object.assign(new Error(message), { name });
 
 test('an error of the browser becomes words with a next step, and its own text is not shown', () => {
-  for (const name of ['NotAllowedError', 'NotFoundError', 'AbortError', 'TypeError', 'OperationError']) {
+  for (const name of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'AbortError', 'TypeError', 'OperationError']) {
     const words = wordsForError(namedLike(name, "Failed to execute 'x' on 'Y'"));
     assert.doesNotMatch(words, /Failed to execute/, name);
     assert.match(words, /[Tt]ry again|[Cc]onnect one/, name);
   }
 });
 
-test('an error of the server is told in the page’s words, or in the server’s', () => {
-  assert.equal(wordsForError(new RequestError({ code: 'call.full', message: 'x' })), 'The call is full.');
-  assert.equal(wordsForError(new RequestError({ code: 'app.other', message: 'Ask the desk.' })), 'Ask the desk.');
+test('an error of the server is told in the page’s words with a next step, whatever its code, and its own text is not shown', () => {
+  const words = (code) => wordsForError(new RequestError({ code, message: 'tracks[0].mid: no such section' }));
+  assert.equal(words('call.full'), 'The call is full.');
+  assert.equal(words('call.not-found'), 'The call is over.');
+  for (const code of ['server.busy', 'request.too-large', 'user.not-found', 'reply.refused', 'call.not-joined', 'auth.forbidden', 'media.sdp-invalid', 'keys.epoch-stale', 'internal', 'app.other', '']) {
+    assert.match(words(code), /[Tt]ry again|join again|Ask the people/, code);
+    assert.doesNotMatch(words(code), /section|Error/, code);
+  }
 });
 
 test('a camera that is refused, missing or in use is told with what to do, and that sound goes on', () => {
@@ -32,7 +37,11 @@ test('a camera that is refused, missing or in use is told with what to do, and t
     assert.match(words, /camera.*(Allow|Connect|Close|Choose).*goes on with sound/, error);
     assert.doesNotMatch(words, /Error/, error);
   }
-  assert.match(wordsFor({ kind: 'no-device', source: 'microphone', error: 'NotAllowedError' }), /microphone.*do not hear you/);
+  for (const error of ['NotAllowedError', 'NotFoundError', 'NotReadableError', 'OverconstrainedError', 'UnknownError']) {
+    const words = wordsFor({ kind: 'no-device', source: 'microphone', error });
+    assert.match(words, /microphone.*(Allow|Connect|Close|Choose).*do not hear you/, error);
+    assert.doesNotMatch(words, /Error/, error);
+  }
   assert.doesNotMatch(wordsFor({ kind: 'media-failed', error: 'sdp.invalid' }), /sdp/);
 });
 

@@ -35,6 +35,7 @@ export class Call extends CallRequests {
   #stay;
   #sending;
   #wasConnected = false;
+  #isCameraShed = false; // the path was too poor for it
   /** @type {any[] | undefined} */
   #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
   #asked; // the join that the server was asked for, until it has answered
@@ -222,6 +223,17 @@ export class Call extends CallRequests {
     on('refused-track', () => this.#warn({ problem: 'refused-track' }));
     on('broken', () => this.#recovery.rejoinForKeys());
     on('unlisted', () => this.#unlisted());
+    on('uplink', ({ isPoor }) => this.#uplinkChanged(isPoor));
+  }
+
+  /** Where the path is too poor for the camera, sound goes on alone. Whether the camera is turned on again the person decides. */
+  async #uplinkChanged(isPoor) {
+    if (isPoor && this.local('camera').isOn) {
+      this.#isCameraShed = true;
+      const told = this.setCamera(false);
+      this.#notice({ kind: 'weak-uplink' });
+      await told;
+    } else if (!isPoor && this.#isCameraShed && !this.local('camera').isOn) this.#notice({ kind: 'uplink-recovered' });
   }
 
   /** A list without this join: where the call's state lacks it too, coming back makes another. */
@@ -293,6 +305,7 @@ export class Call extends CallRequests {
 
   setCamera(isOn) {
     this.wantsCamera = isOn;
+    if (isOn) this.#isCameraShed = false;
     return this.#sending.setCamera(isOn);
   }
 

@@ -9,13 +9,16 @@ import { MessageSealer } from './messages.js';
 import { QualityMeter } from './quality.js';
 import { seatsOf } from './seats.js';
 import { RequestError } from './stomp.js';
+import { Timers } from './timers.js';
+import { Uplink } from './uplink.js';
 
 const STATS_MS = 10_000;
+const UPLINK_MS = 2_000;
 const FIRST_FRAME_MS = 60_000;
 const LOST_ANSWERS = 3;
 const RING_TRIES = 3;
 
-/** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`. */
+/** Events: those of `Media` and `KeyAgreement`, of the latter `change` as `keys`; `uplink` with `{isPoor}`, when the path has become too poor for a camera, or good again. */
 export class Stay extends EventTarget {
   id;
   kind;
@@ -28,7 +31,7 @@ export class Stay extends EventTarget {
   #worker;
   #join;
   #first;
-  #statsTimer;
+  #timers = new Timers();
 
   /** Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
   static async join({ kind, id, body, connection }) {
@@ -66,7 +69,7 @@ export class Stay extends EventTarget {
   }
 
   close() {
-    clearInterval(this.#statsTimer);
+    this.#timers.clear();
     this.keys?.close();
     if (this.transport) this.transport.close();
     else this.#worker.terminate();
@@ -134,7 +137,17 @@ export class Stay extends EventTarget {
       if (this.transport.connection === 'disconnected') this.#connection.hurry();
     });
     const meter = new QualityMeter();
-    this.#statsTimer = setInterval(() => this.#tellQuality(meter), STATS_MS);
+    this.#timers.every(STATS_MS, () => this.#tellQuality(meter));
+    const uplink = new Uplink();
+    this.#timers.every(UPLINK_MS, () => this.#judge(uplink));
+  }
+
+  async #judge(uplink) {
+    if (this.transport.connection !== 'connected') return;
+    const reports = await this.transport.statistics();
+    if (uplink.judge(performance.now(), reports, { isCameraOn: this.transport.isSending('camera') })) {
+      this.dispatchEvent(new CustomEvent('uplink', { detail: { isPoor: uplink.isPoor } }));
+    }
   }
 
   async #tellQuality(meter) {

@@ -18,6 +18,7 @@ const SAVED_EVERY_S = 5;
 const FAILURES_TOLD_EVERY_MS = 10_000;
 const KEY_PATIENCE_MS = 3_000; // the key of a call comes with a join, or moments later
 const NAMED = 3; // in the heading
+const UPLINK = ['weak-uplink', 'uplink-recovered'];
 
 const stage = new Stage({ compare: () => openCode(call, conclave) });
 const hands = new WeakMap(); // by call
@@ -93,11 +94,12 @@ function listen(entered) {
   for (const [name, detail] of entered.takeEarly()) (name === 'warning' ? warned : noticed)(detail);
 }
 
-/** A camera or microphone that is not there stays said until it is, for the person has to do something. */
+/** A camera or microphone that is not there stays said until it is, for the person has to do something. So does a camera that is off because the path is poor. */
 function noticed(detail) {
   const words = wordsFor(detail);
   if (!words) return;
   if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words);
+  else if (UPLINK.includes(detail.kind)) warn('uplink', words, { action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
   else notice(words);
 }
 
@@ -146,6 +148,7 @@ function overIn(roster) {
     unconfirmed: () => call.confirmation.state === 'confirmed',
     'old-epoch': () => !call.isKeyOld,
     'no-device': (key) => call.local(key.split('/')[1]).isOn,
+    uplink: () => call.local('camera').isOn,
   };
   return (key) => over[key.split('/', 1)[0]]?.(key);
 }
@@ -247,15 +250,17 @@ function save() {
 
 // Buttons
 
+async function setCamera(isOn) {
+  await call.setCamera(isOn);
+  if (call) save();
+}
+
 function onClick(id, action) {
   byID(id).addEventListener('click', busy(byID(id), () => action().catch((error) => notice(wordsForError(error)))));
 }
 
 onClick('toggle-microphone', async () => call.setMicrophone(!call.local('microphone').isOn));
-onClick('toggle-camera', async () => {
-  await call.setCamera(!call.local('camera').isOn);
-  if (call) save();
-});
+onClick('toggle-camera', async () => setCamera(!call.local('camera').isOn));
 onClick('toggle-screen', async () => (call.local('screen').isOn ? call.stopScreen() : share()));
 onClick('toggle-hand', async () => call.send({ hand: !hands.get(call).isRaised(call.participant) }));
 onClick('flip-camera', async () => {

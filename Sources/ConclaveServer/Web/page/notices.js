@@ -146,9 +146,8 @@ export function wordsForEnd({ reason, by }, labelFor, user, others) {
   return hasText(`over.${reason}`) ? t(`over.${reason}`) : undefined;
 }
 
-/** A text that says what went wrong and what to do. The server's errors bring a text for people; the browser's are for programmers and are not shown. */
+/** A text that says what went wrong and what to do. The texts of the server and of the browser are for programmers, and in English: they are not shown. */
 export function wordsForError(error) {
   const code = error instanceof RequestError ? (error.code === 'call.not-found' ? 'call.ended' : error.code) : error.name;
-  if (hasText(`error.${code}`)) return t(`error.${code}`);
-  return error instanceof RequestError ? error.message : t('error.other');
+  return t(hasText(`error.${code}`) ? `error.${code}` : 'error.other');
 }

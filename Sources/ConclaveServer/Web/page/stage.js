@@ -1,6 +1,7 @@
 // The stage of a call: which tiles are shown, where, and how large. Two people: the other fills it. More: a grid of 16:9 tiles with pages. A shared screen
 // or a pinned person is large, with the others beside it.
 
+import { Attention } from './attention.js';
 import { byID, setText } from './dom.js';
 import { GAP, layout, pageOf, pageSize } from './layout.js';
 import { labelFor } from './names.js';
@@ -19,7 +20,8 @@ export class Stage {
   #large = byID('large');
   #tiles = new Map();
   #own = new OwnPicture(byID('stage'));
-  #sounds = new Sounds(byID('sound'), () => this.#soundChanged());
+  #sounds = new Sounds(byID('sound'), () => this.#blockingChanged());
+  #attention = new Attention();
   #speaker = new Speaker();
   #call;
   #hands;
@@ -32,7 +34,9 @@ export class Stage {
     this.#compare = compare;
     new ResizeObserver(() => this.#arrange()).observe(this.#root);
     document.addEventListener('fullscreenchange', () => this.#arrange());
-    byID('hear').addEventListener('click', () => this.#sounds.retry());
+    for (const name of ['enterpictureinpicture', 'leavepictureinpicture']) this.#root.addEventListener(name, () => this.#arrange());
+    this.#attention.addEventListener('change', () => this.#arrange());
+    byID('hear').addEventListener('click', () => this.#retry());
     byID('page-before').addEventListener('click', () => this.#turn(-1));
     byID('page-after').addEventListener('click', () => this.#turn(1));
     byID('show-own').addEventListener('click', () => this.#hideOwn(false));
@@ -83,9 +87,9 @@ export class Stage {
   }
 
   clear() {
+    this.#call = undefined; // first: nothing of it is drawn again
     for (const key of [...this.#tiles.keys()]) this.#remove(key);
     this.#sounds.play([]);
-    this.#call = undefined;
     this.#pinned = undefined;
     this.#page = 0;
     this.#speaker = new Speaker();
@@ -102,6 +106,7 @@ export class Stage {
     const tile = new Tile({
       pin: () => this.#pin(key),
       compare: this.#compare,
+      blocked: () => this.#blockingChanged(),
       move: () => this.#own.move(),
       hide: () => this.#hideOwn(true),
     });
@@ -111,8 +116,10 @@ export class Stage {
   }
 
   #remove(key) {
-    this.#tiles.get(key).node.remove();
+    const tile = this.#tiles.get(key);
+    tile.node.remove();
     this.#tiles.delete(key);
+    if (tile.isBlocked) this.#blockingChanged();
     if (key === this.#pinned) this.#pinned = undefined;
   }
 
@@ -136,8 +143,17 @@ export class Stage {
     if (this.#call) this.show(this.#call, this.#hands);
   }
 
-  #soundChanged() {
-    byID('hear').hidden = !this.#sounds.isBlocked;
+  /** The person has pressed something: the browser may play now. */
+  #retry() {
+    for (const tile of this.#tiles.values()) tile.resume();
+    return this.#sounds.retry();
+  }
+
+  /** What the browser does not play by itself it plays after a tap. */
+  #blockingChanged() {
+    const { isBlocked } = this.#sounds;
+    byID('hear').hidden = !isBlocked && ![...this.#tiles.values()].some((tile) => tile.isBlocked);
+    setText(byID('hear-text'), t(isBlocked ? 'call.hear' : 'call.show'));
     this.#redraw();
   }
 
@@ -203,9 +219,10 @@ export class Stage {
     this.#grid.style.setProperty('--tile-height', `${tile.height}px`);
   }
 
-  /** Videos that are on no page need not be sent, and none larger than it is shown. */
+  /** Videos that nobody looks at need not be sent, and none larger than it is shown. */
   #tellWatched(tiles) {
-    const shown = tiles.filter(({ description }) => description.track && !description.isOwn);
+    const { isAway } = this.#attention;
+    const shown = tiles.filter(({ description, isInWindow }) => description.track && !description.isOwn && (!isAway || isInWindow));
     const heights = new Map(shown.map((tile) => [tile.description.track, tile.pixels]));
     this.#call?.watch(heights).catch(() => {}); // told again with the next change
   }

@@ -24,6 +24,8 @@ function setLabel(button, label) {
 export class Tile {
   /** The values that it was shown with last. */
   description;
+  /** Whether the browser does not play its video before the person has pressed something. */
+  isBlocked = false;
   #video = element('video', { autoplay: true, playsInline: true, muted: true });
   #avatar = avatar('');
   #name = element('span', { className: 'tile-name' });
@@ -38,15 +40,17 @@ export class Tile {
   #full;
   #window;
   #lackingSince;
+  #blocked;
 
-  /** `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed; the last two on this device's own tile. */
-  constructor({ pin, compare, move, hide }) {
+  /** `pin()`, `compare()`, `move()` and `hide()` are called when a button is pressed, the last two on this device's own tile; `blocked()` after each change of `isBlocked`. */
+  constructor({ pin, compare, blocked, move, hide }) {
+    this.#blocked = blocked;
     this.#video.setAttribute('muted', '');
     this.#video.addEventListener('resize', () => this.fit());
     this.#compare.addEventListener('click', compare);
     this.#pin = tool('pin', pin);
     this.#full = tool('full-screen', () => this.#showFull());
-    this.#window = tool('window', () => this.#video.requestPictureInPicture().catch(() => {}));
+    this.#window = tool('window', () => this.#showInWindow());
     this.#tools.append(this.#pin, this.#full, this.#window);
     this.ownTools = [tool('move', move), tool('hide', hide)];
     ['tile.move', 'tile.hide'].forEach((key, index) => setLabel(this.ownTools[index], t(key)));
@@ -91,7 +95,12 @@ export class Tile {
 
   /** After the tile is in the page: a video that moves there stops otherwise. */
   resume() {
-    if (this.#video.srcObject && this.#video.paused) this.#video.play().catch(() => {});
+    if (this.#video.srcObject && this.#video.paused) this.#play();
+  }
+
+  /** Whether its video is in a window of its own (picture-in-picture). */
+  get isInWindow() {
+    return document.pictureInPictureElement === this.#video;
   }
 
   /** How high the picture is shown, in pixels of the screen. */
@@ -120,7 +129,7 @@ export class Tile {
     if (source === 'listener') return t(`tile.${doubt}`);
     if (source === 'camera' && isHeld) return t('running.held');
     if (!isConnected) return t('connection.connecting');
-    const words = [doubt && t(`tile.${doubt}`), this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key'), isSilent && !isOwn && source === 'camera' ? t('tile.silent') : ''];
+    const words = [doubt && t(`tile.${doubt}`), this.isBlocked && t('tile.blocked'), this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key'), isSilent && !isOwn && source === 'camera' ? t('tile.silent') : ''];
     return words.filter(Boolean).join(' · ');
   }
 
@@ -151,13 +160,34 @@ export class Tile {
     else this.node.requestFullscreen().catch(() => {});
   }
 
+  #showInWindow() {
+    if (this.isInWindow) document.exitPictureInPicture();
+    else this.#video.requestPictureInPicture().catch(() => {});
+  }
+
   #attach(track) {
     const now = this.#video.srcObject?.getVideoTracks()[0];
     this.#video.hidden = !track;
     if (now === track) return;
     this.node.dataset.facing = track?.getSettings?.().facingMode ?? '';
     this.#video.srcObject = track ? new MediaStream([track]) : null;
-    if (track) this.#video.play().catch(() => {});
+    if (track) this.#play();
+    else this.#setBlocked(false);
+  }
+
+  async #play() {
+    try {
+      await this.#video.play();
+      this.#setBlocked(false);
+    } catch (error) {
+      if (error.name === 'NotAllowedError') this.#setBlocked(true); // others: it was taken away meanwhile
+    }
+  }
+
+  #setBlocked(isBlocked) {
+    if (this.isBlocked === isBlocked) return;
+    this.isBlocked = isBlocked;
+    this.#blocked();
   }
 }
 

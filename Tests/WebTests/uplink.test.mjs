@@ -1,0 +1,90 @@
+// A path that does not carry the camera: how it is recognized, and what the call does. Time is an argument.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { load } from './web.mjs';
+
+const { Uplink } = await load('uplink.js');
+
+/** A path of which one measurement after the other is judged, 2 s apart: `judge({…})` says what it was like since the one before. */
+function path({ hasEstimate = true } = {}) {
+  const uplink = new Uplink();
+  const sums = { packets: 0, bytes: 0, lost: 0 };
+  let now = 0;
+  const judge = ({ rate = 1_500_000, loss = 0, roundTrip = 40, packets = 400, isCameraOn = true } = {}) => {
+    now += 2_000;
+    sums.packets += packets;
+    sums.bytes += rate / 4;
+    sums.lost += Math.round(packets * loss);
+    const reports = [
+      { type: 'outbound-rtp', kind: 'audio', packetsSent: Math.floor(sums.packets / 4), bytesSent: 1_000 },
+      { type: 'outbound-rtp', kind: 'video', packetsSent: sums.packets - Math.floor(sums.packets / 4), bytesSent: sums.bytes },
+      { type: 'remote-inbound-rtp', packetsLost: sums.lost },
+      { type: 'candidate-pair', nominated: false, currentRoundTripTime: 3 },
+      { type: 'candidate-pair', nominated: true, currentRoundTripTime: roundTrip / 1_000, ...(hasEstimate ? { availableOutgoingBitrate: rate } : {}) },
+    ];
+    return uplink.judge(now, reports, { isCameraOn });
+  };
+  /** After how many measurements of that kind the judgement changes; undefined for not at all. */
+  const changesAfter = (kind, most = 100) => {
+    for (let count = 1; count <= most; count += 1) if (judge(kind)) return count;
+    return undefined;
+  };
+  judge();
+  return { uplink, judge, changesAfter };
+}
+
+test('a narrow path that loses packets or lets them wait is poor after 8 s and no sooner, and so is one with no room for a picture', () => {
+  for (const kind of [{ rate: 300_000, loss: 0.15 }, { rate: 300_000, roundTrip: 600 }, { rate: 90_000 }]) {
+    const { uplink, changesAfter } = path();
+    assert.equal(changesAfter(kind), 5, JSON.stringify(kind)); // four times 2 s after the first of them
+    assert.equal(uplink.isPoor, true);
+  }
+});
+
+test('neither a narrow path that carries what is sent, nor a wide one that loses packets, nor a long one is poor', () => {
+  for (const kind of [{ rate: 300_000 }, { rate: 1_500_000, loss: 0.15 }, { rate: 300_000, loss: 0.05 }]) assert.equal(path().changesAfter(kind), undefined, JSON.stringify(kind));
+  const satellite = new Uplink();
+  const report = (packetsSent) => [{ type: 'outbound-rtp', packetsSent }, { type: 'candidate-pair', nominated: true, currentRoundTripTime: 0.7, availableOutgoingBitrate: 300_000 }];
+  for (let step = 1; step < 100; step += 1) assert.equal(satellite.judge(step * 2_000, report(step * 100), { isCameraOn: true }), false);
+});
+
+test('one better measurement begins the 8 s anew', () => {
+  const { judge, changesAfter } = path();
+  const poor = { rate: 90_000, loss: 0.15 };
+  for (let round = 0; round < 20; round += 1) {
+    assert.equal(changesAfter(poor, 4), undefined);
+    assert.equal(judge(), false);
+  }
+});
+
+test('without a camera a path does not become too poor for it', () => {
+  const { changesAfter } = path();
+  assert.equal(changesAfter({ rate: 90_000, loss: 0.3, isCameraOn: false }), undefined);
+});
+
+test('a poor path is good after 20 s of sound that arrives, and only then poor again', () => {
+  const { uplink, changesAfter } = path();
+  const poor = { rate: 90_000, loss: 0.15 };
+  const voice = { rate: 0, packets: 100, isCameraOn: false };
+  changesAfter(poor);
+  assert.equal(changesAfter(poor), undefined, 'the person turned the camera on again, and knows');
+  assert.equal(changesAfter({ ...voice, loss: 0.05 }), undefined);
+  assert.equal(changesAfter({ ...voice, roundTrip: 400 }), undefined);
+  assert.equal(changesAfter(voice), 11);
+  assert.equal(uplink.isPoor, false);
+  assert.equal(changesAfter(poor), 5);
+});
+
+test('where the browser does not say what it may send, what it sends of its camera counts', () => {
+  assert.equal(path({ hasEstimate: false }).changesAfter({ rate: 90_000, loss: 0.15 }), 5);
+  for (const kind of [{ rate: 600_000, loss: 0.15 }, { rate: 50_000 }]) assert.equal(path({ hasEstimate: false }).changesAfter(kind), undefined, 'perhaps a still picture');
+});
+
+test('a measurement in which next to nothing was sent, or that has no numbers, says nothing', () => {
+  const { changesAfter } = path();
+  assert.equal(changesAfter({ rate: 90_000, loss: 1, packets: 8 }), undefined);
+  const uplink = new Uplink();
+  const odd = [[], [{ type: 'outbound-rtp' }], [{ type: 'remote-inbound-rtp', packetsLost: -5 }], [{ type: 'candidate-pair', nominated: true }]];
+  for (const [step, reports] of odd.entries()) assert.equal(uplink.judge(step, reports, { isCameraOn: true }), false);
+});
