@@ -27,6 +27,8 @@ struct FlushRule {
   static let longestHold = Duration.milliseconds(5)
   /// A shorter wait is not worth the waking.
   private static let shortestHold = Duration.microseconds(100)
+  /// A run takes a microsecond or two. A longer flush was interrupted by another program.
+  private static let longestRun = Duration.microseconds(10)
 
   init(hold: Duration = .milliseconds(1)) { self.hold = hold }
 
@@ -66,9 +68,10 @@ struct FlushRule {
     return now >= end
   }
 
-  /// The outbox has been sent, in so much time.
-  mutating func flushed(in time: Duration) {
+  /// The outbox has been sent, so many runs in so much time.
+  mutating func flushed(in time: Duration, runs: Int) {
     deadline = nil
+    let time = min(time, .nanoseconds(Self.longestRun.nanoseconds * Int64(runs)))
     flushTime += (Double(time.nanoseconds) - flushTime) / 8
   }
 }

@@ -202,10 +202,11 @@ final class Worker {
 
   private func flush() {
     let start = MonotonicClock.now()
+    let runs = outbox.runs.count
     socket.send(outbox.runs)
     if let connections, connections.counters.accepted > 0 { connections.send(outbox.runs, in: epoll) }
     outbox.reset()
-    rule.flushed(in: start.duration(to: MonotonicClock.now()))
+    rule.flushed(in: start.duration(to: MonotonicClock.now()), runs: runs)
     statistics.flushes &+= 1
   }
 

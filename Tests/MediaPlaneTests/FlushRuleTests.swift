@@ -54,7 +54,7 @@ struct FlushRuleTests {
   @Test func eachHoldBeginsAfresh() {
     var rule = rule(afterBatchesAt: [0, 100])
     _ = rule.isDue(now: at(100), isEmpty: false, isUrgent: false)
-    rule.flushed(in: .microseconds(10))
+    rule.flushed(in: .microseconds(10), runs: 10)
     #expect(rule.deadline == nil)
     rule.arrived(now: at(600))
     _ = rule.isDue(now: at(600), isEmpty: false, isUrgent: false)
@@ -62,11 +62,11 @@ struct FlushRuleTests {
   }
 
   /// A rule whose thread works for `work` of each 1,000 µs, for a second, and whose flushes take `flush` µs; then it is `at(1_000_000)`.
-  private func rule(working work: UInt64, flush: Int) -> FlushRule {
+  private func rule(working work: UInt64, flush: Int, runs: Int = 10_000) -> FlushRule {
     var rule = FlushRule()
     for turn in UInt64(0)..<1_000 {
       rule.woke(now: at(turn * 1_000))
-      rule.flushed(in: .microseconds(flush))
+      rule.flushed(in: .microseconds(flush), runs: runs)
       rule.waits(now: at(turn * 1_000 + work))
     }
     return rule
@@ -94,6 +94,11 @@ struct FlushRuleTests {
   @Test(arguments: [(UInt64(0), 5_000), (950, 90)])
   func anIdleThreadAndASmallCallHoldNoAudio(work: UInt64, flush: Int) {
     #expect(hold(of: rule(working: work, flush: flush)) == .zero)
+  }
+
+  /// Nine runs do not take 2 ms by themselves: another program had the core.
+  @Test func aFlushThatWasInterruptedHoldsNoAudio() {
+    #expect(hold(of: rule(working: 950, flush: 2_000, runs: 9)) == .zero)
   }
 
   @Test func audioShortensTheHoldOfVideoAndDoesNotRenewIt() {
