@@ -16,8 +16,8 @@
 typedef struct {
   struct sockaddr_in6 address;
   struct iovec data;
-  /* UDP_SEGMENT is a uint16_t on the way out, UDP_GRO an int on the way in. */
-  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  /* UDP_SEGMENT is a uint16_t on the way out, UDP_GRO an int on the way in; the local address both ways. */
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo))];
 } slot;
 
 struct clinux_messages {
@@ -54,20 +54,39 @@ void clinux_messages_destroy(clinux_messages *m) {
   free(m);
 }
 
+/* Appends a control message to `h`. */
+static void attach(struct msghdr *h, int level, int type, const void *value, size_t size) {
+  struct cmsghdr *c = (struct cmsghdr *)((char *)h->msg_control + h->msg_controllen);
+  c->cmsg_level = level;
+  c->cmsg_type = type;
+  c->cmsg_len = CMSG_LEN(size);
+  memcpy(CMSG_DATA(c), value, size);
+  h->msg_controllen += CMSG_SPACE(size);
+}
+
+/* The interface stays open: routes decide it, but for link-local destinations, whose address names it (RFC 3542 section 6.2). */
+static void attach_local(clinux_messages *m, struct msghdr *h, const clinux_address *from) {
+  if (m->ipv6) {
+    struct in6_pktinfo info = {.ipi6_ifindex = 0};
+    uint64_t words[2] = {htobe64(from->high), htobe64(from->low)};
+    memcpy(&info.ipi6_addr, words, sizeof words);
+    attach(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
+  } else {
+    struct in_pktinfo info = {.ipi_spec_dst.s_addr = htonl((uint32_t)from->low)};
+    attach(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
+  }
+}
+
 void clinux_messages_set(
-  clinux_messages *m, unsigned index, void *base, size_t length, uint16_t segment, clinux_address to) {
+  clinux_messages *m, unsigned index, void *base, size_t length, uint16_t segment, clinux_address to,
+  const clinux_address *from) {
   struct msghdr *h = &m->headers[index].msg_hdr;
   slot *s = &m->slots[index];
   h->msg_namelen = clinux_write_address(&s->address, to, m->ipv6);
   s->data = (struct iovec){.iov_base = base, .iov_len = length};
   h->msg_controllen = 0;
-  if (!segment) return;
-  struct cmsghdr *c = (struct cmsghdr *)s->control;
-  c->cmsg_level = IPPROTO_UDP;
-  c->cmsg_type = UDP_SEGMENT;
-  c->cmsg_len = CMSG_LEN(sizeof segment);
-  memcpy(CMSG_DATA(c), &segment, sizeof segment);
-  h->msg_controllen = CMSG_SPACE(sizeof segment);
+  if (segment) attach(h, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
+  if (from) attach_local(m, h, from);
 }
 
 int clinux_messages_send(clinux_messages *m, int fd, unsigned first, unsigned count) {
@@ -107,10 +126,21 @@ clinux_received clinux_messages_received(const clinux_messages *m, unsigned inde
     .length = m->headers[index].msg_len,
     .truncated = (h->msg_flags & MSG_TRUNC) != 0};
   for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-    if (c->cmsg_level != IPPROTO_UDP || c->cmsg_type != UDP_GRO) continue;
-    int segment;
-    memcpy(&segment, CMSG_DATA(c), sizeof segment);
-    if (segment > 0 && (uint32_t)segment < r.length) r.segment = (uint32_t)segment;
+    if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+      int segment;
+      memcpy(&segment, CMSG_DATA(c), sizeof segment);
+      if (segment > 0 && (uint32_t)segment < r.length) r.segment = (uint32_t)segment;
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+      struct in6_pktinfo info;
+      memcpy(&info, CMSG_DATA(c), sizeof info);
+      uint64_t words[2];
+      memcpy(words, &info.ipi6_addr, sizeof words);
+      r.local = (clinux_address){.high = be64toh(words[0]), .low = be64toh(words[1])};
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+      struct in_pktinfo info;
+      memcpy(&info, CMSG_DATA(c), sizeof info);
+      r.local = (clinux_address){.low = clinux_mapped | ntohl(info.ipi_addr.s_addr)};
+    }
   }
   return r;
 }

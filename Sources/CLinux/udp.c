@@ -58,6 +58,13 @@ int clinux_udp_enable_gro(int fd) {
   return setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) < 0 ? -errno : 0;
 }
 
+int clinux_udp_enable_local_addresses(int fd, bool ipv6) {
+  int on = 1;
+  /* On a socket of both families the IPv6 option also tells mapped IPv4 addresses. */
+  int result = ipv6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on) : setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+  return result < 0 ? -errno : 0;
+}
+
 bool clinux_udp_knows_gso(int fd) { return integer(fd, IPPROTO_UDP, UDP_SEGMENT) >= 0; }
 
 int clinux_udp_port(int fd) {

@@ -42,7 +42,7 @@ package final class ReceiveBatch {
   /// The datagrams of the last receive, in order of arrival, coalesced messages split again.
   package var datagrams: UnsafeBufferPointer<ReceivedDatagram> { UnsafeBufferPointer(start: entries, count: count) }
 
-  func receive(from descriptor: Int32, counters: inout UDPCounters) {
+  func receive(from descriptor: Int32, counters: inout UDPCounters, local: inout LocalAddresses) {
     count = 0
     isFull = false
     var result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
@@ -55,10 +55,10 @@ package final class ReceiveBatch {
     }
     guard result > 0 else { return }
     isFull = result == capacity
-    for i in 0..<Int(result) { split(i, &counters) }
+    for i in 0..<Int(result) { split(i, &counters, &local) }
   }
 
-  private func split(_ index: Int, _ counters: inout UDPCounters) {
+  private func split(_ index: Int, _ counters: inout UDPCounters, _ local: inout LocalAddresses) {
     let received = clinux_messages_received(messages, UInt32(index))
     var base = memory + index * bufferSize
     var left = Int(received.length)
@@ -69,7 +69,8 @@ package final class ReceiveBatch {
     }
     counters.receivedBytes &+= UInt64(left)
     let segment = received.segment == 0 ? left : Int(received.segment)
-    let source = SocketAddress(received.source)
+    var source = SocketAddress(received.source)
+    source.localAddress = local.number(of: SocketAddress(received.local))
     repeat {
       let length = min(segment, left)
       guard count < entryCapacity else { return }

@@ -24,9 +24,14 @@ final class SendWindow {
 
   subscript(index: Int) -> DatagramRun { runs[index] }
 
-  func append(_ run: DatagramRun) {
+  /// - Parameter local: the address to send from; nil for the kernel's choice.
+  func append(_ run: DatagramRun, from local: SocketAddress?) {
     let segment = run.length > run.segment ? UInt16(truncatingIfNeeded: run.segment) : 0
-    clinux_messages_set(messages, UInt32(count), run.base, run.length, segment, run.destination.clinux)
+    if var local = local?.clinux {
+      clinux_messages_set(messages, UInt32(count), run.base, run.length, segment, run.destination.clinux, &local)
+    } else {
+      clinux_messages_set(messages, UInt32(count), run.base, run.length, segment, run.destination.clinux, nil)
+    }
     runs[count] = run
     count += 1
   }

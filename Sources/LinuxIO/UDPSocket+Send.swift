@@ -21,7 +21,7 @@ extension UDPSocket {
 
   private func append(_ run: DatagramRun, to window: SendWindow) {
     if window.isFull { flush(window) }
-    window.append(run)
+    window.append(run, from: local[run.destination.localAddress])
   }
 
   private func append(eachOf run: DatagramRun, to window: SendWindow) {

@@ -3,8 +3,9 @@ import Glibc
 
 /// A non-blocking UDP socket on all addresses of the host.
 ///
-/// It accepts both address families where the kernel has IPv6, else IPv4 alone. Not thread-safe: it belongs to the thread that uses it. Nothing is allocated
-/// after `init`, and nothing throws. Lost datagrams are counted by reason in `counters`.
+/// It accepts both address families where the kernel has IPv6, else IPv4 alone. Datagrams to the source of an earlier one leave from the address to which that
+/// one came (`SocketAddress.localAddress`). Not thread-safe: it belongs to the thread that uses it. Nothing is allocated after `init`, and nothing throws. Lost
+/// datagrams are counted by reason in `counters`.
 package final class UDPSocket {
   package struct Options: Sendable {
     /// Wanted size of the kernel's buffers in bytes. The default holds 30 ms of a gigabit.
@@ -27,6 +28,7 @@ package final class UDPSocket {
   /// For runs that were refused as one message.
   let singles: SendWindow
   var gate: SegmentationGate
+  var local = LocalAddresses()
 
   package init(port: UInt16, options: Options = Options()) throws(PortError) {
     var result = options.ipv6 ? clinux_udp_open(true, port) : -EAFNOSUPPORT
@@ -40,6 +42,8 @@ package final class UDPSocket {
     clinux_udp_size_buffers(descriptor, Int32(clamping: options.bufferSize))
     // A kernel before 5.0 does not know it, and each message is one datagram then.
     if options.receiveOffload { _ = clinux_udp_enable_gro(descriptor) }
+    // Without it the kernel chooses the address of answers.
+    _ = clinux_udp_enable_local_addresses(descriptor, ipv6)
     gate = SegmentationGate(isKnown: options.sendOffload && clinux_udp_knows_gso(descriptor))
     window = SendWindow(ipv6: ipv6)
     singles = SendWindow(ipv6: ipv6)
@@ -55,5 +59,5 @@ package final class UDPSocket {
   package var receiveDrops: UInt32 { clinux_udp_receive_drops(descriptor) }
 
   /// Takes what has arrived, as much as the batch holds. `batch.isFull` says that there may be more.
-  package func receive(into batch: ReceiveBatch) { batch.receive(from: descriptor, counters: &counters) }
+  package func receive(into batch: ReceiveBatch) { batch.receive(from: descriptor, counters: &counters, local: &local) }
 }

@@ -1,11 +1,12 @@
-/// An IPv4 or IPv6 address and port, and over which connection it is reached if that is TCP. IPv4-mapped IPv6 addresses are stored as IPv4. Personal: it has no description.
+/// An IPv4 or IPv6 address and port of a peer, and this host's side of the path to it. IPv4-mapped IPv6 addresses are stored as IPv4. Personal: it has no description.
 package struct SocketAddress: Hashable, Sendable {
   /// The 16 bytes of an IPv6 address, or ::ffff:a.b.c.d for IPv4, as two big-endian words.
   package var high: UInt64
   package var low: UInt64
   package var port: UInt16
-  /// The worker's number of the TCP connection from this address; 0 for UDP.
-  package var connection: UInt16 = 0
+  /// This host's side: 0 for UDP from the address that the kernel chooses, up to `0x7fff` the worker's number of a TCP connection, from `0x8000` on UDP from
+  /// the local address with that number of the socket. The two ends make the path (a candidate pair, RFC 8445), so both count in comparisons.
+  private var localEnd: UInt16 = 0
   /// The interface of a link-local IPv6 address, else 0.
   package var scope: UInt32
 
@@ -18,6 +19,18 @@ package struct SocketAddress: Hashable, Sendable {
 
   package init(ipv4 address: UInt32, port: UInt16) {
     self.init(high: 0, low: 0xffff_0000_0000 | UInt64(address), port: port)
+  }
+
+  /// The worker's number of the TCP connection from this address, up to `0x7fff`; 0 for UDP.
+  package var connection: UInt16 {
+    get { localEnd < 0x8000 ? localEnd : 0 }
+    set { localEnd = newValue }
+  }
+
+  /// The socket's number of the local address to which UDP datagrams from this address came, 1 to `0x8000`; 0 when it is not known.
+  package var localAddress: UInt16 {
+    get { localEnd < 0x8000 ? 0 : localEnd - 0x7fff }
+    set { localEnd = newValue == 0 ? 0 : newValue + 0x7fff }
   }
 
   package var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }

@@ -16,6 +16,20 @@ final class PlainSocket {
   }
 
   deinit { close(descriptor) }
+
+  /// The lengths of the next datagrams; fewer when none comes for two seconds.
+  func receive(_ count: Int) throws -> [Int] {
+    var timeout = timeval(tv_sec: 2, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    var buffer = [UInt8](repeating: 0, count: 2_048)
+    var lengths: [Int] = []
+    while lengths.count < count {
+      let length = recv(descriptor, &buffer, buffer.count, 0)
+      guard length >= 0 else { break }
+      lengths.append(length)
+    }
+    return lengths
+  }
 }
 
 /// Connects a socket that stays able to send to others by address.

@@ -12,6 +12,8 @@ final class Receiver {
   let socket: UDPSocket
   let batch: ReceiveBatch
   private let epoll: Epoll
+  /// The number of the local address of each datagram that was collected.
+  private(set) var locals: [UInt16] = []
 
   init(receiveOffload: Bool = true, batchCapacity: Int = 64, ipv6: Bool = true) throws {
     var options = UDPSocket.Options()
@@ -32,7 +34,12 @@ final class Receiver {
     while all.count < count {
       guard !epoll.wait(nanoseconds: 2_000_000_000).isEmpty else { break }
       socket.receive(into: batch)
-      all += batch.datagrams.map { Datagram(bytes: Array($0.bytes), source: $0.source) }
+      for datagram in batch.datagrams {
+        var source = datagram.source
+        locals.append(source.localAddress)
+        source.localAddress = 0
+        all.append(Datagram(bytes: Array(datagram.bytes), source: source))
+      }
     }
     return all
   }

@@ -56,6 +56,40 @@ struct UDPSocketTests {
     #expect(received.source == (ipv6 ? sender.address6 : sender.address))
   }
 
+  /// A connected socket takes datagrams from the address alone that it sends to, as an ICE agent does.
+  @Test(arguments: [false, true])
+  func answersLeaveFromTheAddressThatThePeerUsed(ipv6: Bool) throws {
+    let server = try Receiver(ipv6: ipv6)
+    var addresses: [UInt16] = []
+    for host in 0x7f00_0001...0x7f00_0003 as ClosedRange<UInt32> {
+      let client = try PlainSocket(to: SocketAddress(ipv4: host, port: server.socket.port))
+      try #require(send(client.descriptor, "?", 1, 0) == 1)
+      var source = try #require(server.collect(1).first).source
+      source.localAddress = try #require(server.locals.last)
+      addresses.append(source.localAddress)
+
+      server.socket.send([TestRun(lengths: [9], to: source), TestRun(lengths: [700, 700, 5], to: source)])
+
+      #expect(try client.receive(4) == [9, 700, 700, 5])
+    }
+    #expect(addresses == [1, 2, 3])
+    #expect(server.socket.counters.sent == 12)
+  }
+
+  @Test func anAnswerOverIPv6LeavesFromTheAddressThatThePeerUsed() throws {
+    let server = try Receiver()
+    guard server.socket.hasIPv6 else { return }
+    let client = try Receiver()
+    client.socket.send([TestRun(lengths: [4], to: server.address6)])
+    var source = try #require(server.collect(1).first).source
+    source.localAddress = try #require(server.locals.last)
+    #expect(source.localAddress == 1)
+
+    server.socket.send([TestRun(lengths: [5], to: source)])
+
+    #expect(client.collect(1).map(\.source) == [server.address6])
+  }
+
   @Test func withoutIPv6TheSocketServesIPv4() throws {
     let sender = try Receiver(ipv6: false)
     let receiver = try Receiver(ipv6: false)

@@ -23,6 +23,8 @@ void clinux_udp_size_buffers(int fd, int bytes);
 int clinux_udp_receive_buffer(int fd);
 int clinux_udp_send_buffer(int fd);
 int clinux_udp_enable_gro(int fd);
+/* Has the kernel say with each datagram to which local address it came. */
+int clinux_udp_enable_local_addresses(int fd, bool ipv6);
 /* Whether the kernel knows UDP_SEGMENT (4.18). */
 bool clinux_udp_knows_gso(int fd);
 int clinux_udp_port(int fd);
@@ -45,6 +47,8 @@ typedef struct clinux_messages clinux_messages;
 
 typedef struct {
   clinux_address source;
+  /* Where it came to, with port 0; all zero when the kernel did not say. */
+  clinux_address local;
   uint32_t length;
   /* Length of each datagram in it (UDP_GRO), or 0: it is one. */
   uint32_t segment;
@@ -54,9 +58,10 @@ typedef struct {
 clinux_messages *clinux_messages_create(unsigned capacity, bool ipv6);
 void clinux_messages_destroy(clinux_messages *messages);
 
-/* `segment` 0: one datagram; else UDP_SEGMENT. */
+/* `segment` 0: one datagram; else UDP_SEGMENT. `from` is a local address to send from; with NULL the kernel chooses. */
 void clinux_messages_set(
-  clinux_messages *messages, unsigned index, void *base, size_t length, uint16_t segment, clinux_address to);
+  clinux_messages *messages, unsigned index, void *base, size_t length, uint16_t segment, clinux_address to,
+  const clinux_address *from);
 /* Number of messages sent, or -errno of the first. */
 int clinux_messages_send(clinux_messages *messages, int fd, unsigned first, unsigned count);
 
