@@ -26,3 +26,22 @@ func whatOthersMayReadIsRefusedByName(name: String, mode: Int) throws {
   let error = #expect(throws: ConfigurationError.self) { try StateFolder(path).secret(file: nil) }
   #expect(error?.description.contains("chmod \(name.isEmpty ? "700" : "600") \(path + name)") == true)
 }
+
+/// A secret that Kubernetes mounts belongs to root, and the server's group may read it.
+@Test(
+  arguments: [
+    (S_IFREG | 0o600, 900, 900, true), (S_IFREG | 0o440, 0, 900, true), (S_IFREG | 0o640, 0, 900, true),
+    (S_IFREG | 0o440, 900, 900, false), (S_IFREG | 0o440, 0, 901, false), (S_IFREG | 0o660, 0, 900, false),
+    (S_IFREG | 0o444, 0, 900, false), (S_IFREG | 0o450, 0, 900, false), (S_IFDIR | 0o740, 0, 900, false),
+  ] as [(mode_t, uid_t, gid_t, Bool)])
+func theServersGroupMayReadASecretOfRoots(mode: mode_t, owner: uid_t, group: gid_t, isPrivate: Bool) {
+  var status = stat()
+  (status.st_mode, status.st_uid, status.st_gid) = (mode, owner, group)
+  #expect(Configuration.isPrivate(status, group: 900) == isPrivate)
+}
+
+@Test func theGroupOfRootMayReadNoSecret() {
+  var status = stat()
+  status.st_mode = S_IFREG | 0o440
+  #expect(!Configuration.isPrivate(status, group: 0))
+}

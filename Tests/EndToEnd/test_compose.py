@@ -39,7 +39,7 @@ def test_files_that_are_mounted_are_there(services):
     files = {pathlib.Path(source) for source in sources if source.startswith("/")}
     # Made by the operator, as the file says.
     assert {file for file in files if not file.is_file()} == {FOLDER / "turn-secret"}
-    assert {file.name for file in files} == {"conclave.json", "turn-secret", "prometheus.yml", "alerts.yml"}
+    assert {file.name for file in files} == {"conclave.json", "turn-secret", "turnserver.conf", "prometheus.yml", "alerts.yml"}
 
 
 def test_the_server_accepts_its_configuration(tmp_path):
@@ -79,12 +79,13 @@ def test_prometheus_accepts_its_configuration(tmp_path):
 def relay(services, tmp_path_factory):
     """Asks the coturn of compose.yml, with more options only for its place on this machine, to relay: (exit status, output)."""
     folder, port = tmp_path_factory.mktemp("coturn"), free_port()
-    options = services["coturn"]["command"].split()
+    source, target, _ = services["coturn"]["volumes"][0].split(":")
+    options = [source if option == target else option for option in services["coturn"]["command"].split()]
     assert f"--static-auth-secret={SECRET}" in options
     places = [f"--{kind}-ip={address}" for kind in ("listening", "relay") for address in ("127.0.0.1", "::1")]
     files = [f"--userdb={folder}/db", f"--pidfile={folder}/pid", "--log-file=stdout", "--verbose"]
     # coturn refuses 127.0.0.1 before it looks at the list; here that is the server's address.
-    command = ["turnserver", "-n", *options, *places, *files, f"--listening-port={port}", "--allow-loopback-peers"]
+    command = ["turnserver", *options, *places, *files, f"--listening-port={port}", "--allow-loopback-peers"]
     log = folder / "log"
     process = subprocess.Popen(command, stdout=log.open("wb"), stderr=subprocess.STDOUT)
     user = f"{int(time.time()) + 600}:alice"

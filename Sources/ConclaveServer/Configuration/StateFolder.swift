@@ -104,10 +104,20 @@ extension Configuration {
   /// - Throws: `ConfigurationError` for a file or folder that others may read, write or enter. One that is missing is for others to tell.
   static func checkOwnerOnly(_ path: String) throws(ConfigurationError) {
     var status = stat()
-    guard stat(path, &status) == 0, status.st_mode & 0o077 != 0 else { return }
+    guard stat(path, &status) == 0, !isPrivate(status, group: getegid()) else { return }
     let isFolder = status.st_mode & S_IFMT == S_IFDIR
     throw ConfigurationError(
       "\(path): others than its owner have access (mode \(String(status.st_mode & 0o777, radix: 8))); run "
         + "chmod \(isFolder ? "700" : "600") \(path), and take a new secret if somebody else may have read it")
+  }
+
+  /// Whether a file or folder is its owner's alone. `group`, the server's own, may also read a file of root's: a secret that Kubernetes mounts is so, and it
+  /// cannot be changed by the server.
+  static func isPrivate(_ status: stat, group: gid_t) -> Bool {
+    switch status.st_mode & 0o077 {
+    case 0: true
+    case 0o040: status.st_mode & S_IFMT == S_IFREG && status.st_uid == 0 && status.st_gid == group && group != 0
+    default: false
+    }
   }
 }

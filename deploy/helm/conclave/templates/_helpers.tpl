@@ -1,0 +1,55 @@
+{{- define "conclave.name" -}}
+{{- if contains "conclave" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-conclave" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end -}}
+{{- end }}
+
+{{/* Called with a list of the root and the part: server, coturn or prometheus. */}}
+{{- define "conclave.selector" -}}
+app.kubernetes.io/name: conclave
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "conclave.labels" -}}
+{{ include "conclave.selector" . }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "conclave.turnSecret" -}}
+{{ .Values.coturn.existingSecret | default (printf "%s-turn" (include "conclave.name" .)) }}
+{{- end }}
+
+{{/* The server's configuration: what the chart knows, then `config`. */}}
+{{- define "conclave.config" -}}
+{{- $ports := .Values.ports -}}
+{{- $listen := dict "stomp" nil "stompTLS" $ports.stompTLS "http" $ports.http "metrics" $ports.metrics -}}
+{{- $media := dict "port" $ports.media "workers" .Values.workers -}}
+{{- $config := dict "state" "/var/lib/conclave/state" "drain" .Values.drain "listen" $listen "media" $media -}}
+{{- if .Values.tls.secret -}}
+{{- $_ := set $config "tls" (dict "certificate" "/run/conclave/tls/tls.crt" "key" "/run/conclave/tls/tls.key") -}}
+{{- end -}}
+{{- if .Values.coturn.enabled -}}
+{{- $place := printf "turn:%s:%v?transport=" .Values.coturn.host .Values.coturn.port -}}
+{{- $_ := set $config "turn" (dict "urls" (list (print $place "udp") (print $place "tcp")) "secretFile" "/run/conclave/turn/secret") -}}
+{{- end -}}
+{{- range $name, $value := .Values.config -}}
+{{- $made := get $config $name -}}
+{{- if and (kindIs "map" $value) (kindIs "map" $made) -}}
+{{- /* Not `merge`, which loses a null. */ -}}
+{{- range $member, $of := $value -}}
+{{- $_ := set $made $member $of -}}
+{{- end -}}
+{{- else -}}
+{{- $_ := set $config $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- toPrettyJson $config -}}
+{{- end }}
+
+{{/* Hardened as the unit of the .deb. */}}
+{{- define "conclave.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
