@@ -185,7 +185,7 @@ class Audit:
                 (self.secrets if entry["op"] == "secret" else self.privates).add(entry["bytes"])
 
     def frames(self, user=None, since=0):
-        """The texts that were sealed with an SFrame header."""
+        """The frames that were sealed, by their SFrame header."""
         with self.lock:
             return [s for s in self.sealed if s.kid is not None and user in (None, s.user) and s.at >= since]
 

@@ -87,7 +87,7 @@ def a_track_that_is_not_ones_own(stage, track):
     stage.lie("reply", "calls/*/media", change, to=stage.user("bob"))
     stage.answer()
     stage.proxy.sees("event", "keys.switch", user=stage.bob.user)
-    time.sleep(4)
+    stage.seals_on(stage.alice, 200)
     assert not stage.audit.frames(stage.bob.user), "Bob seals for a track that is not his"
     return [stage.bob]
 
@@ -97,10 +97,12 @@ def epochs_that_are_none(stage):
     stage.call()
     recorded = [entry for entry in stage.proxy.seen("event", user=stage.bob.user) if entry[2].startswith("keys.") and entry[3].get("epoch") == 2]
     assert {"keys.rotate", "keys.envelope", "keys.switch"} <= {name for _, _, name, _ in recorded}
+    marks = []
     for epoch in (2**32 + 2, 2.5, 0, "3"):
         for _, _, name, body in recorded:
-            stage.proxy.tell(stage.bob.user, name, {**body, "epoch": epoch})
-    time.sleep(3)
+            marks += stage.proxy.tell(stage.bob.user, name, {**body, "epoch": epoch})
+    stage.handled(marks)
+    stage.seals_on(stage.bob)
     assert stage.audit.epochs(stage.bob.user) <= {1, 2}
     stage.goes_on(stage.alice, stage.bob)
     return []
@@ -112,10 +114,12 @@ def an_old_epoch_with_its_envelope(stage):
     recorded = [entry for entry in stage.proxy.seen("event", user=stage.bob.user) if entry[2].startswith("keys.") and entry[3].get("epoch") == 2]
     epoch = stage.come()
     wait_for(lambda: epoch in stage.audit.epochs(stage.bob.user), 10, "Bob sends under the next epoch")
-    since = time.time() * 1000 + 1000
+    marks = []
     for _, _, name, body in recorded:
-        stage.proxy.tell(stage.bob.user, name, body)
-    time.sleep(3)
+        marks += stage.proxy.tell(stage.bob.user, name, body)
+    stage.handled(marks)
+    since = time.time() * 1000
+    stage.seals_on(stage.bob)
     assert stage.audit.epochs(stage.bob.user, since) == {epoch}
     return []
 
@@ -136,10 +140,11 @@ def the_newest_epoch_with_another_list(stage):
 @row(10)
 def the_same_announcement_again(stage):
     stage.call()
+    marks = []
     for _, _, name, body in stage.proxy.seen("event", "keys.rotate", stage.bob.user):
-        stage.proxy.tell(stage.bob.user, name, body)
-    stage.proxy.tell(stage.bob.user, "keys.switch", {"call": stage.id, "epoch": 2})
-    time.sleep(2)
+        marks += stage.proxy.tell(stage.bob.user, name, body)
+    marks += stage.proxy.tell(stage.bob.user, "keys.switch", {"call": stage.id, "epoch": 2})
+    stage.handled(marks)
     stage.goes_on(stage.alice, stage.bob)
     assert stage.audit.epochs(stage.bob.user) <= {1, 2}
     return []
@@ -175,7 +180,7 @@ def a_wrong_previous_to_a_newcomer(stage):
     since = time.time() * 1000
     stage.bob.driver.refresh()
     stage.proxy.sees("event", "keys.rotate", user=stage.bob.user, where=lambda body: body["epoch"] > before and "list" in body)
-    time.sleep(5)
+    stage.seals_on(stage.alice, 250)
     assert not stage.audit.frames(stage.bob.user, since + 1000), "Bob sends without a key that the others have"
     return [stage.bob]
 

@@ -83,7 +83,7 @@ def the_epoch_never_changes(stage):
         exports.RosterWatch.prototype.tick = function (now) { return tick.call(this, now + ahead); };
     """
     stage.in_page(stage.bob, "roster-watch.js", minutes_pass, 19)
-    time.sleep(1.5)
+    time.sleep(1.5)  # an absence in time: the page looks once a second whether to warn
     old = lambda: [text for text in stage.told(stage.bob) if "should have been replaced long ago" in text]
     assert not old(), "the key of 19 minutes is no old one"
     stage.in_page(stage.bob, "roster-watch.js", minutes_pass, 1.5)

@@ -276,7 +276,7 @@ class LyingProxy:
         self.lists.forget()
 
     def tell(self, user, name, body):
-        """Sends all of a user's connections an event that the server knows nothing of; gives what `was_answered` asks for."""
+        """Sends all of a user's connections an event that the server knows nothing of; gives its marks, for `Stage.handled`."""
 
         async def told():
             return [link.tell(name, body) for link in self.links if link.user == user]

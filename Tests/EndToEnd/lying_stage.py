@@ -220,6 +220,16 @@ class Stage:
 
             wait_for(is_heard, seconds, f"{tab.user} is heard")
 
+    def handled(self, marks):
+        """Waits until the client has acknowledged the told events, or refused them: it has then acted on them."""
+        answers = lambda: {mark for kind in ("ACK", "NACK") for _, _, mark, _ in self.proxy.seen(kind)}
+        wait_for(lambda: answers() >= set(marks), 10, "the told events are handled")
+
+    def seals_on(self, tab, frames=150):
+        """Waits until the tab has sealed so many more frames: about 3 s of sound, counted by what another device does in the meantime."""
+        since = time.time() * 1000
+        wait_for(lambda: len(self.audit.frames(tab.user, since)) >= frames, 20, f"{tab.user} goes on sending")
+
     def told(self, tab):
         return [text for text in tab.driver.execute_script("return window.conclaveTold ?? []") if not NEWS.match(text)]
 

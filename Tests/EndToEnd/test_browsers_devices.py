@@ -30,7 +30,7 @@ def test_all_devices_ring_and_one_answers_then_the_call_moves_to_the_other(perso
     phone.press("Take it here: Call with Uma")
     everybody_decodes(uma, phone, seconds=8)
     laptop.sees("#lobby")
-    laptop.hears("The call goes on at another device of yours")
+    laptop.hears("The call continues on another of your devices")
     assert uma.shown(".tile[data-user=vera]") == 1
 
 

@@ -3,14 +3,18 @@
 import contextlib
 import json
 import os
+import socket
+import statistics
 import subprocess
+import time
 
-from conftest import Server
+from conftest import PATIENCE, Server
 
 BINARY = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 
-# The product's figures are 10 µs, 30 KB and 10 s; a shared machine gets half as much again.
-CPU_MICROS, IDLE_BYTES, CONNECT_SECONDS = 15, 45_000, 15
+# A delivery may cost the CPU of four bare sends of such a frame, measured in the same run: a neighbour that takes caches and cores makes both cost more.
+# Time on the clock is a bound on waiting only, as in all tests.
+SENDS_A_DELIVERY, IDLE_BYTES, CONNECT_SECONDS = 4, 45_000, 15
 
 
 @contextlib.contextmanager
@@ -25,14 +29,33 @@ def fresh_broker(folder, artifacts):
         (artifacts / "signaling-server.log").write_bytes((folder / "server.log").read_bytes())
 
 
-def trial(server, report):
+def bare_send_micros(receivers=100, rounds=200):
+    """CPU of one `send` of a frame's 330 bytes over loopback to one of many receivers, the median of rounds."""
+    took = []
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        senders = [stack.enter_context(socket.create_connection(listener.getsockname())) for _ in range(receivers)]
+        ends = [stack.enter_context(listener.accept()[0]) for _ in senders]
+        for _ in range(rounds):
+            start = time.thread_time_ns()
+            for sender in senders:
+                sender.send(bytes(330))
+            took.append(time.thread_time_ns() - start)
+            for end in ends:
+                end.recv(1000)
+    return statistics.median(took) / receivers / 1000
+
+
+def faults_of(server, report):
     """One run of the load test: its faults, a line each."""
     # 100@50 shows latency in the report; only figures of CPU and memory are judged on a shared machine.
     command = [BINARY, "--scenario", "signaling", "--url", f"stomp://127.0.0.1:{server.stomp_port}", "--connections", "5000"]
     command += ["--fan-out", "100@max", "--fan-out", "100@50", "--runs", "3", "--duration", "3"]
     command += ["--state", str(server.state), "--server-pid", str(server.pid), "--json", str(report)]
+    send_micros = bare_send_micros()
     process = subprocess.run(command, capture_output=True, text=True, timeout=240)
-    print(process.stdout, process.stderr)
+    send_micros = max(send_micros, bare_send_micros())
+    print(process.stdout, process.stderr, f"a bare send: {send_micros:.2f} µs")
     if process.returncode != 0:
         return [process.stdout + process.stderr]
     figures = json.loads(report.read_text())["servers"][0]
@@ -40,23 +63,16 @@ def trial(server, report):
     fan_out = figures["fanOuts"][0]
     assert fan_out["deliveriesPerSecond"]["min"] > 0
     measured = {
-        "CPU a delivery, in microseconds": (fan_out["cpuMicrosPerDelivery"]["min"], CPU_MICROS),
+        "CPU a delivery, in microseconds": (fan_out["cpuMicrosPerDelivery"]["min"], SENDS_A_DELIVERY * send_micros),
         "bytes a connection": (figures["bytesAConnection"], IDLE_BYTES),
-        "seconds until all are connected": (figures["connectSeconds"]["min"], CONNECT_SECONDS),
+        "seconds until all are connected": (figures["connectSeconds"]["min"], CONNECT_SECONDS * PATIENCE),
     }
     return [f"{name}: {value}, limit {limit}" for name, (value, limit) in measured.items() if not 0 < value <= limit]
 
 
 def test_a_crowd_comes_in_and_deliveries_are_cheap(tmp_path, artifacts):
-    # Another program on this machine can take caches and cores. It does not do so three times if the server is not the cause.
-    faults = []
-    for attempt in range(3):
-        with fresh_broker(tmp_path / str(attempt), artifacts) as broker:
-            found = trial(broker, artifacts / "signaling.json")
-        if not found:
-            return
-        faults.append(found)
-    assert not faults, faults
+    with fresh_broker(tmp_path / "broker", artifacts) as broker:
+        assert not faults_of(broker, artifacts / "signaling.json")
 
 
 def test_a_topic_that_is_not_configured_is_a_failure_that_says_so(server, tmp_path):
