@@ -33,7 +33,7 @@ struct LoadTest: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let report: any Report
+    let report: any LoadReport
     switch scenario {
     case .call: report = try await call.run(server)
     case .signaling: report = try signaling.run(server)
@@ -45,7 +45,7 @@ struct LoadTest: AsyncParsableCommand {
 }
 
 /// The result of a load test.
-protocol Report {
+protocol LoadReport {
   /// For people.
   var text: String { get }
   /// Everyone came in and nothing was lost.

@@ -119,7 +119,7 @@ extension Call {
 
 extension Epochs {
   func keyState(of device: Device) -> KeyState {
-    guard let joined = joinedDevices[device] else { return .none }
+    guard let joined = keyedDevices[device] else { return .none }
     if waiting.contains(device) { return .untrusted }
     if unopened[device] != nil { return .unopened }
     return lacking.contains(device) || missing.contains(device) || !newest.holds(joined) ? .missing : .present

@@ -90,7 +90,7 @@ package final class Server: Sendable {
     let guests = authenticator.guests.map { [control] tokens in
       GuestEntry(
         tokens: tokens, clock: clock, proxies: AddressList(configuration.listen.proxies) ?? .loopback,
-        calls: GuestEntry.Calls(
+        calls: GuestEntry.CallLookup(
           admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) }))
     }
     let status = StatusPages(

@@ -2,11 +2,11 @@
 ///
 /// The packets form a list in the order of their arrival, and one for each slot in the same order. It allocates in `init` alone.
 struct PacketQueue: Sendable {
-  private struct Node {
+  private struct Cell {
     var packet = PacedPacket(index: 0, size: 0, frame: 0, slot: 0, kind: .padding)
     var previous = none
     var next = none
-    /// The next one of the same slot; of a free node, the next free one.
+    /// The next one of the same slot; of a free cell, the next free one.
     var nextOfSlot = none
   }
 
@@ -17,15 +17,15 @@ struct PacketQueue: Sendable {
 
   private static let none = -1
 
-  private var nodes: [Node]
+  private var cells: [Cell]
   private var all = Ends()
   private var ofSlot = [Ends](repeating: Ends(), count: Pacer.slots)
   private var free: Int
   private(set) var bytes = 0
 
   init(capacity: Int) {
-    nodes = [Node](repeating: Node(), count: max(1, capacity))
-    for i in nodes.indices.dropLast() { nodes[i].nextOfSlot = i + 1 }
+    cells = [Cell](repeating: Cell(), count: max(1, capacity))
+    for i in cells.indices.dropLast() { cells[i].nextOfSlot = i + 1 }
     free = 0
   }
 
@@ -36,9 +36,9 @@ struct PacketQueue: Sendable {
     guard free != Self.none else { return false }
     let place = free
     let slot = Int(packet.slot) % Pacer.slots
-    free = nodes[place].nextOfSlot
-    nodes[place] = Node(packet: packet, previous: all.last)
-    if all.last == Self.none { all.first = place } else { nodes[all.last].next = place }
+    free = cells[place].nextOfSlot
+    cells[place] = Cell(packet: packet, previous: all.last)
+    if all.last == Self.none { all.first = place } else { cells[all.last].next = place }
     all.last = place
     append(place, to: slot)
     bytes += Int(packet.size)
@@ -48,10 +48,10 @@ struct PacketQueue: Sendable {
   mutating func removeFirst() -> PacedPacket? {
     guard !isEmpty else { return nil }
     let place = all.first
-    let packet = nodes[place].packet
+    let packet = cells[place].packet
     let slot = Int(packet.slot) % Pacer.slots
     // The first of all is the first of its slot.
-    ofSlot[slot].first = nodes[place].nextOfSlot
+    ofSlot[slot].first = cells[place].nextOfSlot
     if ofSlot[slot].first == Self.none { ofSlot[slot].last = Self.none }
     remove(place)
     return packet
@@ -63,8 +63,8 @@ struct PacketQueue: Sendable {
     var place = ofSlot[slot].first
     ofSlot[slot] = Ends()
     while place != Self.none {
-      let next = nodes[place].nextOfSlot
-      if nodes[place].packet.frame == frame {
+      let next = cells[place].nextOfSlot
+      if cells[place].packet.frame == frame {
         append(place, to: slot)
       } else {
         remove(place)
@@ -74,22 +74,22 @@ struct PacketQueue: Sendable {
   }
 
   private mutating func append(_ place: Int, to slot: Int) {
-    nodes[place].nextOfSlot = Self.none
+    cells[place].nextOfSlot = Self.none
     if ofSlot[slot].last == Self.none {
       ofSlot[slot].first = place
     } else {
-      nodes[ofSlot[slot].last].nextOfSlot = place
+      cells[ofSlot[slot].last].nextOfSlot = place
     }
     ofSlot[slot].last = place
   }
 
-  /// Takes the node out of the list of all; its slot's list has let go of it.
+  /// Takes the cell out of the list of all; its slot's list has let go of it.
   private mutating func remove(_ place: Int) {
-    let node = nodes[place]
-    if node.previous == Self.none { all.first = node.next } else { nodes[node.previous].next = node.next }
-    if node.next == Self.none { all.last = node.previous } else { nodes[node.next].previous = node.previous }
-    bytes -= Int(node.packet.size)
-    nodes[place].nextOfSlot = free
+    let cell = cells[place]
+    if cell.previous == Self.none { all.first = cell.next } else { cells[cell.previous].next = cell.next }
+    if cell.next == Self.none { all.last = cell.previous } else { cells[cell.next].previous = cell.previous }
+    bytes -= Int(cell.packet.size)
+    cells[place].nextOfSlot = free
     free = place
   }
 }

@@ -2,18 +2,19 @@ package import MediaModel
 
 /// TURN servers for a client; credentials are time-limited.
 package struct ICE: Codable, Sendable, Hashable {
-  package struct Server: Codable, Sendable, Hashable {
-    package var urls: [String]
-    package var username: String?
-    package var credential: String?
-    package init(urls: [String], username: String? = nil, credential: String? = nil) {
-      self.urls = urls
-      self.username = username
-      self.credential = credential
-    }
+  package var servers: [ICEServer]
+  package init(servers: [ICEServer] = []) { self.servers = servers }
+}
+
+package struct ICEServer: Codable, Sendable, Hashable {
+  package var urls: [String]
+  package var username: String?
+  package var credential: String?
+  package init(urls: [String], username: String? = nil, credential: String? = nil) {
+    self.urls = urls
+    self.username = username
+    self.credential = credential
   }
-  package var servers: [Server]
-  package init(servers: [Server] = []) { self.servers = servers }
 }
 
 package enum RingResult: String, Codable, Sendable {

@@ -48,7 +48,7 @@ extension Fragments: FragmentWriter {
   }
 }
 
-extension JSON {
+extension JSONCoding {
   /// As `encode`, with the texts of those values in `fragments` that have not changed.
   /// - Parameter capacity: bytes that the text will have, roughly.
   package static func encode<Value, ID>(

@@ -23,14 +23,14 @@ func checked(_ result: Int32, _ operation: @autoclosure () -> String) throws(Sys
 
 /// Why a port could not be opened; the description says what to do.
 package enum PortError: Error, Equatable, CustomStringConvertible {
-  package enum Transport: String, Sendable { case udp = "UDP", tcp = "TCP" }
+  package enum TransportProtocol: String, Sendable { case udp = "UDP", tcp = "TCP" }
 
-  case inUse(Transport, UInt16)
+  case inUse(TransportProtocol, UInt16)
   /// Ports under 1,024 belong to root (or CAP_NET_BIND_SERVICE).
-  case forbidden(Transport, UInt16)
+  case forbidden(TransportProtocol, UInt16)
   case system(SystemError)
 
-  init(_ transport: Transport, _ port: UInt16, code: Int32) {
+  init(_ transport: TransportProtocol, _ port: UInt16, code: Int32) {
     switch code {
     case EADDRINUSE: self = .inUse(transport, port)
     case EACCES, EPERM: self = .forbidden(transport, port)

@@ -10,7 +10,7 @@ import Transport
 final class Worker {
   private let socket: UDPSocket
   /// nil: UDP alone.
-  private let connections: Connections?
+  private let connections: MediaConnections?
   private let sfu: SFU
   private let queue: WorkerQueue
   private let board: StatisticsBoard
@@ -46,7 +46,7 @@ final class Worker {
     onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(SystemError) {
     self.socket = socket
-    connections = listener.map { Connections($0, token: Token.listener) }
+    connections = listener.map { MediaConnections($0, token: Token.listener) }
     self.sfu = sfu
     self.queue = queue
     self.board = board

@@ -124,5 +124,5 @@ extension Database {
     }
   }
 
-  func blob(_ value: some Encodable) throws -> Data { Data(try JSON.encode(value)) }
+  func blob(_ value: some Encodable) throws -> Data { Data(try JSONCoding.encode(value)) }
 }

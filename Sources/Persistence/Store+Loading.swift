@@ -51,7 +51,7 @@ extension Database {
     try Row.fetchAll(self, sql: sql).map { try record(type, $0) }
   }
 
-  fileprivate func calls() throws -> [Stored.Call] {
+  fileprivate func calls() throws -> [Stored.CallRecord] {
     let progress = try byCall(StoredProgress.self, "progress")
     let epochs = try byCall(StoredEpoch.self, "epoch")
     let members = try byCall(StoredMember.self, "member")
@@ -63,7 +63,7 @@ extension Database {
       guard let progress = progress[id]?.first, let epoch = epochs[id]?.first else {
         throw JSONError(reason: "a call without its epoch")
       }
-      return Stored.Call(
+      return Stored.CallRecord(
         call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [],
         epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:])
     }
@@ -131,7 +131,7 @@ extension Database {
 /// Columns are decoded, not subscripted: a value of another type than its column's, as in a damaged file, is an error then and not a trap.
 func record<Value: Decodable>(_ type: Value.Type, _ row: Row) throws -> Value {
   let data = try row.decode(Data.self, forColumn: "record")
-  return try JSON.decode(type, from: Array(data))
+  return try JSONCoding.decode(type, from: Array(data))
 }
 
 private func device(_ row: Row) throws -> Device {

@@ -2,11 +2,11 @@ package import NIOCore
 
 /// One STOMP frame, its headers decoded. The body owns its bytes: a frame that is kept never holds a read buffer.
 package struct Frame: Equatable, Sendable {
-  package var command: Command
+  package var command: FrameCommand
   package var headers: Headers
   package var body: ByteBuffer
 
-  package init(_ command: Command, _ headers: Headers = [:], body: ByteBuffer = ByteBuffer()) {
+  package init(_ command: FrameCommand, _ headers: Headers = [:], body: ByteBuffer = ByteBuffer()) {
     self.command = command
     self.headers = headers
     self.body = body

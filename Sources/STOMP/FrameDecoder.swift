@@ -24,7 +24,7 @@ package struct FrameDecoder: Sendable {
   }
 
   private struct Head {
-    var command: Command
+    var command: FrameCommand
     var headers = Headers()
     var lines = 0
     var bytes = 0
@@ -85,7 +85,7 @@ package struct FrameDecoder: Sendable {
       state = .between
       return false
     }
-    guard let command = Command(rawValue: String(decoding: line, as: UTF8.self)) else {
+    guard let command = FrameCommand(rawValue: String(decoding: line, as: UTF8.self)) else {
       throw FrameError(.unknownCommand)
     }
     state = .head(Head(command: command))

@@ -20,14 +20,14 @@ package struct FrameEncoder: Sendable {
   }
 
   /// All but the command.
-  func tail(headers: Headers, body: ByteBuffer, of command: Command) -> ByteBuffer {
+  func tail(headers: Headers, body: ByteBuffer, of command: FrameCommand) -> ByteBuffer {
     var buffer = ByteBuffer()
     buffer.reserveCapacity(32 + headers.size + 4 * headers.fields.count + body.readableBytes)
     write(headers, body, of: command, into: &buffer)
     return buffer
   }
 
-  private func write(_ headers: Headers, _ body: ByteBuffer, of command: Command, into buffer: inout ByteBuffer) {
+  private func write(_ headers: Headers, _ body: ByteBuffer, of command: FrameCommand, into buffer: inout ByteBuffer) {
     let coding = HeaderCoding(version: version, command: command)
     for field in headers.fields where field.name != "content-length" {
       coding.encode(field, into: &buffer)

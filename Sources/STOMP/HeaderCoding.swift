@@ -6,7 +6,7 @@ struct HeaderCoding {
   private let version: Version
   private let isConnect: Bool
 
-  init(version: Version, command: Command) {
+  init(version: Version, command: FrameCommand) {
     escapes = command.isEscaped ? version.escapes : []
     self.version = version
     isConnect = !command.isEscaped

@@ -14,7 +14,7 @@ import NIOWebSocket
 /// Clients' commands go to the sink, the control plane's answers come by `deliver`. Between them stands one `ConnectionHandler` a connection, on an
 /// event loop of the caller's group; a client that does not read holds up nobody else.
 package final class SignalingServer: Sendable {
-  private let services: Services
+  private let services: SharedServices
   private let listeners: [any Channel]
   private let chores: RepeatedTask
 
@@ -35,7 +35,7 @@ package final class SignalingServer: Sendable {
     sink: any SignalingSink, logger: Logger, clock: @escaping @Sendable () -> Timestamp,
     pages: @escaping @Sendable (HTTPRequest) async -> HTTPResponse
   ) async throws -> SignalingServer {
-    let services = Services(
+    let services = SharedServices(
       configuration: configuration, group: group, authenticator: authenticator, sink: sink, pages: pages,
       clock: clock, logger: logger)
     let listening = Listening(services: services, group: group)
@@ -64,7 +64,7 @@ package final class SignalingServer: Sendable {
 
   /// Periodic work: expiring queues, and checking the certificate's files.
   private static func chores(
-    _ services: Services, certificates: Certificates?, on loop: any EventLoop
+    _ services: SharedServices, certificates: Certificates?, on loop: any EventLoop
   ) -> RepeatedTask {
     let pause = TimeAmount.nanoseconds(services.configuration.choreInterval.nanoseconds)
     return loop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in
@@ -78,7 +78,8 @@ package final class SignalingServer: Sendable {
   }
 
   private init(
-    services: Services, listeners: [any Channel], ports: (stomp: Int, stompTLS: Int?, http: Int), chores: RepeatedTask
+    services: SharedServices, listeners: [any Channel], ports: (stomp: Int, stompTLS: Int?, http: Int),
+    chores: RepeatedTask
   ) {
     self.chores = chores
     self.services = services

@@ -21,8 +21,9 @@ struct Status: ParsableCommand {
   func run() throws { try admin.ask(AdminRequest(.status)) }
 }
 
-struct Calls: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "List the calls of a running server, the newest first.")
+struct ListCalls: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "calls", abstract: "List the calls of a running server, the newest first.")
 
   @OptionGroup var admin: AdminOptions
 

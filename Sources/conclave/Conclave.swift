@@ -7,8 +7,8 @@ struct Conclave: AsyncParsableCommand {
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
     subcommands: [
-      Serve.self, Token.self, Forget.self, CheckConfig.self, Status.self, Calls.self, ShowCall.self, Users.self,
-      End.self, Disconnect.self, Drain.self, Version.self,
+      Serve.self, Token.self, Forget.self, CheckConfig.self, Status.self, ListCalls.self, ShowCall.self, Users.self,
+      End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
 }
 
@@ -93,8 +93,9 @@ struct Forget: ParsableCommand {
   }
 }
 
-struct Version: ParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Say which version this is.")
+struct ShowVersion: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "version", abstract: "Say which version this is.")
 
   func run() { print("conclave \(Server.version)") }
 }

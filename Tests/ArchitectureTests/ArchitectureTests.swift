@@ -119,6 +119,26 @@ private let cModules = ["CLinux", "COpenSSL", "CSTUN", "CJansson", "CZlib"]
   }
 }
 
+@Test func aNameOfATypeAtTheTopLevelIsOfOneTargetAlone() throws {
+  var owners: [String: String] = [:]
+  for (target, _) in arrows {
+    for name in types(declaredIn: try sources(of: target)) {
+      let other = owners.updateValue(target, forKey: name)
+      #expect(other == nil, "\(target) and \(other ?? "") both define \(name): give one of them a more exact name")
+    }
+  }
+  #expect(owners["Call"] == "Calls" && owners["JoinedCall"] == "ConclaveClient" && owners["Outbox"] == "Forwarding")
+}
+
+@Test func noTypeIsNamedLikeATarget() throws {
+  let targets = Set(arrows.map(\.target) + cModules)
+  for (target, _) in arrows {
+    for (file, name, _) in declarations(in: try sources(of: target)) {
+      #expect(!targets.contains(name), "\(file) defines \(name): a module of that name hides it, or is hidden by it")
+    }
+  }
+}
+
 private func withoutComments(_ text: String) -> String {
   text.split(separator: "\n").map { line in
     line.firstRange(of: "//").map { String(line[..<$0.lowerBound]) } ?? String(line)
@@ -129,19 +149,27 @@ private func words(_ text: String) -> Set<String> {
   Set(text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map(String.init))
 }
 
-/// The names of the types at the top level of these sources.
-private func types(declaredIn sources: [(file: String, text: String)]) -> Set<String> {
-  var names: Set<String> = []
-  for (_, text) in sources {
-    for line in text.split(separator: "\n") {
-      let words = line.split(separator: " ").filter { !["package", "private", "fileprivate", "final"].contains($0) }
-      guard line.first != " ", words.count > 1, ["struct", "enum", "class", "actor"].contains(words[0]) else {
-        continue
+/// The types that these sources declare.
+private func declarations(in sources: [(file: String, text: String)]) -> [(file: String, name: String, isNested: Bool)]
+{
+  let modifiers: Set = ["public", "package", "internal", "private", "fileprivate", "final", "indirect", "nonisolated"]
+  let kinds: Set = ["struct", "enum", "class", "actor", "protocol", "typealias"]
+  return sources.flatMap { file, text in
+    withoutComments(text).split(separator: "\n").compactMap { line in
+      let words = line.split(separator: " ").drop { modifiers.contains(String($0)) || $0.hasPrefix("@") }
+      guard let kind = words.first, kinds.contains(String(kind)), let named = words.dropFirst().first else {
+        return nil
       }
-      names.insert(String(words[1].prefix { $0.isLetter || $0.isNumber }))
+      let name = String(named.prefix { $0.isLetter || $0.isNumber })
+      // `class func` declares no type.
+      return ["func", "var", "let"].contains(name) ? nil : (file, name, line.first == " ")
     }
   }
-  return names
+}
+
+/// The names of the types at the top level of these sources.
+private func types(declaredIn sources: [(file: String, text: String)]) -> Set<String> {
+  Set(declarations(in: sources).filter { !$0.isNested }.map(\.name))
 }
 
 /// The repository's root, from this file's place.

@@ -12,7 +12,7 @@ struct CallLifeTests {
   private final class Diary: Sendable {
     private let updates = Mutex<[CallUpdate]>([])
 
-    init(_ call: Call) {
+    init(_ call: JoinedCall) {
       Task { for await update in call.updates { updates.withLock { $0.append(update) } } }
     }
 

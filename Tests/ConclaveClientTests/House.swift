@@ -79,7 +79,7 @@ final class House {
 }
 
 /// The same code and the same epoch to send under, at everyone.
-func expectAgreement(_ calls: [Call]) async throws {
+func expectAgreement(_ calls: [JoinedCall]) async throws {
   try await eventually {
     var codes: Set<String?> = []
     for call in calls { codes.insert(await call.code) }
@@ -107,8 +107,8 @@ func eventually(_ condition: () async throws -> Bool) async throws {
   while try await !condition() { try await Task.sleep(for: .milliseconds(10)) }
 }
 
-func seal(_ text: String, by call: Call) throws -> [UInt8] { try call.cipher.seal(Array(text.utf8), track: 1) }
+func seal(_ text: String, by call: JoinedCall) throws -> [UInt8] { try call.cipher.seal(Array(text.utf8), track: 1) }
 
-func open(_ frame: [UInt8], by call: Call) throws -> String {
+func open(_ frame: [UInt8], by call: JoinedCall) throws -> String {
   String(decoding: try call.cipher.openWhereItBelongs(frame).0, as: UTF8.self)
 }

@@ -179,7 +179,7 @@ struct SignalingConnectionTests {
 
 extension SignalingConnection {
   /// The events among what arrives.
-  fileprivate nonisolated var deliveries: AsyncCompactMapSequence<AsyncStream<Arrival>, EventDelivery> {
+  fileprivate nonisolated var deliveries: AsyncCompactMapSequence<AsyncStream<IncomingMessage>, ReceivedEvent> {
     arrivals.compactMap { if case .event(let delivery) = $0 { delivery } else { nil } }
   }
 }

@@ -15,7 +15,7 @@ import Testing
   private func entry(runs: Bool = true) -> GuestEntry {
     GuestEntry(
       tokens: tokens, clock: clock, proxies: .loopback,
-      calls: GuestEntry.Calls(admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in runs }))
+      calls: GuestEntry.CallLookup(admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in runs }))
   }
 
   private func post(
@@ -29,7 +29,7 @@ import Testing
 
   private func token(in response: HTTPResponse) throws -> String {
     struct Body: Decodable { var token: String }
-    return try JSON.decode(Body.self, from: Array(response.body.readableBytesView)).token
+    return try JSONCoding.decode(Body.self, from: Array(response.body.readableBytesView)).token
   }
 
   private func claims(_ token: String) async throws -> Claims {

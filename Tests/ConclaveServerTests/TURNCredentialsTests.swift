@@ -17,14 +17,14 @@ private func ice(_ turn: String) throws -> ICE {
   ).servers
   #expect(
     servers == [
-      ICE.Server(
+      ICEServer(
         urls: ["turn:t.example:3478", "turns:t.example"], username: "1790003600:alice",
         credential: "NgzKZgCEXA/p5erNyTefE7FUQXA=")
     ])
 }
 
 @Test func aSTUNServerGetsNoCredential() throws {
-  #expect(try ice(#"{"urls":["stun:t.example"]}"#).servers == [ICE.Server(urls: ["stun:t.example"])])
+  #expect(try ice(#"{"urls":["stun:t.example"]}"#).servers == [ICEServer(urls: ["stun:t.example"])])
   let both = try ice(#"{"urls":["stun:t.example","turn:t.example"],"secret":"the north pole is cold"}"#).servers
   #expect(both.map(\.urls) == [["stun:t.example"], ["turn:t.example"]] && both[0].credential == nil)
 }

@@ -59,7 +59,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     let notice = PushNotice(
       type: .ring, call: String(repeating: "c", count: 128), from: String(repeating: "u", count: 128),
       name: String(repeating: "\u{1}", count: PushNotice.maximumNameBytes), media: .video)
-    #expect(try JSON.encode(notice).count <= PushEncryption.contentBytes)
+    #expect(try JSONCoding.encode(notice).count <= PushEncryption.contentBytes)
   }
 
   /// RFC 8292 section 2.4. ECDSA takes a random number, so the signature is another one each time.

@@ -26,7 +26,7 @@ func unknownDestinationsAreNoRequests(destination: String) throws {
 func aRequestIsReadWhereAClientSendsIt(destination: String, body: String) throws {
   let request = try #require(try readRequest(destination, Array(body.utf8)))
   #expect(request.destination == destination)
-  #expect(String(decoding: try JSON.encode(AnyBody(request.body)), as: UTF8.self) == body)
+  #expect(String(decoding: try JSONCoding.encode(AnyBody(request.body)), as: UTF8.self) == body)
 }
 
 /// Reads a request as the server does.
@@ -38,7 +38,7 @@ func readRequest(_ destination: String, _ body: [UInt8]) throws -> Request? {
 
 private struct JSONBody: RequestBody {
   let bytes: [UInt8]
-  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try JSON.decode(type, from: bytes) }
+  func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try JSONCoding.decode(type, from: bytes) }
 }
 
 private let requests = [
@@ -70,9 +70,9 @@ private let requests = [
 
 @Test func anEnvelopeIsReadByEitherNameOfItsCiphertext() throws {
   let text = #"{"epoch":1,"to":{"user":"a","device":"b"},"key":"AQ==","alg":"X","encryptedAESKey":"AQ=="}"#
-  #expect(try JSON.decode(Envelope.self, from: Array(text.utf8)).ciphertext.bytes == [1])
+  #expect(try JSONCoding.decode(Envelope.self, from: Array(text.utf8)).ciphertext.bytes == [1])
   let neither = #"{"epoch":1,"to":{"user":"a","device":"b"},"key":"AQ==","alg":"X"}"#
-  let error = #expect(throws: JSONError.self) { try JSON.decode(Envelope.self, from: Array(neither.utf8)) }
+  let error = #expect(throws: JSONError.self) { try JSONCoding.decode(Envelope.self, from: Array(neither.utf8)) }
   #expect(error?.field == "ciphertext")
 }
 
@@ -87,7 +87,7 @@ private let requests = [
 ])
 func aJoinKeyOfAnotherVersionIsRefusedAsAWhole(key: String) {
   let error = #expect(throws: JSONError.self) {
-    try JSON.decode(Join.self, from: Array(#"{"joinKey":\#(key)}"#.utf8))
+    try JSONCoding.decode(Join.self, from: Array(#"{"joinKey":\#(key)}"#.utf8))
   }
   #expect(error?.field == "joinKey")
 }
@@ -97,7 +97,7 @@ func aJoinKeyOfAnotherVersionIsRefusedAsAWhole(key: String) {
   let message = EventMessage(
     at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .trackRemoved(TrackChange(track, cause: .replaced)))
   #expect(
-    String(decoding: try JSON.encode(message), as: UTF8.self)
+    String(decoding: try JSONCoding.encode(message), as: UTF8.self)
       == #"{"at":5,"call":"c1","track":"1.2","source":"camera","kind":"video","muted":false,"participant":1,"cause":"replaced"}"#
   )
 }

@@ -21,7 +21,7 @@ struct GoldenTests {
       let request = try #require(
         try readRequest(destination, body), "\(destination)")
       #expect(request.destination == destination)
-      #expect(try sorted(try JSON.encode(Body(request.body))) == sorted(body), "\(destination)")
+      #expect(try sorted(try JSONCoding.encode(Body(request.body))) == sorted(body), "\(destination)")
       note(request.body)
       paths.insert(path(destination))
     }
@@ -41,8 +41,8 @@ struct GoldenTests {
     #expect(Set(examples.keys) == Set(types.keys))
     for (name, body) in examples {
       let type = try #require(types[name], "\(name)")
-      let value = try JSON.decode(type, from: body)
-      #expect(try sorted(try JSON.encode(Body(value))) == sorted(body), "\(name)")
+      let value = try JSONCoding.decode(type, from: body)
+      #expect(try sorted(try JSONCoding.encode(Body(value))) == sorted(body), "\(name)")
       note(value)
     }
   }
@@ -55,7 +55,7 @@ struct GoldenTests {
       let decoder = JSONDecoder()
       decoder.userInfo[.eventName] = name
       let read = try decoder.decode(Event.self, from: Data(body)).message
-      #expect(try sorted(try JSON.encode(read)) == sorted(body), "\(text)")
+      #expect(try sorted(try JSONCoding.encode(read)) == sorted(body), "\(text)")
       #expect(read.body.name == name)
       note(read)
     }

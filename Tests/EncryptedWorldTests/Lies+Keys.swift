@@ -151,8 +151,8 @@ extension Lies {
       guard case .keys(let id, var handedOut) = request, device == scene.alice.address,
         let index = handedOut.envelopes.firstIndex(where: { $0.to == scene.bob.address }),
         let keys = scene.alice.stay?.keys, let epoch = keys.epochs[handedOut.epoch],
-        let joinedDevice = scene.world.calls.control.calls[id]?.epochs.joinedDevices[scene.bob.address],
-        case let key = joinedDevice.refresh ?? joinedDevice.joinKey,
+        let keyedDevice = scene.world.calls.control.calls[id]?.epochs.keyedDevices[scene.bob.address],
+        case let key = keyedDevice.refresh ?? keyedDevice.joinKey,
         let other = Envelope.sealing(
           secret(), for: scene.bob.address, alg: key.alg, publicKey: key.publicKey.bytes,
           in: EnvelopeContext(call: id, epoch: epoch.number, listHash: epoch.listHash), from: scene.alice.identity)

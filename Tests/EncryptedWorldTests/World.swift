@@ -121,10 +121,10 @@ final class World {
     if case .request(let session, let id, let request) = command, let alter, let device = sessions[session] {
       command = .request(session, id: id, alter(request, device.address))
     }
-    let joinedDevices = weakness == .keepsThoseWhoLeft ? calls.control.calls.mapValues(\.epochs.joinedDevices) : [:]
+    let keyedDevices = weakness == .keepsThoseWhoLeft ? calls.control.calls.mapValues(\.epochs.keyedDevices) : [:]
     let effects = calls.handle(command, now: timestamp)
     disk.write(effects)
-    for (id, old) in joinedDevices { calls.control.calls[id]?.epochs.joinedDevices.merge(old) { new, _ in new } }
+    for (id, old) in keyedDevices { calls.control.calls[id]?.epochs.keyedDevices.merge(old) { new, _ in new } }
     noteGone(command)
     for (id, call) in calls.control.calls {
       audit.note(call.epochs.newest.list, epoch: call.epochs.newest.number, of: id)

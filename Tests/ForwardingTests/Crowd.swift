@@ -12,7 +12,7 @@ final class Crowd {
   /// The most that one pass looked at.
   private(set) var largestPass: UInt64 = 0
 
-  var call: CallMedia { sfu.calls[SimulatedCall.name]! }
+  var call: ForwardedCall { sfu.calls[SimulatedCall.name]! }
 
   func join(
     _ number: UInt32, _ sources: [TrackSource], audioSlots: Int = 8, videoSlots: Int = 12, codec: String = "VP8"

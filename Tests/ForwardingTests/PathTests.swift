@@ -143,7 +143,7 @@ struct PathTests {
 
   @Test func theAddressTableFindsWhatItHolds() {
     let table = AddressTable(seed: 9)
-    let peer = Peer(SimulatedCall().join().configuration, call: CallMedia(SimulatedCall.name))
+    let peer = Peer(SimulatedCall().join().configuration, call: ForwardedCall(SimulatedCall.name))
     var random = SplitMix64(seed: 3)
     var model: Set<SocketAddress> = []
     var pairs: [SocketAddress: CandidatePair] = [:]

@@ -7,7 +7,7 @@ import Testing
 struct QualityTests {
   /// One report of 100 packets, then a judgement 2 s after the one before.
   private struct Judged {
-    var quality = Quality()
+    var quality = QualityMeter()
     var now = instant(1000)
     var octets: UInt64 = 0
 
@@ -15,7 +15,7 @@ struct QualityTests {
 
     mutating func judge(lost: UInt8 = 0, roundTrip: Int = 20, jitter: Int = 5) -> Int? {
       quality.reported(fractionLost: lost, of: 100, jitter: .milliseconds(jitter))
-      now = now.advanced(by: Quality.interval)
+      now = now.advanced(by: QualityMeter.interval)
       octets += 250_000
       return quality.judge(roundTrip: .milliseconds(roundTrip), octets: octets, now: now)?.level
     }

@@ -37,7 +37,7 @@ struct RecordedStream {
 
   let expected: Expected
   /// In the order of their numbers, each with the structure that it was read by.
-  private(set) var frames: [(frame: Frame, structure: DependencyStructure)] = []
+  private(set) var frames: [(frame: EncodedFrame, structure: DependencyStructure)] = []
 
   init(named name: String) throws {
     let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../RTPTests/Vectors")

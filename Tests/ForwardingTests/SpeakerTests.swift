@@ -5,18 +5,18 @@ import Testing
 @testable import Forwarding
 
 struct SpeakerTests {
-  private func entries(_ loudness: Int...) -> [Speakers.Entry] {
+  private func entries(_ loudness: Int...) -> [SpeakerSelection.Entry] {
     loudness.enumerated().map { .init(participant: UInt32($0.offset + 1), loudness: $0.element * 1000) }
   }
 
   @Test func theLoudestComesFirst() {
-    var speakers = Speakers()
+    var speakers = SpeakerSelection()
     #expect(speakers.update(entries(80, 100, 20), most: 8, scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 1])
   }
 
   @Test func aSmallLeadDoesNotChangeTheOrderBehindTheFirst() {
-    var speakers = Speakers()
+    var speakers = SpeakerSelection()
     let none = { (_: Int) in SpeechScores.none }
     _ = speakers.update(entries(100, 90, 80), most: 8, scores: none)
     #expect(speakers.update(entries(100, 90, 95), most: 8, scores: none) == false)
@@ -25,7 +25,7 @@ struct SpeakerTests {
   }
 
   @Test func theFirstStaysUntilAnotherSpeaksInstead() {
-    var speakers = Speakers()
+    var speakers = SpeakerSelection()
     let paused = SpeechScores(immediate: 0, medium: 0, long: 3)
     let speaking = SpeechScores(immediate: 9, medium: 5, long: 8)
     _ = speakers.update(entries(90, 80), most: 8, scores: { _ in .none })
@@ -37,7 +37,7 @@ struct SpeakerTests {
   }
 
   @Test func silenceEmptiesTheList() {
-    var speakers = Speakers()
+    var speakers = SpeakerSelection()
     _ = speakers.update(entries(90), most: 8, scores: { _ in .none })
     #expect(speakers.update(entries(60), most: 8, scores: { _ in .none }) == true)
     #expect(speakers.current.isEmpty)
@@ -46,11 +46,11 @@ struct SpeakerTests {
   @Test func loudnessRisesInSomePacketsAndFallsSlowly() {
     var loudness = Loudness()
     loudness.heard(level: 7, now: instant(1000))
-    #expect(loudness.value(at: instant(1000)) < Speakers.threshold, "one click is no speech")
+    #expect(loudness.value(at: instant(1000)) < SpeakerSelection.threshold, "one click is no speech")
     for i in 1...6 as ClosedRange<UInt64> { loudness.heard(level: 7, now: instant(1000 + 20 * i)) }
-    #expect(loudness.value(at: instant(1120)) > Speakers.threshold)
-    #expect(loudness.value(at: instant(1500)) > Speakers.threshold, "a pause between words")
-    #expect(loudness.value(at: instant(4000)) < Speakers.threshold)
+    #expect(loudness.value(at: instant(1120)) > SpeakerSelection.threshold)
+    #expect(loudness.value(at: instant(1500)) > SpeakerSelection.threshold, "a pause between words")
+    #expect(loudness.value(at: instant(4000)) < SpeakerSelection.threshold)
   }
 
   @Test func eventsComeOnChangeAtMostEvery300Milliseconds() throws {
@@ -103,7 +103,7 @@ struct SpeakerTests {
   }
 
   @Test func thereAreNoMoreSpeakersThanAsked() {
-    var speakers = Speakers()
+    var speakers = SpeakerSelection()
     #expect(speakers.update(entries(80, 100, 90, 95), most: 2, scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 4])
     // A newcomer needs a clear lead to take the last place.

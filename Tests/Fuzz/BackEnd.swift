@@ -50,17 +50,17 @@ private indirect enum AnyValue: Codable, Equatable {
 }
 
 func readJSON(_ input: UnsafeMutableRawBufferPointer) {
-  guard let value = try? JSON.decode(AnyValue.self, from: UnsafeRawBufferPointer(input)) else { return }
-  guard let text = try? JSON.encode(value) else { fatalError("a value that was read cannot be written") }
-  guard let again = try? JSON.decode(AnyValue.self, from: text) else { fatalError("written text cannot be read") }
+  guard let value = try? JSONCoding.decode(AnyValue.self, from: UnsafeRawBufferPointer(input)) else { return }
+  guard let text = try? JSONCoding.encode(value) else { fatalError("a value that was read cannot be written") }
+  guard let again = try? JSONCoding.decode(AnyValue.self, from: text) else { fatalError("written text cannot be read") }
   precondition(again == value)
 }
 
 /// One text for each sequence of bytes.
 func readBase64(_ input: UnsafeMutableRawBufferPointer) {
   let text = input.text
-  guard let read = Base64Bytes(base64: text), let written = try? JSON.encode([read]) else { return }
-  precondition((try? JSON.decode([String].self, from: written)) == [text])
+  guard let read = Base64Bytes(base64: text), let written = try? JSONCoding.encode([read]) else { return }
+  precondition((try? JSONCoding.decode([String].self, from: written)) == [text])
 }
 
 /// The URL of a push subscription: what was read means what is written.

@@ -13,12 +13,12 @@ private struct Sample: Codable, Equatable {
 @Test func aValueSurvivesThereAndBack() throws {
   let sample = Sample(
     name: "a\"\\\u{1}é😀", size: 9_007_199_254_740_993, flag: true, list: [0, 255], nested: ["x": 0.5])
-  #expect(try JSON.decode(Sample.self, from: JSON.encode(sample)) == sample)
+  #expect(try JSONCoding.decode(Sample.self, from: JSONCoding.encode(sample)) == sample)
 }
 
 @Test func absentOptionalsAreNotWritten() throws {
   let text = String(
-    decoding: try JSON.encode(Sample(name: "", size: 0, flag: nil, list: [], nested: [:])), as: UTF8.self)
+    decoding: try JSONCoding.encode(Sample(name: "", size: 0, flag: nil, list: [], nested: [:])), as: UTF8.self)
   #expect(text == #"{"name":"","size":0,"list":[],"nested":{}}"#)
 }
 
@@ -30,7 +30,7 @@ private struct Sample: Codable, Equatable {
   ("{\"name\":\"\\u0000\",\"size\":1}", nil),
 ])
 func badInputNamesTheMember(text: String, field: String?) {
-  let error = #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: Array(text.utf8)) }
+  let error = #expect(throws: JSONError.self) { try JSONCoding.decode(Sample.self, from: Array(text.utf8)) }
   #expect(error?.field == field)
 }
 
@@ -39,13 +39,13 @@ func badInputNamesTheMember(text: String, field: String?) {
   (#"{"size":1e999}"#, "64 bits"), (#"{"name":"\u0000"}"#, "U+0000"), (#"{"name":}"#, "not JSON"),
 ])
 func whatIsNotReadSaysWhy(text: String, words: String) {
-  let error = #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: Array(text.utf8)) }
+  let error = #expect(throws: JSONError.self) { try JSONCoding.decode(Sample.self, from: Array(text.utf8)) }
   #expect(error?.reason.contains(words) == true)
 }
 
 @Test func anErrorNeverRepeatsTheInput() {
   let error = #expect(throws: JSONError.self) {
-    try JSON.decode(Sample.self, from: Array(#"{"name":{"secret-token":1}}"#.utf8))
+    try JSONCoding.decode(Sample.self, from: Array(#"{"name":{"secret-token":1}}"#.utf8))
   }
   #expect(error.map { !"\($0)".contains("secret-token") } == true)
 }
@@ -54,7 +54,7 @@ func whatIsNotReadSaysWhy(text: String, words: String) {
   enum Colour: String, Decodable { case red }
   struct Paint: Decodable { var colour: Colour }
   let error = #expect(throws: JSONError.self) {
-    try JSON.decode(Paint.self, from: Array(#"{"colour":"secret"}"#.utf8))
+    try JSONCoding.decode(Paint.self, from: Array(#"{"colour":"secret"}"#.utf8))
   }
   #expect(error?.field == "colour")
   #expect(error?.reason.contains("secret") == false)
@@ -62,15 +62,15 @@ func whatIsNotReadSaysWhy(text: String, words: String) {
 
 @Test func depthIsLimitedBeforeTheParserRecurses() throws {
   let deep = { (n: Int) in Array((String(repeating: "[", count: n) + String(repeating: "]", count: n)).utf8) }
-  #expect(throws: JSONError.self) { try JSON.decode(Sample.self, from: deep(100_000)) }
+  #expect(throws: JSONError.self) { try JSONCoding.decode(Sample.self, from: deep(100_000)) }
   let inAString = Array(
     (#"{"name":""# + String(repeating: "[", count: 100) + #"","size":1,"list":[],"nested":{}}"#).utf8)
-  #expect(try JSON.decode(Sample.self, from: inAString).size == 1)
+  #expect(try JSONCoding.decode(Sample.self, from: inAString).size == 1)
 }
 
 @Test func numbersThatAreNotFiniteAreRefused() {
   let error = #expect(throws: JSONError.self) {
-    try JSON.encode(Sample(name: "", size: 0, flag: nil, list: [], nested: ["x": .infinity]))
+    try JSONCoding.encode(Sample(name: "", size: 0, flag: nil, list: [], nested: ["x": .infinity]))
   }
   #expect(error?.field == "nested.x")
 }
@@ -85,14 +85,14 @@ func whatIsNotReadSaysWhy(text: String, words: String) {
   }
   struct Empty: Encodable {}
   #expect(
-    String(decoding: try JSON.encode(Numbers()), as: UTF8.self)
+    String(decoding: try JSONCoding.encode(Numbers()), as: UTF8.self)
       == #"{"numbers":[0.1,-0.0,1e+300,5e-324],"integers":[-9223372036854775808,-1,0,10,9223372036854775807],"#
       + ##""nothing":[null],"text":"\u0000\b\t\n\f\r\u001F\"\\/"## + "\u{7f}é😀\",\"empty\":{\"\":{}}}")
 }
 
 @Test func anIntegerOver64BitsNamesItsMember() {
   struct Large: Encodable { var list = [1, UInt64.max] }
-  let error = #expect(throws: JSONError.self) { try JSON.encode(Large()) }
+  let error = #expect(throws: JSONError.self) { try JSONCoding.encode(Large()) }
   #expect(error?.field == "list.1")
 }
 
@@ -116,7 +116,7 @@ func whatIsNotReadSaysWhy(text: String, words: String) {
     }
   }
   #expect(
-    String(decoding: try JSON.encode([Handmade()]), as: UTF8.self)
+    String(decoding: try JSONCoding.encode([Handmade()]), as: UTF8.self)
       == #"[{"a":1,"b":{"a":2,"b":["x",{}]},"c":3,"e":null}]"#)
 }
 
@@ -135,7 +135,7 @@ private struct Room: Codable, Equatable {
   let fragments = Fragments { (member: Member) in member.name }
   func expectEncodings(_ count: Int) throws {
     let before = fragments.encodings
-    #expect(try JSON.encode(room, reusing: fragments) == JSON.encode(room))
+    #expect(try JSONCoding.encode(room, reusing: fragments) == JSONCoding.encode(room))
     #expect(fragments.encodings - before == count)
   }
   try expectEncodings(1000)
@@ -150,15 +150,16 @@ private struct Room: Codable, Equatable {
   try expectEncodings(0)
   room.members[0] = room.members[1]
   try expectEncodings(0)
-  #expect(try JSON.encode(["room": JSON.Text(try JSON.encode(room))]) == JSON.encode(["room": room]))
+  #expect(
+    try JSONCoding.encode(["room": JSONCoding.Text(try JSONCoding.encode(room))]) == JSONCoding.encode(["room": room]))
 }
 
 @Test func fragmentsAreForgottenBeyondTheirNumber() throws {
   let fragments = Fragments(maximumCount: 10) { (member: Member) in member.name }
   for start in 0..<50 {
     let room = Room(members: (start..<start + 5).map { Member(name: "member \($0)", number: $0) })
-    #expect(try JSON.encode(room, reusing: fragments) == JSON.encode(room))
-    #expect(fragments.size <= 10 * (try JSON.encode(room.members[0])).count + 10)
+    #expect(try JSONCoding.encode(room, reusing: fragments) == JSONCoding.encode(room))
+    #expect(fragments.size <= 10 * (try JSONCoding.encode(room.members[0])).count + 10)
   }
   #expect((54...120).contains(fragments.encodings), "\(fragments.encodings)")
 }
@@ -168,7 +169,7 @@ private struct Room: Codable, Equatable {
   func time(_ count: Int) throws -> Duration {
     let room = Room(members: (0..<count).map { Member(name: "member \($0)", number: $0) })
     return try (0..<10).map { _ in
-      try ContinuousClock().measure { for _ in 0..<10 { _ = try JSON.encode(room) } }
+      try ContinuousClock().measure { for _ in 0..<10 { _ = try JSONCoding.encode(room) } }
     }.min()!
   }
   let (small, large) = (try time(100), try time(1000))
@@ -185,7 +186,7 @@ private struct Room: Codable, Equatable {
       bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: .min ... .max, using: &generator)
     }
     bytes.removeLast(Int.random(in: 0..<4, using: &generator))
-    _ = try? JSON.decode(Sample.self, from: bytes)
+    _ = try? JSONCoding.decode(Sample.self, from: bytes)
   }
 }
 
@@ -256,8 +257,8 @@ private indirect enum Value: Codable, Equatable {
   ]
   for round in 0..<3_000 {
     let value = Value.list([Value.random(6, &generator)])
-    var bytes = try JSON.encode(value)
-    #expect(try JSON.decode(Value.self, from: bytes) == value, "seed \(seed), round \(round)")
+    var bytes = try JSONCoding.encode(value)
+    #expect(try JSONCoding.decode(Value.self, from: bytes) == value, "seed \(seed), round \(round)")
     for _ in 0...Int.random(in: 0...3, using: &generator) {
       let place = Int.random(in: 0..<bytes.count, using: &generator)
       if Bool.random(using: &generator) {
@@ -266,7 +267,7 @@ private indirect enum Value: Codable, Equatable {
         bytes.insert(contentsOf: (pieces.randomElement(using: &generator) ?? "").utf8, at: place)
       }
     }
-    guard let read = try? JSON.decode(Value.self, from: bytes) else { continue }
-    #expect(try JSON.decode(Value.self, from: JSON.encode(read)) == read, "seed \(seed), round \(round)")
+    guard let read = try? JSONCoding.decode(Value.self, from: bytes) else { continue }
+    #expect(try JSONCoding.decode(Value.self, from: JSONCoding.encode(read)) == read, "seed \(seed), round \(round)")
   }
 }

@@ -85,11 +85,11 @@ struct SmallWorld {
 
   private mutating func confirm(_ call: CallID, _ session: SessionID) -> [StoreChange] {
     guard let epochs = node.control.calls[call]?.epochs, let device = node.people.directory.device(of: session),
-      let joinedDevice = epochs.joinedDevices[device]
+      let keyedDevice = epochs.keyedDevices[device]
     else { return [] }
     let tag = Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
-    let generation = (joinedDevice.refresh ?? joinedDevice.joinKey).generation + 1
-    let joinKey = Bool.random(using: &random) ? joinKey(joinedDevice.joinId, generation: generation) : nil
+    let generation = (keyedDevice.refresh ?? keyedDevice.joinKey).generation + 1
+    let joinKey = Bool.random(using: &random) ? joinKey(keyedDevice.joinId, generation: generation) : nil
     return ask(session, .confirmKey(call, ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey)))
   }
 

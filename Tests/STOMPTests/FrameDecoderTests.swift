@@ -59,8 +59,8 @@ import Testing
     #expect(frames.map { Array($0.body.readableBytesView) } == [[97, 0, 98], [], [99]])
   }
 
-  @Test("stomp.md 8: content length is honoured on every command", arguments: Command.allCases)
-  func contentLengthIsHonouredOnEveryCommand(command: Command) throws {
+  @Test("stomp.md 8: content length is honoured on every command", arguments: FrameCommand.allCases)
+  func contentLengthIsHonouredOnEveryCommand(command: FrameCommand) throws {
     let frames = try decode("\(command.rawValue)\ncontent-length:4\n\n\0\nA\0\0SEND\n\n\0")
     #expect(frames.map(\.command) == [command, .send] && frames.first?.body.readableBytes == 4)
   }

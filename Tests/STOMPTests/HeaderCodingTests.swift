@@ -8,7 +8,7 @@ import Testing
     try decode("SEND\na:\(text)\n\n\0", version: version).first?.headers["a"]
   }
 
-  private func encoded(_ value: String, _ version: Version, _ command: Command = .message) -> String {
+  private func encoded(_ value: String, _ version: Version, _ command: FrameCommand = .message) -> String {
     String(buffer: FrameEncoder(version: version).encode(Frame(command, ["a": value])))
       .replacing("content-length:0\n", with: "")
   }
@@ -34,8 +34,8 @@ import Testing
 
   @Test(
     "stomp.md 16: connect and connected are never escaped", arguments: Version.allCases,
-    [Command.connect, .stomp, .connected])
-  func connectAndConnectedAreNeverEscaped(version: Version, command: Command) throws {
+    [FrameCommand.connect, .stomp, .connected])
+  func connectAndConnectedAreNeverEscaped(version: Version, command: FrameCommand) throws {
     let text = "\(command.rawValue)\naccept-version:1.2\npasscode:pa\\ss:\\n\n\n\0"
     let frame = try #require(try decode(text, version: version).first)
     #expect(frame.headers["passcode"] == "pa\\ss:\\n")
@@ -68,8 +68,8 @@ import Testing
     #expect(try decode("CONNECT\naccept-version:1.2\nlogin: bob\n\n\0").first?.headers["login"] == " bob")
   }
 
-  @Test("stomp.md 9: every body has its content length", arguments: Version.allCases, [Command.message, .error])
-  func everyBodyHasItsContentLength(version: Version, command: Command) {
+  @Test("stomp.md 9: every body has its content length", arguments: Version.allCases, [FrameCommand.message, .error])
+  func everyBodyHasItsContentLength(version: Version, command: FrameCommand) {
     let frame = Frame(command, ["content-length": "99", "a": "b"], body: ByteBuffer(bytes: [0x78, 0x00]))
     let text = "\(command.rawValue)\na:b\ncontent-length:2\n\nx\0\0"
     #expect(String(buffer: FrameEncoder(version: version).encode(frame)) == text)

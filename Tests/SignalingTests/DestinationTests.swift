@@ -17,7 +17,7 @@ import Testing
   }
 
   private func admission(
-    _ command: Command, _ destination: String, service: Bool = false, guest: Bool = false, bytes: Int = 0,
+    _ command: FrameCommand, _ destination: String, service: Bool = false, guest: Bool = false, bytes: Int = 0,
     by rules: DestinationRules? = nil
   ) -> Session.Admission {
     let body = ByteBuffer(repeating: 0, count: bytes)
@@ -66,7 +66,7 @@ import Testing
     #expect(admission(.subscribe, "/topic/calls/c1", guest: true) == .asked)
     #expect(admission(.send, "/app/calls/c1/leave", guest: true) == .allowed, "the calls decide")
     for destination in ["/topic/a", "/queue/work", "/exchange/chat/room", "/user/queue/x", "/topic/service/calls"] {
-      for command in [Command.send, .subscribe] {
+      for command in [FrameCommand.send, .subscribe] {
         guard case .refused = admission(command, destination, guest: true) else {
           return #expect(Bool(false), "\(destination)")
         }

@@ -103,7 +103,7 @@ import Testing
     }) { server, _ in
       let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
       let other = try await TestClient.connected(to: server.stompPort, token: "alice@d2")
-      func subscribe(_ client: TestClient, _ id: Int) async throws -> STOMP.Command? {
+      func subscribe(_ client: TestClient, _ id: Int) async throws -> FrameCommand? {
         try await client.send("SUBSCRIBE\nid:\(id)\ndestination:/topic/t\(id)\nreceipt:r\n\n\0")
         return try await client.frame()?.command
       }

@@ -180,7 +180,7 @@ extension TestClient {
   /// The next frame, read as a reply with an error.
   func error() async throws -> ErrorSeen {
     let frame = try #require(try await frame())
-    let error = try JSON.decode(ErrorReply.self, from: Array(frame.body.readableBytesView)).error
+    let error = try JSONCoding.decode(ErrorReply.self, from: Array(frame.body.readableBytesView)).error
     return ErrorSeen(
       status: frame.headers["status"], requestID: frame.headers["request-id"], code: error.code.rawValue,
       field: error.field, retryAfterMs: error.retryAfterMs)

@@ -22,7 +22,7 @@ struct StateTextsTests {
   private func bytes(_ outgoing: Outgoing?) throws -> [UInt8] {
     switch outgoing {
     case .event(_, let message, _, _): return Array(message.body.readableBytesView)
-    case .reply(_, .ok(let value)): return try JSON.encode(value)
+    case .reply(_, .ok(let value)): return try JSONCoding.encode(value)
     default: throw CancellationError()
     }
   }
@@ -37,13 +37,13 @@ struct StateTextsTests {
       func expectEvent() throws {
         let message = EventMessage(at: Timestamp(milliseconds: Int64(i)), call: state.id, body: .state(state))
         let event = EventDelivery(seq: 1, redelivered: false, messageID: UInt64(1000 + i), message: message)
-        #expect(try bytes(encoder.outgoing(.event(session, event))) == JSON.encode(message))
+        #expect(try bytes(encoder.outgoing(.event(session, event))) == JSONCoding.encode(message))
       }
       try expectEvent()
       state.members[i].state = .left
       let joined = Joined(call: state, participant: 7, ice: ICE())
-      #expect(try bytes(encoder.outgoing(.reply(session, id: "1", .ok(joined)))) == JSON.encode(joined))
-      #expect(try bytes(encoder.outgoing(.reply(session, id: "2", .ok(state)))) == JSON.encode(state))
+      #expect(try bytes(encoder.outgoing(.reply(session, id: "1", .ok(joined)))) == JSONCoding.encode(joined))
+      #expect(try bytes(encoder.outgoing(.reply(session, id: "2", .ok(state)))) == JSONCoding.encode(state))
     }
     #expect(texts.encodings == 1100)
   }
@@ -53,12 +53,13 @@ struct StateTextsTests {
     for round in 0..<2 {
       for i in 0..<StateTexts.maximumCalls + 1 {
         let state = state(of: StateTexts.fewest, id: "c\(i)")
-        #expect(try texts.encode(state, of: state.id, members: state.members.count) == JSON.encode(state), "\(round)")
+        #expect(
+          try texts.encode(state, of: state.id, members: state.members.count) == JSONCoding.encode(state), "\(round)")
       }
     }
     #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewest)
     let small = state(of: StateTexts.fewest - 1, id: "small")
-    #expect(try texts.encode(small, of: small.id, members: small.members.count) == JSON.encode(small))
+    #expect(try texts.encode(small, of: small.id, members: small.members.count) == JSONCoding.encode(small))
     #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewest, "a small call is not remembered")
   }
 
@@ -87,12 +88,12 @@ struct StateTextsTests {
         epoch: UInt32(count), mode: .ratchet, leader: 1, previous: empty, listHash: empty, list: list)
       let message = EventMessage(at: Timestamp(milliseconds: 5), call: CallID("c1"), body: .rotate(rotation))
       let event = EventDelivery(seq: 1, redelivered: false, messageID: UInt64(count), message: message)
-      #expect(try bytes(encoder.outgoing(.event(session, event))) == JSON.encode(message))
+      #expect(try bytes(encoder.outgoing(.event(session, event))) == JSONCoding.encode(message))
       let reply = KeyList(
         epoch: 1, mode: .fresh, previous: empty, listHash: empty, list: list, links: [], confirmed: [])
-      #expect(try bytes(encoder.outgoing(.reply(session, id: "1", .ok(reply)))) == JSON.encode(reply))
+      #expect(try bytes(encoder.outgoing(.reply(session, id: "1", .ok(reply)))) == JSONCoding.encode(reply))
       let found = Devices(devices: (0..<count).map { devices[$0 * 7 % count] })
-      #expect(try bytes(encoder.outgoing(.reply(session, id: "2", .ok(found)))) == JSON.encode(found))
+      #expect(try bytes(encoder.outgoing(.reply(session, id: "2", .ok(found)))) == JSONCoding.encode(found))
     }
     #expect(texts.encodings == 600)
   }

@@ -19,9 +19,9 @@ package struct Disk {
     var links: [EpochLink] = []
     var confirmations: [ParticipantNumber: Base64Bytes] = [:]
 
-    var whole: Stored.Call? {
+    var whole: Stored.CallRecord? {
       guard let progress, let epoch else { return nil }
-      return Stored.Call(
+      return Stored.CallRecord(
         call: call, progress: progress, epoch: epoch, members: Array(members.values), ringEnvelopes: ringEnvelopes,
         epochLinks: links, confirmations: confirmations)
     }
@@ -45,7 +45,7 @@ package struct Disk {
     return read
   }
 
-  package func call(_ id: CallID) -> Stored.Call? { calls[id]?.whole }
+  package func call(_ id: CallID) -> Stored.CallRecord? { calls[id]?.whole }
 
   package var isEmptyOfCalls: Bool { calls.isEmpty }
 

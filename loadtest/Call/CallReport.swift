@@ -4,7 +4,7 @@ import MediaModel
 import Synchronization
 
 /// The result of a load test with calls.
-struct CallReport: Report {
+struct CallReport: LoadReport {
   private let plan: CallPlan
   private let joinTimes: LatencyHistogram
   private let joined: Int
@@ -18,7 +18,8 @@ struct CallReport: Report {
 
   /// Each participant should have got all that the others of its call sent while the test measured.
   init(
-    plan: CallPlan, participants: [Participant], traffic: [PeerTraffic], tally: Tally, server: ServerUsage.Result?,
+    plan: CallPlan, participants: [SimulatedParticipant], traffic: [PeerTraffic], tally: Tally,
+    server: ServerUsage.Result?,
     costs: [ChangeCost] = []
   ) {
     self.costs = costs
@@ -91,14 +92,14 @@ struct CallReport: Report {
   }
 
   func json() throws -> [UInt8] {
-    try JSON.encode(
+    try JSONCoding.encode(
       Content(
         calls: plan.calls, participants: plan.total, publishers: plan.publishers * plan.calls, joined: joined,
         durationSeconds: plan.duration.seconds, videoKbps: plan.videoKbps ?? 0, expected: expected, received: received,
         loss: loss, frames: tally.frames, decryptFailures: tally.decryptFailures, guestFrames: tally.guestFrames,
         nacked: tally.nacked,
         retransmitted: tally.retransmitted, latencyMs: Content.Times(tally.latency), joinMs: Content.Times(joinTimes),
-        server: server.map(Content.Server.init), outages: outages.map(Content.Outages.init), costs: costs,
+        server: server.map(Content.ServerFigures.init), outages: outages.map(Content.Outages.init), costs: costs,
         failures: failures,
         ok: isClean))
   }
@@ -114,7 +115,7 @@ struct CallReport: Report {
       }
     }
 
-    struct Server: Encodable {
+    struct ServerFigures: Encodable {
       var cpuMicrosPerPacket, packetsPerSecond: Double
       var rssBytes, addedBytes: UInt64
       init(_ result: ServerUsage.Result) {
@@ -148,7 +149,7 @@ struct CallReport: Report {
     var frames, decryptFailures, guestFrames, nacked, retransmitted: UInt64
     var latencyMs: Times
     var joinMs: Times
-    var server: Server?
+    var server: ServerFigures?
     var outages: Outages?
     var costs: [ChangeCost]
     var failures: [String]
@@ -166,7 +167,7 @@ extension CallReport {
     /// The frames that each participant opened in each of its stays.
     var stays: [[StayCount]] = []
 
-    init(_ participants: [Participant]) {
+    init(_ participants: [SimulatedParticipant]) {
       for participant in participants {
         let moments = participant.moments.withLock { $0 }
         if !moments.absences.isBack { away += 1 }

@@ -9,7 +9,7 @@ import Transport
 /// One load test with calls, from sign-in to report.
 struct CallRun {
   private let plan: CallPlan
-  private let participants: [Participant]
+  private let participants: [SimulatedParticipant]
   private let loops: [MediaLoop]
   private let group: MultiThreadedEventLoopGroup
   private let certificate = DTLSCertificate()
@@ -31,7 +31,7 @@ struct CallRun {
     self.group = group
     let work = PublicWork(capacity: Self.sharedBytes)
     participants = try tokens.accounts.prefix(plan.total).enumerated().map {
-      try Participant($0.element, index: $0.offset, plan: plan, group: group, work: work)
+      try SimulatedParticipant($0.element, index: $0.offset, plan: plan, group: group, work: work)
     }
     loops = try (0..<plan.threads).map { try MediaLoop(number: $0) }
   }
@@ -41,7 +41,7 @@ struct CallRun {
     var server = ServerUsage(process: plan.serverProcess)
     try await connect(progress)
     server.noteBeforeJoining()
-    var calls: [Call] = []
+    var calls: [JoinedCall] = []
     let returns = plan.outages ? Task { await watchReturns() } : nil
     await join(progress, &calls)
     await settle(progress)
@@ -82,9 +82,9 @@ struct CallRun {
     return all
   }
 
-  private func loop(of participant: Participant) -> MediaLoop { loops[participant.index % loops.count] }
+  private func loop(of participant: SimulatedParticipant) -> MediaLoop { loops[participant.index % loops.count] }
 
-  private func members(of call: Int) -> ArraySlice<Participant> {
+  private func members(of call: Int) -> ArraySlice<SimulatedParticipant> {
     participants[call * plan.participants..<(call + 1) * plan.participants]
   }
 
@@ -109,15 +109,15 @@ struct CallRun {
   }
 
   /// All calls at once: the first of each rings as many as may ring at a time, who accept at once, and the others come by a link.
-  private func join(_ progress: ProgressLine, _ calls: inout [Call]) async {
-    await withTaskGroup(of: Call?.self) { group in
+  private func join(_ progress: ProgressLine, _ calls: inout [JoinedCall]) async {
+    await withTaskGroup(of: JoinedCall?.self) { group in
       for number in 0..<plan.calls { group.addTask { await start(number) } }
       for await call in group { if let call { calls.append(call) } }
     }
     await wait(progress, "joining") { participants.allSatisfy { $0.joinTime != nil || $0.failure != nil } }
   }
 
-  private func start(_ number: Int) async -> Call? {
+  private func start(_ number: Int) async -> JoinedCall? {
     let members = members(of: number)
     guard let first = members.first else { return nil }
     let others = members.dropFirst()
@@ -138,7 +138,7 @@ struct CallRun {
   }
 
   /// People who got a link come when they like: the server sees some of them at a time.
-  private func join(_ participants: [Participant], _ call: String, link: String) async {
+  private func join(_ participants: [SimulatedParticipant], _ call: String, link: String) async {
     await withTaskGroup(of: Void.self) { group in
       for (place, participant) in participants.enumerated() {
         if place >= Self.joinWindow { await group.next() }
@@ -149,7 +149,9 @@ struct CallRun {
     }
   }
 
-  private func attempt(_ participant: Participant, _ join: (Participant, MediaLoop) async throws -> Void) async {
+  private func attempt(
+    _ participant: SimulatedParticipant, _ join: (SimulatedParticipant, MediaLoop) async throws -> Void
+  ) async {
     do {
       try await join(participant, loop(of: participant))
     } catch {
@@ -208,7 +210,7 @@ struct CallRun {
     }
   }
 
-  private func leave(_ calls: [Call]) async {
+  private func leave(_ calls: [JoinedCall]) async {
     for call in calls { try? await within(.seconds(5)) { try await call.end() } }
     for participant in participants { await participant.client.close() }
     for loop in loops { loop.stop() }

@@ -8,9 +8,9 @@ struct CostMeasurement {
   let plan: CallPlan
   /// How long each change is watched.
   let window: Duration
-  let call: Call
+  let call: JoinedCall
   /// At least three.
-  let members: ArraySlice<Participant>
+  let members: ArraySlice<SimulatedParticipant>
   let certificate: DTLSCertificate
   let progress: ProgressLine
 

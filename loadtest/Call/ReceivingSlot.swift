@@ -19,7 +19,7 @@ final class ReceivingSlot {
   /// The index of the next packet in order; nil before the first.
   private var next: UInt64?
   /// Packets behind a hole.
-  private var waiting: [UInt64: Packet] = [:]
+  private var waiting: [UInt64: HeldPacket] = [:]
   private var holes: [Hole] = []
   private var frame: [UInt8] = []
   private var isInFrame = false
@@ -32,7 +32,7 @@ final class ReceivingSlot {
   private var count: UInt64 = 0
   private var lastSenderReport: (compact: UInt32, at: Instant)?
 
-  private struct Packet {
+  private struct HeldPacket {
     var payload: [UInt8]
     var marker: Bool
   }
@@ -95,7 +95,7 @@ final class ReceivingSlot {
       next = index + 1
       if !waiting.isEmpty || !holes.isEmpty { drain(now, surroundings) }
     } else if index > expected, waiting[index] == nil {
-      waiting[index] = Packet(payload: Array(payload), marker: marker)
+      waiting[index] = HeldPacket(payload: Array(payload), marker: marker)
       if holes.isEmpty || index > holes[holes.count - 1].index { noteHoles(before: index, now) }
       holes.removeAll { $0.index == index }
     }

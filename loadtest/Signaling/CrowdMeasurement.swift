@@ -9,7 +9,7 @@ struct CrowdMeasurement {
   let bytesAConnection: Double?
   let serverName: String?
 
-  init(at broker: Broker, _ plan: SignalingPlan) throws {
+  init(at broker: MeasuredBroker, _ plan: SignalingPlan) throws {
     let before = broker.usage
     let swarm = try Swarm(broker)
     connectTime = try swarm.connect(plan.connections, atOnce: .max, within: plan.joinTimeout)
@@ -22,7 +22,7 @@ struct CrowdMeasurement {
   }
 }
 
-extension Broker {
+extension MeasuredBroker {
   var usage: ProcessUsage? { process.flatMap { ProcessUsage(of: $0) } }
 
   /// Waits until the broker has no more to do, at most 30 s: what it does for connections that are gone would count for the next.

@@ -27,7 +27,7 @@ struct FanOutMeasurement {
   private var sent = 0
   private var due = MonotonicClock.now()
 
-  init(_ load: FanOut, at broker: Broker, _ plan: SignalingPlan) throws {
+  init(_ load: FanOut, at broker: MeasuredBroker, _ plan: SignalingPlan) throws {
     self.load = load
     destination = plan.destination
     let swarm = try Swarm(broker)
@@ -43,7 +43,7 @@ struct FanOutMeasurement {
     latency = swarm.latency
   }
 
-  private mutating func measure(_ swarm: Swarm, _ broker: Broker, _ duration: Duration) throws {
+  private mutating func measure(_ swarm: Swarm, _ broker: MeasuredBroker, _ duration: Duration) throws {
     let own = ProcessUsage()
     let usage = broker.usage
     let before = swarm.deliveries

@@ -46,7 +46,7 @@ struct SignalingOptions: ParsableArguments {
       duration: .milliseconds(Int((server.duration ?? 5) * 1000)), joinTimeout: server.joinLimit)
     let brokers = try [(server.url, server.serverPid), (against, againstPid)].compactMap { url, process in
       try url.flatMap(BrokerAddress.init).map { address in
-        Broker(
+        MeasuredBroker(
           address: address, process: process,
           credentials: try address.credentials.map { .same($0) } ?? .each(server.accounts(accounts).accounts))
       }

@@ -2,7 +2,7 @@ import Foundation
 import JSON
 
 /// The result of a load test of signaling.
-struct SignalingReport: Report {
+struct SignalingReport: LoadReport {
   let plan: SignalingPlan
   let results: [BrokerResult]
 
@@ -28,10 +28,10 @@ struct SignalingReport: Report {
   }
 
   func json() throws -> [UInt8] {
-    try JSON.encode(
+    try JSONCoding.encode(
       Content(
         scenario: "signaling", runs: plan.runs, bodyBytes: StampedBody.length,
-        servers: results.map { Content.Server($0, plan) }, ok: isClean))
+        servers: results.map { Content.BrokerFigures($0, plan) }, ok: isClean))
   }
 
   /// A figure of one load.
@@ -76,7 +76,7 @@ struct SignalingReport: Report {
       }
     }
 
-    struct Server: Encodable {
+    struct BrokerFigures: Encodable {
       var name: String?
       var fanOuts: [Load]
       var connections: Int
@@ -96,7 +96,7 @@ struct SignalingReport: Report {
 
     var scenario: String
     var runs, bodyBytes: Int
-    var servers: [Server]
+    var servers: [BrokerFigures]
     var ok: Bool
   }
 }

@@ -3,10 +3,10 @@ import MediaModel
 /// Puts each load on each broker in turn, run by run, so that disturbances of the machine affect all alike.
 struct SignalingRun {
   private let plan: SignalingPlan
-  private let brokers: [Broker]
+  private let brokers: [MeasuredBroker]
   private let progress = ProgressLine()
 
-  init(_ plan: SignalingPlan, brokers: [Broker]) {
+  init(_ plan: SignalingPlan, brokers: [MeasuredBroker]) {
     self.plan = plan
     self.brokers = brokers
   }

@@ -14,7 +14,7 @@ final class Swarm {
   private(set) var latency = LatencyHistogram()
   var measuringSince = Instant(nanoseconds: .max)
 
-  private let broker: Broker
+  private let broker: MeasuredBroker
   private let epoll: Epoll
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 64)
   private var connections: [StompConnection] = []
@@ -22,7 +22,7 @@ final class Swarm {
   private var subscribed = 0
   private var failure: Failure?
 
-  init(_ broker: Broker) throws(SystemError) {
+  init(_ broker: MeasuredBroker) throws(SystemError) {
     self.broker = broker
     epoll = try Epoll()
   }

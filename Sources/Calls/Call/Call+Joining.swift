@@ -84,7 +84,7 @@ extension Call {
     let participant = Participant(number: nextNumber(), joiner: joiner, now: now)
     admit(participant, joiner, now: now, out: &out)
     announce(user, cause, out: &out)
-    if let joinedDevice = joinedDevice(participant, joiner) { epochs.join(joinedDevice, now: now, out: &out) }
+    if let keyedDevice = keyedDevice(participant, joiner) { epochs.join(keyedDevice, now: now, out: &out) }
     settle(now: now, out: &out)
     return participant.number
   }
@@ -105,7 +105,7 @@ extension Call {
     admit(participant, joiner, now: now, out: &out)
     tellGone(tracks, out: &out)
     announce(user, .rejoined, out: &out)
-    epochs.replace(old.device, by: joinedDevice(participant, joiner), now: now, out: &out)
+    epochs.replace(old.device, by: keyedDevice(participant, joiner), now: now, out: &out)
     settle(now: now, out: &out)
     return participant.number
   }
@@ -126,12 +126,12 @@ extension Call {
       throw RequestError(.requestInvalid, "a new joinId is needed for each stay in a call", field: "joinId")
     }
     guard let key = joiner.joinKey?.publicKey else { return }
-    guard !epochs.joinedDevices.values.contains(where: { $0.joinKey.publicKey == key }) else {
+    guard !epochs.keyedDevices.values.contains(where: { $0.joinKey.publicKey == key }) else {
       throw RequestError(.requestInvalid, "a new joinKey is needed for each stay in a call", field: "joinKey")
     }
   }
 
-  func joinedDevice(_ participant: Participant, _ joiner: Joiner) -> JoinedDevice? {
-    joiner.joinedDevice(number: participant.number)
+  func keyedDevice(_ participant: Participant, _ joiner: Joiner) -> KeyedDevice? {
+    joiner.keyedDevice(number: participant.number)
   }
 }

@@ -42,7 +42,7 @@ extension Call {
   }
 
   private mutating func setMedia(
-    _ link: Participant.MediaLink, of participant: Participant, cause: MemberCause, out: inout Outputs
+    _ link: Participant.MediaState, of participant: Participant, cause: MemberCause, out: inout Outputs
   ) {
     let isConnected = withParticipant(of: participant.device) { participant in
       participant.media = link

@@ -37,7 +37,7 @@ extension Call {
     for track in update.added { out.event(.trackAdded(TrackChange(track.state)), to: .devices(devices)) }
     return Negotiate(
       peer: participant.peer, call: id, participant: participant.number,
-      isOnKeyList: epochs.joinedDevices[device]?.number == participant.number, offer: offer, tracks: update.names,
+      isOnKeyList: epochs.keyedDevices[device]?.number == participant.number, offer: offer, tracks: update.names,
       codecs: rules.codecs)
   }
 

@@ -36,7 +36,7 @@ extension Call {
   }
 
   /// Marks the restored state as stored, except for members whose times changed because the clock was set back.
-  mutating func countAsStored(_ written: Stored.Call) {
+  mutating func countAsStored(_ written: Stored.CallRecord) {
     journal.isStored = true
     journal.epoch = epochs.newest.number
     journal.link = epochs.newest.number
@@ -110,9 +110,9 @@ extension Participant {
 
 extension StoredParticipant {
   /// Its place in the epochs; nil for a device without keys.
-  func joinedDevice(of user: UserID) -> JoinedDevice? {
+  func keyedDevice(of user: UserID) -> KeyedDevice? {
     guard let joinKey, let keys else { return nil }
-    return JoinedDevice(
+    return KeyedDevice(
       number: number, device: Device(user: user, device: device), joinId: joinId, joinKey: joinKey, keys: keys,
       refresh: refresh, isConnected: false)
   }
@@ -120,8 +120,8 @@ extension StoredParticipant {
 
 /// The clock may have been set back since the last run: what lies ahead counts from now, so that no ring, rotation or time away lasts longer than
 /// from the new start on.
-extension Stored.Call {
-  func bounded(by now: Timestamp, _ rules: CallRules) -> Stored.Call {
+extension Stored.CallRecord {
+  func bounded(by now: Timestamp, _ rules: CallRules) -> Stored.CallRecord {
     var bounded = self
     bounded.progress.activeSince = progress.activeSince.map { min($0, now) }
     bounded.progress.aloneSince = progress.aloneSince.map { min($0, now) }

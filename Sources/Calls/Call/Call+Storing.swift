@@ -135,7 +135,7 @@ extension Call {
   }
 
   private func stored(_ participant: Participant) -> StoredParticipant {
-    let joinedDevice = epochs.joinedDevices[participant.device].flatMap { $0.joinId == participant.joinId ? $0 : nil }
+    let keyedDevice = epochs.keyedDevices[participant.device].flatMap { $0.joinId == participant.joinId ? $0 : nil }
     return StoredParticipant(
       number: participant.number, device: participant.device.device, joinId: participant.joinId,
       joinedAt: participant.joinedAt,
@@ -144,7 +144,7 @@ extension Call {
         StoredParticipant.Track(
           index: $0.id.index, mid: $0.mid, source: $0.source, muted: $0.muted, liveSince: $0.liveSince)
       },
-      joinKey: joinedDevice?.joinKey, refresh: joinedDevice?.refresh, keys: joinedDevice?.keys)
+      joinKey: keyedDevice?.joinKey, refresh: keyedDevice?.refresh, keys: keyedDevice?.keys)
   }
 
   // MARK: forgetting

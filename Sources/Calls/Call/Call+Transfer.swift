@@ -34,7 +34,7 @@ extension Call {
     out.set(.connect(joiner.device), at: now + min(Self.transferTime, rules.connectTime ?? Self.transferTime))
     tellGone(tracks, out: &out)
     announce(member.user, cause, out: &out)
-    epochs.replace(former?.device ?? joiner.device, by: joinedDevice(participant, joiner), now: now, out: &out)
+    epochs.replace(former?.device ?? joiner.device, by: keyedDevice(participant, joiner), now: now, out: &out)
     return participant.number
   }
 

@@ -21,7 +21,7 @@ extension CallControl {
     out.add(.made)
     let id = try request.checkedID()
     let epochs = Epochs(
-      call: id, initiator: joiner.joinedDevice(number: 1),
+      call: id, initiator: joiner.keyedDevice(number: 1),
       // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
       ringing: (request.envelopes ?? []).compactMap { message.keys[$0.to].map(ListEntry.init(ringing:)) },
       envelopes: envelopes,
@@ -192,7 +192,7 @@ extension CallControl {
     _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, keys: [Device: DeviceEntry], from joiner: Joiner
   ) throws(RequestError) -> [Envelope] {
     guard !envelopes.isEmpty else { return [] }
-    guard joiner.joinedDevice(number: 1) != nil else {
+    guard joiner.keyedDevice(number: 1) != nil else {
       throw RequestError(
         .keysNotAllowed, "a device without registered keys, a joinId and a joinKey hands out none", field: "envelopes")
     }

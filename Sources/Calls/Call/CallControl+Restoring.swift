@@ -42,7 +42,7 @@ extension CallControl {
 
   /// Returns whether it is not as it was stored, since the clock was set back.
   private mutating func restore(
-    _ written: Stored.Call, numbers: [ParticipantNumber: StoredNumber], unopened: [Device: Device],
+    _ written: Stored.CallRecord, numbers: [ParticipantNumber: StoredNumber], unopened: [Device: Device],
     keys: [Device: DeviceEntry]
   ) -> Bool {
     guard let rules = try? CallRules(written.call.policy, defaultCodecs: configuration.defaultCodecs) else {
@@ -52,19 +52,19 @@ extension CallControl {
     let id = stored.call.id
     let limits = callLimits
     var members: [Member] = []
-    var joinedDevices: [Device: JoinedDevice] = [:]
+    var keyedDevices: [Device: KeyedDevice] = [:]
     for record in stored.members.sorted(by: { ($0.place, $0.user) < ($1.place, $1.user) }) {
       guard let member = record.member(of: stored.call, limits: limits, now: now, peer: { makePeer() }) else {
         continue
       }
       members.append(member)
       for participant in record.participants {
-        guard member.isJoined, let joinedDevice = participant.joinedDevice(of: record.user) else { continue }
-        joinedDevices[joinedDevice.device] = joinedDevice
+        guard member.isJoined, let keyedDevice = participant.keyedDevice(of: record.user) else { continue }
+        keyedDevices[keyedDevice.device] = keyedDevice
       }
     }
     let epochs = Epochs(
-      restoring: stored, joinedDevices: joinedDevices, unopened: unopened,
+      restoring: stored, keyedDevices: keyedDevices, unopened: unopened,
       keys: { keys[$0] }, rotationTime: rules.rotationTime, digest: digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,

@@ -16,9 +16,9 @@ struct Joiner {
   var peer: PeerID
 
   /// Its place in the epochs; nil for a device without registered keys, or without a join key.
-  func joinedDevice(number: ParticipantNumber) -> JoinedDevice? {
+  func keyedDevice(number: ParticipantNumber) -> KeyedDevice? {
     guard let joinKey, let keys else { return nil }
-    return JoinedDevice(number: number, device: device, joinId: joinId, joinKey: joinKey, keys: keys)
+    return KeyedDevice(number: number, device: device, joinId: joinId, joinKey: joinKey, keys: keys)
   }
 
   var token: JoinToken { JoinToken(device: device, joinId: joinId) }

@@ -3,12 +3,12 @@ import MediaModel
 
 /// A device in a call, from its join until it goes.
 struct Participant {
-  enum Signaling {
+  enum SignalingState {
     case up
     case gone(since: Timestamp)
   }
 
-  enum MediaLink {
+  enum MediaState {
     /// Not yet, since joining.
     case never
     case up
@@ -21,8 +21,8 @@ struct Participant {
   let joinId: Base64Bytes
   let peer: PeerID
   let joinedAt: Timestamp
-  var signaling = Signaling.up
-  var media = MediaLink.never
+  var signaling = SignalingState.up
+  var media = MediaState.never
   /// Nothing is forwarded to or from it.
   var isHeld = false
   /// The turn of the device's last request to speak here (`CallRequest.turn`); 0 after a restart.

@@ -34,15 +34,15 @@ extension Epochs {
   /// Keeps the next generation of the device's join key; the same one again is a repeat.
   private mutating func refresh(_ joinKey: JoinKey, of device: Device) throws(RequestError) {
     try joinKey.check()
-    guard let joinedDevice = joinedDevices[device] else { return }
-    let stored = joinedDevice.refresh ?? joinedDevice.joinKey
+    guard let keyedDevice = keyedDevices[device] else { return }
+    let stored = keyedDevice.refresh ?? keyedDevice.joinKey
     if joinKey == stored, joinKey.generation > 0 { return }
     guard stored.generation < .max, joinKey.generation == stored.generation + 1 else {
       throw RequestError(
         .requestInvalid, "the join key of generation \(stored.generation) is known: the next one is wanted",
         field: "joinKey")
     }
-    joinedDevices[device]?.refresh = joinKey
+    keyedDevices[device]?.refresh = joinKey
   }
 
   /// `keys.confirmed`: what changed since it was told last.

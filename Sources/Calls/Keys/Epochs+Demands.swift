@@ -63,7 +63,7 @@ extension Epochs {
   private func holder(for device: Device) -> Device? {
     let asked = demands[device]?.asked ?? []
     if let distributor, distributor != device, !asked.contains(distributor),
-      joinedDevices[distributor]?.isConnected == true
+      keyedDevices[distributor]?.isConnected == true
     {
       return distributor
     }
@@ -71,7 +71,7 @@ extension Epochs {
   }
 
   private func isHolder(_ device: Device) -> Bool {
-    joinedDevices[device]?.isConnected == true && isJoined(device, on: newest) && !lacking.contains(device)
+    keyedDevices[device]?.isConnected == true && isJoined(device, on: newest) && !lacking.contains(device)
       && unopened[device] == nil
   }
 
@@ -94,7 +94,7 @@ extension Epochs {
       if isHolder(other) { next.append(other) }
       if next.count == Self.askedForMissing { break }
     }
-    if next.isEmpty, let distributor, joinedDevices[distributor]?.isConnected == true, demands[device]?.count ?? 0 > 0 {
+    if next.isEmpty, let distributor, keyedDevices[distributor]?.isConnected == true, demands[device]?.count ?? 0 > 0 {
       return ask([distributor], for: device, out: &out)
     }
     ask(next, for: device, out: &out)

@@ -48,7 +48,7 @@ extension Epochs {
     let left = asking.needing.filter { $0 != device && lacking.contains($0) && isJoined($0, on: newest) }
     missing = Set(left)
     phase = .spreading
-    awaited = Set(unopened.keys.filter { joinedDevices[$0]?.isConnected == true })
+    awaited = Set(unopened.keys.filter { keyedDevices[$0]?.isConnected == true })
     let time = asking.somebodyWent ? Self.hurriedSpreadTime : Self.spreadTime
     out.set(.spread, at: now + time)
     assignOpenDemands(now: now, out: &out)
@@ -64,7 +64,7 @@ extension Epochs {
     }
     let delivered = deliver(envelopes, from: device, out: &out)
     if case .spreading = phase {
-      for to in delivered where joinedDevices[to]?.isConnected == true { awaited.insert(to) }
+      for to in delivered where keyedDevices[to]?.isConnected == true { awaited.insert(to) }
     }
     return KeysDelivered(delivered: delivered, missing: [])
   }
@@ -102,15 +102,15 @@ extension Epochs {
   /// and no key is requested for it.
   mutating func wait(_ device: Device, epoch: UInt32, now: Timestamp, out: inout Outputs) throws(RequestError) {
     guard epoch >= newest.number else { throw RequestError(.keysEpochStale, "a newer epoch has begun") }
-    guard epoch == newest.number, let joinedDevice = joinedDevices[device], newest.holds(joinedDevice) else {
+    guard epoch == newest.number, let keyedDevice = keyedDevices[device], newest.holds(keyedDevice) else {
       throw RequestError(.keysNotAllowed, "this device is not on the list of that epoch")
     }
     guard let sender = unopened[device] ?? ringSender(for: device) else {
       throw RequestError(.keysNotAllowed, "no envelope of that epoch waits for this device")
     }
     guard waiting.insert(device).inserted else { return }
-    if joinedDevices[sender] != nil {
-      let event = KeysWaiting(epoch: epoch, participant: joinedDevice.number, reason: .trust)
+    if keyedDevices[sender] != nil {
+      let event = KeysWaiting(epoch: epoch, participant: keyedDevice.number, reason: .trust)
       out.event(.keyWaiting(event), to: .devices([sender]))
     }
     awaited.remove(device)

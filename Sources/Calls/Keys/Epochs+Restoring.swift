@@ -17,11 +17,11 @@ extension Epochs {
   }
 
   /// - Parameters:
-  ///   - joinedDevices: those at the restart; none is connected.
+  ///   - keyedDevices: those at the restart; none is connected.
   ///   - keys: of a device that is on the list without having joined.
   ///   - unopened: devices with an envelope of the newest epoch, and its sender.
   init(
-    restoring written: Stored.Call, joinedDevices: [Device: JoinedDevice], unopened: [Device: Device],
+    restoring written: Stored.CallRecord, keyedDevices: [Device: KeyedDevice], unopened: [Device: Device],
     keys: (Device) -> DeviceEntry?, rotationTime: Duration, digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp
   ) {
     let stored = written.epoch
@@ -29,22 +29,22 @@ extension Epochs {
     call = written.call.id
     self.digest = digest
     self.rotationTime = rotationTime
-    self.joinedDevices = joinedDevices
+    self.keyedDevices = keyedDevices
     current = progress.epoch
     let entries = stored.list.map { entry in
       var entry = entry
-      let known = joinedDevices[entry.address]?.keys ?? keys(entry.address)
+      let known = keyedDevices[entry.address]?.keys ?? keys(entry.address)
       entry.keys = known?.fingerprint == entry.fingerprint ? known?.keys : nil
       return entry
     }
-    newest = Epoch(
+    newest = AnnouncedEpoch(
       number: stored.number, mode: stored.mode, call: call, previous: stored.previous, entries: entries,
       digest: digest)
     links = written.epochLinks
     confirmations = KeyConfirmations(restoring: written.confirmations, newest.list)
     // The last confirmations may not have been announced.
     isTelling = !confirmations.buckets.isEmpty
-    distributor = progress.distributor.flatMap { joinedDevices[$0] == nil ? nil : $0 }
+    distributor = progress.distributor.flatMap { keyedDevices[$0] == nil ? nil : $0 }
     self.unopened = unopened
     rotateAt = progress.rotateAt
     for envelope in written.ringEnvelopes { ringEnvelopes[envelope.to] = envelope }

@@ -14,21 +14,21 @@ extension Epochs {
     guard case .settled = phase, let pending else { return }
     let due = pending.since + batchTime(of: pending)
     guard due <= now else { return out.set(.batch, at: due) }
-    guard joinedDevices.isEmpty || joinedDevices.values.contains(where: \.isConnected) else { return }
+    guard keyedDevices.isEmpty || keyedDevices.values.contains(where: \.isConnected) else { return }
     start(pending, now: now, out: &out)
   }
 
   private mutating func start(_ changes: Pending, now: Timestamp, out: inout Outputs) {
     let old = newest
-    let leader = nextLeader(list: joinedDevices, before: old, tried: [])
+    let leader = nextLeader(list: keyedDevices, before: old, tried: [])
     let mode = mode(changes, leader: leader, before: old)
     pending = nil
     out.cancel(.batch)
     supersede(old.number + 1, out: &out)
     before = old
-    newest = Epoch(
+    newest = AnnouncedEpoch(
       number: old.number + 1, mode: mode, call: call, previous: old.listHash,
-      entries: joinedDevices.values.map(\.entry),
+      entries: keyedDevices.values.map(\.entry),
       digest: digest)
     links.append(newest.link)
     if links.count > Self.maximumLinks { links.removeFirst() }
@@ -49,24 +49,24 @@ extension Epochs {
     ask(leader, now: now, out: &out)
   }
 
-  private func mode(_ changes: Pending, leader: Device?, before old: Epoch) -> RotationMode {
-    guard changes.joinsOnly, current == old.number, !old.isOfRing, let leader, let joinedDevice = joinedDevices[leader],
-      old.holdsJoin(leader, joinedDevice.joinId)
+  private func mode(_ changes: Pending, leader: Device?, before old: AnnouncedEpoch) -> RotationMode {
+    guard changes.joinsOnly, current == old.number, !old.isOfRing, let leader, let keyedDevice = keyedDevices[leader],
+      old.holdsJoin(leader, keyedDevice.joinId)
     else { return .fresh }
-    let fingerprints = Set(joinedDevices.values.map(\.keys.fingerprint))
+    let fingerprints = Set(keyedDevices.values.map(\.keys.fingerprint))
     return old.list.allSatisfy { fingerprints.contains($0.fingerprint) } ? .ratchet : .fresh
   }
 
   /// The lowest connected number that was on the list before in the same stay; without one, the lowest connected (Epochs 4).
-  private func nextLeader(list: [Device: JoinedDevice], before old: Epoch?, tried: Set<Device>) -> Device? {
-    var lowest: JoinedDevice?
-    var lowestOfOld: JoinedDevice?
-    for joinedDevice in list.values where joinedDevice.isConnected && !tried.contains(joinedDevice.device) {
-      if joinedDevice.number < lowest?.number ?? .max { lowest = joinedDevice }
-      if joinedDevice.number < lowestOfOld?.number ?? .max,
-        old?.holdsJoin(joinedDevice.device, joinedDevice.joinId) == true
+  private func nextLeader(list: [Device: KeyedDevice], before old: AnnouncedEpoch?, tried: Set<Device>) -> Device? {
+    var lowest: KeyedDevice?
+    var lowestOfOld: KeyedDevice?
+    for keyedDevice in list.values where keyedDevice.isConnected && !tried.contains(keyedDevice.device) {
+      if keyedDevice.number < lowest?.number ?? .max { lowest = keyedDevice }
+      if keyedDevice.number < lowestOfOld?.number ?? .max,
+        old?.holdsJoin(keyedDevice.device, keyedDevice.joinId) == true
       {
-        lowestOfOld = joinedDevice
+        lowestOfOld = keyedDevice
       }
     }
     return (lowestOfOld ?? lowest)?.device
@@ -75,7 +75,7 @@ extension Epochs {
   /// The leader failed: the next one on the list is asked.
   mutating func askNext(now: Timestamp, out: inout Outputs) {
     guard case .asking(var asking) = phase else { return }
-    let candidates = joinedDevices.filter { newest.holds($0.value) }
+    let candidates = keyedDevices.filter { newest.holds($0.value) }
     asking.leader = nextLeader(list: candidates, before: before, tried: asking.tried)
     if let leader = asking.leader {
       asking.asked.insert(leader)
@@ -99,15 +99,15 @@ extension Epochs {
   /// An entry with all that an envelope for it takes.
   func entryForLeader(of device: Device) -> ListEntry? {
     guard var entry = newest.entryWithKeys(of: device) else { return nil }
-    if let joinedDevice = joinedDevices[device], joinedDevice.joinId == entry.joinId {
-      entry.refresh = joinedDevice.refresh
+    if let keyedDevice = keyedDevices[device], keyedDevice.joinId == entry.joinId {
+      entry.refresh = keyedDevice.refresh
     }
     return entry
   }
 
   /// `keys.rotate`: the difference for devices that have the list before, the whole list for new ones.
   private func announce(to entries: [ListEntry], leader: Device, deliver: [ListEntry]? = nil, out: inout Outputs) {
-    guard let number = joinedDevices[leader]?.number else { return }
+    guard let number = keyedDevices[leader]?.number else { return }
     let known = entries.filter { before?.holdsJoin($0.address, $0.joinId) == true }.map(\.address)
     let new = entries.filter { before?.holdsJoin($0.address, $0.joinId) != true }.map(\.address)
     func rotate(added: [ListEntry]? = nil, removed: [ParticipantNumber]? = nil, list: [ListEntry]? = nil) -> EventBody {

@@ -60,12 +60,12 @@ struct Epochs {
   let digest: ([UInt8]) -> [UInt8]
   let rotationTime: Duration
   /// The joined devices that have keys.
-  var joinedDevices: [Device: JoinedDevice] = [:]
+  var keyedDevices: [Device: KeyedDevice] = [:]
   /// The epoch of the call's state: last switched to.
   var current: UInt32 = 1
-  var newest: Epoch
+  var newest: AnnouncedEpoch
   /// The list before the newest.
-  var before: Epoch?
+  var before: AnnouncedEpoch?
   /// The last announced epochs, the newest included; numbers without gaps.
   var links: [EpochLink]
   var phase = Phase.settled
@@ -95,20 +95,20 @@ struct Epochs {
   ///   - initiator: nil when its device has no keys.
   ///   - ringing: devices that get an envelope with the ring, as list entries with keys.
   init(
-    call: CallID, initiator: JoinedDevice?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
+    call: CallID, initiator: KeyedDevice?, ringing: [ListEntry], envelopes: [Envelope], rotationTime: Duration,
     digest: @escaping ([UInt8]) -> [UInt8], now: Timestamp, out: inout Outputs
   ) {
     self.call = call
     self.digest = digest
     self.rotationTime = rotationTime
-    newest = Epoch(
-      number: 1, mode: .fresh, call: call, previous: Epoch.noHash,
+    newest = AnnouncedEpoch(
+      number: 1, mode: .fresh, call: call, previous: AnnouncedEpoch.noHash,
       entries: (initiator.map { [$0.entry] } ?? []) + ringing, digest: digest)
     links = [newest.link]
     confirmations = KeyConfirmations(count: newest.list.count)
     for envelope in envelopes { ringEnvelopes[envelope.to] = envelope }
     if let initiator {
-      joinedDevices[initiator.device] = initiator
+      keyedDevices[initiator.device] = initiator
       distributor = initiator.device
     }
     out.set(.rotate, at: now + rotationTime)
@@ -120,7 +120,8 @@ struct Epochs {
     self.digest = digest
     self.rotationTime = rotationTime
     current = 0
-    newest = Epoch(number: 0, mode: .fresh, call: call, previous: Epoch.noHash, entries: [], digest: digest)
+    newest = AnnouncedEpoch(
+      number: 0, mode: .fresh, call: call, previous: AnnouncedEpoch.noHash, entries: [], digest: digest)
     links = []
     confirmations = KeyConfirmations(count: 0)
   }
@@ -137,31 +138,31 @@ struct Epochs {
 
   // MARK: what happens to devices
 
-  mutating func join(_ joinedDevice: JoinedDevice, now: Timestamp, out: inout Outputs) {
-    joinedDevices[joinedDevice.device] = joinedDevice
+  mutating func join(_ keyedDevice: KeyedDevice, now: Timestamp, out: inout Outputs) {
+    keyedDevices[keyedDevice.device] = keyedDevice
     // Epoch 1 waits for nobody else.
     if newest.number == 0, pending == nil { pending = Pending(since: now - Self.batchTime) }
     change(.joined, now: now, out: &out)
   }
 
-  /// A device comes back with a new joinId, or another one takes its place; `joinedDevice` is nil when that has no keys. In one step, so that no epoch begins in between.
-  mutating func replace(_ device: Device, by joinedDevice: JoinedDevice?, now: Timestamp, out: inout Outputs) {
-    guard joinedDevices.removeValue(forKey: device) != nil else {
-      if let joinedDevice { join(joinedDevice, now: now, out: &out) }
+  /// A device comes back with a new joinId, or another one takes its place; `keyedDevice` is nil when that has no keys. In one step, so that no epoch begins in between.
+  mutating func replace(_ device: Device, by keyedDevice: KeyedDevice?, now: Timestamp, out: inout Outputs) {
+    guard keyedDevices.removeValue(forKey: device) != nil else {
+      if let keyedDevice { join(keyedDevice, now: now, out: &out) }
       return
     }
-    if let joinedDevice { joinedDevices[joinedDevice.device] = joinedDevice }
-    vacate(device, joinedDevice?.device == device ? .joined : .went, now: now, out: &out)
+    if let keyedDevice { keyedDevices[keyedDevice.device] = keyedDevice }
+    vacate(device, keyedDevice?.device == device ? .joined : .went, now: now, out: &out)
   }
 
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) {
-    guard joinedDevices.removeValue(forKey: device) != nil else { return }
+    guard keyedDevices.removeValue(forKey: device) != nil else { return }
     vacate(device, .went, now: now, out: &out)
   }
 
   mutating func connect(_ device: Device, now: Timestamp, out: inout Outputs) {
-    guard joinedDevices[device]?.isConnected == false else { return }
-    joinedDevices[device]?.isConnected = true
+    guard keyedDevices[device]?.isConnected == false else { return }
+    keyedDevices[device]?.isConnected = true
     switch phase {
     case .asking(let asking): if asking.leader == nil { askNext(now: now, out: &out) }
     case .spreading: if unopened[device] != nil, !waiting.contains(device) { awaited.insert(device) }
@@ -170,8 +171,8 @@ struct Epochs {
   }
 
   mutating func disconnect(_ device: Device, now: Timestamp, out: inout Outputs) {
-    guard joinedDevices[device]?.isConnected == true else { return }
-    joinedDevices[device]?.isConnected = false
+    guard keyedDevices[device]?.isConnected == true else { return }
+    keyedDevices[device]?.isConnected = false
     stopWaiting(for: device, now: now, out: &out)
   }
 
@@ -264,5 +265,5 @@ struct Epochs {
     ringEnvelopes = ringEnvelopes.filter { !isOver($0.key) }
   }
 
-  func isJoined(_ device: Device, on epoch: Epoch) -> Bool { joinedDevices[device].map(epoch.holds) ?? false }
+  func isJoined(_ device: Device, on epoch: AnnouncedEpoch) -> Bool { keyedDevices[device].map(epoch.holds) ?? false }
 }

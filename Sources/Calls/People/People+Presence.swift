@@ -21,7 +21,7 @@ extension People {
     guard let session = directory[identity.device]?.connection?.session else { return }
     if let users = request.users, !presence.hasRoom(for: users, on: session) {
       throw RequestError(
-        .requestTooLarge, "a connection watches at most \(Presence.maximumUsers) users", field: "users")
+        .requestTooLarge, "a connection watches at most \(PresenceTable.maximumUsers) users", field: "users")
     }
     if let role = request.role {
       guard (1...128).contains(role.utf8.count) else {
@@ -29,7 +29,7 @@ extension People {
       }
       guard presence.hasRoom(for: role, on: session) else {
         throw RequestError(
-          .requestTooLarge, "a connection watches at most \(Presence.maximumRoles) roles", field: "role")
+          .requestTooLarge, "a connection watches at most \(PresenceTable.maximumRoles) roles", field: "role")
       }
     }
   }
@@ -62,16 +62,16 @@ extension People {
   }
 
   /// `ringing` and `in-call` hide what was set; a user who is only `disconnected` is not in a call (rule 10).
-  private func presence(of user: UserID) -> Presence.Shown {
+  private func presence(of user: UserID) -> PresenceTable.Shown {
     let role = presence.role(of: user)
-    guard directory.isConnected(user) else { return Presence.Shown(state: .offline, role: role) }
+    guard directory.isConnected(user) else { return PresenceTable.Shown(state: .offline, role: role) }
     var isRinging = false
     for place in memberships[user] ?? [] {
-      if place.part.phase == .joined { return Presence.Shown(state: .inCall, role: role) }
+      if place.part.phase == .joined { return PresenceTable.Shown(state: .inCall, role: role) }
       if place.part.phase == .ringing { isRinging = true }
     }
     let set: PresenceState.State = presence.isUnavailable(user, now: now) ? .unavailable : .available
-    return Presence.Shown(state: isRinging ? .ringing : set, role: role)
+    return PresenceTable.Shown(state: isRinging ? .ringing : set, role: role)
   }
 
   /// Tells the state of each user that was touched since the last time: only the final one, when it runs after all that follows from a command.

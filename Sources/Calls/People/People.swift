@@ -10,7 +10,7 @@ struct People {
   let digest: ([UInt8]) -> [UInt8]
   var directory: Directory
   var services = Services()
-  var presence = Presence()
+  var presence = PresenceTable()
   var topics = Topics()
   var questions = Questions()
   /// A user's calls, in the order in which they came, as the calls have told.

@@ -3,7 +3,7 @@ package import MediaModel
 
 /// Everything that survives a restart, as it was read from the disk.
 package struct Stored: Hashable, Sendable {
-  package struct Call: Hashable, Sendable {
+  package struct CallRecord: Hashable, Sendable {
     package var call: StoredCall
     package var progress: StoredProgress
     package var epoch: StoredEpoch
@@ -30,7 +30,7 @@ package struct Stored: Hashable, Sendable {
 
   /// How often the server had started before.
   package var boots: UInt32
-  package var calls: [Call] = []
+  package var calls: [CallRecord] = []
   package var devices: [StoredDevice] = []
   package var mailboxes: [Device: StoredMailbox] = [:]
   /// The call that ended first comes first.

@@ -2,7 +2,7 @@ import Contract
 import Foundation
 import MediaModel
 
-/// Coming into calls, and what a `Call` asks for.
+/// Coming into calls, and what a `JoinedCall` asks for.
 extension CallClient {
   /// How often a call is started with keys that the server refuses.
   private static let ringAttempts = 3
@@ -12,7 +12,7 @@ extension CallClient {
   /// - Parameter rotateMinutes: the time between epochs while the members stay the same, 1 to 1,440; nil for 10.
   public func start(
     callees: [String], media: CallSnapshot.Media, rotateMinutes: Int? = nil, metadata: [UInt8]? = nil
-  ) async throws(SignalingError) -> Call {
+  ) async throws(SignalingError) -> JoinedCall {
     let callees = try Self.identifiers(callees)
     let policy = rotateMinutes.map { minutes in
       var policy = Policy()
@@ -77,7 +77,7 @@ extension CallClient {
   }
 
   /// Answers a ring on this device.
-  public func accept(_ call: String) async throws(SignalingError) -> Call {
+  public func accept(_ call: String) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     let ring = rings[id]
     if let ring { await learnDevices(of: ring) }
@@ -112,7 +112,7 @@ extension CallClient {
   }
 
   /// Comes into a call without being rung: after a decline, a missed ring or a leave, or with a link.
-  public func join(_ call: String, link: String? = nil) async throws(SignalingError) -> Call {
+  public func join(_ call: String, link: String? = nil) async throws(SignalingError) -> JoinedCall {
     try await join(call) { id, credentials in
       var body = credentials.body
       body.link = link
@@ -122,16 +122,16 @@ extension CallClient {
 
   /// Comes back into a call that this user was in, after a restart of the app: as a new participant with new keys and a new PeerConnection. From a lost
   /// connection a call comes back by itself.
-  public func rejoin(_ call: String) async throws(SignalingError) -> Call {
+  public func rejoin(_ call: String) async throws(SignalingError) -> JoinedCall {
     try await join(call) { .rejoin($0, $1.body) }
   }
 
   /// Moves a call of this user here from the other device, which is let go once media flows here.
-  public func transfer(_ call: String) async throws(SignalingError) -> Call {
+  public func transfer(_ call: String) async throws(SignalingError) -> JoinedCall {
     try await join(call) { .transfer($0, $1.body) }
   }
 
-  /// Leaves a call that the app has no `Call` for (`ClientEvent.interrupted`).
+  /// Leaves a call that the app has no `JoinedCall` for (`ClientEvent.interrupted`).
   public func leave(_ call: String) async throws(SignalingError) {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     try await leave(id).get()
@@ -144,7 +144,7 @@ extension CallClient {
 
   private func join(
     _ call: String, _ request: (CallID, JoinCredentials) -> Request
-  ) async throws(SignalingError) -> Call {
+  ) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     let credentials = makeCredentials(id)
     var keys = agreement(credentials)
@@ -172,8 +172,8 @@ extension CallClient {
 
   /// While a join is being answered, events of its call are kept.
   private func entering(
-    _ id: CallID, _ join: () async throws(SignalingError) -> Call
-  ) async throws(SignalingError) -> Call {
+    _ id: CallID, _ join: () async throws(SignalingError) -> JoinedCall
+  ) async throws(SignalingError) -> JoinedCall {
     joining[id, default: 0] += 1
     defer {
       joining[id] = joining[id].flatMap { $0 > 1 ? $0 - 1 : nil }
@@ -184,7 +184,7 @@ extension CallClient {
 
   private func open(
     _ joined: Joined, _ keys: KeyAgreement, _ effects: [KeyEffect], isRejoined: Bool = false
-  ) -> Call {
+  ) -> JoinedCall {
     let id = joined.call.id
     // A ring brought keys to know; pins come as effects.
     directory.learn(keys.directory)
@@ -195,7 +195,7 @@ extension CallClient {
     calls[id] = Ongoing(CallSession(joined), keys.withoutKnowledge, stay: stay, cipher: cipher, updates: updates)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
-    return Call(id, stay: stay, cipher: cipher, updates: updates.stream, client: self)
+    return JoinedCall(id, stay: stay, cipher: cipher, updates: updates.stream, client: self)
   }
 
   func offer(_ call: CallID, _ sdp: String, _ tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {

@@ -8,14 +8,14 @@ extension CallClient {
   /// Rings whose key is kept.
   private static let maximumRings = 32
 
-  func receive(_ arrival: Arrival) {
+  func receive(_ arrival: IncomingMessage) {
     switch arrival {
     case .event(let delivery): receive(delivery)
     case .state(let id, let result): take(result, of: id)
     }
   }
 
-  private func receive(_ delivery: EventDelivery) {
+  private func receive(_ delivery: ReceivedEvent) {
     // After the event, which may be the state by which a call begins to rejoin: then there is nothing to make up for.
     defer { if delivery.followsGap { for id in calls.keys { noteGap(in: id) } } }
     guard let id = delivery.message.call else {
@@ -31,7 +31,7 @@ extension CallClient {
   }
 
   /// Hands an event to its call.
-  func route(_ delivery: EventDelivery, to id: CallID) {
+  func route(_ delivery: ReceivedEvent, to id: CallID) {
     guard let call = calls[id], !call.recovery.isRejoining else {
       if isEntering(id), early[id, default: []].count < Self.earlyLimit {
         early[id, default: []].append(delivery)
@@ -55,7 +55,7 @@ extension CallClient {
     acknowledge(delivery)
   }
 
-  func acknowledge(_ delivery: EventDelivery, accepted: Bool = true) {
+  func acknowledge(_ delivery: ReceivedEvent, accepted: Bool = true) {
     connection.acknowledge(delivery, accepted: accepted)
   }
 

@@ -97,7 +97,7 @@ extension CallClient {
   func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }
 
   /// An event for the participant that was. It still changes what this device knows of the call, unless a newer state has come.
-  func pass(_ delivery: EventDelivery, to id: CallID) {
+  func pass(_ delivery: ReceivedEvent, to id: CallID) {
     defer { acknowledge(delivery) }
     guard let call = calls[id], call.keepsState else { return }
     let body = delivery.message.body

@@ -27,10 +27,10 @@ public actor CallClient {
   var pairing: PairingSession?
   var pairings: [Instant] = []
   /// Envelopes whose opening waits for other devices' public keys, by seq.
-  var deliveries: [UInt64: EventDelivery] = [:]
+  var deliveries: [UInt64: ReceivedEvent] = [:]
   /// Joins whose reply is awaited, by call; while there are any, the call's events are kept.
   var joining: [CallID: Int] = [:]
-  var early: [CallID: [EventDelivery]] = [:]
+  var early: [CallID: [ReceivedEvent]] = [:]
   /// Wakes up for the calls, and when.
   var timer: (task: Task<Void, Never>, due: Instant)?
   private(set) var isConnected = false
@@ -122,7 +122,7 @@ public actor CallClient {
     guard isConnected else { throw .disconnected }
   }
 
-  /// Closes the connection and forgets all keys: nothing is heard or sent any more. `Call.leave` tells the others.
+  /// Closes the connection and forgets all keys: nothing is heard or sent any more. `JoinedCall.leave` tells the others.
   public func close() async {
     await connection.close()
     timer?.task.cancel()

@@ -71,11 +71,11 @@ package struct CallSession: Sendable {
   }
 
   /// The layers that receivers want of an own track; nil unless it is this participant's track with one to three different layers. The app knows which ones it sends.
-  package func layers(of wanted: Wanted) -> [WantedLayer]? {
+  package func layers(of wanted: Wanted) -> [SimulcastLayer]? {
     guard wanted.track.participant == participant, (1...Self.maximumLayers).contains(wanted.layers.count),
       Set(wanted.layers.map(\.rid)).count == wanted.layers.count
     else { return nil }
-    return wanted.layers.map { WantedLayer(rid: $0.rid, isActive: $0.active) }
+    return wanted.layers.map { SimulcastLayer(rid: $0.rid, isActive: $0.active) }
   }
 
   /// Brings people and tracks up to date by an event for the participant that was. The rest of what it says is void.

@@ -1,6 +1,6 @@
 /// An update from a call to its app. An app that reads late gets each kind of state once, as it was last.
 public enum CallUpdate: Sendable, Hashable {
-  /// Members, tracks, speakers or tiles changed: `Call.snapshot` says how the call stands now.
+  /// Members, tracks, speakers or tiles changed: `JoinedCall.snapshot` says how the call stands now.
   case changed
   /// The content of all slots now.
   case slots([ReceivedTrack])
@@ -18,19 +18,19 @@ public enum CallUpdate: Sendable, Hashable {
   case confirmation(ConfirmationState)
   /// This participant has a key of this device and does not open it, because its person has to trust this device first.
   case keyWaiting(participant: UInt32)
-  /// Something about a device's keys: show it, and let the person decide (`Call.trust`).
+  /// Something about a device's keys: show it, and let the person decide (`JoinedCall.trust`).
   case keyWarning(KeyWarning)
   /// The path of the media is lost: make an offer with an ICE restart on the PeerConnection at hand.
   case restartMedia
   /// The server has lost this participant; it is coming back. The PeerConnection is of no use any more.
   case rejoining
-  /// It is back under another number: open a new PeerConnection with `Call.iceServers` and offer. `cipher` has moved on by itself.
+  /// It is back under another number: open a new PeerConnection with `JoinedCall.iceServers` and offer. `cipher` has moved on by itself.
   case rejoined(participant: UInt32)
   /// A message of another participant, by its key and by the server's word. A private one is proven to be that device's, and readable by its recipients alone.
   case message(from: UInt32, body: [UInt8], isPrivate: Bool)
   /// The simulcast layers of an own track, `participant.n`, that receivers want, the lowest first: stop to encode those that are not active, and begin
   /// again at once with those that are. A new PeerConnection begins with all of them.
-  case wanted(track: String, layers: [WantedLayer])
+  case wanted(track: String, layers: [SimulcastLayer])
   /// How well this device is served: 0 (bad) to 4, and bit/s.
   case quality(level: Int, bitrate: Int)
   /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled`,
@@ -39,7 +39,7 @@ public enum CallUpdate: Sendable, Hashable {
 }
 
 /// A simulcast layer of an own track.
-public struct WantedLayer: Sendable, Hashable {
+public struct SimulcastLayer: Sendable, Hashable {
   /// The layer's id in the offer (a=rid).
   public var rid: String
   /// Some receiver gets it, or waits for it.

@@ -10,7 +10,7 @@ public enum ClientEvent: Sendable, Hashable {
   case ring(IncomingCall)
   /// A ring is over and was not answered here.
   case ringStopped(call: String, RingEnd)
-  /// This device is in a call that the app has no `Call` for: it was restarted meanwhile. `CallClient.rejoin` it, or `leave` it: the others see it there.
+  /// This device is in a call that the app has no `JoinedCall` for: it was restarted meanwhile. `CallClient.rejoin` it, or `leave` it: the others see it there.
   case interrupted(CallSnapshot)
   /// A device was seen for the first time, or trusted. Keep it, and give it to the next `CallClient`: it is how a stranger under its name is noticed.
   case pinned(PinnedDevice)

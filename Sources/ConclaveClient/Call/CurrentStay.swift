@@ -6,12 +6,12 @@ import Synchronization
 final class CurrentStay: Sendable {
   struct Stay {
     var participant: ParticipantNumber
-    var iceServers: [Call.ICEServer]
+    var iceServers: [JoinedCall.ICEServer]
 
     init(_ joined: Joined) {
       participant = joined.participant
       iceServers = joined.ice.servers.map {
-        Call.ICEServer(urls: $0.urls, username: $0.username, credential: $0.credential)
+        JoinedCall.ICEServer(urls: $0.urls, username: $0.username, credential: $0.credential)
       }
     }
   }

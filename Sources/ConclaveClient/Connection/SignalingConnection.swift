@@ -21,7 +21,7 @@ package actor SignalingConnection {
     case ended(String)
   }
 
-  package nonisolated let arrivals: AsyncStream<Arrival>
+  package nonisolated let arrivals: AsyncStream<IncomingMessage>
   package nonisolated let statuses: AsyncStream<Status>
 
   private let address: ServerAddress
@@ -30,7 +30,7 @@ package actor SignalingConnection {
   private let token: @Sendable () async throws -> String
   private let group: any EventLoopGroup
   private let bodies: BodyDecoder
-  private let arrivalSink: AsyncStream<Arrival>.Continuation
+  private let arrivalSink: AsyncStream<IncomingMessage>.Continuation
   private let statusSink: AsyncStream<Status>.Continuation
 
   /// Acknowledgements are written from wherever an event was handled.
@@ -97,7 +97,7 @@ package actor SignalingConnection {
   }
 
   /// ACKs an event that was handled, or NACKs an envelope that did not open.
-  package nonisolated func acknowledge(_ delivery: EventDelivery, accepted: Bool) {
+  package nonisolated func acknowledge(_ delivery: ReceivedEvent, accepted: Bool) {
     guard let openChannel, openChannel.number == delivery.connection else { return }
     // A switch of keys waits until the envelopes are acknowledged.
     var isAwaited = false
@@ -294,7 +294,7 @@ extension SignalingConnection {
     let gap = lastSeq.map { seq > $0 && seq - $0 > 1 } ?? false
     lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq
     arrivalSink.yield(
-      .event(EventDelivery(message: message, seq: seq, followsGap: gap, frame: frame, connection: openChannel.number)))
+      .event(ReceivedEvent(message: message, seq: seq, followsGap: gap, frame: frame, connection: openChannel.number)))
   }
 
   private func finish(_ reason: String) {

@@ -49,7 +49,7 @@ public enum SilenceCause: Sendable, Hashable {
   case strangers([PinnedDevice])
   /// These devices have left, and may still hear.
   case departed([PinnedDevice])
-  /// It stopped twice within a minute: it goes on when the person says so (`Call.sendAnyway`).
+  /// It stopped twice within a minute: it goes on when the person says so (`JoinedCall.sendAnyway`).
   case held
   /// The server's lists do not follow from each other. Rejoining begins anew.
   case brokenHistory

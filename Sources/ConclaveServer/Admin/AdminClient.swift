@@ -14,7 +14,7 @@ struct AdminClient {
   func ask(_ request: AdminRequest) throws(ConfigurationError) -> [UInt8] {
     let socket = try connected()
     defer { close(socket) }
-    let line = ((try? JSON.encode(request)) ?? []) + [UInt8(ascii: "\n")]
+    let line = ((try? JSONCoding.encode(request)) ?? []) + [UInt8(ascii: "\n")]
     guard send(socket, line, line.count, Int32(MSG_NOSIGNAL)) == line.count else { throw gone }
     var reply: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
@@ -25,7 +25,7 @@ struct AdminClient {
       reply += chunk[..<count]
     }
     guard reply.popLast() == UInt8(ascii: "\n") else { throw gone }
-    if let failure = try? JSON.decode(AdminFailure.self, from: reply) { throw ConfigurationError(failure.error) }
+    if let failure = try? JSONCoding.decode(AdminFailure.self, from: reply) { throw ConfigurationError(failure.error) }
     return reply
   }
 

@@ -26,38 +26,38 @@ struct AdminCommands: Sendable {
     do {
       return try await perform(request, from: user)
     } catch {
-      return (try? JSON.encode(error as? AdminFailure ?? AdminFailure(error: "\(error)"))) ?? []
+      return (try? JSONCoding.encode(error as? AdminFailure ?? AdminFailure(error: "\(error)"))) ?? []
     }
   }
 
   private func perform(_ request: AdminRequest, from user: UInt32) async throws -> [UInt8] {
     switch request.command {
-    case .status: return try JSON.encode(await status())
+    case .status: return try JSONCoding.encode(await status())
     case .calls:
       let calls = await control.callSummaries.sorted { ($1.startedAt, $1.call) < ($0.startedAt, $0.call) }
-      return try JSON.encode(AdminCalls(calls: Array(calls.prefix(Self.maximumRows)), total: calls.count))
+      return try JSONCoding.encode(AdminCalls(calls: Array(calls.prefix(Self.maximumRows)), total: calls.count))
     case .users:
       let users = await control.connectedUsers.sorted { $0.user < $1.user }
-      return try JSON.encode(AdminUsers(users: Array(users.prefix(Self.maximumRows)), total: users.count))
-    case .call: return try JSON.encode(try await inspection(of: request.call))
+      return try JSONCoding.encode(AdminUsers(users: Array(users.prefix(Self.maximumRows)), total: users.count))
+    case .call: return try JSONCoding.encode(try await inspection(of: request.call))
     case .end:
       guard let call = request.call, try await inspection(of: call).ended == nil else {
         throw AdminFailure(error: "this call has ended already")
       }
       note("an operator ended a call", ["call": "\(call.text)", "uid": "\(user)"])
       control.submit(.end(call))
-      return try JSON.encode(AdminDone(done: "the call is ended"))
+      return try JSONCoding.encode(AdminDone(done: "the call is ended"))
     case .disconnect:
       guard let named = request.user, await control.isPresent(named) else {
         throw AdminFailure(error: "this user has no connection, and is in no call")
       }
       note("an operator disconnected a user", ["uid": "\(user)"])
       control.submit(.disconnectUser(named))
-      return try JSON.encode(AdminDone(done: "the user's connections are closed"))
+      return try JSONCoding.encode(AdminDone(done: "the user's connections are closed"))
     case .drain:
       note("an operator drains the server", ["uid": "\(user)"])
       drain()
-      return try JSON.encode(AdminDone(done: "no new calls; the server ends with the last call"))
+      return try JSONCoding.encode(AdminDone(done: "no new calls; the server ends with the last call"))
     }
   }
 

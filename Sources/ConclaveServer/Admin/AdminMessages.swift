@@ -26,7 +26,7 @@ struct AdminFailure: Codable, Error {
 }
 
 struct AdminStatus: Codable {
-  struct Worker: Codable {
+  struct WorkerStatus: Codable {
     var peers: Int
     var connected: Int
   }
@@ -41,7 +41,7 @@ struct AdminStatus: Codable {
   var participants: Int
   var connections: Int
   var sessions: Int
-  var workers: [Worker]
+  var workers: [WorkerStatus]
 }
 
 /// The newest ones, as many as `AdminCommands.maximumRows`; `total` is how many there are.

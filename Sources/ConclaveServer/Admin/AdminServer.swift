@@ -85,7 +85,7 @@ private final class AdminHandler: ChannelInboundHandler {
     guard line.count <= AdminRequest.maximumBytes else { throw AdminFailure(error: "the request is too long") }
     let request: AdminRequest
     do throws(JSONError) {
-      request = try JSON.decode(AdminRequest.self, from: line)
+      request = try JSONCoding.decode(AdminRequest.self, from: line)
     } catch {
       throw AdminFailure(error: "\(error.field ?? "the request"): \(error.reason)")
     }
@@ -108,7 +108,7 @@ private final class AdminHandler: ChannelInboundHandler {
     var group: UInt32
   }
 
-  private static func text(of failure: AdminFailure) -> [UInt8] { (try? JSON.encode(failure)) ?? [] }
+  private static func text(of failure: AdminFailure) -> [UInt8] { (try? JSONCoding.encode(failure)) ?? [] }
 
   private static func finish(_ reply: [UInt8], _ channel: any Channel) {
     var buffer = channel.allocator.buffer(bytes: reply)

@@ -9,11 +9,11 @@ enum AdminTables {
   /// - Throws: `JSONError` for a reply of another version.
   static func text(of reply: [UInt8], to command: AdminRequest.Command, now: Timestamp) throws(JSONError) -> String {
     switch command {
-    case .status: return text(try JSON.decode(AdminStatus.self, from: reply))
-    case .calls: return text(try JSON.decode(AdminCalls.self, from: reply), now: now)
-    case .call: return text(try JSON.decode(CallInspection.self, from: reply), now: now)
-    case .users: return text(try JSON.decode(AdminUsers.self, from: reply))
-    case .end, .disconnect, .drain: return try JSON.decode(AdminDone.self, from: reply).done
+    case .status: return text(try JSONCoding.decode(AdminStatus.self, from: reply))
+    case .calls: return text(try JSONCoding.decode(AdminCalls.self, from: reply), now: now)
+    case .call: return text(try JSONCoding.decode(CallInspection.self, from: reply), now: now)
+    case .users: return text(try JSONCoding.decode(AdminUsers.self, from: reply))
+    case .end, .disconnect, .drain: return try JSONCoding.decode(AdminDone.self, from: reply).done
     }
   }
 

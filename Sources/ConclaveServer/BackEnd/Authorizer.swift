@@ -60,11 +60,11 @@ final class Authorizer: Sendable {
   }
 
   private func ask(_ question: AuthorizeQuestion) async -> Set<UserID>? {
-    guard let body = try? JSON.encode(question),
+    guard let body = try? JSONCoding.encode(question),
       let answer = try? await requests.post(body, headers: [], timeout: time, answer: Self.maximumAnswer),
       answer.status == 200
     else { return nil }
-    return try? JSON.decode(AuthorizeAnswer.self, from: answer.body).allowed
+    return try? JSONCoding.decode(AuthorizeAnswer.self, from: answer.body).allowed
   }
 }
 

@@ -45,7 +45,7 @@ final class Webhooks: Sendable {
 
   func send(_ event: EventMessage) {
     let name = event.body.name.rawValue
-    guard wanted?.contains(name) != false, let body = try? JSON.encode(WebhookBody(event: event)) else { return }
+    guard wanted?.contains(name) != false, let body = try? JSONCoding.encode(WebhookBody(event: event)) else { return }
     let id = String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
     let post = WebhookQueue.Post(id: id, line: event.call?.text ?? "", event: name, body: body)
     state.withLock { $0.queue.add(post, now: MonotonicClock.now()) }

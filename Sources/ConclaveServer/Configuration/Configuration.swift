@@ -92,7 +92,7 @@ extension Configuration {
   /// - Throws: `ConfigurationError` that names the member which is wrong and what would be right.
   package init(json: [UInt8]) throws(ConfigurationError) {
     do {
-      self = try JSON.decode(Configuration.self, from: json)
+      self = try JSONCoding.decode(Configuration.self, from: json)
     } catch {
       throw ConfigurationError("\(error.field ?? "the file"): \(error.reason)")
     }

@@ -13,7 +13,7 @@ import SDP
 /// - Each answer that waits comes out once, from `configured` or as an error from `remove`.
 /// - No step looks at other peers.
 struct MediaPeers {
-  private struct Peer {
+  private struct NegotiatedPeer {
     var negotiation: Negotiation
     /// In the order of their requests.
     var answers: [Answer] = []
@@ -29,7 +29,7 @@ struct MediaPeers {
 
   private let fingerprint: CertificateFingerprint
   private let hasTCP: Bool
-  private var peers: [PeerID: Peer] = [:]
+  private var peers: [PeerID: NegotiatedPeer] = [:]
   private var placement: Placement
   private var lastRequest: UInt64 = 0
 
@@ -59,7 +59,7 @@ struct MediaPeers {
     _ negotiate: Negotiate, for session: SessionID, id: String, candidates: (_ worker: Int) -> [SocketAddress],
     using generator: inout some RandomNumberGenerator
   ) -> (command: MediaCommand, worker: Int) {
-    var peer = peers.removeValue(forKey: negotiate.peer) ?? Peer(negotiation: Negotiation(using: &generator))
+    var peer = peers.removeValue(forKey: negotiate.peer) ?? NegotiatedPeer(negotiation: Negotiation(using: &generator))
     let configuration = peer.negotiation.apply(
       negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
       participant: negotiate.participant, isOnKeyList: negotiate.isOnKeyList, using: &generator)

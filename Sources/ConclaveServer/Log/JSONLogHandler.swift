@@ -25,6 +25,6 @@ struct JSONLogHandler: LogHandler {
     members["level"] = level.rawValue
     members["message"] = message
     // Strings can always be written.
-    return (try? JSON.encode(members)) ?? []
+    return (try? JSONCoding.encode(members)) ?? []
   }
 }

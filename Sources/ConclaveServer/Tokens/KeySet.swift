@@ -22,7 +22,7 @@ struct KeySet: Sendable {
 
   /// - Throws: `ConfigurationError`, without anything of the contents, unless there is a key that can be used.
   init(json: [UInt8]) throws(ConfigurationError) {
-    guard let list = try? JSON.decode(List.self, from: json) else {
+    guard let list = try? JSONCoding.decode(List.self, from: json) else {
       throw ConfigurationError("this is no JWK set (RFC 7517): take an object whose member keys is an array")
     }
     keys = list.keys.compactMap { $0.jwk.flatMap(Self.entry) }
@@ -63,7 +63,7 @@ private struct JWK: Decodable {
   var kty: String
   var kid, alg, use, crv: String?
   var operations: [String]?
-  var n, e, x, y: Octets?
+  var n, e, x, y: Base64URLBytes?
 
   private enum CodingKeys: String, CodingKey {
     case kty, kid, alg, use, crv, n, e, x, y
@@ -97,7 +97,7 @@ private struct JWK: Decodable {
   }
 
   /// Base64url.
-  struct Octets: Decodable {
+  struct Base64URLBytes: Decodable {
     var bytes: [UInt8]
 
     init(from decoder: any Decoder) throws {

@@ -17,7 +17,7 @@ struct SignedToken {
     let bytes = Array(text.utf8.prefix(Self.maximumBytes + 1))
     let parts = bytes.split(separator: UInt8(ascii: "."), maxSplits: 3, omittingEmptySubsequences: false)
     guard bytes.count <= Self.maximumBytes, parts.count == 3, let json = [UInt8](base64URL: parts[0]),
-      let signature = [UInt8](base64URL: parts[2]), let header = try? JSON.decode(Header.self, from: json)
+      let signature = [UInt8](base64URL: parts[2]), let header = try? JSONCoding.decode(Header.self, from: json)
     else { throw .malformed }
     // No extension is understood here, so whatever it names must not be passed over (RFC 7515 section 4.1.11).
     guard !header.hasCritical else { throw .critical }
@@ -31,7 +31,7 @@ struct SignedToken {
 
   /// The claims. To be read once the signature is right, never before.
   func claims<Claims: Decodable>(_ type: Claims.Type) throws(TokenError) -> Claims {
-    guard let json = [UInt8](base64URL: payload), let claims = try? JSON.decode(type, from: json) else {
+    guard let json = [UInt8](base64URL: payload), let claims = try? JSONCoding.decode(type, from: json) else {
       throw .malformed
     }
     return claims

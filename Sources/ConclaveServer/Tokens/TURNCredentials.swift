@@ -20,12 +20,12 @@ struct TURNCredentials: Sendable {
   func ice(for user: UserID, now: Timestamp) -> ICE {
     let turn = urls.filter { $0.hasPrefix("turn") }
     let stun = urls.filter { $0.hasPrefix("stun") }
-    var servers: [ICE.Server] = []
-    if !stun.isEmpty { servers.append(ICE.Server(urls: stun)) }
+    var servers: [ICEServer] = []
+    if !stun.isEmpty { servers.append(ICEServer(urls: stun)) }
     if !turn.isEmpty, let secret {
       let name = "\((now + lifetime).milliseconds / 1000):\(user.text)"
       let code = HMAC<Insecure.SHA1>.authenticationCode(for: Data(name.utf8), using: SymmetricKey(data: secret))
-      servers.append(ICE.Server(urls: turn, username: name, credential: Data(code).base64EncodedString()))
+      servers.append(ICEServer(urls: turn, username: name, credential: Data(code).base64EncodedString()))
     }
     return ICE(servers: servers)
   }

@@ -83,7 +83,7 @@ package struct TokenAuthority: Sendable {
     let claims = Minted(
       sub: user.text, exp: expiresAt.milliseconds / 1000, name: name, device: device?.text, scope: scope,
       call: call?.text, roles: roles.isEmpty ? nil : roles)
-    let signed = Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8).base64URL + "." + (try JSON.encode(claims)).base64URL
+    let signed = Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8).base64URL + "." + (try JSONCoding.encode(claims)).base64URL
     let code = HMAC<SHA256>.authenticationCode(for: Array(signed.utf8), using: key)
     return signed + "." + Array(code).base64URL
   }

@@ -17,7 +17,7 @@ package final class GuestEntry: Sendable {
   }
 
   /// The calls, as far as guests need them.
-  package struct Calls: Sendable {
+  package struct CallLookup: Sendable {
     var admits: @Sendable (_ link: String, CallID) async -> Bool
     var runs: @Sendable (CallID) async -> Bool
 
@@ -34,7 +34,7 @@ package final class GuestEntry: Sendable {
   private let clock: WallClock
   /// Addresses that many share.
   private let proxies: AddressList
-  private let calls: Calls
+  private let calls: CallLookup
   private let state = Mutex((counts: Counts(), rates: GuestRates()))
 
   /// The page asks for a fresh one by itself.
@@ -42,7 +42,7 @@ package final class GuestEntry: Sendable {
   static let nameBytes = 1...128
   static let device = DeviceID(unchecked: "guest")
 
-  package init(tokens: TokenAuthority, clock: WallClock, proxies: AddressList, calls: Calls) {
+  package init(tokens: TokenAuthority, clock: WallClock, proxies: AddressList, calls: CallLookup) {
     self.tokens = tokens
     self.clock = clock
     self.proxies = proxies
@@ -81,7 +81,7 @@ package final class GuestEntry: Sendable {
     let address = proxies.contains(request.remoteAddress) ? nil : AddressBlock(request.remoteAddress)
     if let wait = state.withLock({ $0.rates.take(from: address, now: Self.now) }) { return limited(wait) }
     do {
-      let asked = try JSON.decode(Asked.self, from: Array(request.body.readableBytesView))
+      let asked = try JSONCoding.decode(Asked.self, from: Array(request.body.readableBytesView))
       return try await asked.token == nil ? letIn(asked) : renew(asked)
     } catch let error as JSONError {
       return HTTPResponse(status: 400, text: "\(error.field ?? "body"): \(error.reason)\n")
@@ -118,7 +118,7 @@ package final class GuestEntry: Sendable {
       user: user, device: Self.device, name: name, guestOf: call, expiresAt: clock.now() + Self.lifetime)
     return HTTPResponse(
       headers: [("content-type", "application/json"), ("cache-control", "no-store")],
-      body: ByteBuffer(bytes: try JSON.encode(Granted(token: UserID.guestPrefix + token, user: user))))
+      body: ByteBuffer(bytes: try JSONCoding.encode(Granted(token: UserID.guestPrefix + token, user: user))))
   }
 
   /// The same whatever is wrong: a stranger does not learn whether a call exists.

@@ -62,7 +62,7 @@ package struct Pages: Sendable {
       return HTTPResponse(status: 415, text: "Send application/json.\n")
     }
     do {
-      let signIn = try JSON.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
+      let signIn = try JSONCoding.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
       guard !signIn.user.isGuest else {
         return HTTPResponse(status: 400, text: "user: ids that begin with \(UserID.guestPrefix) are of guests\n")
       }
@@ -71,7 +71,7 @@ package struct Pages: Sendable {
         expiresAt: clock.now() + Self.demoTokenLifetime)
       return HTTPResponse(
         headers: [("content-type", "application/json"), ("cache-control", "no-store")],
-        body: ByteBuffer(bytes: try JSON.encode(DemoToken(token: token))))
+        body: ByteBuffer(bytes: try JSONCoding.encode(DemoToken(token: token))))
     } catch let error as JSONError {
       return HTTPResponse(status: 400, text: "\(error.field ?? "body"): \(error.reason)\n")
     } catch {

@@ -109,7 +109,7 @@ final class WebPush: Sendable {
     var generator = SystemRandomNumberGenerator()
     let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
     let now = clock.now()
-    guard let endpoint = PushEndpoint(push.subscription.endpoint), let content = try? JSON.encode(push.notice),
+    guard let endpoint = PushEndpoint(push.subscription.endpoint), let content = try? JSONCoding.encode(push.notice),
       let body = PushEncryption.body(
         of: content, for: push.subscription, salt: salt, sender: P256.KeyAgreement.PrivateKey()),
       let authorization = try? key.authorization(for: endpoint.origin, now: now)

@@ -13,14 +13,14 @@ struct FrameNumbers {
 
   /// The next frame that goes out is `frame`, a source's first.
   /// - Parameter isSameTrack: it is another layer of the track before, whose layers share a series.
-  mutating func begin(_ frame: Frame, _ structure: borrowing DependencyStructure, isSameTrack: Bool) {
+  mutating func begin(_ frame: EncodedFrame, _ structure: borrowing DependencyStructure, isSameTrack: Bool) {
     let number = UInt16(truncatingIfNeeded: frame.number)
     if !isSameTrack || !SequenceNumber.isNewer(number &+ shift, than: newest) { shift = newest &+ 1 &- number }
     templateShift = nextTemplateID &- structure.firstTemplateID
   }
 
   /// A packet of `frame` went out.
-  mutating func sent(_ frame: Frame, _ structure: borrowing DependencyStructure) {
+  mutating func sent(_ frame: EncodedFrame, _ structure: borrowing DependencyStructure) {
     let number = UInt16(truncatingIfNeeded: frame.number) &+ shift
     if SequenceNumber.isNewer(number, than: newest) { newest = number }
     guard frame.isKeyFrame else { return }

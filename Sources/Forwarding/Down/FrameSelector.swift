@@ -21,7 +21,7 @@ struct FrameSelector {
   private var owed = FrameSet()
 
   /// Begins with a key frame, which is not decided yet.
-  init(at frame: Frame, target: Int) {
+  init(at frame: EncodedFrame, target: Int) {
     self.target = target
     first = frame.number
     newest = frame.number &- 1
@@ -30,7 +30,7 @@ struct FrameSelector {
 
   /// Whether the packets of `frame` are to be sent.
   /// - Parameter wanted: the decode target that the receiver should get. It goes over to it, or nearer to it, at the first picture that allows it.
-  mutating func admits(_ frame: Frame, wanted: Int, _ structure: borrowing DependencyStructure) -> Bool {
+  mutating func admits(_ frame: EncodedFrame, wanted: Int, _ structure: borrowing DependencyStructure) -> Bool {
     if frame.number <= newest {
       guard frame.number >= first, newest - frame.number < Self.window else { return false }
       if decided.contains(frame.number) { return sent.contains(frame.number) }
@@ -56,7 +56,7 @@ struct FrameSelector {
   }
 
   /// Whether a receiver that got `target` until now can decode `other` from this frame on: the frame says so, and all that it refers to was sent.
-  func canSwitch(to other: Int, at frame: Frame) -> Bool {
+  func canSwitch(to other: Int, at frame: EncodedFrame) -> Bool {
     guard frame.dependencies.switching >> UInt32(other) & 1 != 0 else { return false }
     for i in 0..<frame.dependencies.referenceCount where !wasSent(frame.reference(i)) { return false }
     return true
@@ -70,7 +70,7 @@ struct FrameSelector {
     return Int(frame.spatialLayer) >= structure.spatialLayer(of: target)
   }
 
-  private mutating func change(to wanted: Int, at frame: Frame, _ structure: borrowing DependencyStructure) {
+  private mutating func change(to wanted: Int, at frame: EncodedFrame, _ structure: borrowing DependencyStructure) {
     let count = structure.targetCount
     guard wanted < count else { return }
     // Lower temporal layers, and in full SVC lower spatial ones, need nothing that the receiver has not got.
@@ -93,7 +93,7 @@ struct FrameSelector {
   }
 
   /// A reference that never came may still come, by retransmission; one that was refused never does.
-  private func lacksReference(_ frame: Frame) -> Bool {
+  private func lacksReference(_ frame: EncodedFrame) -> Bool {
     for i in 0..<frame.dependencies.referenceCount {
       let number = frame.reference(i)
       if number < first { return true }
@@ -103,7 +103,7 @@ struct FrameSelector {
   }
 
   /// Its references that have not come are to be sent when they do, whatever the target is then.
-  private mutating func owe(_ frame: Frame) {
+  private mutating func owe(_ frame: EncodedFrame) {
     for i in 0..<frame.dependencies.referenceCount {
       let number = frame.reference(i)
       if number >= first, newest - number < Self.window, !decided.contains(number) { owed.insert(number) }
@@ -115,7 +115,7 @@ struct FrameSelector {
   }
 }
 
-extension Frame {
+extension EncodedFrame {
   /// The number of a frame that it refers to.
   fileprivate func reference(_ index: Int) -> UInt64 { number &- UInt64(dependencies.reference(index)) }
 }

@@ -21,7 +21,7 @@ final class Peer: Scheduled {
   static let maximumPairs = 8
 
   let id: PeerID
-  unowned let call: CallMedia
+  unowned let call: ForwardedCall
   var configuration: PeerConfiguration
   let transport = SendTransport()
   var connectionState = ConnectionState.waiting
@@ -82,7 +82,7 @@ final class Peer: Scheduled {
   /// Nothing goes to it or comes from it.
   var isHeld = false
   var wishes = Wishes()
-  var quality = Quality()
+  var quality = QualityMeter()
   /// Payload bytes in all slots, also those that are gone.
   var octetsSent: UInt64 = 0
   /// A NACK of 1,200 bytes can ask for 5,000 packets.
@@ -96,7 +96,7 @@ final class Peer: Scheduled {
   private(set) var deadline: Instant?
   var place = -1
 
-  init(_ configuration: PeerConfiguration, call: CallMedia) {
+  init(_ configuration: PeerConfiguration, call: ForwardedCall) {
     id = configuration.peer
     self.call = call
     self.configuration = configuration

@@ -88,12 +88,12 @@ extension SFU {
     noteChange(of: peer.call)
   }
 
-  private func noteChange(of call: CallMedia) {
+  private func noteChange(of call: ForwardedCall) {
     if !changedCalls.contains(where: { $0 === call }) { changedCalls.append(call) }
   }
 
   private func addPeer(_ configuration: PeerConfiguration, now: Instant) -> Peer {
-    let call = calls[configuration.call] ?? CallMedia(configuration.call)
+    let call = calls[configuration.call] ?? ForwardedCall(configuration.call)
     calls[configuration.call] = call
     let peer = Peer(configuration, call: call)
     call.peers.append(peer)

@@ -33,7 +33,7 @@ extension SFU {
   }
 
   /// Tells the senders of the call's layered tracks whose receivers changed.
-  func updateDemands(of call: CallMedia, now: Instant) {
+  func updateDemands(of call: ForwardedCall, now: Instant) {
     for track in call.takeDemands() { updateDemand(of: track, now: now) }
   }
 

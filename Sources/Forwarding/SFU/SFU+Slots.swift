@@ -5,13 +5,13 @@ extension SFU {
   static let peersPerPass = 32
 
   /// Finds the peers of a call whose slots may change and fills those of the first of them anew.
-  func allocateSlots(in call: CallMedia, now: Instant, into outbox: Outbox) {
+  func allocateSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
     enqueueAffected(in: call, now: now)
     fillSlots(in: call, now: now, into: outbox)
   }
 
   /// Finds the peers of a call whose slots may change. The next passes fill them: looking at a thousand peers is a pass of its own.
-  func enqueueAffected(in call: CallMedia, now: Instant) {
+  func enqueueAffected(in call: ForwardedCall, now: Instant) {
     updateRanking(of: call)
     call.allocationDue = nil
     for peer in call.peers {
@@ -27,7 +27,7 @@ extension SFU {
   }
 
   /// Fills the slots of the next peers that wait for it and tells those whose map changed.
-  func fillSlots(in call: CallMedia, now: Instant, into outbox: Outbox) {
+  func fillSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
     updateRanking(of: call)
     for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now, into: outbox) {
       events.append(.slots(peer.id, peer.slotMap))
@@ -45,13 +45,13 @@ extension SFU {
   }
 
   /// Lets `allocateSlots` run for the whole call soon, so that a peer that toggles something all the time costs no more than one that does it once.
-  func allocateSlotsSoon(in call: CallMedia, now: Instant) {
+  func allocateSlotsSoon(in call: ForwardedCall, now: Instant) {
     let due = now.advanced(by: configuration.allocationDelay)
     call.allocationDue = min(call.allocationDue ?? due, due)
     schedule(call)
   }
 
-  private func updateRanking(of call: CallMedia) {
+  private func updateRanking(of call: ForwardedCall) {
     guard call.isRankingStale else { return }
     let new = Ranking(of: call.peers, visits: &counts.pointee.visits)
     call.rankingChange = max(call.rankingChange, call.ranking.change(to: new, need: configuration))
@@ -61,7 +61,7 @@ extension SFU {
   }
 
   /// Only a microphone that somebody may not hear can have a first syllable that was not sent.
-  private func keepPreRolls(in call: CallMedia, isShort: Bool) {
+  private func keepPreRolls(in call: ForwardedCall, isShort: Bool) {
     for peer in call.peers {
       counts.pointee.visits &+= 1
       for track in peer.upTracks where track.isMicrophone {

@@ -18,7 +18,7 @@ extension SFU {
     peer.speech.heard(level: level, now: now)
     if peer.voiceSince == nil, peer.speech.isSpeaking { admit(peer, now: now) }
     let call = peer.call
-    guard peer.loudness.value(at: now) >= Speakers.threshold else { return }
+    guard peer.loudness.value(at: now) >= SpeakerSelection.threshold else { return }
     if !peer.isLoud {
       peer.isLoud = true
       call.loud.append(peer)
@@ -47,17 +47,17 @@ extension SFU {
   }
 
   /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices.
-  func updateSpeakers(of call: CallMedia, now: Instant) {
+  func updateSpeakers(of call: ForwardedCall, now: Instant) {
     call.nextSpeakers = now.advanced(by: configuration.speakersInterval)
     call.areSpeakersDue = false
     let first = call.speakers.current.first
     counts.pointee.visits &+= UInt64(call.loud.count)
     call.loud.removeAll { peer in
-      peer.isLoud = peer.loudness.value(at: now) >= Speakers.threshold
+      peer.isLoud = peer.loudness.value(at: now) >= SpeakerSelection.threshold
       return !peer.isLoud
     }
     let entries = call.loud.lazy.map {
-      Speakers.Entry(participant: $0.configuration.participant, loudness: $0.loudness.value(at: now))
+      SpeakerSelection.Entry(participant: $0.configuration.participant, loudness: $0.loudness.value(at: now))
     }
     let before = call.speakers.visits
     let isChanged = call.speakers.update(entries, most: max(1, call.countVoices())) {

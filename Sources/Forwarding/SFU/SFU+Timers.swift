@@ -25,7 +25,7 @@ extension SFU {
     return pass
   }
 
-  private func handleTimeout(of call: CallMedia, now: Instant, into outbox: Outbox) {
+  private func handleTimeout(of call: ForwardedCall, now: Instant, into outbox: Outbox) {
     if call.areSpeakersDue || !call.speakers.current.isEmpty && call.nextSpeakers <= now {
       updateSpeakers(of: call, now: now)
     } else if let due = call.allocationDue, due <= now {

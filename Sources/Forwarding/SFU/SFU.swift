@@ -30,11 +30,11 @@ package final class SFU {
   var peersByID: [PeerID: Peer] = [:]
   var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
-  var calls: [CallID: CallMedia] = [:]
+  var calls: [CallID: ForwardedCall] = [:]
   var peerDeadlines = DeadlineQueue<Peer>()
-  var callDeadlines = DeadlineQueue<CallMedia>()
+  var callDeadlines = DeadlineQueue<ForwardedCall>()
   /// Calls whose peers or tracks changed by the commands in hand.
-  var changedCalls: [CallMedia] = []
+  var changedCalls: [ForwardedCall] = []
   /// Checks of ours and answers to those of others: to addresses that may be nobody's.
   let answers: UnsafeMutablePointer<Outbox.Cursor>
   /// Where RTCP is put together.
@@ -130,7 +130,7 @@ package final class SFU {
   }
 
   /// Makes sure that `handleTimeout` is called when the call needs it.
-  func schedule(_ call: CallMedia) { callDeadlines.set(call, to: call.deadline) }
+  func schedule(_ call: ForwardedCall) { callDeadlines.set(call, to: call.deadline) }
 
   func count(_ outbox: Outbox, since before: Outbox.State) {
     counts.pointee.datagramsOut &+= outbox.state.pointee.datagrams &- before.datagrams

@@ -12,7 +12,7 @@ struct Packet {
   /// The descriptor, in a VP8 stream.
   var vp8: VP8Descriptor?
   /// The frame that it belongs to, in a stream with dependency descriptors.
-  var frame: Frame?
+  var frame: EncodedFrame?
   /// It has a dependency descriptor that cannot be used.
   var isUnreadable = false
   /// It begins a key frame, as far as the clear bytes tell.

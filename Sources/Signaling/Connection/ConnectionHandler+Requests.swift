@@ -125,10 +125,10 @@ extension ConnectionHandler {
     do {
       switch answer {
       case .ok(let value):
-        body = try JSON.encode(value)
+        body = try JSONCoding.encode(value)
         headers.append("status", "ok")
       case .failed(let error):
-        body = try JSON.encode(ErrorReply(error: error))
+        body = try JSONCoding.encode(ErrorReply(error: error))
         headers.append("status", "error")
       }
     } catch {

@@ -13,7 +13,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   typealias OutboundOut = ByteBuffer
 
   let id: SessionID
-  let services: Services
+  let services: SharedServices
   var session: Session
   var decoder: FrameDecoder
   var rate: TokenBucket
@@ -50,7 +50,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private enum Phase { case open, loggedIn, ended }
 
-  init(services: Services, gate: LoginGate?, now: UInt64) {
+  init(services: SharedServices, gate: LoginGate?, now: UInt64) {
     self.services = services
     self.gate = gate
     id = services.sessionIDs.next()

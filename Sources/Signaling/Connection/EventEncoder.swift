@@ -46,7 +46,7 @@ struct EventEncoder {
     default: return reply
     }
     // One that cannot be written is refused and logged by the connection.
-    return text.map { .ok(JSON.Text($0)) } ?? reply
+    return text.map { .ok(JSONCoding.Text($0)) } ?? reply
   }
 
   private func shared(_ message: EventMessage, _ body: ByteBuffer, _ destination: String) -> SharedMessage {
@@ -79,7 +79,7 @@ struct EventEncoder {
     case (let call?, .state(let state)): try texts.encode(message, of: call, members: state.members.count)
     case (let call?, .ring(let ring)): try texts.encode(message, of: call, members: ring.members.count)
     case (_, .rotate(let rotation)): try texts.encode(message, entries: rotation.list?.count ?? 0)
-    default: try JSON.encode(message)
+    default: try JSONCoding.encode(message)
     }
   }
 }

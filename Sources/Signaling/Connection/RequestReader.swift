@@ -38,11 +38,11 @@ struct RequestReader {
     let content: ByteBuffer
 
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-      if content.readableBytes == 0 { return try JSON.decode(type, from: Array("{}".utf8)) }
+      if content.readableBytes == 0 { return try JSONCoding.decode(type, from: Array("{}".utf8)) }
       guard content.readableBytesView.first(where: { !$0.isJSONBlank }) == UInt8(ascii: "{") else {
         throw RequestError(.requestInvalid, "the body must be a JSON object")
       }
-      return try content.withUnsafeReadableBytes { try JSON.decode(type, from: $0) }
+      return try content.withUnsafeReadableBytes { try JSONCoding.decode(type, from: $0) }
     }
   }
 }

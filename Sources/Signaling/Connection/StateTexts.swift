@@ -44,24 +44,24 @@ final class StateTexts: Sendable {
 
   /// - Parameter members: how many occur in `value`: all of the call.
   func encode(_ value: some Encodable & Sendable, of call: CallID, members: Int) throws(JSONError) -> [UInt8] {
-    guard members >= Self.fewest else { return try JSON.encode(value) }
+    guard members >= Self.fewest else { return try JSONCoding.encode(value) }
     return try known.withLock { known throws(JSONError) in
-      try JSON.encode(value, reusing: known.members(of: call), capacity: 1_024 + 256 * members)
+      try JSONCoding.encode(value, reusing: known.members(of: call), capacity: 1_024 + 256 * members)
     }
   }
 
   /// - Parameter entries: how many of a key list occur in `value`.
   func encode(_ value: some Encodable & Sendable, entries: Int) throws(JSONError) -> [UInt8] {
-    guard entries >= Self.fewest else { return try JSON.encode(value) }
+    guard entries >= Self.fewest else { return try JSONCoding.encode(value) }
     return try known.withLock { known throws(JSONError) in
-      try JSON.encode(value, reusing: known.entries, capacity: 1_024 + 640 * entries)
+      try JSONCoding.encode(value, reusing: known.entries, capacity: 1_024 + 640 * entries)
     }
   }
 
   func encode(_ devices: Devices) throws(JSONError) -> [UInt8] {
-    guard devices.devices.count >= Self.fewest else { return try JSON.encode(devices) }
+    guard devices.devices.count >= Self.fewest else { return try JSONCoding.encode(devices) }
     return try known.withLock { known throws(JSONError) in
-      try JSON.encode(devices, reusing: known.devices, capacity: 1_024 + 768 * devices.devices.count)
+      try JSONCoding.encode(devices, reusing: known.devices, capacity: 1_024 + 768 * devices.devices.count)
     }
   }
 }

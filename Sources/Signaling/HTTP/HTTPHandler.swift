@@ -13,7 +13,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// reset, and the answer could be lost.
   private static let patience = TimeAmount.seconds(1)
 
-  private let services: Services
+  private let services: SharedServices
   /// Handlers that parse requests and write responses; removed when the connection becomes a WebSocket.
   private let codec: [any ChannelHandler & RemovableChannelHandler]
   private var request: (head: HTTPRequestHead, body: ByteBuffer)?
@@ -29,7 +29,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     case upgraded
   }
 
-  private init(services: Services) {
+  private init(services: SharedServices) {
     self.services = services
     var limits = NIOHTTPDecoderLimitConfiguration()
     limits.maxHeaderFieldSize = 8 << 10
@@ -44,7 +44,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   /// Makes the channel serve HTTP.
-  static func add(to channel: any Channel, _ services: Services) throws {
+  static func add(to channel: any Channel, _ services: SharedServices) throws {
     let handler = HTTPHandler(services: services)
     try channel.pipeline.syncOperations.addHandlers(handler.codec)
     try channel.pipeline.syncOperations.addHandler(handler)

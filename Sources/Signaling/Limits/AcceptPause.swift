@@ -7,10 +7,10 @@ import NIOCore
 final class AcceptPause: ChannelInboundHandler {
   typealias InboundIn = any Channel
 
-  private let services: Services
+  private let services: SharedServices
   private var end: Scheduled<Void>?
 
-  init(services: Services) { self.services = services }
+  init(services: SharedServices) { self.services = services }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     // Others are of one connection, which is gone.

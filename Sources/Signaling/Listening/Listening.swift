@@ -7,7 +7,7 @@ import NIOSSL
 
 /// Opens ports and builds the pipelines of what comes in.
 struct Listening {
-  let services: Services
+  let services: SharedServices
   let group: any EventLoopGroup
 
   func stomp(port: Int, tls: Certificates?) async throws -> any Channel {
@@ -117,9 +117,9 @@ package struct ListenError: Error, CustomStringConvertible {
 final class HandshakeWatch: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
-  private let services: Services
+  private let services: SharedServices
 
-  init(services: Services) { self.services = services }
+  init(services: SharedServices) { self.services = services }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     if case NIOSSLError.handshakeFailed(let reason) = error {

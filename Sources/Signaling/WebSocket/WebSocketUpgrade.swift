@@ -10,7 +10,7 @@ enum WebSocketUpgrade {
   static func isEndpoint(_ uri: String) -> Bool { paths.contains(String(uri.prefix { $0 != "?" })) }
 
   /// The answer to a request for an endpoint that cannot become a WebSocket; nil for one that can.
-  static func refusal(of head: HTTPRequestHead, body: ByteBuffer, _ services: Services) -> HTTPResponse? {
+  static func refusal(of head: HTTPRequestHead, body: ByteBuffer, _ services: SharedServices) -> HTTPResponse? {
     let origins = head.headers["origin"]
     guard origins.count <= 1,
       services.configuration.origins.allows(origin: origins.first, host: head.headers.first(name: "host"))
@@ -65,7 +65,7 @@ enum WebSocketUpgrade {
   }
 
   /// Makes the channel a STOMP connection over WebSocket.
-  static func addHandlers(to channel: any Channel, _ services: Services) throws {
+  static func addHandlers(to channel: any Channel, _ services: SharedServices) throws {
     let gate = LoginGate(bytes: 2 * services.configuration.limitsBeforeLogin.head)
     let messageBytes = services.configuration.messageBytes
     try channel.pipeline.syncOperations.addHandlers(

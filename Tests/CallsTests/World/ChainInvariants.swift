@@ -20,7 +20,7 @@ struct ChainInvariants {
 
   init(_ verdict: Verdict) { self.verdict = verdict }
 
-  mutating func check(_ step: WorldStep, _ told: [EventInvariants.Told], _ stored: (CallID) -> Stored.Call?) {
+  mutating func check(_ step: WorldStep, _ told: [EventInvariants.Told], _ stored: (CallID) -> Stored.CallRecord?) {
     checkOrder(step.effects)
     for id in step.changed {
       if let epochs = step.node.control.calls[id]?.epochs { checkChain(id, epochs) }
@@ -63,7 +63,7 @@ struct ChainInvariants {
     lists[id, default: [:]][epochs.newest.number] = epochs.newest.list
   }
 
-  private func checkRotation(_ rotate: Rotate, _ id: CallID, _ stored: Stored.Call?, _ step: WorldStep) {
+  private func checkRotation(_ rotate: Rotate, _ id: CallID, _ stored: Stored.CallRecord?, _ step: WorldStep) {
     guard let known = hashes[id]?[rotate.epoch] else { return }
     let before = rotate.epoch == 1 ? Base64Bytes([UInt8](repeating: 0, count: 32)) : hashes[id]?[rotate.epoch - 1]
     verdict.require(

@@ -189,8 +189,8 @@ struct Mutant {
     guard let id = node.control.calls.keys.sorted().randomElement(using: &random), let call = node.control.calls[id]
     else { return }
     let epoch = call.epochs.newest
-    func replaced(_ entries: [ListEntry]) -> Epoch {
-      Epoch(
+    func replaced(_ entries: [ListEntry]) -> AnnouncedEpoch {
+      AnnouncedEpoch(
         number: epoch.number, mode: epoch.mode, call: id, previous: epoch.previous, entries: entries,
         digest: node.control.digest)
     }
@@ -207,7 +207,7 @@ struct Mutant {
       guard case .spreading = call.epochs.phase else { return }
       if case .request(_, _, .keys) = command { return }
       node.control.calls[id]?.epochs.phase = .settled
-      node.control.calls[id]?.epochs.newest = Epoch(
+      node.control.calls[id]?.epochs.newest = AnnouncedEpoch(
         number: epoch.number + 1, mode: .fresh, call: id, previous: epoch.listHash, entries: epoch.list,
         digest: node.control.digest)
     case .stopsTimers: node.control.timers.cancelAll(of: id)

@@ -100,10 +100,10 @@ struct RestInvariants {
     for call in node.control.calls.values {
       verdict.require(.settles, call.epochs.pending == nil, "an epoch is still called for")
       verdict.require(.settles, call.epochs.current == call.epochs.newest.number, "the newest epoch is not in use")
-      let joinedDevices = call.epochs.joinedDevices.keys.sorted()
+      let keyedDevices = call.epochs.keyedDevices.keys.sorted()
       if call.epochs.newest.number > 1 {
         verdict.require(
-          .listIsJoined, call.epochs.newest.list.map(\.address) == joinedDevices, "the list is not who is there")
+          .listIsJoined, call.epochs.newest.list.map(\.address) == keyedDevices, "the list is not who is there")
       }
       verdict.require(.queueEmpties, call.epochs.unopened.isEmpty, "an envelope was not opened")
       verdict.require(.settles, call.members.allSatisfy { $0.arriving == nil }, "a transfer goes on for ever")

@@ -139,12 +139,12 @@ extension SimulatedWorld {
   /// After its switch a device confirms, at some moment, perhaps twice, perhaps with a new join key.
   func confirm(_ epoch: UInt32, _ call: CallID, _ place: Int) {
     guard let session = devices[place].session, whims.chance(80) else { return }
-    let joinedDevice = node.control.calls[call]?.epochs.joinedDevices[devices[place].device]
+    let keyedDevice = node.control.calls[call]?.epochs.keyedDevices[devices[place].device]
     let tag = Base64Bytes((0..<16).map { _ in UInt8(truncatingIfNeeded: whims.next()) })
     var key: JoinKey?
-    if let joinedDevice, whims.chance(30) {
-      let generation = (joinedDevice.refresh ?? joinedDevice.joinKey).generation
-      key = joinKey(joinedDevice.joinId, generation: whims.chance(80) ? generation + 1 : generation)
+    if let keyedDevice, whims.chance(30) {
+      let generation = (keyedDevice.refresh ?? keyedDevice.joinKey).generation
+      key = joinKey(keyedDevice.joinId, generation: whims.chance(80) ? generation + 1 : generation)
     }
     for _ in 0..<(whims.chance(10) ? 2 : 1) {
       lastRequest += 1

@@ -2,7 +2,7 @@ import MediaModel
 
 /// The speakers of a call: the dominant one, then the loudest, without flapping. A place is lost only to somebody clearly louder, the first only to
 /// somebody who speaks while the dominant speaker does not.
-struct Speakers {
+struct SpeakerSelection {
   struct Entry {
     var participant: ParticipantNumber
     /// As `Loudness` counts.
@@ -22,7 +22,7 @@ struct Speakers {
       switch place {
       case nil: loudness
       case 0: .max
-      case _?: loudness + Speakers.margin
+      case _?: loudness + SpeakerSelection.margin
       }
     }
   }
@@ -97,14 +97,14 @@ struct Speakers {
   }
 }
 
-extension Speakers.Entry {
+extension SpeakerSelection.Entry {
   fileprivate func precedes(_ other: Self) -> Bool {
     claim != other.claim ? claim > other.claim : participant < other.participant
   }
 
   fileprivate func outranks(_ other: Self) -> Bool {
     let lead = loudness - other.loudness
-    guard abs(lead) < Speakers.margin else { return lead > 0 }
+    guard abs(lead) < SpeakerSelection.margin else { return lead > 0 }
     return switch (place, other.place) {
     case (let a?, let b?): a < b
     case (_?, nil): true

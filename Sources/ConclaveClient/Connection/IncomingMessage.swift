@@ -3,14 +3,14 @@ package import MediaModel
 import STOMP
 
 /// An event from the server, or the call state that was asked for, in the order of arrival.
-package enum Arrival: Sendable {
-  case event(EventDelivery)
+package enum IncomingMessage: Sendable {
+  case event(ReceivedEvent)
   /// The reply that `askState` wanted.
   case state(CallID, Result<CallState, SignalingError>)
 }
 
 /// One event as it came, to be acknowledged when it has been handled.
-package struct EventDelivery: Sendable {
+package struct ReceivedEvent: Sendable {
   package let message: EventMessage
   /// The event's number for this device.
   package let seq: UInt64

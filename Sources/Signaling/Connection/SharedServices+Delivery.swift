@@ -3,7 +3,7 @@ import Contract
 import NIOCore
 import STOMP
 
-extension Services {
+extension SharedServices {
   /// Sorts what is for clients by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a large call.
   func deliver(_ effects: [Calls.Effect]) {
     var batches: [ObjectIdentifier: [Delivery]] = [:]

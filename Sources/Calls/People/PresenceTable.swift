@@ -3,7 +3,7 @@ import MediaModel
 
 /// The states that users set, and the watches on them (protocol section 7). `People` computes a user's state only after a command touched it, and only while
 /// there are watches.
-struct Presence {
+struct PresenceTable {
   /// A user's setting. A user that never set one and has no role has none, and is available.
   private struct Setting {
     var state: SetPresence.State

@@ -5,13 +5,13 @@ import Testing
 @testable import MediaPlane
 
 /// A worker's TCP connections over loopback, with the time and the participants as arguments.
-final class ConnectionsTests {
+final class MediaConnectionsTests {
   private static let token: UInt64 = 100
   /// A datagram that stands for an authentic check.
   private static let proof: UInt8 = 77
   private let port: UInt16
   private let epoll: Epoll
-  private let connections: Connections
+  private let connections: MediaConnections
   private let start = MonotonicClock.now()
   /// Datagrams received, in order.
   private var arrived: [(bytes: [UInt8], source: SocketAddress)] = []
@@ -21,12 +21,12 @@ final class ConnectionsTests {
   private var participants: Set<SocketAddress> = []
 
   init() throws {
-    var limits = Connections.Limits()
+    var limits = MediaConnections.Limits()
     limits.connections = 6
     limits.waiting = 4
     let (socket, listener) = try openPort()
     port = socket.port
-    connections = Connections(listener, token: Self.token, limits: limits)
+    connections = MediaConnections(listener, token: Self.token, limits: limits)
     epoll = try Epoll()
     try epoll.add(connections.listener.descriptor, token: Self.token)
   }

@@ -1,5 +1,5 @@
 /// The commands of all three versions; names are case-sensitive.
-package enum Command: String, CaseIterable, Sendable {
+package enum FrameCommand: String, CaseIterable, Sendable {
   case connect = "CONNECT"
   /// Another name for CONNECT, which no HTTP request can begin with.
   case stomp = "STOMP"

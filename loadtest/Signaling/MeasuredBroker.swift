@@ -1,7 +1,7 @@
 import ConclaveClient
 
 /// A STOMP server under measurement.
-struct Broker {
+struct MeasuredBroker {
   enum Credentials {
     /// Each connection is a user of its own, with a token.
     case each([TokenSource.Account])

@@ -3,7 +3,7 @@ import MediaModel
 import NIOCore
 
 /// Everything that all connections of a server share.
-struct Services: Sendable {
+struct SharedServices: Sendable {
   let configuration: SignalingServer.Configuration
   let authenticator: any Authenticator
   let sink: any SignalingSink

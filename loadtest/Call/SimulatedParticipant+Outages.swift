@@ -4,7 +4,7 @@ import MediaModel
 import Synchronization
 
 /// A server that dies under the call.
-extension Participant {
+extension SimulatedParticipant {
   /// A line of standard output.
   private struct Line: Encodable {
     var step: String

@@ -1,13 +1,13 @@
 import MediaModel
 
 /// The peers of one call on this worker.
-final class CallMedia: Scheduled {
+final class ForwardedCall: Scheduled {
   /// Distinct formats of one call's tracks; a track of one more is supported by no slot.
   static let maximumFormats = 64
 
   let id: CallID
   var peers: ContiguousArray<Peer> = []
-  var speakers = Speakers()
+  var speakers = SpeakerSelection()
   var voices = Voices()
   var nextSpeakers = Instant(nanoseconds: 0)
   /// Those of `peers` that may be speakers: they were as loud as one since the speakers were last found, or then.

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 
 /// A call that this device is in.
-public final class Call: Sendable {
+public final class JoinedCall: Sendable {
   /// The call's id.
   public let id: String
   /// Encrypts and decrypts the call's frames.

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 
 /// A joined device that has keys, its own and this join's: what epochs are made of.
-struct JoinedDevice {
+struct KeyedDevice {
   let number: ParticipantNumber
   let device: Device
   let joinId: Base64Bytes

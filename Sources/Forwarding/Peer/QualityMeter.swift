@@ -2,7 +2,7 @@ import MediaModel
 
 /// How well one peer is served, told by its reports of what it receives (RFC 3550 section 6.4.1) and the bytes sent: 4 is as good as can
 /// be, at 0 hardly anything can be understood. It falls at once and rises a level at a time, so that it does not flap.
-struct Quality {
+struct QualityMeter {
   static let interval = Duration.seconds(2)
   /// So many judgements in a row must be better before the level rises.
   static let patience = 3

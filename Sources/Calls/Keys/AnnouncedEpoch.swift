@@ -3,7 +3,7 @@ import MediaModel
 import Octets
 
 /// One epoch as it was announced: number, mode, list and its place in the chain never change (protocol section 5, "List").
-struct Epoch {
+struct AnnouncedEpoch {
   let number: UInt32
   let mode: RotationMode
   /// Sorted by user, then device, as bytes; without `keys`.
@@ -70,9 +70,9 @@ struct Epoch {
   }
 
   /// Whether the device is on the list for this stay in the call. A device that accepted a ring was on epoch 1's list before it had a joinId.
-  func holds(_ joinedDevice: JoinedDevice) -> Bool {
-    guard let entry = entry(of: joinedDevice.device) else { return false }
-    return entry.joinId == nil || entry.joinId == joinedDevice.joinId
+  func holds(_ keyedDevice: KeyedDevice) -> Bool {
+    guard let entry = entry(of: keyedDevice.device) else { return false }
+    return entry.joinId == nil || entry.joinId == keyedDevice.joinId
   }
 
   /// Whether the device was on the list with the same joinId.

@@ -7,7 +7,7 @@ import Transport
 /// A datagram from a connection is one from its path, so nothing is believed of it before an authentic check; a connection that belongs to no participant
 /// is closed, and is the first to give way when all places are taken. Memory is bounded: for each connection a datagram each way, and the kernel's
 /// buffers. For one thread.
-final class Connections {
+final class MediaConnections {
   struct Limits {
     var connections = 2_048
     /// Unproven connections of one IPv4 address or IPv6 /64. Many clients can be behind one address.
@@ -26,7 +26,7 @@ final class Connections {
   private let limits: Limits
   private let token: UInt64
   /// Indexed by number; 0 is UDP's.
-  private var table: [Connection?]
+  private var table: [MediaConnection?]
   private var free: [UInt16]
   /// Connections that belong to no participant, oldest first, and how many each neighborhood has.
   private var unproven: NumberQueue
@@ -82,7 +82,7 @@ final class Connections {
     guard let number = free.last else { return counters[.full] &+= 1 }
     do { try epoll.add(tcp.descriptor, token: token + UInt64(number)) } catch { return counters[.exhausted] &+= 1 }
     free.removeLast()
-    let connection = Connection(tcp, number: number, now: now)
+    let connection = MediaConnection(tcp, number: number, now: now)
     table[Int(number)] = connection
     wait(connection)
     counters.accepted &+= 1
@@ -90,20 +90,20 @@ final class Connections {
     nextSweep = nextSweep ?? now.advanced(by: Self.sweepInterval)
   }
 
-  private func wait(_ connection: Connection) {
+  private func wait(_ connection: MediaConnection) {
     connection.isProven = false
     unproven.append(connection.address.connection)
     waiting[connection.address.neighborhood, default: 0] += 1
   }
 
-  private func stopWaiting(_ connection: Connection) {
+  private func stopWaiting(_ connection: MediaConnection) {
     unproven.remove(connection.address.connection)
     let neighborhood = connection.address.neighborhood
     let others = waiting[neighborhood, default: 1] - 1
     waiting[neighborhood] = others > 0 ? others : nil
   }
 
-  private func prove(_ connection: Connection) {
+  private func prove(_ connection: MediaConnection) {
     stopWaiting(connection)
     connection.isProven = true
   }
@@ -149,7 +149,7 @@ final class Connections {
   }
 
   /// Tries to send the end of the datagram that was begun.
-  private func finish(_ connection: Connection, in epoll: borrowing Epoll) {
+  private func finish(_ connection: MediaConnection, in epoll: borrowing Epoll) {
     let unfinished = connection.output.unfinished
     if !unfinished.isEmpty { connection.output.tookUnfinished(connection.tcp.send(unfinished)) }
     guard connection.output.unfinished.isEmpty else { return }
@@ -176,7 +176,7 @@ final class Connections {
     nextSweep = counters.open > 0 ? now.advanced(by: Self.sweepInterval) : nil
   }
 
-  private func end(_ connection: Connection, _ reason: TCPCounters.Ending) -> SocketAddress {
+  private func end(_ connection: MediaConnection, _ reason: TCPCounters.Ending) -> SocketAddress {
     if !connection.isProven { stopWaiting(connection) }
     table[Int(connection.address.connection)] = nil
     free.append(connection.address.connection)
@@ -185,7 +185,7 @@ final class Connections {
     return connection.address
   }
 
-  private func token(of connection: Connection) -> UInt64 { token + UInt64(connection.address.connection) }
+  private func token(of connection: MediaConnection) -> UInt64 { token + UInt64(connection.address.connection) }
 }
 
 extension SocketAddress {

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 
 /// Media that this device sends and wants to receive.
-extension Call {
+extension JoinedCall {
   /// Sends an SDP offer, the first or a later one, and returns the answer.
   public func offer(_ sdp: String, tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
     try await client.offer(callID, sdp, tracks)

@@ -1,7 +1,7 @@
 import CJansson
 
 /// JSON as the protocol wants it. It is read by jansson: duplicate keys refused, depth limited, 64-bit integers exact, unknown members ignored.
-package enum JSON {
+package enum JSONCoding {
   /// Arrays and objects within each other, at most.
   package static let maximumDepth = 64
 

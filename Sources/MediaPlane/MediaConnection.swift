@@ -4,7 +4,7 @@ import MediaModel
 import Transport
 
 /// A TCP connection that is a path for datagrams.
-final class Connection {
+final class MediaConnection {
   let tcp: TCPConnection
   /// Its far end, with its number: the path as the SFU knows it.
   let address: SocketAddress

@@ -7,7 +7,7 @@ import Synchronization
 import Transport
 
 /// One participant: signs in, starts or accepts the call, offers its media, and notes when it had all it needs.
-final class Participant: Sendable {
+final class SimulatedParticipant: Sendable {
   let index: Int
   let call: Int
   let client: CallClient
@@ -99,7 +99,7 @@ final class Participant: Sendable {
     try await client.connect()
   }
 
-  func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> Call {
+  func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> JoinedCall {
     begin()
     let call = try await client.start(
       callees: callees, media: plan.videoKbps == nil ? .audio : .video, rotateMinutes: plan.rotateMinutes)
@@ -130,7 +130,7 @@ final class Participant: Sendable {
 
   private func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
 
-  private func bringMedia(to call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
+  private func bringMedia(to call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
     follow(call, on: loop, certificate)
     do {
       try await connectMedia(of: call, on: loop, certificate)
@@ -139,7 +139,7 @@ final class Participant: Sendable {
     }
   }
 
-  private func connectMedia(of call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
+  private func connectMedia(of call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
     let participant = call.participant
     let others = plan.publishers - (isPublisher ? 1 : 0) + plan.guests.count
     let local = LocalMedia(
@@ -172,7 +172,7 @@ final class Participant: Sendable {
   }
 
   /// A new participant in the old one's place: with a connection of its own, as the old one's is of no use to the server.
-  private func comeBack(to call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) async {
+  private func comeBack(to call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) async {
     noteRejoin()
     moments.withLock { $0.move(to: PeerProgress(isArriving: true)) }
     do {
@@ -195,7 +195,7 @@ final class Participant: Sendable {
   }
 
   /// Notes keys, and what goes wrong.
-  private func follow(_ call: Call, on loop: MediaLoop, _ certificate: DTLSCertificate) {
+  private func follow(_ call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) {
     Task {
       for await update in call.updates {
         switch update {

@@ -2,7 +2,7 @@ import Contract
 import MediaModel
 
 /// Invitations to the call, messages in it and reports of abuse.
-extension Call {
+extension JoinedCall {
   /// Rings more users; returns what became of each: `ringing`, `offline`, `busy`, `no-keys` and so on.
   public func invite(_ users: [String]) async throws(SignalingError) -> [String: String] {
     try await client.invite(callID, users)

@@ -1,7 +1,7 @@
 import RTP
 
 /// The frame that a packet belongs to, by its dependency descriptor.
-struct Frame {
+struct EncodedFrame {
   /// The unwrapped frame number.
   var number: UInt64
   var timestamp: UInt32
@@ -33,7 +33,7 @@ struct FrameReader {
   /// - Parameter index: the packet's unwrapped sequence number.
   mutating func read(
     _ element: HeaderExtensions.Element, in packet: RawSpan, index: UInt64, timestamp: UInt32
-  ) -> Frame? {
+  ) -> EncodedFrame? {
     // Read with the new structure, an older packet would say something else than it means.
     guard index >= structureIndex else { return nil }
     guard
@@ -48,7 +48,7 @@ struct FrameReader {
       activeTargets = active
       revision += 1
     }
-    return Frame(
+    return EncodedFrame(
       number: number(descriptor), timestamp: timestamp, startsFrame: descriptor.startsFrame,
       endsFrame: descriptor.endsFrame, isKeyFrame: descriptor.isKeyFrame, dependencies: descriptor.frame,
       descriptor: element.range)
