@@ -32,6 +32,13 @@ def test_all_devices_ring_and_one_answers_then_the_call_moves_to_the_other(perso
     laptop.sees("#lobby")
     laptop.hears("The call continues on another of your devices")
     assert uma.shown(".tile[data-user=vera]") == 1
+    offered = "button[aria-label^='Take it here']"
+    laptop.sees(offered)
+    assert phone.shown(offered) == 0, "the call is here"
+    laptop.press("Take it here: Call with Uma")
+    everybody_decodes(uma, laptop, seconds=8)
+    laptop.loses(offered)
+    phone.sees(offered)
 
 
 def test_a_page_that_is_loaded_later_finds_the_call_that_runs_on_the_other_device(person):
@@ -84,6 +91,15 @@ def test_a_device_is_named_and_its_name_is_seen_on_the_other_one_and_outlives_a_
     laptop.sees("#lobby")
     phone.devices()
     wait_for(lambda: "Kitchen laptop" in phone.text(f"#own-device-list [data-device='{laptop.device}']"), 5, "the name on the other device")
+
+
+def test_the_list_of_devices_says_on_which_day_another_one_was_connected_last(person):
+    laptop, phone = person("Petra"), person("Petra")
+    device = phone.device
+    phone.close()
+    laptop.devices()
+    wait_for(lambda: "last connected today" in laptop.text(f"#own-device-list [data-device='{device}']"), 5, "the day of the phone")
+    assert "last connected" not in laptop.text("#own-device-list [data-level=this]")
 
 
 def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):

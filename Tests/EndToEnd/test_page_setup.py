@@ -188,6 +188,12 @@ def test_at_200_percent_and_on_a_phone_every_control_is_in_the_window_and_large_
         assert control["isInside"] and control["isReached"], control
         assert min(control["width"], control["height"]) >= 24, control  # WCAG 2.2, 2.5.8
     assert alice.driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    rows = alice.driver.execute_script("return [...document.querySelectorAll('#toolbar button')].filter((one) => one.checkVisibility()).map((one) => one.offsetTop)")
+    assert len(set(rows)) == 1, f"one row of buttons; they are at {rows}"
+    alice.press("More")
+    alice.find("#more-dialog button", "Raise hand").click()
+    bob.sees(".tile[data-user=alice][data-hand=true]")
+    alice.loses("#more-dialog[open]")
     stage = alice.driver.execute_script("return document.getElementById('stage').clientHeight")
     assert stage > 100, stage
     alice.press("Leave")
@@ -208,3 +214,118 @@ def test_with_reduced_motion_nothing_moves(person):
     assert alice.driver.execute_script(running) == 0
     durations = "return [...document.querySelectorAll('*')].map((one) => getComputedStyle(one).animationName).filter((name) => name !== 'none')"
     assert alice.driver.execute_script(durations) == []
+
+
+# A phone with a camera on each side that can blur, and two speakers. Keeps what the browser is asked for.
+PHONE = """
+(() => {
+  Object.assign(window, { conclaveWishes: [], conclaveBlurs: [], conclaveSinks: [], conclaveMore: [] });
+  const ask = MediaDevices.prototype.getUserMedia;
+  MediaDevices.prototype.getUserMedia = function (wish) {
+    conclaveWishes.push(wish);
+    return ask.call(this, wish);
+  };
+  const { getCapabilities, applyConstraints } = MediaStreamTrack.prototype;
+  MediaStreamTrack.prototype.getCapabilities = function () {
+    return { ...getCapabilities.call(this), ...(this.kind === 'video' ? { backgroundBlur: [false, true] } : {}) };
+  };
+  MediaStreamTrack.prototype.applyConstraints = function (constraints) {
+    if (!('backgroundBlur' in constraints)) return applyConstraints.call(this, constraints);
+    conclaveBlurs.push([this, constraints.backgroundBlur]);
+    return Promise.resolve();
+  };
+  const list = MediaDevices.prototype.enumerateDevices;
+  MediaDevices.prototype.enumerateDevices = async function () {
+    const found = (await list.call(this)).filter(({ kind }) => kind !== 'audiooutput');
+    const made = ([kind, deviceId]) => ({ kind, deviceId, label: deviceId });
+    return [...found, ...[['audiooutput', 'Desk speaker'], ['audiooutput', 'Headset'], ...conclaveMore].map(made)];
+  };
+  HTMLMediaElement.prototype.setSinkId = async function (id) {
+    conclaveSinks.push([this, id]);
+  };
+  const match = window.matchMedia;
+  window.matchMedia = (query) => (query === '(pointer: coarse)' ? { matches: true } : match.call(window, query));
+})();
+"""
+
+
+def in_list(tab, field, name):
+    """Chooses a device by its name."""
+    select = lambda: Select(tab.driver.find_element(By.ID, f"setup-{field}"))
+    wait_for(lambda: name in [option.text for option in select().options], 10, f"{tab.name} may choose {name}")
+    select().select_by_visible_text(name)
+
+
+def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_call(person):
+    alice, bob = person("Alice", PHONE), person("Bob")
+    ask = alice.driver.execute_script
+    alice.press("Camera and sound")
+    alice.sees("#setup-blur-field")
+    alice.driver.find_element(By.ID, "setup-blur").click()
+    wait_for(lambda: ask("return conclaveBlurs.some(([track, isOn]) => isOn && track.readyState === 'live')"), 10, "the preview is blurred")
+    in_list(alice, "speaker", "Headset")
+    alice.find("#setup-dialog button", "Close").click()
+    ask("conclaveBlurs.length = 0")
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    assert ask("return conclaveBlurs.length === 1 && conclaveBlurs[0][1] && conclaveBlurs[0][0].readyState === 'live'"), "the camera of the call is blurred"
+    through = "return [...document.querySelectorAll('audio')].map((audio) => conclaveSinks.findLast(([one]) => one === audio)?.[1])"
+    wait_for(lambda: (sinks := ask(through)) and set(sinks) == {"Headset"}, 5, "voices come from the headset")
+    alice.press("More")
+    alice.find("#more-dialog button", "Camera and sound").click()
+    in_list(alice, "speaker", "Desk speaker")
+    wait_for(lambda: set(ask(through)) == {"Desk speaker"}, 5, "voices come from the other speaker")
+    alice.find("#setup-dialog button", "Close").click()
+
+    facing = "return conclaveWishes.filter(({ video }) => video).at(-1).video.facingMode?.ideal"
+    assert ask(facing) == "user"
+    for side in ("environment", "user"):
+        alice.press("More")
+        alice.find("#more-dialog button", "Other camera").click()
+        wait_for(lambda: ask(facing) == side, 10, f"the camera on the side {side} is asked for")
+        bob.decodes("alice/camera", voices=1, seconds=8)
+
+
+def test_a_device_that_is_unplugged_in_a_call_is_replaced_and_a_new_one_can_be_chosen_at_once(person):
+    alice, bob = person("Alice", ASKED, PHONE), person("Bob")
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    # Browsers end the track of a device that is gone.
+    unplug = """
+      const track = conclaveOpened.findLast(({ kind, readyState }) => kind === arguments[0] && readyState === 'live');
+      track.stop();
+      track.dispatchEvent(new Event('ended'));
+      return conclaveOpened.length;
+    """
+    for kind, name in (("audio", "microphone"), ("video", "camera")):
+        opened = alice.driver.execute_script(unplug, kind)
+        alice.hears(f"The {name} was disconnected")
+        wait_for(lambda: alice.driver.execute_script("return conclaveOpened.length") > opened, 5, f"another {name} is opened")
+        everybody_decodes(alice, bob, seconds=8)
+    alice.press("More")
+    alice.find("#more-dialog button", "Camera and sound").click()
+    alice.sees("#setup-dialog[open]")
+    alice.driver.execute_script("conclaveMore.push(['audiooutput', 'Car']); navigator.mediaDevices.dispatchEvent(new Event('devicechange'))")
+    in_list(alice, "speaker", "Car")
+    alice.driver.execute_script("conclaveMore.length = 0; navigator.mediaDevices.dispatchEvent(new Event('devicechange'))")
+    chosen = lambda: Select(alice.driver.find_element(By.ID, "setup-speaker")).first_selected_option.text
+    wait_for(lambda: chosen() == "Automatic", 5, "what is gone is no longer the choice that is shown")
+
+
+def test_each_key_presses_its_button(person):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    for key, button, told in (("v", "camera", "[data-video=off]"), ("h", "hand", "[data-hand=true]"), ("s", "screen", "[data-source=screen]")):
+        type_key(alice, key)
+        alice.sees(f"#toggle-{button}[aria-pressed=true]")
+        bob.sees(f".tile[data-user=alice]{told}")
+        type_key(alice, key)
+        alice.sees(f"#toggle-{button}[aria-pressed=false]")
+        bob.loses(f".tile[data-user=alice]{told}")
+    type_key(alice, "c")
+    alice.sees("#chat")
+    alice.find("#chat button", "Close the chat").click()
+    type_key(alice, "p")
+    alice.sees("#people-dialog[open]")

@@ -219,3 +219,88 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
     everybody_decodes(grace, ivan, seconds=8)
     assert not grace.shown("#held li")
     heidi.sees("#lobby")
+
+
+def set_hidden(tab, is_hidden):
+    """As when the person looks at another tab of the browser, or at this one again."""
+    script = """
+      Object.defineProperty(document, 'hidden', { value: arguments[0], configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    """
+    tab.driver.execute_script(script, is_hidden)
+
+
+def receives_sound_alone(tab, seconds=15):
+    """Within `seconds`: no frame was decoded while a second of sound came."""
+    before = {}
+
+    def is_still():
+        received = tab.received()
+        if before.get("frames") != received["frames"]:
+            before.update(frames=received["frames"], packets=received["packets"]["audio"])
+        return received["packets"]["audio"] > before["packets"] + 50
+
+    wait_for(is_still, seconds, lambda: f"{tab.name} receives sound alone; from {before} to {tab.received()}")
+
+
+def test_a_tile_fills_the_screen_or_has_a_window_of_its_own_and_a_hidden_page_receives_that_one_alone(person):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    is_full = "return document.fullscreenElement?.dataset.user ?? ''"
+    use_tool(alice, ".tile[data-user=bob]", "Full screen: Bob")
+    wait_for(lambda: alice.driver.execute_script(is_full) == "bob", 5, "Bob fills the screen")
+    alice.decodes("bob/camera", voices=1)
+    use_tool(alice, ".tile[data-user=bob]", "Full screen: Bob")
+    wait_for(lambda: alice.driver.execute_script(is_full) == "", 5, "the page is back")
+
+    in_window = "return document.pictureInPictureElement?.closest('.tile').dataset.user ?? ''"
+    use_tool(alice, ".tile[data-user=bob]", "Small window: Bob")
+    wait_for(lambda: alice.driver.execute_script(in_window) == "bob", 5, "Bob has a window of his own")
+    set_hidden(alice, True)
+    alice.driver.execute_async_script("setTimeout(arguments[0], 6_000)")  # longer than the page waits
+    alice.decodes("bob/camera", voices=1)
+    use_tool(alice, ".tile[data-user=bob]", "Small window: Bob")
+    wait_for(lambda: alice.driver.execute_script(in_window) == "", 5, "the window is closed")
+    receives_sound_alone(alice)
+    set_hidden(alice, False)
+    everybody_decodes(alice, bob, seconds=8)
+
+
+SHARED = """
+(() => {
+  const share = MediaDevices.prototype.getDisplayMedia;
+  MediaDevices.prototype.getDisplayMedia = async function (wish) {
+    const stream = await share.call(this, wish);
+    [window.conclaveScreen] = stream.getVideoTracks();
+    return stream;
+  };
+  const set = RTCRtpSender.prototype.setParameters;
+  RTCRtpSender.prototype.setParameters = function (parameters) {
+    if (this.track === window.conclaveScreen) window.conclavePreference = parameters.degradationPreference;
+    return set.call(this, parameters);
+  };
+})();
+"""
+
+
+def test_a_shared_screen_is_sent_with_all_its_pixels_and_the_speaker_is_beside_it(person):
+    alice, bob, carol = person("Alice"), person("Bob"), person("Carol", SHARED)
+    alice.call("Bob", "Carol")
+    bob.answer()
+    carol.answer()
+    everybody_decodes(alice, bob, carol)
+    carol.press("Share screen")
+    alice.decodes("carol/screen", voices=2)
+    sent = carol.driver.execute_script("return [conclaveScreen.contentHint, conclavePreference, conclaveScreen.getSettings().height]")
+    assert sent[:2] == ["detail", "maintain-resolution"]
+    height = lambda: alice.driver.execute_script("return document.querySelector('.tile[data-source=screen] video').videoHeight")
+    wait_for(lambda: height() == sent[2], 10, lambda: f"a picture of {sent[2]} lines; it has {height()}")
+
+    # Room for one person beside the screen.
+    alice.driver.execute_script("document.getElementById('stage').style.cssText = 'flex: 0 0 150px'")
+    beside = lambda: alice.driver.execute_script("return [...document.querySelectorAll('#grid .tile')].map(({ dataset }) => dataset.user)")
+    bob.press("Mute")
+    wait_for(lambda: beside() == ["carol"], 10, lambda: f"Carol, who speaks, is beside the screen; it is {beside()}")
+    carol.press("Mute")
+    bob.press("Mute")
+    wait_for(lambda: beside() == ["bob"], 10, lambda: f"Bob, who speaks, is beside the screen; it is {beside()}")

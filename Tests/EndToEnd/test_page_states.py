@@ -2,8 +2,10 @@
 
 import pytest
 
+from browser import WRONG_KEY
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
+from test_browsers_devices import FORGET_KEYS
 
 # The browser plays sound only after something was pressed in the call.
 BLOCKED = """
@@ -140,3 +142,67 @@ def test_a_call_whose_browsers_are_gone_is_listed_once(person):
     alice.sees("#history-list li")
     alice.loses("#running-list li")
     assert len(rows()) == 1
+
+
+# The browser plays no video before something was pressed in the call, as with a phone that saves power.
+NO_VIDEO = BLOCKED.replace("HTMLAudioElement", "HTMLVideoElement")
+
+# The server gives nobody's track a slot.
+NO_SLOTS = """
+(() => {
+  const without = (data) => (typeof data === 'string' ? data.replace(/"receive":\\\\[[^\\\\]]*\\\\]/g, (found) => '"receive":[]'.padEnd(found.length)) : data);
+  const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, 'onmessage');
+  Object.defineProperty(WebSocket.prototype, 'onmessage', {
+    set(handler) {
+      set.call(this, ({ data }) => handler({ data: without(data) }));
+    },
+  });
+})();
+""".replace("\\\\", "\\")
+
+
+def test_videos_that_the_browser_does_not_play_by_itself_are_shown_after_a_tap(person):
+    alice, bob = person("Alice"), person("Bob", NO_VIDEO)
+    alice.call("Bob")
+    bob.answer()
+    bob.sees("#hear")
+    assert bob.text("#hear").strip() == "Tap to show"
+    tile_says(bob, alice, "Picture is blocked")
+    bob.press("Tap to show")
+    bob.loses("#hear")
+    paused = "return document.querySelector('.tile[data-user=alice] video').paused"
+    wait_for(lambda: not bob.driver.execute_script(paused), 5, "the picture moves")
+    wait_for(lambda: "blocked" not in bob.text(f".tile[data-user={alice.user}]"), 5, "the tile says so no more")
+
+
+@pytest.mark.parametrize(
+    "script,words",
+    [
+        (WRONG_KEY, "Picture cannot be shown: nothing that fits the key arrives"),
+        (NO_SLOTS, "Picture is not sent to you now"),
+    ],
+    ids=["awaited", "unsent"],
+)
+def test_a_picture_that_cannot_be_shown_is_explained_on_its_tile(person, script, words):
+    alice, bob = person("Alice"), person("Bob", script)
+    alice.call("Bob")
+    bob.answer()
+    tile_says(bob, alice, words, seconds=15)
+
+
+def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person):
+    alice, bob = in_a_call(person, "Alice", "Bob")
+    everybody_decodes(alice, bob)
+    alice.press("End for all")
+    alice.find("#end-dialog button", "End for all").click()
+    for tab in (alice, bob):
+        tab.sees("#lobby")
+    alice.driver.execute_script(FORGET_KEYS)
+    wait_for(lambda: alice.driver.execute_script("return !window.isOld"), 10, "Alice's page is loaded anew")
+    alice.sees("#lobby")
+    alice.call("Bob")
+    bob.answer()
+    tile_says(alice, bob, "Their device does not trust yours yet: cannot hear you")
+    bob.press("Trust the new key")
+    wait_for(lambda: "does not trust" not in alice.text(".tile"), 10, "the tile says so no more")
+    everybody_decodes(alice, bob, seconds=8)

@@ -12,6 +12,7 @@ import * as session from './session.js';
 import { beginSetup, openSetup } from './setup-dialog.js';
 import { beginShortcuts } from './shortcuts.js';
 import { hasText, t } from './texts.js';
+import { beginToolbar } from './toolbar.js';
 import { show } from './views.js';
 
 let conclave;
@@ -27,6 +28,7 @@ document.addEventListener('view', () => {
   setTitle();
 });
 beginShortcuts();
+beginToolbar();
 
 // A browser may keep the page, with its connection, for going back to it. Calls would ring there and nowhere else, so the device goes, and comes back with the page.
 addEventListener('pagehide', ({ persisted }) => persisted && conclave?.close());
