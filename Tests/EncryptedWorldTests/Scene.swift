@@ -85,10 +85,8 @@ final class Scene {
   }
 
   /// A ghost on the lists of those whom `shown` lets see it, from the next epoch on. Carol goes, so that a fresh one follows.
-  func haunt(
-    with other: Ghost? = nil, _ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh
-  ) {
-    let ghost = other ?? Ghost(world, call: call)
+  func haunt(_ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh) {
+    let ghost = Ghost(world, call: call)
     let forger = Forger(world, call) { list, device in shown(device) ? ghost.haunt(list) : list }
     forger.mode = mode
     forger.deliver = [ghost.delivered]
