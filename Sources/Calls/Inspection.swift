@@ -39,6 +39,9 @@ package struct CallInspection: Codable, Sendable {
     /// Its STOMP connection is up.
     package var signaling: Bool
     package var media: MediaState
+    /// Since when; a path that is gone was last heard then. nil for one that never was.
+    package var mediaSince: Timestamp?
+    package var quality: ParticipantQuality
     package var key: KeyState
     package var held: Bool
     package var tracks: [TrackState]
@@ -104,15 +107,16 @@ extension Call {
   }
 
   private func inspect(_ participant: Participant) -> CallInspection.Participant {
-    let media: CallInspection.MediaState =
+    let (media, since): (CallInspection.MediaState, Timestamp?) =
       switch participant.media {
-      case .never: .never
-      case .up: .up
-      case .gone: .gone
+      case .never: (.never, nil)
+      case .up(let since): (.up, since)
+      case .gone(let since): (.gone, since)
       }
     return CallInspection.Participant(
       participant: participant.number, device: participant.device.device, joinedAt: participant.joinedAt,
-      signaling: participant.isSignaling, media: media, key: epochs.keyState(of: participant.device),
+      signaling: participant.isSignaling, media: media, mediaSince: since, quality: participant.quality,
+      key: epochs.keyState(of: participant.device),
       held: participant.isHeld, tracks: participant.tracks.live.map(\.state))
   }
 }

@@ -15,7 +15,7 @@ package enum NodeCommand: Sendable {
   case request(SessionID, id: String, Request)
   /// A `media` request with the SDP as parsed by the shell, or the parse error; `call.not-joined` takes precedence.
   case offer(SessionID, id: String, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
-  /// `.configured` is the shell's own matter and is ignored here.
+  /// `.configured` releases an answer in the shell; here it says what the slots show.
   case media(MediaEvent)
   /// The answer to the effect `.ask` of this number; a question whose answer comes too late was given up.
   case answer(QuestionID, allowed: Set<UserID>)

@@ -8,8 +8,8 @@ enum ToPeople: Sendable {
   case reply(SessionID, id: String, Reply)
   /// Nothing speaks against the request so far: the app's back end may be asked.
   case checked(CallRequest)
-  /// A report that is in order: `People` counts the connection's reports, replies, and tells the services.
-  case report(SessionID, id: String, Report, of: CallID)
+  /// A report that is in order: `People` counts the connection's reports, replies, tells the services, and has it stored under the number.
+  case report(SessionID, id: String, Report, of: CallID, number: UInt64)
   /// The query of a `history/list`.
   case history(SessionID, id: String, HistoryQuery)
   /// The device is to be heard in this one alone of all its calls.

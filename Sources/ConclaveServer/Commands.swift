@@ -1,3 +1,4 @@
+package import Calls
 import Foundation
 import JSON
 import Logging
@@ -55,6 +56,32 @@ package enum Commands {
       throw ConfigurationError("an id is 1 to 128 bytes of A-Z a-z 0-9 . _ ~ @ + -")
     }
     return user
+  }
+
+  /// - Throws: `ConfigurationError` for text that is no id of a report.
+  package static func reportID(_ text: String) throws(ConfigurationError) -> ReportID {
+    guard let report = ReportID(text) else { throw ConfigurationError("\(text) is no id of a report") }
+    return report
+  }
+
+  /// A moment as people name it: a day (2026-11-25), a time (2026-11-25T14:55:00Z), or how long ago (90m, 24h, 7d).
+  /// - Throws: `ConfigurationError` for any other text.
+  package static func moment(_ text: String, now: Timestamp) throws(ConfigurationError) -> Timestamp {
+    let units: [Character: Int64] = ["m": 60_000, "h": 3_600_000, "d": 86_400_000]
+    if let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()), (0...1_000_000).contains(count)
+    {
+      return Timestamp(milliseconds: now.milliseconds - count * unit)
+    }
+    let day = Date.ISO8601FormatStyle(timeZone: .gmt).year().month().day()
+    guard let date = (try? Date(text, strategy: .iso8601)) ?? (try? Date(text, strategy: day)) else {
+      throw ConfigurationError("\(text): take a day (2026-11-25), a time (2026-11-25T14:55:00Z), or 90m, 24h, 7d")
+    }
+    return Timestamp(milliseconds: Int64(date.timeIntervalSince1970 * 1_000))
+  }
+
+  /// The same, from now.
+  package static func moment(_ text: String) throws(ConfigurationError) -> Timestamp {
+    try moment(text, now: WallClock().now())
   }
 
   private enum Step { case signal(UnixSignal), operatorDrains, drained }

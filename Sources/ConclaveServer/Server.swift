@@ -73,13 +73,14 @@ package final class Server: Sendable {
       await Self.close(media, nil, nil, group, reading)
       throw error
     }
+    let archive = Archive(store: store, clock: clock, log: log)
     control = ControlPlane(
       node: Node(
         configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
       store: store, recorder: Recorder(file: store.path, logger: logger, health: health),
-      archive: Archive(store: store, clock: clock, log: log),
+      archive: archive,
       housekeeping: Housekeeping(
         store: store, health: health, clock: clock, historyDays: configuration.history.days, log: log),
       backEnd: backEnd, webPush: webPush, measurements: measurements, log: CallLog(logger), reading: reading,
@@ -110,7 +111,7 @@ package final class Server: Sendable {
     let (orders, ordering) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     drainOrders = orders
     let commands = AdminCommands(
-      control: control, media: media, logger: logger, startedAt: MonotonicClock.now(),
+      control: control, archive: archive, media: media, logger: logger, startedAt: MonotonicClock.now(),
       signaling: { signalingOnce.value?.statistics }, unready: status.unready,
       isDraining: { [isDraining] in isDraining.value != nil }, drain: { ordering.yield() })
     do {

@@ -214,7 +214,7 @@ package struct SendMessage: Codable, Sendable {
   }
 }
 
-/// A client's measurements, which the server adds up without identities. Times in milliseconds, loss as a part of 1.
+/// A client's measurements: the server adds them up without identities, and shows an operator each participant's last ones. Times in milliseconds, loss as a part of 1.
 package struct QualityNumbers: Codable, Sendable, Hashable {
   package var rtt: Double?
   package var loss: Double?

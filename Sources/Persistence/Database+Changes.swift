@@ -57,8 +57,10 @@ extension Database {
       try run("INSERT OR REPLACE INTO presence VALUES (?, ?)", [user.text, try blob(setting)])
     case .presence(let user, nil): try run("DELETE FROM presence WHERE user = ?", [user.text])
     case .history(let fact): try apply(fact)
+    case .report(let report): try add(report)
     case .forgotten(let user):
-      try forget(user)
+      // A guest is forgotten with its call. Its id stands for nobody, and what it did there is to be looked at.
+      try forget(user, reports: !user.isGuest)
       try run("DELETE FROM forgotten WHERE user = ?", [user.text])
     }
   }

@@ -7,6 +7,7 @@ enum Schema {
     migrator.registerMigration("1") { db in try db.execute(sql: first) }
     migrator.registerMigration("2") { db in try db.execute(sql: second) }
     migrator.registerMigration("3") { db in try db.execute(sql: third) }
+    migrator.registerMigration("4") { db in try db.execute(sql: fourth) }
     return migrator
   }
 
@@ -87,5 +88,15 @@ enum Schema {
     DELETE FROM call;
     DELETE FROM mailbox;
     UPDATE device SET record = CAST(json_set(CAST(record AS TEXT), '$.entry.vouches', json('[]')) AS BLOB);
+    """
+
+  /// Abuse reports, for the operator.
+  private static let fourth = """
+    CREATE TABLE report (
+      id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, call TEXT NOT NULL, author TEXT NOT NULL, user TEXT NOT NULL,
+      participant INTEGER, words TEXT NOT NULL);
+    CREATE INDEX reportByTime ON report (at);
+    CREATE INDEX reportByAuthor ON report (author, at);
+    CREATE INDEX reportByUser ON report (user);
     """
 }

@@ -8,7 +8,7 @@ extension Store {
   /// All that is stored of the user goes. A server that runs, or starts, is told by `takeForgotten`, and does the rest.
   package func forget(_ user: UserID) throws(StoreError) {
     try transaction { db in
-      try db.forget(user)
+      try db.forget(user, reports: true)
       try db.run("INSERT OR IGNORE INTO forgotten VALUES (?)", [user.text])
     }
     do {
@@ -41,8 +41,10 @@ extension Store {
 
 extension Database {
   /// A running call's membership is its server's to end.
-  func forget(_ user: UserID) throws {
+  /// - Parameter reports: those by and about the user go, too.
+  func forget(_ user: UserID, reports: Bool) throws {
     let name = user.text
+    if reports { try run("DELETE FROM report WHERE author = ? OR user = ?", [name, name]) }
     for table in ["device", "mailbox", "number", "presence", "revokes"] {
       try run("DELETE FROM \(table) WHERE user = ?", [name])
     }

@@ -16,7 +16,7 @@ extension Store {
       try db.run("DELETE FROM number WHERE call IN (\(ended))", [forgetEndedBefore])
       try db.run("DELETE FROM ended WHERE call IN (\(ended))", [forgetEndedBefore])
       if db.changesCount == Self.stepEnded { return true }
-      var rows = 0
+      var rows = try db.forgetReports(before: forgetBefore, rows: Self.stepRows)
       while rows < Self.stepRows {
         guard let call = try db.callToForget(before: forgetBefore) else { return false }
         rows += try db.fold(call, rows: Self.stepRows - rows)

@@ -32,7 +32,7 @@ struct ListCalls: ParsableCommand {
 
 struct ShowCall: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "call", abstract: "Show a call: who is in it, with which connections and keys.")
+    commandName: "call", abstract: "Show a call: who is in it, with which connections, keys and quality.")
 
   @OptionGroup var admin: AdminOptions
 
@@ -48,6 +48,32 @@ struct Users: ParsableCommand {
   @OptionGroup var admin: AdminOptions
 
   func run() throws { try admin.ask(AdminRequest(.users)) }
+}
+
+struct Reports: ParsableCommand {
+  static let configuration = CommandConfiguration(abstract: "List the abuse reports, the newest first.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Option(help: "Leave out older ones: a day (2026-11-25), a time (2026-11-25T14:55:00Z), or 90m, 24h, 7d.")
+  var since: String?
+
+  func run() throws {
+    var request = AdminRequest(.reports)
+    if let since { request.since = try Commands.moment(since) }
+    try admin.ask(request)
+  }
+}
+
+struct ShowReport: ParsableCommand {
+  static let configuration = CommandConfiguration(commandName: "report", abstract: "Show an abuse report.")
+
+  @OptionGroup var admin: AdminOptions
+
+  @Argument(help: "The report's id.")
+  var report: String
+
+  func run() throws { try admin.ask(AdminRequest(.report, report: try Commands.reportID(report))) }
 }
 
 struct End: ParsableCommand {

@@ -8,7 +8,7 @@ struct Conclave: AsyncParsableCommand {
     version: Server.version,
     subcommands: [
       Serve.self, Token.self, Forget.self, CheckConfig.self, Status.self, ListCalls.self, ShowCall.self, Users.self,
-      End.self, Disconnect.self, Drain.self, ShowVersion.self,
+      Reports.self, ShowReport.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
 }
 

@@ -1,5 +1,6 @@
 import Contract
 import MediaModel
+import Simulation
 import Testing
 
 @testable import Calls
@@ -177,6 +178,20 @@ struct MessageRules {
     stage.advance(.seconds(1))
     #expect(bob.code(.report(call, ReportAbuse(participant: 1, text: "too late"))) == .callEnded)
     #expect(stage.connect("eve").code(.report(call, ReportAbuse(participant: 1, text: "x"))) == .callNotFound)
+  }
+
+  @Test func aReportIsStoredForTheOperatorUntilEitherPersonIsForgotten() throws {
+    for text in ["one", "two"] { #expect(bob.code(.report(call, ReportAbuse(participant: 1, text: text))) == nil) }
+    let kept = stage.disk.reports
+    #expect(
+      kept.map(\.report) == reports() && kept.map(\.call) == [call, call] && kept.map(\.at) == [stage.now, stage.now])
+    #expect(Set(kept.map(\.id)).count == 2)
+    #expect(bob.code(.report(call, ReportAbuse(text: "x"))) == .requestInvalid)
+    #expect(stage.disk.reports == kept, "a refused one is not stored")
+    #expect("\(kept[0])" == "report", "it never reaches a log")
+    stage.handle(.forget(alice.user))
+    #expect(stage.disk.reports.isEmpty)
+    #expect(bob.code(.report(call, ReportAbuse(user: alice.user, text: "x"))) == .userNotFound)
   }
 
   @Test func aReportNamesSomebodyOfTheCall() throws {

@@ -70,6 +70,56 @@ struct OperatorRules {
     #expect(keyless == [2: .missing])
   }
 
+  private func shown(_ call: CallID) -> [CallInspection.Participant] {
+    stage.node.inspection(of: call)?.members.flatMap(\.participants) ?? []
+  }
+
+  @Test func theLastNumbersOfAParticipantsQualityAreShown() throws {
+    let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    #expect(shown(call).map(\.quality) == [ParticipantQuality(), ParticipantQuality()])
+    _ = alice.ask(.stats(call, QualityNumbers(rtt: 20, loss: 0.5, firstFrameMs: 300)))
+    stage.advance(.seconds(5))
+    let told = stage.now
+    _ = alice.ask(.stats(call, QualityNumbers(rtt: 40, jitter: 3)))
+    stage.handle(.media(.quality(try alice.peer(in: call), level: 2, bitrate: 90_000)))
+    stage.advance(.seconds(2))
+    stage.handle(.media(.quality(try alice.peer(in: call), level: 9, bitrate: 900_000)))
+    let quality = shown(call)[0].quality
+    #expect(quality.numbers == QualityNumbers(rtt: 40, loss: 0.5, jitter: 3, firstFrameMs: 300))
+    #expect(quality.toldAt == told && quality.judgedAt == stage.now)
+    #expect(quality.level == 4 && quality.bitrate == 900_000, "the newest, within its bounds")
+    #expect(shown(call)[1].quality == ParticipantQuality())
+    #expect(alice.code(.stats(call, QualityNumbers(rtt: -1))) == .requestInvalid)
+    #expect(shown(call)[0].quality == quality, "a refused report changes nothing")
+    try alice.rejoin(call)
+    #expect(shown(call).map(\.quality) == [ParticipantQuality(), ParticipantQuality()], "another participant")
+  }
+
+  @Test func sinceWhenMediaFlowsAndHowManyTracksComeIsShown() throws {
+    let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    let peer = try bob.peer(in: call)
+    #expect(shown(call)[1].media == .never && shown(call)[1].mediaSince == nil)
+    stage.advance(.seconds(1))
+    let connected = stage.now
+    stage.handle(.media(.connected(peer)))
+    stage.advance(.seconds(3))
+    // Said again, for a new path.
+    stage.handle(.media(.connected(peer)))
+    #expect(shown(call)[1].media == .up && shown(call)[1].mediaSince == connected)
+    let slot = SlotAssignment(mid: "3", track: TrackID(participant: 1, index: 1), source: .camera)
+    stage.handle(.media(.configured(peer, request: 1, SlotMap(revision: 1, slots: [slot], unsupported: []))))
+    #expect(shown(call)[1].quality.receives == 1 && shown(call)[0].quality.receives == nil)
+    stage.handle(.media(.slots(peer, SlotMap(revision: 2, slots: [], unsupported: []))))
+    #expect(shown(call)[1].quality.receives == 0)
+    stage.advance(.seconds(20))
+    stage.handle(.media(.disconnected(peer, silence: .seconds(10))))
+    #expect(shown(call)[1].media == .gone && shown(call)[1].mediaSince == stage.now - .seconds(10))
+  }
+
   @Test func aParticipantAloneHasItsOwnKey() throws {
     let alice = stage.connect("alice")
     let call = try alice.call([])

@@ -1,6 +1,7 @@
 import Contract
 import Foundation
 import Glibc
+import JSON
 import MediaModel
 import Testing
 
@@ -12,13 +13,44 @@ private let call = "3f0c8a4e-0000-4000-8000-000000000001"
 @Test func aRequestOnTheAdminSocketIsReadAsItWasWritten() throws {
   for request in [
     AdminRequest(.status), AdminRequest(.end, call: CallID(call)), AdminRequest(.disconnect, user: UserID("alice")),
+    AdminRequest(.report, report: ReportID(number: 7)), AdminRequest(.reports, since: Timestamp(milliseconds: 7)),
   ] {
     #expect(try JSONDecoder().decode(AdminRequest.self, from: JSONEncoder().encode(request)) == request)
   }
 }
 
 @Test(arguments: [
+  ("90m", -5_400_000), ("24h", -86_400_000), ("7d", -604_800_000), ("0m", 0), ("2026-09-21", -1_800_000),
+  ("2026-09-21T13:59:00Z", 48_540_000),
+])
+func aMomentIsADayATimeOrHowLongAgo(text: String, milliseconds: Int64) throws {
+  // 2026-09-21T00:30:00Z
+  let now = Timestamp(milliseconds: 1_789_950_600_000)
+  #expect(try Commands.moment(text, now: now).milliseconds - now.milliseconds == milliseconds)
+}
+
+@Test(arguments: ["", "m", "-1h", "99999999999999999999d", "1w", "yesterday", "2026-13-01", "1000001d"])
+func aMomentThatIsNoneIsRefused(text: String) {
+  #expect(throws: ConfigurationError.self) { try Commands.moment(text, now: Timestamp(milliseconds: 0)) }
+}
+
+@Test func wordsOfAReportDoNothingToATerminal() throws {
+  let words = "a\u{1B}[2J\u{9B}31m\u{7}\r\u{202E}\u{2028}b\nüñ👍"
+  #expect(AdminTables.printable(words, keepingLines: true) == "a�[2J�31m����b\nüñ👍")
+  #expect(AdminTables.printable(words, keepingLines: false) == "a�[2J�31m����b üñ👍")
+  let report = StoredReport(
+    id: ReportID(number: 7), at: Timestamp(milliseconds: 1_790_000_000_000), call: CallID(unchecked: call),
+    report: Report(by: UserID(unchecked: "alice"), user: UserID(unchecked: "bob"), participant: 2, text: words))
+  let one = try AdminTables.text(of: JSONCoding.encode(report), to: .report, now: Timestamp(milliseconds: 0))
+  #expect(one.contains("about   bob (participant 2)") && !one.contains("\u{1B}"))
+  let reply = AdminReports(reports: [report], total: 1)
+  let rows = try AdminTables.text(of: JSONCoding.encode(reply), to: .reports, now: Timestamp(milliseconds: 0))
+  #expect(rows.split(separator: "\n").count == 2 && rows.contains("0000000000000007") && !rows.contains("\u{1B}"))
+}
+
+@Test(arguments: [
   "", "{}", "[]", #"{"command":"reboot"}"#, #"{"command":"end","call":7}"#, #"{"command":"disconnect","user":"a b"}"#,
+  #"{"command":"report","report":"../x"}"#,
 ])
 func aRequestThatIsNoneIsRefused(text: String) {
   #expect(throws: DecodingError.self) { try JSONDecoder().decode(AdminRequest.self, from: Data(text.utf8)) }

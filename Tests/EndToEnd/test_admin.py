@@ -13,6 +13,8 @@ import pytest
 from conftest import BINARY, Server, wait_for
 from device import Device, starting
 
+LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
+
 
 def ask(server, *arguments):
     """Exit status, standard output and standard error of the command."""
@@ -100,6 +102,76 @@ def test_a_user_loses_connections_and_places_and_may_come_back(fresh_server, cal
     Device(fresh_server, "bob").close()
 
 
+def test_a_calls_quality_is_shown(fresh_server, call):
+    id, alice, bob = call
+    shown = lambda: {m["user"]: m["participants"][0] for m in asked(fresh_server, "call", id)["members"]}
+    assert shown()["alice"]["quality"] == {} and "mediaSince" not in shown()["alice"]
+    alice.call(id, "stats", {"rtt": 41.5, "loss": 0.25, "jitter": 3, "freezes": 2, "firstFrameMs": 812})
+    alice.call(id, "stats", {"rtt": 7.25})
+    quality = shown()["alice"]["quality"]
+    assert quality["numbers"] == {"rtt": 7.25, "loss": 0.25, "jitter": 3, "freezes": 2, "firstFrameMs": 812}
+    assert shown()["alice"]["joinedAt"] <= quality["toldAt"] and shown()["bob"]["quality"] == {}
+    head, *people = [line.split() for line in ask(fresh_server, "call", id)[1].splitlines()[1:]]
+    row = dict(zip(head, people[0]))
+    assert {name: row[name] for name in ("MEDIA", "SINCE", "RECEIVES", "LEVEL", "KBIT/S", "RTT", "LOSS", "JITTER", "FREEZES", "FIRST")} == {
+        "MEDIA": "never", "SINCE": "-", "RECEIVES": "-", "LEVEL": "-", "KBIT/S": "-",
+        "RTT": "7.3ms", "LOSS": "25%", "JITTER": "3ms", "FREEZES": "2", "FIRST": "812ms",
+    }
+    assert re.fullmatch(r"\d+s", row["TOLD"])
+    assert "7.25" not in log(fresh_server), "nothing of it is logged"
+
+
+def test_the_servers_view_of_media_is_shown(fresh_server, tmp_path):
+    """A call of the load test's participants, with media both ways."""
+    report = tmp_path / "report.json"
+    command = [LOADTEST, "--url", f"stomp://127.0.0.1:{fresh_server.stomp_port}", "--state", str(fresh_server.state)]
+    command += ["--participants", "2", "--duration", "30", "--video-kbps", "200", "--json", str(report)]
+    with (tmp_path / "loadtest.log").open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+
+    def judged():
+        for call in asked(fresh_server, "calls")["calls"]:
+            parts = [part for m in asked(fresh_server, "call", call["call"])["members"] for part in m["participants"]]
+            if len(parts) == 2 and all("level" in part["quality"] and part["quality"].get("receives") for part in parts):
+                return parts
+        return None
+
+    try:
+        for part in wait_for(judged, 20, "both are judged, and receive"):
+            quality = part["quality"]
+            assert part["media"] == "up" and part["joinedAt"] <= part["mediaSince"] <= quality["judgedAt"]
+            assert 0 <= quality["level"] <= 4 and quality["bitrate"] > 0 and quality["receives"] == 2
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_reports_are_read_and_go_with_either_person(fresh_server, call):
+    id, alice, bob = call
+    assert asked(fresh_server, "reports") == {"reports": [], "total": 0}
+    alice.call(id, "report", {"user": "bob", "text": "\x1b[2Jhe was rude\nto me"})
+    bob.call(id, "report", {"participant": 1, "text": "she was rude"})
+    listed = asked(fresh_server, "reports")
+    assert listed["total"] == 2
+    newest, oldest = listed["reports"]
+    assert newest["report"] == {"by": "bob", "user": "alice", "participant": 1, "text": "she was rude"} and newest["call"] == id
+    assert oldest["report"] == {"by": "alice", "user": "bob", "text": "\x1b[2Jhe was rude\nto me"}
+    assert asked(fresh_server, "report", oldest["id"]) == oldest
+    assert asked(fresh_server, "reports", "--since", "1h")["total"] == 2
+    assert asked(fresh_server, "reports", "--since", "2999-01-01") == {"reports": [], "total": 0}
+    text = ask(fresh_server, "report", oldest["id"])[1]
+    assert text.splitlines()[-2:] == ["�[2Jhe was rude", "to me"] and "\x1b" not in text
+    assert [line.split()[0] for line in ask(fresh_server, "reports")[1].splitlines()] == ["REPORT", newest["id"], oldest["id"]]
+    assert ask(fresh_server, "report", "0" * 16)[0] == 1 and "is no id of a report" in ask(fresh_server, "report", "../x")[2]
+    # A restart keeps them.
+    fresh_server.die()
+    fresh_server.start()
+    assert asked(fresh_server, "reports") == listed
+    assert ask(fresh_server, "forget", "--user", "bob")[0] == 0
+    assert asked(fresh_server, "reports") == {"reports": [], "total": 0}
+    assert "rude" not in log(fresh_server)
+
+
 def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
     server = Server(tmp_path)
     try:
@@ -113,6 +185,8 @@ def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
         alice.call(id, "end")
         assert server.process.wait(10) == 0
         assert not (server.state / "admin").exists()
+        line = next(line for line in log(server).splitlines() if "an operator drains the server" in line)
+        assert " notice " in line and f"uid={os.getuid()}" in line
     finally:
         server.process.kill()
         server.process.wait()

@@ -6,6 +6,7 @@ package import MediaModel
 package struct Disk {
   package private(set) var stored = Stored()
   package private(set) var history: [HistoryFact] = []
+  package private(set) var reports: [StoredReport] = []
   package private(set) var writes = 0
   private var calls: [CallID: Pieces] = [:]
 
@@ -84,8 +85,10 @@ package struct Disk {
     case .mailbox(let device, let mailbox): stored.mailboxes[device] = mailbox.isEmpty ? nil : mailbox
     case .presence(let user, let setting): stored.presence[user] = setting
     case .history(let fact): history.append(fact)
+    case .report(let report): reports.append(report)
     case .forgotten(let user):
       stored.devices.removeAll { $0.entry.user == user }
+      if !user.isGuest { reports.removeAll { [$0.report.by, $0.report.user].contains(user) } }
       history.removeAll { fact in
         switch fact {
         case .part(_, user, _, _, _), .came(_, user, _), .went(_, user, _): true

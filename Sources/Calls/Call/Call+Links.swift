@@ -22,11 +22,13 @@ extension Call {
     guard let participant = participant(with: peer, of: user) else { return }
     out.cancel(.connect(participant.device))
     if member(user)?.arriving?.peer == peer {
-      _ = withParticipant(of: participant.device) { $0.media = .up }
+      _ = withParticipant(of: participant.device) { $0.media = .up(since: now) }
       watch(participant.device, out: &out)
       return finishTransfer(of: user, now: now, out: &out)
     }
-    setMedia(.up, of: participant, cause: .connected, out: &out)
+    // Media that never went has been there since it came.
+    guard !participant.isConnected else { return }
+    setMedia(.up(since: now), of: participant, cause: .connected, out: &out)
   }
 
   /// Nothing was heard since `lastHeard`.

@@ -134,8 +134,24 @@ extension Call {
     out.event(body, to: .devices([participant.device]))
   }
 
-  func tellQuality(_ level: Int, bitrate: Int, _ peer: PeerID, of user: UserID, out: inout Outputs) {
+  mutating func noteSlots(_ count: Int, of peer: PeerID, _ user: UserID) {
     guard let participant = participant(with: peer, of: user) else { return }
+    _ = withParticipant(of: participant.device, isStored: false) { $0.quality.filled(slots: count) }
+  }
+
+  mutating func tellSlots(_ slots: Slots, _ peer: PeerID, of user: UserID, out: inout Outputs) {
+    guard let participant = participant(with: peer, of: user) else { return }
+    noteSlots(slots.receive.count, of: peer, user)
+    out.event(.slots(slots), to: .devices([participant.device]))
+  }
+
+  mutating func tellQuality(
+    _ level: Int, bitrate: Int, _ peer: PeerID, of user: UserID, now: Timestamp, out: inout Outputs
+  ) {
+    guard let participant = participant(with: peer, of: user) else { return }
+    _ = withParticipant(of: participant.device, isStored: false) {
+      $0.quality.judged(level, bitrate: bitrate, now: now)
+    }
     let quality = Quality(participant: participant.number, level: level, bitrate: bitrate)
     out.event(.quality(quality), to: .devices([participant.device]))
   }

@@ -193,9 +193,12 @@ struct Call {
   }
 
   /// Changes a joined participant in place; nil when the device is none.
-  mutating func withParticipant<Result>(of device: Device, _ change: (inout Participant) -> Result) -> Result? {
+  /// - Parameter isStored: false for a change that a restart does not keep.
+  mutating func withParticipant<Result>(
+    of device: Device, isStored: Bool = true, _ change: (inout Participant) -> Result
+  ) -> Result? {
     guard let place = places[device.user], case .joined(var participant) = members[place].phase else { return nil }
-    journal.touched.insert(device.user)
+    if isStored { journal.touched.insert(device.user) }
     if var arriving = members[place].arriving, arriving.device == device {
       members[place].arriving = nil
       defer { members[place].arriving = arriving }

@@ -42,11 +42,12 @@ extension CallControl {
   mutating func take(_ event: MediaEvent, now time: Timestamp) {
     now = max(now, time)
     switch event {
-    case .configured: break
+    case .configured(let peer, _, let slots):
+      withPeer(peer) { call, user, _, _ in call.noteSlots(slots.slots.count, of: peer, user) }
     case .slots(let peer, let map):
       let slots = Slots(
         rev: map.revision, receive: map.slots.map(Slot.init), unsupported: map.unsupported)
-      withPeer(peer) { call, user, _, out in call.tellPeer(peer, of: user, .slots(slots), out: &out) }
+      withPeer(peer) { call, user, _, out in call.tellSlots(slots, peer, of: user, out: &out) }
     case .need(let peer, let audio, let video):
       let need = Need(audio: audio, video: video)
       withPeer(peer) { call, user, _, out in call.tellPeer(peer, of: user, .need(need), out: &out) }
@@ -60,8 +61,8 @@ extension CallControl {
         call.mediaLost(peer, of: user, lastHeard: min(now, now - silence), out: &out)
       }
     case .quality(let peer, let level, let bitrate):
-      withPeer(peer) { call, user, _, out in
-        call.tellQuality(min(max(0, level), 4), bitrate: bitrate, peer, of: user, out: &out)
+      withPeer(peer) { call, user, now, out in
+        call.tellQuality(min(max(0, level), 4), bitrate: bitrate, peer, of: user, now: now, out: &out)
       }
     case .speakers(let id, let participants):
       change(id) { call, _, out in call.speak(participants, out: &out) }

@@ -44,11 +44,14 @@ extension CallControl {
 
   /// `stats`, of participants.
   mutating func measure(_ id: CallID, _ numbers: QualityNumbers, _ device: Device) throws(RequestError) -> Transition {
-    try checkMembership(device.user, of: id)
-    _ = try calls[id]?.participant(of: device)
-    try numbers.check()
+    let done = try with(id, device.user) { call, now, _ throws(RequestError) in
+      _ = try call.participant(of: device)
+      try numbers.check()
+      _ = call.withParticipant(of: device, isStored: false) { $0.quality.told(numbers, now: now) }
+      return NoBody()
+    }
     out.effects.append(.measured(numbers))
-    return Transition(NoBody())
+    return done
   }
 }
 

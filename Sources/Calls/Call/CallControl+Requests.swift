@@ -28,7 +28,7 @@ extension CallControl {
       case _ where request.caller.identity.isService: break
       case .report(let id, let body):
         let report = try report(id, body, request.caller.device)
-        return out.messages.append(.report(request.session, id: request.id, report, of: id))
+        return out.messages.append(.report(request.session, id: request.id, report, of: id, number: random()))
       case .listHistory(let body):
         return out.messages.append(
           .history(request.session, id: request.id, history(body, of: request.caller)))

@@ -11,7 +11,7 @@ struct Participant {
   enum MediaState {
     /// Not yet, since joining.
     case never
-    case up
+    case up(since: Timestamp)
     /// Last heard then.
     case gone(since: Timestamp)
   }
@@ -29,6 +29,8 @@ struct Participant {
   var turn: UInt64 = 0
   /// The video it wants to receive; nil: it has not said.
   var wishes: Wishes?
+  /// The last numbers of how its media comes and goes.
+  var quality = ParticipantQuality()
   var messages = MessageBudget()
   var tracks: TrackTable
   /// The fingerprint in its first offer: another one is another PeerConnection (protocol section 6).

@@ -140,7 +140,7 @@ extension People {
   private static let reportCost = 10
 
   /// A report that the call found in order.
-  mutating func take(_ report: Report, of call: CallID, _ session: SessionID, _ id: String) {
+  mutating func take(_ report: Report, of call: CallID, _ session: SessionID, _ id: String, number: UInt64) {
     guard let device = directory.device(of: session) else { return }
     if let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) {
       let error = RequestError(
@@ -148,6 +148,7 @@ extension People {
       return out.effects.append(.reply(session, id: id, .failed(error)))
     }
     out.effects.append(.reply(session, id: id, .ok(NoBody())))
+    journal.reports.append(StoredReport(id: ReportID(number: number), at: now, call: call, report: report))
     tellService(.serviceReports, makeMessage(.report(report), of: call))
   }
 }

@@ -10,9 +10,12 @@ extension People {
     var mailboxes: Set<Device> = []
     /// Users whose revokes changed.
     var revokes: Set<UserID> = []
+    var reports: [StoredReport] = []
     var forgotten: [UserID] = []
 
-    var isEmpty: Bool { devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && forgotten.isEmpty }
+    var isEmpty: Bool {
+      devices.isEmpty && mailboxes.isEmpty && revokes.isEmpty && reports.isEmpty && forgotten.isEmpty
+    }
   }
 
   /// Everybody is away. Memberships follow, when the calls have told of them.
@@ -53,6 +56,7 @@ extension People {
     for device in journal.mailboxes.sorted() {
       if let change = takeMailbox(device) { changes.append(change) }
     }
+    changes += journal.reports.map(StoreChange.report)
     for user in presence.takeChanges() { changes.append(.presence(user, presence.stored(user))) }
     // Last, so that nothing of the user comes behind it.
     changes += journal.forgotten.map(StoreChange.forgotten)

@@ -60,7 +60,8 @@ struct People {
     switch message {
     case .reply(let session, let id, let reply): self.reply(reply, to: session, id)
     case .checked(let request): ask(before: request)
-    case .report(let session, let id, let report, let call): take(report, of: call, session, id)
+    case .report(let session, let id, let report, let call, let number):
+      take(report, of: call, session, id, number: number)
     case .history(let session, let id, let query):
       if identity(of: session) != nil { out.effects.append(.history(session, id: id, query)) }
     case .speaks(let device, let call, let turn): holdOthers(of: device, speaking: Speaking(call: call, turn: turn))

@@ -32,6 +32,8 @@ package enum StoreChange: Hashable, Sendable {
   /// nil: nothing is set.
   case presence(UserID, StoredPresence?)
   case history(HistoryFact)
+  /// For the operator. It may come twice, and is then one.
+  case report(StoredReport)
   /// All that is stored of the user goes.
   case forgotten(UserID)
 }

@@ -13,6 +13,7 @@ struct AdminCommands: Sendable {
   static let maximumRows = 1_000
 
   let control: ControlPlane
+  let archive: Archive
   let media: MediaWorkers
   let logger: Logger
   let startedAt: Instant
@@ -40,6 +41,15 @@ struct AdminCommands: Sendable {
       let users = await control.connectedUsers.sorted { $0.user < $1.user }
       return try JSONCoding.encode(AdminUsers(users: Array(users.prefix(Self.maximumRows)), total: users.count))
     case .call: return try JSONCoding.encode(try await inspection(of: request.call))
+    case .reports:
+      let since = request.since ?? Timestamp(milliseconds: .min)
+      let (reports, total) = try await archive.reports(since: since, limit: Self.maximumRows)
+      return try JSONCoding.encode(AdminReports(reports: reports, total: total))
+    case .report:
+      guard let id = request.report, let report = try await archive.report(id) else {
+        throw AdminFailure(error: "there is no report of this id: it was kept long enough, or forgotten with a user")
+      }
+      return try JSONCoding.encode(report)
     case .end:
       guard let call = request.call, try await inspection(of: call).ended == nil else {
         throw AdminFailure(error: "this call has ended already")

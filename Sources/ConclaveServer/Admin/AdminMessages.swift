@@ -1,9 +1,11 @@
-import Calls
+package import Calls
 package import MediaModel
 
 /// A request on the admin socket: one JSON object and a line end. One connection carries one request and one reply.
 package struct AdminRequest: Codable, Sendable, Hashable {
-  package enum Command: String, Codable, Sendable { case status, calls, call, users, end, disconnect, drain }
+  package enum Command: String, Codable, Sendable {
+    case status, calls, call, users, reports, report, end, disconnect, drain
+  }
 
   static let maximumBytes = 4_096
 
@@ -12,11 +14,19 @@ package struct AdminRequest: Codable, Sendable, Hashable {
   package var call: CallID?
   /// Required by `disconnect`.
   package var user: UserID?
+  /// Required by `report`.
+  package var report: ReportID?
+  /// `reports` leaves older ones out.
+  package var since: Timestamp?
 
-  package init(_ command: Command, call: CallID? = nil, user: UserID? = nil) {
+  package init(
+    _ command: Command, call: CallID? = nil, user: UserID? = nil, report: ReportID? = nil, since: Timestamp? = nil
+  ) {
     self.command = command
     self.call = call
     self.user = user
+    self.report = report
+    self.since = since
   }
 }
 
@@ -52,6 +62,12 @@ struct AdminCalls: Codable {
 
 struct AdminUsers: Codable {
   var users: [ConnectedUser]
+  var total: Int
+}
+
+/// As `AdminCalls`.
+struct AdminReports: Codable {
+  var reports: [StoredReport]
   var total: Int
 }
 

@@ -13,6 +13,8 @@ enum AdminTables {
     case .calls: return text(try JSONCoding.decode(AdminCalls.self, from: reply), now: now)
     case .call: return text(try JSONCoding.decode(CallInspection.self, from: reply), now: now)
     case .users: return text(try JSONCoding.decode(AdminUsers.self, from: reply))
+    case .reports: return text(try JSONCoding.decode(AdminReports.self, from: reply))
+    case .report: return text(try JSONCoding.decode(StoredReport.self, from: reply))
     case .end, .disconnect, .drain: return try JSONCoding.decode(AdminDone.self, from: reply).done
     }
   }
@@ -49,29 +51,84 @@ enum AdminTables {
     return table([["USER", "DEVICES", "CALLS"]] + rows) + rest(of: reply.total, shown: rows.count)
   }
 
+  private static func text(_ reply: AdminReports) -> String {
+    let rows = reply.reports.map { report in
+      let words = printable(report.report.text, keepingLines: false)
+      return [
+        report.id.text, time(report.at), report.call.text, report.report.by.text, report.report.user.text,
+        words.count > 60 ? words.prefix(59) + "…" : words,
+      ]
+    }
+    return table([["REPORT", "AT", "CALL", "BY", "ABOUT", "TEXT"]] + rows) + rest(of: reply.total, shown: rows.count)
+  }
+
+  private static func text(_ report: StoredReport) -> String {
+    table([
+      ["report", report.id.text], ["at", time(report.at)], ["call", report.call.text], ["by", report.report.by.text],
+      ["about", report.report.user.text + (report.report.participant.map { " (participant \($0))" } ?? "")],
+    ]) + "\n\n" + printable(report.report.text, keepingLines: true)
+  }
+
+  /// Words of a stranger, for a terminal: characters that move the cursor, change colours, or turn the direction of text are shown as U+FFFD.
+  static func printable(_ text: String, keepingLines: Bool) -> String {
+    String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { scalar in
+          if scalar == "\n" { return keepingLines ? scalar : " " }
+          switch scalar.properties.generalCategory {
+          case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned:
+            return "\u{FFFD}"
+          default: return scalar
+          }
+        }))
+  }
+
   private static func text(_ call: CallInspection, now: Timestamp) -> String {
     guard let summary = call.summary else {
       let end = call.ended.map { "\($0.reason.rawValue), after \(period($0.seconds)) of talk" } ?? ""
       return "ended \(call.endedAt.map(time) ?? ""): \(end)"
     }
     let head = [
-      "USER", "STATE", "DEVICE", "NUMBER", "FOR", "SIGNALING", "MEDIA", "KEY", "HELD", "TRACKS",
+      "USER", "STATE", "DEVICE", "NUMBER", "FOR", "SIGNALING", "MEDIA", "SINCE", "KEY", "HELD", "RECEIVES", "LEVEL",
+      "KBIT/S", "RTT", "LOSS", "JITTER", "FREEZES", "FIRST", "TOLD", "TRACKS",
     ]
     var rows = [head]
     for member in call.members {
       let parts = member.participants
       if parts.isEmpty { rows.append([member.user.text, member.state.rawValue]) }
       for part in parts {
-        rows.append([
-          member.user.text, member.state.rawValue, part.device.text, "\(part.participant)", since(part.joinedAt, now),
-          part.signaling ? "up" : "gone", part.media.rawValue, part.key.rawValue, part.held ? "yes" : "no",
-          part.tracks.map { $0.source.rawValue + ($0.muted ? " (muted)" : "") }.joined(separator: " "),
-        ])
+        rows.append(
+          [
+            member.user.text, member.state.rawValue, part.device.text, "\(part.participant)", since(part.joinedAt, now),
+            part.signaling ? "up" : "gone", part.media.rawValue, part.mediaSince.map { since($0, now) } ?? "-",
+            part.key.rawValue, part.held ? "yes" : "no",
+          ] + cells(part.quality, now) + [
+            part.tracks.map { $0.source.rawValue + ($0.muted ? " (muted)" : "") }.joined(separator: " ")
+          ])
       }
     }
     return
       "\(summary.call.text): \(summary.media.rawValue), \(summary.state.rawValue) since \(time(summary.startedAt)), "
       + "epoch \(summary.epoch)\n" + table(rows)
+  }
+
+  /// A number that is not known is `-`.
+  private static func cells(_ quality: ParticipantQuality, _ now: Timestamp) -> [String] {
+    func cell(_ value: Double?, _ unit: String) -> String { value.map { rounded($0) + unit } ?? "-" }
+    let numbers = quality.numbers
+    return [
+      quality.receives.map { "\($0)" } ?? "-", quality.level.map { "\($0)" } ?? "-",
+      quality.bitrate.map { "\($0 / 1_000)" } ?? "-", cell(numbers?.rtt, "ms"),
+      cell(numbers?.loss.map { $0 * 100 }, "%"), cell(numbers?.jitter, "ms"), cell(numbers?.freezes, ""),
+      cell(numbers?.firstFrameMs, "ms"), quality.toldAt.map { since($0, now) } ?? "-",
+    ]
+  }
+
+  /// With one decimal below ten, and none from there on.
+  private static func rounded(_ value: Double) -> String {
+    guard value < 9.95 else { return "\(Int(value.rounded()))" }
+    let tenths = Int((value * 10).rounded())
+    return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
   }
 
   /// Columns as wide as their widest cell.

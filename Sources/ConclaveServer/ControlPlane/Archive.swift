@@ -45,6 +45,33 @@ final class Archive: Sendable {
     if !isTaken { done([]) }
   }
 
+  /// Abuse reports for the operator, as `Store.reports`.
+  /// - Throws: `AdminFailure`, also when too many ask.
+  func reports(since: Timestamp, limit: Int) async throws(AdminFailure) -> (reports: [StoredReport], total: Int) {
+    try await read { store throws(StoreError) in try store.reports(since: since, limit: limit) }
+  }
+
+  /// - Throws: as `reports`.
+  func report(_ id: ReportID) async throws(AdminFailure) -> StoredReport? {
+    try await read { store throws(StoreError) in try store.report(id) }
+  }
+
+  private func read<Value: Sendable>(
+    _ body: @escaping @Sendable (Store) throws(StoreError) -> Value
+  ) async throws(AdminFailure) -> Value {
+    let result = await withCheckedContinuation { (done: CheckedContinuation<Result<Value, AdminFailure>, Never>) in
+      let isTaken = take {
+        do throws(StoreError) {
+          done.resume(returning: .success(try body(self.store)))
+        } catch {
+          done.resume(returning: .failure(AdminFailure(error: error.description)))
+        }
+      }
+      if !isTaken { done.resume(returning: .failure(AdminFailure(error: "too many ask for the history: try again"))) }
+    }
+    return try result.get()
+  }
+
   /// Returns false when there is no room.
   private func take(_ work: @escaping @Sendable () -> Void) -> Bool {
     let hasRoom = waiting.withLock { waiting in

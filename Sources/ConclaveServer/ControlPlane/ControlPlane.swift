@@ -160,7 +160,7 @@ actor ControlPlane: SignalingSink {
     switch command {
     case .request(let session, let id, .media(let call, let request)): return read(request, of: call, session, id)
     case .media(.configured(let peer, let request, let slots)):
-      return tell(peers.configured(peer, request: request, slots: slots).map { [$0] } ?? [], isStored: false)
+      tell(peers.configured(peer, request: request, slots: slots).map { [$0] } ?? [], isStored: false)
     default: break
     }
     let effects = node.handle(command, now: clock.now())

@@ -182,7 +182,7 @@ extension StoreChange {
   /// Not among `Node.everything`.
   fileprivate var isLasting: Bool {
     switch self {
-    case .history, .number, .ended, .forgotten: true
+    case .history, .report, .number, .ended, .forgotten: true
     case .reset, .call, .progress, .epoch, .link, .confirmation, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
       .device, .deviceGone, .revokes, .mailbox, .presence:
       false
