@@ -24,6 +24,7 @@ package final class Server: Sendable {
   private let signaling: SignalingServer
   private let backEnd: BackEnd?
   private let webPush: WebPush?
+  private let spans: SpanExporter?
   private let isDraining = SetOnce<Bool>()
   private let admin: AdminServer
   private let monitoring: MonitoringServer?
@@ -73,6 +74,7 @@ package final class Server: Sendable {
       await Self.close(media, nil, nil, group, reading)
       throw error
     }
+    spans = configuration.telemetry.map { [group] in SpanExporter($0, group: group) }
     let archive = Archive(store: store, clock: clock, log: log)
     control = ControlPlane(
       node: Node(
@@ -83,7 +85,8 @@ package final class Server: Sendable {
       archive: archive,
       housekeeping: Housekeeping(
         store: store, health: health, clock: clock, historyDays: configuration.history.days, log: log),
-      backEnd: backEnd, webPush: webPush, measurements: measurements, log: CallLog(logger), reading: reading,
+      backEnd: backEnd, webPush: webPush, measurements: measurements, log: CallLog(logger),
+      telemetry: spans.map(Telemetry.init), reading: reading,
       clients: ControlPlane.Clients(
         deliver: { signalingOnce.value?.deliver($0) }, charge: { signalingOnce.value?.charge($0, units: $1) })
     )
@@ -100,12 +103,12 @@ package final class Server: Sendable {
         if signalingOnce.value == nil { return "not every port is open yet" }
         return authenticator.failure ?? health.statistics.failure
       },
-      metrics: { [control, backEnd, webPush] in
+      metrics: { [control, backEnd, webPush, spans] in
         Metrics.text(
           media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
-          store: health.statistics, backEnd: backEnd, webPush: webPush, measured: measurements.values,
+          store: health.statistics, backEnd: backEnd, webPush: webPush, spans: spans, measured: measurements.values,
           process: ProcessFacts())
       })
     let (orders, ordering) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -131,6 +134,7 @@ package final class Server: Sendable {
         pages,
         logger)
     } catch {
+      await spans?.stop()
       await Self.close(media, backEnd, webPush, group, reading)
       throw error
     }
@@ -155,6 +159,7 @@ package final class Server: Sendable {
     await monitoring?.stop()
     await signaling.stop()
     await control.stop()
+    await spans?.stop()
     await Self.close(media, backEnd, webPush, group, reading)
   }
 

@@ -63,6 +63,19 @@ struct WebhookTests {
     await server.stop()
   }
 
+  @Test func requestsBelongToTheTraceOfTheirCallWhereThereIsOne() async throws {
+    let server = try await BackEndServer { _, _ in .init(body: "[]") }
+    let (hook, door) = (try webhooks(server.url), try authorizer(server.url))
+    hook.webhooks?.send(ended("c1"), traceparent: "00-0a-0b-01")
+    #expect(await eventually { server.received.count == 1 })
+    _ = await door.authorizer?.allowed(.ring, from: alice, to: [bob], traceparent: "00-0a-0c-01")
+    _ = await door.authorizer?.allowed(.ring, from: alice, to: [bob])
+    #expect(server.received.map { $0.headers["traceparent"] } == ["00-0a-0b-01", "00-0a-0c-01", nil])
+    await hook.stop()
+    await door.stop()
+    await server.stop()
+  }
+
   @Test(arguments: [500, 503, 429]) func aFailureIsTriedAgainUnderTheSameID(status: Int) async throws {
     let server = try await BackEndServer { number, _ in .init(status: number == 0 ? status : 204) }
     let backEnd = try webhooks(server.url)

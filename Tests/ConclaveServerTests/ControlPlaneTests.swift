@@ -69,7 +69,7 @@ private final class Plane: Sendable {
       archive: Archive(store: store, clock: clock, log: log),
       housekeeping: Housekeeping(store: store, health: health, clock: clock, historyDays: 30, log: log),
       backEnd: backEnd, webPush: nil, measurements: Measurements(), log: CallLog(Logger(label: "test")),
-      reading: reading,
+      telemetry: nil, reading: reading,
       clients: ControlPlane.Clients(
         deliver: { deliveries in
           let users = try? store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user") }

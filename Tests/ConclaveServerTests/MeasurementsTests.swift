@@ -23,7 +23,7 @@ import Testing
   for rtt in [10.0, 30, 9999] { measurements.add(QualityNumbers(rtt: rtt)) }
   let text = Metrics.text(
     media: [], signaling: nil, calls: (2, 5), waitingForDisk: 0, backlog: (0, [:]), guests: nil,
-    store: StoreHealth.Statistics(), backEnd: nil, webPush: nil,
+    store: StoreHealth.Statistics(), backEnd: nil, webPush: nil, spans: nil,
     measured: measurements.values, process: ProcessFacts())
   let lines = text.split(separator: "\n")
   #expect(lines.contains(#"conclave_client_round_trip_seconds_bucket{le="0.025"} 1"#))

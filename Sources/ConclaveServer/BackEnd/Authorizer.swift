@@ -15,7 +15,11 @@ final class Authorizer: Sendable {
   }
 
   struct Answer: Sendable {
-    enum Source: Sendable { case backEnd, failure, overload }
+    enum Source: String, Sendable {
+      case backEnd = "answered"
+      case failure = "failed"
+      case overload = "overloaded"
+    }
     var allowed: Set<UserID>
     var source: Source
   }
@@ -40,7 +44,10 @@ final class Authorizer: Sendable {
   var statistics: Statistics { state.withLock { $0.statistics } }
 
   /// The users of `to` that the back end allows.
-  func allowed(_ action: Question.Action, from: UserID, to: [UserID]) async -> Answer {
+  /// - Parameter traceparent: the header of this name.
+  func allowed(
+    _ action: Question.Action, from: UserID, to: [UserID], traceparent: String? = nil
+  ) async -> Answer {
     let hasRoom = state.withLock { state in
       guard state.underWay < Self.maximumUnderWay else {
         state.statistics.overloaded &+= 1
@@ -50,7 +57,7 @@ final class Authorizer: Sendable {
       return true
     }
     guard hasRoom else { return Answer(allowed: [], source: .overload) }
-    let allowed = await ask(AuthorizeQuestion(action: action.rawValue, from: from, to: to))
+    let allowed = await ask(AuthorizeQuestion(action: action.rawValue, from: from, to: to), traceparent)
     state.withLock { state in
       state.underWay -= 1
       if allowed == nil { state.statistics.failed &+= 1 } else { state.statistics.answered &+= 1 }
@@ -59,9 +66,10 @@ final class Authorizer: Sendable {
     return Answer(allowed: allowed.intersection(to), source: .backEnd)
   }
 
-  private func ask(_ question: AuthorizeQuestion) async -> Set<UserID>? {
+  private func ask(_ question: AuthorizeQuestion, _ traceparent: String?) async -> Set<UserID>? {
+    let headers = traceparent.map { [("traceparent", $0)] } ?? []
     guard let body = try? JSONCoding.encode(question),
-      let answer = try? await requests.post(body, headers: [], timeout: time, answer: Self.maximumAnswer),
+      let answer = try? await requests.post(body, headers: headers, timeout: time, answer: Self.maximumAnswer),
       answer.status == 200
     else { return nil }
     return try? JSONCoding.decode(AuthorizeAnswer.self, from: answer.body).allowed

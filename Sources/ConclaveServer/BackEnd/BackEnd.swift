@@ -31,11 +31,13 @@ final class BackEnd: Sendable {
   }
 
   /// Asks, and hands the answer to `done`.
+  /// - Parameter traceparent: the header of this name.
   func ask(
-    _ action: Question.Action, from: UserID, to: [UserID], done: @escaping @Sendable (Authorizer.Answer) -> Void
+    _ action: Question.Action, from: UserID, to: [UserID], traceparent: String?,
+    done: @escaping @Sendable (Authorizer.Answer) -> Void
   ) {
     guard let authorizer else { return done(.init(allowed: [], source: .failure)) }
-    Task { done(await authorizer.allowed(action, from: from, to: to)) }
+    Task { done(await authorizer.allowed(action, from: from, to: to, traceparent: traceparent)) }
   }
 
   /// Shuts the client down; pending posts are lost.

@@ -11,6 +11,7 @@ struct WebhookQueue {
     var line: String
     var event: String
     var body: [UInt8]
+    var traceparent: String?
   }
 
   enum Response: Sendable {

@@ -43,11 +43,13 @@ final class Webhooks: Sendable {
     }
   }
 
-  func send(_ event: EventMessage) {
+  /// - Parameter traceparent: the header of this name.
+  func send(_ event: EventMessage, traceparent: String? = nil) {
     let name = event.body.name.rawValue
     guard wanted?.contains(name) != false, let body = try? JSONCoding.encode(WebhookBody(event: event)) else { return }
     let id = String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
-    let post = WebhookQueue.Post(id: id, line: event.call?.text ?? "", event: name, body: body)
+    let post = WebhookQueue.Post(
+      id: id, line: event.call?.text ?? "", event: name, body: body, traceparent: traceparent)
     state.withLock { $0.queue.add(post, now: MonotonicClock.now()) }
     pump()
   }
@@ -76,7 +78,8 @@ final class Webhooks: Sendable {
   }
 
   private func deliver(_ post: WebhookQueue.Post) async {
-    let headers = [("conclave-id", post.id), ("conclave-event", post.event)]
+    var headers = [("conclave-id", post.id), ("conclave-event", post.event)]
+    if let traceparent = post.traceparent { headers.append(("traceparent", traceparent)) }
     let answer = try? await requests.post(post.body, headers: headers, timeout: Self.timeout, answer: 0)
     let response = Self.response(answer?.status)
     state.withLock { state in

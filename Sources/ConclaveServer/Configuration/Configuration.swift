@@ -22,6 +22,7 @@ package struct Configuration: Sendable {
   package var authorize: Authorize?
   package var turn: TURN?
   package var webPush: WebPush?
+  package var telemetry: Telemetry?
   package var history = History()
   /// How long SIGTERM waits for the calls to end, in seconds.
   package var drain = 30
@@ -128,6 +129,7 @@ extension Configuration {
     try limits.validate()
     try validateBackEnd()
     try validateWebPush()
+    try validateTelemetry()
     guard (0...256).contains(media.workers) else {
       throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
     }
@@ -153,7 +155,7 @@ extension Configuration.Auth {
 extension Configuration: Decodable {
   private enum CodingKeys: String, CodingKey, CaseIterable {
     case state, listen, tls, media, auth, limits, destinations, roles, guests, webhooks, authorize, turn, webPush,
-      history, drain, log, logFormat
+      telemetry, history, drain, log, logFormat
   }
 
   package init(from decoder: any Decoder) throws {
@@ -171,6 +173,7 @@ extension Configuration: Decodable {
     authorize = try container.decodeIfPresent(Authorize.self, forKey: .authorize)
     turn = try container.decodeIfPresent(TURN.self, forKey: .turn)
     webPush = try container.decodeIfPresent(WebPush.self, forKey: .webPush)
+    telemetry = try container.decodeIfPresent(Telemetry.self, forKey: .telemetry)
     history = try container.decodeIfPresent(History.self, forKey: .history) ?? history
     drain = try container.decodeIfPresent(Int.self, forKey: .drain) ?? drain
     log = try container.decodeIfPresent(LogLevel.self, forKey: .log) ?? log

@@ -26,6 +26,7 @@ actor ControlPlane: SignalingSink {
   private let housekeeping: Housekeeping
   private let measurements: Measurements
   private var log: CallLog
+  private var telemetry: Telemetry?
   private let clients: Clients
   private nonisolated let waiting = Mutex(Waiting())
   /// Where SDPs are read.
@@ -67,8 +68,7 @@ actor ControlPlane: SignalingSink {
     node: sending Node, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
     clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder, archive: Archive,
     housekeeping: Housekeeping, backEnd: BackEnd?, webPush: WebPush?, measurements: Measurements, log: CallLog,
-    reading: NIOThreadPool,
-    clients: Clients
+    telemetry: Telemetry?, reading: NIOThreadPool, clients: Clients
   ) {
     self.node = node
     self.media = media
@@ -82,6 +82,7 @@ actor ControlPlane: SignalingSink {
     self.webPush = webPush
     self.measurements = measurements
     self.log = log
+    self.telemetry = telemetry
     self.reading = reading
     self.clients = clients
     self.loop = loop
@@ -242,7 +243,8 @@ actor ControlPlane: SignalingSink {
       media.submit(command, worker: worker)
       if case .remove(let peer) = command { forClients += peers.remove(peer) }
     case .webhook(_, let event):
-      backEnd?.webhooks?.send(event)
+      let traceparent = telemetry?.take(event)
+      backEnd?.webhooks?.send(event, traceparent: traceparent)
       log.take(event)
     case .push(let user, let subscription, let notice, let until):
       webPush?.send(notice, to: subscription, of: user, until: until)
@@ -263,8 +265,17 @@ actor ControlPlane: SignalingSink {
   private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID], _ call: CallID?) {
     guard let backEnd else { return submit(.answer(question, allowed: [])) }
     let logger = log.logger
-    backEnd.ask(action, from: from, to: to) { answer in
+    let context = call.flatMap { telemetry?.ask(about: $0) }
+    let asked = clock.now()
+    backEnd.ask(action, from: from, to: to, traceparent: context?.traceparent) { answer in
       if let call { CallLog.log(answer, of: to.count, for: call, to: logger) }
+      if let call, let context {
+        self.loop.execute {
+          self.assumeIsolated {
+            $0.telemetry?.take(answer, to: context, about: call, asked: to.count, from: asked, now: $0.clock.now())
+          }
+        }
+      }
       self.submit(.answer(question, allowed: answer.allowed))
     }
   }
@@ -340,6 +351,7 @@ actor ControlPlane: SignalingSink {
       timeout.cancel()
     }
     isStopped = true
+    telemetry?.stop(now: clock.now())
   }
 
   /// `stop` waits for the disk.

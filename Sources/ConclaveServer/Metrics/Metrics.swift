@@ -10,7 +10,7 @@ enum Metrics {
     media workers: [WorkerStatistics], signaling: SignalingStatistics?, calls: (calls: Int, participants: Int),
     waitingForDisk: Int,
     backlog: (waiting: Int, refused: [CommandQueue.Overflow: UInt64]), guests: GuestEntry.Counts?,
-    store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?,
+    store: StoreHealth.Statistics, backEnd: BackEnd?, webPush: WebPush?, spans: SpanExporter?,
     measured: Measurements.Values, process: ProcessFacts
   ) -> String {
     var page = Page()
@@ -37,6 +37,7 @@ enum Metrics {
     if let webhooks = backEnd?.webhooks { page.add(webhooks.statistics) }
     if let authorizer = backEnd?.authorizer { page.add(authorizer.statistics) }
     if let webPush { page.add(webPush.statistics) }
+    if let spans { page.add(spans.statistics) }
     page.add(measured)
     page.add(process)
     return page.text

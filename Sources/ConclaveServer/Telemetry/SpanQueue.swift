@@ -1,0 +1,102 @@
+import MediaModel
+import NIOCore
+
+/// Says which spans to send and when: in batches, one after the other, again after failures. It is bounded, and counts what it drops.
+struct SpanQueue {
+  enum Response: Sendable {
+    case delivered
+    /// The collector will not take the batch, however often it is sent.
+    case refused
+    /// It did not answer, or asked for patience, for so long if it said.
+    case failed(retryAfter: Duration?)
+  }
+
+  enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused }
+
+  /// Spans that may wait, those under way included. New ones are dropped beyond it.
+  static let maximumSpans = 8_192
+  static let maximumBatch = 512
+  /// The longest time that the first span of a batch waits for others.
+  static let gathering = Duration.seconds(1)
+  /// A batch that was first sent so long ago is given up.
+  static let lifetime = Duration.seconds(300)
+  static let longestPause = Duration.seconds(60)
+
+  private struct Batch {
+    var spans: [Span]
+    var since: Instant
+    var failures = 0
+    /// nil while it is under way.
+    var nextTry: Instant?
+  }
+
+  private var waiting = CircularBuffer<Span>()
+  /// When those that wait are sent, however few they are; nil when none waits.
+  private var isDueAt: Instant?
+  private var batch: Batch?
+  private(set) var drops: [Drop: UInt64] = [:]
+
+  var count: Int { waiting.count + (batch?.spans.count ?? 0) }
+
+  /// When `next` has something without anything else happening; nil while a batch is under way, and when nothing waits.
+  var deadline: Instant? { batch.map(\.nextTry) ?? isDueAt }
+
+  mutating func add(_ spans: [Span], now: Instant) {
+    guard !spans.isEmpty else { return }
+    let room = max(0, Self.maximumSpans - count)
+    if spans.count > room { drops[.full, default: 0] += UInt64(spans.count - room) }
+    waiting += spans.prefix(room)
+    if isDueAt == nil, !waiting.isEmpty { isDueAt = now.advanced(by: Self.gathering) }
+  }
+
+  /// The spans to send now; nil when none are. Each answer is reported by `finished`.
+  mutating func next(now: Instant) -> [Span]? {
+    if let tried = batch, let nextTry = tried.nextTry {
+      guard nextTry <= now else { return nil }
+      if tried.since.duration(to: now) < Self.lifetime {
+        batch?.nextTry = nil
+        return tried.spans
+      }
+      drops[.tooOld, default: 0] += UInt64(tried.spans.count)
+      batch = nil
+    }
+    guard batch == nil, let isDueAt, isDueAt <= now || waiting.count >= Self.maximumBatch else { return nil }
+    let spans = take()
+    batch = Batch(spans: spans, since: now)
+    return spans
+  }
+
+  /// - Parameter jitter: 0 to 1, random.
+  mutating func finished(_ response: Response, now: Instant, jitter: Double) {
+    guard var sent = batch, sent.nextTry == nil else { return }
+    switch response {
+    case .delivered: batch = nil
+    case .refused:
+      drops[.refused, default: 0] += UInt64(sent.spans.count)
+      batch = nil
+    case .failed(let retryAfter):
+      sent.failures += 1
+      let pause = WebhookQueue.pause(after: sent.failures, jitter: jitter)
+      sent.nextTry = now.advanced(by: max(pause, min(retryAfter ?? .zero, Self.longestPause)))
+      batch = sent
+    }
+  }
+
+  /// All that are not under way, for a server that ends: batch by batch, those that were tried before first.
+  mutating func drain() -> [[Span]] {
+    var batches: [[Span]] = []
+    if let tried = batch, tried.nextTry != nil {
+      batches.append(tried.spans)
+      batch = nil
+    }
+    while !waiting.isEmpty { batches.append(take()) }
+    return batches
+  }
+
+  private mutating func take() -> [Span] {
+    let spans = Array(waiting.prefix(Self.maximumBatch))
+    waiting.removeFirst(spans.count)
+    if waiting.isEmpty { isDueAt = nil }
+    return spans
+  }
+}
