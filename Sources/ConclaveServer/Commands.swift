@@ -124,7 +124,7 @@ package enum Commands {
 
   /// Looks for all that `serve` would refuse, and changes nothing.
   /// - Returns: text for standard output.
-  /// - Throws: `ConfigurationError` for the first thing that is wrong.
+  /// - Throws: `ConfigurationError` with a line for each thing that is wrong.
   package static func check(_ configuration: Configuration) async throws -> String {
     ["The configuration is good.", try await Server.check(configuration)].compactMap { $0 }.joined(separator: " ")
   }

@@ -6,66 +6,155 @@ import MediaModel
 import MediaPlane
 import NIOCore
 import NIOPosix
+import Persistence
 import Signaling
 import Transport
 
 extension Server {
-  /// Looks for all that a start would refuse, without making or changing a file: values, secrets, keys, certificate, the state folder, and ports, which
-  /// are opened for a moment. The database is not opened.
+  /// Looks for all that a start would refuse: values, secrets, keys, certificate, the state folder with its database, and ports, which are opened for a
+  /// moment. It makes and changes nothing.
   /// - Returns: a remark for the operator, if any.
-  /// - Throws: `ConfigurationError` for the first thing that a start would refuse.
-  static func check(_ configuration: Configuration) async throws -> String? {
-    try configuration.validate()
-    _ = try AnnouncedAddresses(configuration.media.announce)
-    _ = try configuration.turn.map(TURNCredentials.init)
-    _ = try configuration.webhooks?.secret.bytes("webhooks", minimum: 32)
-    _ = try configuration.authorize?.secret?.bytes("authorize", minimum: 32)
-    if let push = configuration.webPush { try push.check() }
-    let logger = Logger(label: "check-config") { _ in SwiftLogNoOpLogHandler() }
-    if let file = configuration.auth.jwksFile { try await KeySource(.file(file), log: LimitedLog(logger)).start() }
-    if !configuration.auth.hasKeySet { try checkSecret(configuration) }
-    guard try StateFolder.check(configuration.state) else {
-      return "A server runs on \(configuration.state), so the ports were not tried."
+  /// - Throws: `ConfigurationError` with a line for each thing that a start would refuse.
+  static func check(_ configuration: Configuration) async throws(ConfigurationError) -> String? {
+    var faults = configuration.faults
+    let folder = configuration.state
+    checkSecrets(configuration, &faults)
+    if let file = configuration.auth.jwksFile {
+      let keys = KeySource(.file(file), log: LimitedLog(quiet))
+      do { try await keys.start() } catch { faults.add(error.description) }
     }
-    try await openPorts(configuration, logger)
-    return nil
+    faults.take { () throws(ConfigurationError) in try StateFolder.checkAdminSocket(in: folder) }
+    var remark: String?
+    switch faults.value({ () throws(ConfigurationError) in try StateFolder.use(folder) }) {
+    case .free(let lock)?:
+      // Held meanwhile, so that no server starts and finds the database in use.
+      withExtendedLifetime(lock) {
+        faults.take { () throws(ConfigurationError) in try checkDatabase(in: folder) }
+      }
+      await checkPorts(configuration, &faults)
+    case .taken?: remark = "A server runs on \(folder), so neither the ports nor its database were tried."
+    case nil: await checkPorts(configuration, &faults)
+    }
+    try faults.throwAny()
+    return remark
   }
 
-  private static func checkSecret(_ configuration: Configuration) throws(ConfigurationError) {
-    let file = configuration.auth.secretFile ?? configuration.state + "/secret"
+  private static var quiet: Logger { Logger(label: "check-config") { _ in SwiftLogNoOpLogHandler() } }
+
+  private static func checkSecrets(_ configuration: Configuration, _ faults: inout Faults) {
+    func take(_ check: () throws(ConfigurationError) -> Void) { faults.take(check) }
+    take { () throws(ConfigurationError) in _ = try AnnouncedAddresses(configuration.media.announce) }
+    take { () throws(ConfigurationError) in _ = try configuration.turn.map(TURNCredentials.init) }
+    take { () throws(ConfigurationError) in _ = try configuration.webhooks?.secret.bytes("webhooks", minimum: 32) }
+    take { () throws(ConfigurationError) in _ = try configuration.authorize?.secret?.bytes("authorize", minimum: 32) }
+    if let push = configuration.webPush {
+      take { () throws(ConfigurationError) in try push.check() }
+      take { () throws(ConfigurationError) in _ = try StateFolder.storedPushKey(in: configuration.state) }
+    }
+    if !configuration.auth.hasKeySet {
+      let file = configuration.auth.secretFile
+      take { () throws(ConfigurationError) in
+        try checkSecret(file ?? configuration.state + "/secret", isMade: file == nil)
+      }
+    }
+    if configuration.guests {
+      take { () throws(ConfigurationError) in try checkSecret(configuration.state + "/guest-secret", isMade: true) }
+    }
+  }
+
+  /// - Parameter isMade: by a start, when it is missing.
+  private static func checkSecret(_ file: String, isMade: Bool) throws(ConfigurationError) {
     guard try StateFolder.secret(at: file) == nil else { return }
-    guard configuration.auth.secretFile == nil, access(file, F_OK) != 0 else {
+    guard isMade, access(file, F_OK) != 0 else {
       throw ConfigurationError("\(file): cannot be read; check its name and mode")
     }
   }
 
-  /// Opens what a start opens, the certificate included, and closes it.
-  private static func openPorts(_ configuration: Configuration, _ logger: Logger) async throws {
-    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-    let media: MediaWorkers
-    do {
-      media = try mediaPlane(configuration, certificate: DTLSCertificate()) { _ in }
+  private static func checkDatabase(in folder: String) throws(ConfigurationError) {
+    do throws(StoreError) {
+      try Store.check(path: StateFolder.database(in: folder), now: WallClock().now())
     } catch {
-      try? await group.shutdownGracefully()
-      throw error
+      throw ConfigurationError(error.description)
     }
+  }
+
+  // MARK: ports
+
+  /// Opens each port that a start opens, the certificate included, and closes it.
+  private static func checkPorts(_ configuration: Configuration, _ faults: inout Faults) async {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    checkMediaPorts(configuration, &faults)
+    if let fault = await signalingFault(configuration, group, http: 0) {
+      // Not a matter of a port: all would say the same.
+      faults.add(await signalingFault(configuration, group, http: configuration.listen.http) ?? fault)
+    } else {
+      let listen = configuration.listen
+      let tries = [
+        await signalingFault(configuration, group, http: listen.http),
+        await signalingFault(configuration, group, stomp: listen.stomp),
+        configuration.tls == nil ? nil : await signalingFault(configuration, group, hasTLS: true),
+        await metricsFault(configuration, group),
+      ]
+      for case let fault? in tries { faults.add(fault) }
+    }
+    try? await group.shutdownGracefully()
+  }
+
+  /// Worker by worker, so that each port that is taken is named.
+  private static func checkMediaPorts(_ configuration: Configuration, _ faults: inout Faults) {
+    let count = configuration.media.workers > 0 ? configuration.media.workers : MediaPlaneConfiguration().workers
+    // Values out of range are told already.
+    guard (1...256).contains(count), (0...65_535).contains(configuration.media.port) else { return }
+    guard configuration.media.port + count <= 65_536 else {
+      return faults.add(
+        "media.port: \(configuration.media.port) leaves no ports for \(count) workers; take a lower one")
+    }
+    let certificate = DTLSCertificate()
+    var one = configuration
+    one.media.workers = 1
+    for worker in 0..<(configuration.media.port == 0 ? 1 : count) {
+      one.media.port = configuration.media.port + (configuration.media.port == 0 ? 0 : worker)
+      do {
+        try mediaPlane(one, certificate: certificate) { _ in }.stop()
+      } catch {
+        faults.add("\(error)")
+      }
+    }
+  }
+
+  /// Why a server with these ports alone could not start; 0 is any free one. nil when it could.
+  private static func signalingFault(
+    _ configuration: Configuration, _ group: MultiThreadedEventLoopGroup, http: Int = 0, stomp: Int? = nil,
+    hasTLS: Bool = false
+  ) async -> String? {
+    guard [http, stomp ?? 0, configuration.listen.stompTLS].allSatisfy((0...65_535).contains) else { return nil }
+    var tried = configuration
+    tried.listen.http = http
+    tried.listen.stomp = stomp
+    if !hasTLS { tried.tls = nil }
     do {
       let pages = try Pages(demo: nil, guests: nil, clock: WallClock(), status: nil)
-      if let port = configuration.listen.metrics {
-        let status = StatusPages(unready: { nil }, metrics: { "" })
-        try await MonitoringServer(configuration.listen.address, port: port, group: group, pages: status).stop()
-      }
       let signaling = try await signaling(
-        configuration.signaling(OpenFiles.raised(), mediaWorkers: media.workers, logger), group, NoClients(),
-        WallClock(), NoClients(), pages, logger)
+        tried.signaling(OpenFiles.raised(), mediaWorkers: 1, quiet), group, NoClients(), WallClock(), NoClients(),
+        pages, quiet)
       await signaling.stop()
+      return nil
     } catch {
-      media.stop()
-      try? await group.shutdownGracefully()
-      throw error
+      return "\(error)"
     }
-    media.stop()
-    try await group.shutdownGracefully()
+  }
+
+  private static func metricsFault(_ configuration: Configuration, _ group: MultiThreadedEventLoopGroup) async
+    -> String?
+  {
+    guard let port = configuration.listen.metrics, (0...65_535).contains(port) else { return nil }
+    let status = StatusPages(unready: { nil }, metrics: { "" })
+    do {
+      try await MonitoringServer(configuration.listen.address, port: port, group: group, pages: status).stop()
+      return nil
+    } catch {
+      return "\(error)"
+    }
   }
 }
 

@@ -14,35 +14,44 @@ extension Store {
   /// The state that the last run left; counts this start. Calls that ended too long ago are left out.
   package func load(now: Timestamp) throws(StoreError) -> Stored {
     try transaction { db in
-      var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)
+      let stored = try db.stored(now: now)
       try db.execute(sql: "UPDATE server SET boots = boots + 1")
-      stored.calls = try db.calls()
-      stored.devices = try db.records(StoredDevice.self, "SELECT record FROM device ORDER BY user, device")
-      for row in try Row.fetchAll(db, sql: "SELECT user, device, record FROM mailbox") {
-        stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
-      }
-      for row in try Row.fetchAll(db, sql: "SELECT user, record FROM presence") {
-        if let user = UserID(try row.decode(String.self, forColumn: "user")) {
-          stored.presence[user] = try record(StoredPresence.self, row)
-        }
-      }
-      for row in try Row.fetchAll(db, sql: "SELECT user, record FROM revokes") {
-        if let user = UserID(try row.decode(String.self, forColumn: "user")) {
-          stored.revokes[user] = try record([Revoke].self, row)
-        }
-      }
-      let endedSince = (now - Store.endedTime).milliseconds
-      for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
-        if let call = CallID(try row.decode(String.self, atIndex: 0)) {
-          stored.endedIDs[call] = Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 1))
-        }
-      }
-      stored.ended = try db.ended(since: now - Store.endedTime)
-      for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
-        stored.numbers[call] = try db.numbers(of: call)
-      }
       return stored
     }
+  }
+}
+
+extension Database {
+  /// The state that the last run left.
+  func stored(now: Timestamp) throws -> Stored {
+    let db = self
+    var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)
+    stored.calls = try db.calls()
+    stored.devices = try db.records(StoredDevice.self, "SELECT record FROM device ORDER BY user, device")
+    for row in try Row.fetchAll(db, sql: "SELECT user, device, record FROM mailbox") {
+      stored.mailboxes[try device(row)] = try record(StoredMailbox.self, row)
+    }
+    for row in try Row.fetchAll(db, sql: "SELECT user, record FROM presence") {
+      if let user = UserID(try row.decode(String.self, forColumn: "user")) {
+        stored.presence[user] = try record(StoredPresence.self, row)
+      }
+    }
+    for row in try Row.fetchAll(db, sql: "SELECT user, record FROM revokes") {
+      if let user = UserID(try row.decode(String.self, forColumn: "user")) {
+        stored.revokes[user] = try record([Revoke].self, row)
+      }
+    }
+    let endedSince = (now - Store.endedTime).milliseconds
+    for row in try Row.fetchAll(db, sql: "SELECT call, endedAt FROM ended WHERE endedAt > \(endedSince)") {
+      if let call = CallID(try row.decode(String.self, atIndex: 0)) {
+        stored.endedIDs[call] = Timestamp(milliseconds: try row.decode(Int64.self, atIndex: 1))
+      }
+    }
+    stored.ended = try db.ended(since: now - Store.endedTime)
+    for call in stored.calls.map(\.call.id) + stored.ended.map(\.call) {
+      stored.numbers[call] = try db.numbers(of: call)
+    }
+    return stored
   }
 }
 

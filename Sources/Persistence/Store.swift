@@ -28,7 +28,7 @@ package final class Store: Sendable {
       try Self.make(path)
       writer = try DatabaseQueue(path: path, configuration: configuration)
       if try writer.read({ try Schema.migrator.hasBeenSuperseded($0) }) {
-        throw StoreError(.newer, "\(path): a newer version of the server made it; run that one, or restore a backup")
+        throw StoreError.newer(path)
       }
       try Schema.migrator.migrate(writer)
       var reading = configuration

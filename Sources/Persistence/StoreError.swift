@@ -37,6 +37,10 @@ package struct StoreError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  static func newer(_ path: String) -> StoreError {
+    StoreError(.newer, "\(path): a newer version of the server made it; run that one, or restore a backup")
+  }
+
   private static func full(_ path: String) -> String { "\(path): the disk is full; make room" }
 
   private static func broken(_ path: String) -> String {

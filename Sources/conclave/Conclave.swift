@@ -20,9 +20,12 @@ struct ConfigurationOptions: ParsableArguments {
   @Option(help: "Folder of what survives a restart (default /var/lib/conclave).")
   var state: String?
 
-  func load() throws -> Configuration {
+  /// - Parameter isValidated: values that do not go together, or are out of range, are refused here.
+  func load(isValidated: Bool = true) throws -> Configuration {
     var configuration = Configuration()
-    if let config { configuration = try Configuration(file: config) }
+    if let config {
+      configuration = isValidated ? try Configuration(file: config) : try Configuration(unvalidated: config)
+    }
     if let state { configuration.state = state }
     return configuration
   }
@@ -104,11 +107,11 @@ struct CheckConfig: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check-config",
     abstract:
-      "Say whether a server could start with a configuration, or what is wrong: files, certificate and ports too.")
+      "Say whether a server could start with a configuration, or all that is wrong: files, certificate and ports too.")
 
   @OptionGroup var options: ConfigurationOptions
 
   func run() async throws {
-    print(try await Commands.check(options.load()))
+    print(try await Commands.check(options.load(isValidated: false)))
   }
 }

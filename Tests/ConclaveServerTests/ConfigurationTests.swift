@@ -44,6 +44,51 @@ func aMistakeIsNamed(json: String, words: String) {
   #expect(error?.description.contains(words) == true)
 }
 
+@Test func allMistakesAreNamedAtOnce() {
+  let json = #"{"drain":-1,"history":{"days":0},"limits":{"body":0,"headers":0},"listen":{"http":70000,"stomp":-1}}"#
+  let error = #expect(throws: ConfigurationError.self) { try Configuration(json: Array(json.utf8)) }
+  let lines = error?.description.split(separator: "\n").map { $0.prefix { $0 != ":" } } ?? []
+  #expect(
+    Set(lines) == ["drain", "history.days", "limits.body", "limits.headers", "listen.http", "listen.stomp"]
+      && lines.count == 6)
+}
+
+@Test(arguments: [
+  (#"{"listen":{"http":9,"stomp":9}}"#, "listen.http"), (#"{"listen":{"metrics":8080}}"#, "listen.metrics"),
+  (#"{"media":{"port":8080}}"#, "media.port"),
+  (#"{"listen":{"stompTLS":8080},"tls":{"certificate":"c","key":"k"}}"#, "listen.http"),
+])
+func aPortThatTwoMembersNameIsAMistake(json: String, name: String) {
+  let error = #expect(throws: ConfigurationError.self) { try Configuration(json: Array(json.utf8)) }
+  #expect(error?.description.contains("\(name): ") == true && error?.description.contains("already") == true)
+}
+
+@Test(arguments: [
+  #"{"listen":{"http":0,"stomp":0,"metrics":0},"media":{"port":0}}"#, #"{"listen":{"stompTLS":8080}}"#,
+  #"{"media":{"port":8080,"tcp":false}}"#,
+])
+func portsThatAreNotOpenedTogetherMayBeEqual(json: String) throws { _ = try Configuration(json: Array(json.utf8)) }
+
+@Test(arguments: ["http://127.0.0.1:4318", "http://127.0.0.1:4318/", "https://c.example/otlp"])
+func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
+  let configuration = try Configuration(json: Array(#"{"telemetry":{"otlp":"\#(url)"}}"#.utf8))
+  let base = url.hasSuffix("/") ? String(url.dropLast()) : url
+  #expect(configuration.telemetry?.traces == base + "/v1/traces")
+}
+
+/// Linux gives these to outgoing connections, so a start could find one taken. The kernel's default is 32768 to 60999; this machine's may be lower.
+@Test func defaultPortsAreBelowThoseOfOutgoingConnections() {
+  let range = try? String(contentsOfFile: "/proc/sys/net/ipv4/ip_local_port_range", encoding: .utf8)
+  let here = range?.split(whereSeparator: \.isWhitespace).first.flatMap { Int($0) } ?? 32_768
+  let configuration = Configuration()
+  let listen = configuration.listen
+  let media = configuration.media.port..<configuration.media.port + 256
+  let limit = min(here, 32_768)
+  #expect(media.upperBound <= limit && listen.http < limit)
+  // 61613 and 61614 are STOMP's registered ports, above the kernel's default range.
+  for port in [listen.stomp ?? 0, listen.stompTLS] { #expect(!(32_768...60_999).contains(port)) }
+}
+
 @Test func theSTOMPPortWithoutTLSCanBeClosed() throws {
   #expect(try Configuration(json: Array(#"{"listen":{"stomp":null}}"#.utf8)).listen.stomp == nil)
 }

@@ -1,9 +1,11 @@
 """The dashboard and the alerts of deploy/monitoring: Prometheus accepts them, and the server has each metric and label that they use."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
+import time
 import urllib.parse
 import urllib.request
 
@@ -49,6 +51,22 @@ def test_prometheus_accepts_rules_and_configuration():
 def test_prometheus_accepts_the_metrics_page(watched):
     status, told = promtool("check", "metrics", text=watched.get("/metrics"))
     assert (status, told) == (0, "")
+
+
+def test_the_page_has_the_process_as_prometheus_clients_have_it(watched):
+    lines = watched.get("/metrics").splitlines()
+    kinds = dict(line.split(" ")[2:4] for line in lines if line.startswith("# TYPE process_"))
+    assert kinds == {
+        "process_cpu_seconds_total": "counter", "process_resident_memory_bytes": "gauge", "process_open_fds": "gauge",
+        "process_max_fds": "gauge", "process_start_time_seconds": "gauge",
+    }
+    figures = {line.split(" ")[0]: float(line.split(" ")[1]) for line in lines if line.startswith("process_")}
+    assert figures.keys() == kinds.keys()
+    pid = watched.pid
+    assert abs(figures["process_start_time_seconds"] - os.stat(f"/proc/{pid}").st_ctime) < 60
+    assert 0 < figures["process_open_fds"] <= figures["process_max_fds"]
+    assert 0 < figures["process_cpu_seconds_total"] < time.time() - figures["process_start_time_seconds"] + 60 * os.cpu_count()
+    assert 1 << 20 < figures["process_resident_memory_bytes"] < 1 << 36
 
 
 @pytest.mark.parametrize("kind", ["alerts", "dashboard"])

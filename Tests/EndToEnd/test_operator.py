@@ -1,7 +1,10 @@
 """Errors for an operator: the program says what is wrong and what would be right, with exit status 1."""
 
+import contextlib
 import json
+import pathlib
 import socket
+import sqlite3
 import subprocess
 import urllib.error
 import urllib.request
@@ -9,6 +12,9 @@ import urllib.request
 import pytest
 
 from conftest import BINARY, Server, free_port
+
+VECTORS = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
+CERTIFICATE = {kind: str(VECTORS / f"test-{file}.pem") for kind, file in (("certificate", "certificate"), ("key", "key"))}
 
 
 def run(tmp_path, *arguments, config=None):
@@ -45,12 +51,164 @@ def test_a_server_that_cannot_start_says_why(tmp_path, command, config, words):
 
 
 @pytest.mark.parametrize("command", ["serve", "check-config"])
-@pytest.mark.parametrize("name", ["stomp", "http", "metrics"])
+@pytest.mark.parametrize("name", ["stomp", "stompTLS", "http", "metrics"])
 def test_a_port_that_is_taken_is_named(tmp_path, taken, command, name):
-    listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port(), name: taken}
-    status, told = run(tmp_path, command, config={"listen": listen})
+    listen = {"address": "127.0.0.1", "stomp": free_port(), "http": free_port(), "stompTLS": free_port(), name: taken}
+    status, told = run(tmp_path, command, config={"listen": listen, "tls": CERTIFICATE})
     assert status == 1
     assert f"port {taken} of 127.0.0.1 cannot be opened: " in told and "Address already in use" in told
+
+
+@pytest.mark.parametrize("command", ["serve", "check-config"])
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_media_port_that_is_taken_is_named(tmp_path, command, kind):
+    first = free_port()
+    while (second := free_port()) != first + 1:
+        first = second
+    with socket.socket(socket.AF_INET, kind) as other:
+        other.bind(("0.0.0.0", second))
+        if kind == socket.SOCK_STREAM:
+            other.listen()
+        status, told = run(tmp_path, command, config={"media": {"port": first, "workers": 2}})
+    assert status == 1 and "media.port: " in told and str(second) in told, told
+
+
+def make_state(tmp_path, **files):
+    """A state folder with these files."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    for name, content in files.items():
+        path = folder / name.replace("_", "-")
+        path.touch(mode=0o600)
+        path.write_text(content)
+    return folder
+
+
+@pytest.mark.parametrize("command", ["serve", "check-config"])
+@pytest.mark.parametrize(
+    "name, config",
+    [("guest-secret", {"guests": True}), ("push-key", {"webPush": {"contact": "mailto:a@b.example"}}), ("secret", {})],
+)
+@pytest.mark.parametrize("content", ["short", None], ids=["short", "unreadable"])
+def test_a_stored_secret_that_cannot_be_used_is_named(tmp_path, command, name, config, content):
+    folder = make_state(tmp_path)
+    if content is None:
+        # root can read any file, but no folder as one.
+        (folder / name).mkdir(mode=0o700)
+    else:
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_text(content)
+    status, told = run(tmp_path, command, config=config)
+    assert status == 1 and f"{folder}/{name}: " in told, told
+
+
+@pytest.mark.parametrize("command", ["serve", "check-config"])
+@pytest.mark.parametrize("name", ["admin", "lock"])
+def test_another_file_in_the_place_of_socket_or_lock_is_named(tmp_path, command, name):
+    (make_state(tmp_path) / name).mkdir(mode=0o700)
+    status, told = run(tmp_path, command)
+    assert status == 1 and f"{tmp_path}/state/{name}: " in told, told
+
+
+@pytest.mark.parametrize("command", ["serve", "check-config"])
+@pytest.mark.parametrize(
+    "damage, words",
+    [
+        (lambda db: db.write_bytes(b"no database" * 1_000), "the file is damaged"),
+        (lambda db: change(db, "INSERT INTO grdb_migrations VALUES ('99')"), "a newer version of the server made it"),
+        (lambda db: change(db, "INSERT INTO call VALUES ('x', x'00')"), "the file is damaged"),
+    ],
+    ids=["no-database", "newer", "record"],
+)
+def test_a_database_that_cannot_be_used_is_named(tmp_path, command, damage, words):
+    database = stopped(tmp_path)
+    damage(database)
+    before = contents(database.parent)
+    status, told = run(tmp_path, command)
+    assert status == 1 and f"{database}: " in told and words in told, told
+    if command == "check-config":
+        assert contents(database.parent) == before, "nothing is changed"
+
+
+def test_check_config_finds_damage_that_a_start_may_not_read(tmp_path):
+    database = stopped(tmp_path)
+    assert run(tmp_path, "check-config")[0] == 0
+    overwrite(database)
+    before = contents(database.parent)
+    status, told = run(tmp_path, "check-config")
+    assert status == 1 and f"{database}: the file is damaged" in told
+    assert contents(database.parent) == before
+
+
+def stopped(tmp_path):
+    """The database of a server that ran and ended, all of it in the one file."""
+    server = Server(tmp_path)
+    server.stop()
+    database = server.state / "conclave.sqlite"
+    change(database, "PRAGMA wal_checkpoint(TRUNCATE)")
+    assert not database.with_name("conclave.sqlite-wal").exists()
+    return database
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def change(database, sql):
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute(sql)
+
+
+def overwrite(database):
+    """A page of a table."""
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'device'").fetchone()[0]
+        size = connection.execute("PRAGMA page_size").fetchone()[0]
+    content = bytearray(database.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xaa" * size
+    database.write_bytes(content)
+
+
+def test_check_config_names_everything_at_once(tmp_path, taken):
+    folder = make_state(tmp_path, secret="short", guest_secret="short", push_key="no key")
+    (folder / "conclave.sqlite").touch(mode=0o600)
+    (folder / "conclave.sqlite").write_bytes(b"no database" * 1_000)
+    (folder / "admin").mkdir()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("0.0.0.0", 0))
+        media = other.getsockname()[1]
+        config = {
+            "listen": {"address": "127.0.0.1", "stomp": taken, "http": free_port(), "metrics": free_port()},
+            "media": {"port": media, "workers": 1, "announce": ["here"], "voices": 0},
+            "guests": True, "drain": -1, "limits": {"body": 0, "ringing": 0}, "history": {"days": 0},
+            "telemetry": {"otlp": "nowhere"}, "webPush": {"contact": "nobody", "trust": "/no/trust"},
+            "webhooks": {"url": "ftp://a", "secret": "short", "events": ["x"]},
+            "tls": {"certificate": "/no/chain.pem", "key": "/no/key.pem"},
+            "turn": {"urls": ["turn:t.example"], "secretFile": "/no/turn", "seconds": 1},
+        }
+        status, told = run(tmp_path, "check-config", config=config)
+    assert status == 1
+    for words in (
+        "drain: -1", "limits.body", "limits.ringing", "history.days", "media.voices", "telemetry.otlp", "webPush.contact",
+        "webPush.trust", "webhooks.url", "webhooks.events", "webhooks: the secret", "turn.seconds", "/no/turn", "media.announce",
+        "tls: /no/chain.pem", f"port {taken} of 127.0.0.1", f"{media}", f"{folder}/secret", f"{folder}/guest-secret",
+        f"{folder}/push-key", f"{folder}/admin", f"{folder}/conclave.sqlite",
+    ):
+        assert words in told, f"{words} is missing in {told}"
+    assert len(told.strip().splitlines()) >= 22
+
+
+@pytest.mark.parametrize("command", ["serve", "check-config"])
+def test_two_members_with_one_port_are_named(tmp_path, command):
+    port = free_port()
+    status, told = run(tmp_path, command, config={"listen": {"address": "127.0.0.1", "stomp": port, "http": port}})
+    assert status == 1 and f"listen.http: {port} is the port of listen.stomp already" in told
+
+
+@pytest.mark.parametrize("url", ["collector:4318", "ftp://c", "http://u:p@c", "http://c/v1/traces", "http://c?x=1", ""])
+def test_a_collector_that_is_no_address_is_named(tmp_path, url):
+    status, told = run(tmp_path, "check-config", config={"telemetry": {"otlp": url}})
+    assert status == 1 and "telemetry.otlp: " in told
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import Contract
 import Foundation
 import GRDB
 import MediaModel
+import Seeded
 import StoreWriting
 import Testing
 
@@ -74,6 +75,52 @@ struct StoreTests {
       try db.execute(sql: "INSERT INTO call VALUES ('1', x'00')")
     }
     #expect(throws: StoreError.self) { try store.load(now: TestStore.now) }
+  }
+
+  /// The check finds all that keeps a store from being opened and loaded, and changes no file.
+  @Test(arguments: 1...60 as ClosedRange<UInt64>) func theCheckFindsWhatAStartWouldRefuse(seed: UInt64) throws {
+    let test = try TestStore()
+    var world = SmallWorld(seed: seed)
+    do {
+      let store = try test.open()
+      for _ in 0..<30 { try store.write(world.step()) }
+      try store.writer.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+    }
+    var bytes = Array(try Data(contentsOf: URL(fileURLWithPath: test.path)))
+    var generator = SeededGenerator(seed: seed)
+    if seed % 6 != 0 {
+      for _ in 0..<Int.random(in: 1...8, using: &generator) {
+        bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+      }
+    }
+    try Data(bytes).write(to: URL(fileURLWithPath: test.path))
+    func files() throws -> [String: Data] {
+      try FileManager.default.contentsOfDirectory(atPath: test.folder).reduce(into: [:]) {
+        $0[$1] = try Data(contentsOf: URL(fileURLWithPath: test.folder + "/" + $1))
+      }
+    }
+    let before = try files()
+    var fault: StoreError?
+    do { try Store.check(path: test.path, now: world.now) } catch { fault = error }
+    #expect(try files() == before, "seed \(seed)")
+    var refusal: StoreError?
+    do { _ = try test.open().load(now: world.now) } catch { refusal = error as? StoreError }
+    // The check may also find damage that no start reads.
+    #expect(refusal == nil || fault != nil, "seed \(seed)")
+    if seed % 6 == 0 { #expect(fault == nil, "seed \(seed)") }
+  }
+
+  @Test func theCheckKnowsAMissingAnEmptyAndANewerFile() throws {
+    let test = try TestStore()
+    try Store.check(path: test.path, now: TestStore.now)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: test.folder).isEmpty)
+    #expect(FileManager.default.createFile(atPath: test.path, contents: nil))
+    try Store.check(path: test.path, now: TestStore.now)
+    _ = try test.open()
+    try Store.check(path: test.path, now: TestStore.now)
+    try DatabaseQueue(path: test.path).write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99')") }
+    let error = #expect(throws: StoreError.self) { try Store.check(path: test.path, now: TestStore.now) }
+    #expect(error?.kind == .newer)
   }
 
   @Test func aNewerSchemaIsLeftAlone() throws {

@@ -40,28 +40,27 @@ extension Configuration {
     $0.hasPrefix("call.") || $0.hasPrefix("push.") || $0 == EventName.report.rawValue
   }
 
-  func validateBackEnd() throws(ConfigurationError) {
+  func checkBackEnd(_ faults: inout Faults) {
     if let webhooks {
-      try Self.check(url: webhooks.url, "webhooks.url")
+      faults.take { () throws(ConfigurationError) in try Self.check(url: webhooks.url, "webhooks.url") }
       for name in webhooks.events where !Self.backEndEvents.contains(name) {
-        throw ConfigurationError(
-          "webhooks.events: \(name) is never sent; there are \(Self.backEndEvents.joined(separator: ", "))")
+        faults.add("webhooks.events: \(name) is never sent; there are \(Self.backEndEvents.joined(separator: ", "))")
       }
     }
     if let authorize {
-      try Self.check(url: authorize.url, "authorize.url")
-      guard authorize.secret != nil || webhooks != nil else {
-        throw ConfigurationError("authorize: set secretFile or secret, or webhooks, whose secret is then used")
+      faults.take { () throws(ConfigurationError) in try Self.check(url: authorize.url, "authorize.url") }
+      if authorize.secret == nil, webhooks == nil {
+        faults.add("authorize: set secretFile or secret, or webhooks, whose secret is then used")
       }
     }
-    if let turn { try turn.validate() }
-    guard (1...3650).contains(history.days) else {
-      throw ConfigurationError("history.days: \(history.days) is out of range; take 1 to 3650")
+    turn?.check(&faults)
+    if !(1...3650).contains(history.days) {
+      faults.add("history.days: \(history.days) is out of range; take 1 to 3650")
     }
-    guard (0...3600).contains(drain) else {
-      throw ConfigurationError("drain: \(drain) is out of range; take 0 to 3600 seconds")
+    if !(0...3600).contains(drain) { faults.add("drain: \(drain) is out of range; take 0 to 3600 seconds") }
+    for prefix in destinations {
+      faults.take { () throws(ConfigurationError) in try Self.check(prefix: prefix) }
     }
-    for prefix in destinations { try Self.check(prefix: prefix) }
   }
 
   static func check(url: String, _ name: String) throws(ConfigurationError) {
@@ -90,21 +89,21 @@ extension Configuration {
 }
 
 extension Configuration.TURN {
-  fileprivate func validate() throws(ConfigurationError) {
-    guard !urls.isEmpty, urls.count <= 16 else { throw ConfigurationError("turn.urls: name 1 to 16") }
+  fileprivate func check(_ faults: inout Faults) {
+    if !(1...16).contains(urls.count) { faults.add("turn.urls: name 1 to 16") }
     for url in urls {
       guard let scheme = url.split(separator: ":").first, ["turn", "turns", "stun", "stuns"].contains(scheme),
         url.utf8.count > scheme.utf8.count + 1, !url.contains("/")
       else {
-        throw ConfigurationError(
-          "turn.urls: \(url) is none of RFC 7064 or 7065; take turn:turn.example:3478?transport=udp")
+        faults.add("turn.urls: \(url) is none of RFC 7064 or 7065; take turn:turn.example:3478?transport=udp")
+        continue
       }
-      guard secret != nil || scheme.hasPrefix("stun") else {
-        throw ConfigurationError("turn: \(url) needs secretFile or secret: coturn's static-auth-secret")
+      if secret == nil, !scheme.hasPrefix("stun") {
+        faults.add("turn: \(url) needs secretFile or secret: coturn's static-auth-secret")
       }
     }
-    guard (60...604_800).contains(seconds) else {
-      throw ConfigurationError("turn.seconds: \(seconds) is out of range; take 60 to 604800")
+    if !(60...604_800).contains(seconds) {
+      faults.add("turn.seconds: \(seconds) is out of range; take 60 to 604800")
     }
   }
 }

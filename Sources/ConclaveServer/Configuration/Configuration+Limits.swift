@@ -39,9 +39,9 @@ extension Configuration {
       (.participants, \.participants), (.ringing, \.ringing), (.guests, \.guests),
     ]
 
-    func validate() throws(ConfigurationError) {
+    func check(_ faults: inout Faults) {
       for (key, path) in Self.members where !(1...1 << 30).contains(self[keyPath: path]) {
-        throw ConfigurationError("limits.\(key.rawValue): \(self[keyPath: path]) is out of range; take 1 to \(1 << 30)")
+        faults.add("limits.\(key.rawValue): \(self[keyPath: path]) is out of range; take 1 to \(1 << 30)")
       }
     }
   }

@@ -90,19 +90,28 @@ package struct ConfigurationError: Error, CustomStringConvertible {
 }
 
 extension Configuration {
-  /// - Throws: `ConfigurationError` that names the member which is wrong and what would be right.
+  /// - Throws: `ConfigurationError` that names the members which are wrong and what would be right.
   package init(json: [UInt8]) throws(ConfigurationError) {
-    do {
-      self = try JSONCoding.decode(Configuration.self, from: json)
-    } catch {
-      throw ConfigurationError("\(error.field ?? "the file"): \(error.reason)")
-    }
+    try self.init(unvalidated: json)
     try validate()
   }
 
   /// Reads a configuration file.
   package init(file: String) throws(ConfigurationError) {
     try self.init(json: Array(try Self.text(of: file).utf8))
+  }
+
+  /// The same, with values that may be out of range.
+  package init(unvalidated file: String) throws(ConfigurationError) {
+    try self.init(unvalidated: Array(try Self.text(of: file).utf8))
+  }
+
+  private init(unvalidated json: [UInt8]) throws(ConfigurationError) {
+    do {
+      self = try JSONCoding.decode(Configuration.self, from: json)
+    } catch {
+      throw ConfigurationError("\(error.field ?? "the file"): \(error.reason)")
+    }
   }
 
   static func text(of file: String) throws(ConfigurationError) -> String {
@@ -112,42 +121,56 @@ extension Configuration {
     return text
   }
 
-  /// - Throws: `ConfigurationError` when values do not go together or are out of range.
-  package func validate() throws(ConfigurationError) {
-    for (name, port) in [
-      ("listen.stomp", listen.stomp ?? 0), ("listen.stompTLS", listen.stompTLS), ("listen.http", listen.http),
-      ("listen.metrics", listen.metrics ?? 0),
-      ("media.port", media.port),
-    ] where !(0...65_535).contains(port) {
-      throw ConfigurationError("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
+  /// - Throws: `ConfigurationError` with all that is wrong when values do not go together or are out of range.
+  package func validate() throws(ConfigurationError) { try faults.throwAny() }
+
+  /// The values that do not go together or are out of range.
+  var faults: Faults {
+    var faults = Faults()
+    let ports: [(String, Int?)] = [
+      ("listen.stomp", listen.stomp), ("listen.stompTLS", tls == nil ? nil : listen.stompTLS),
+      ("listen.http", listen.http), ("listen.metrics", listen.metrics), ("media.port", media.port),
+    ]
+    for case (let name, let port?) in ports + [("listen.stompTLS", tls == nil ? listen.stompTLS : nil)]
+    where !(0...65_535).contains(port) {
+      faults.add("\(name): \(port) is not a port; take 1 to 65535, or 0 for any free one")
+    }
+    var names: [Int: String] = [:]
+    for case (let name, let port?) in ports where port != 0 {
+      if let other = names.updateValue(name, forKey: port), media.tcp || name != "media.port" {
+        faults.add("\(name): \(port) is the port of \(other) already; take another")
+      }
     }
     let socket = StateFolder.adminSocket(in: state)
-    guard socket.utf8.count <= 107 else { throw ConfigurationError(StateFolder.tooLong(socket)) }
-    guard AddressList(listen.proxies) != nil else {
-      throw ConfigurationError("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
+    if socket.utf8.count > 107 { faults.add(StateFolder.tooLong(socket)) }
+    if AddressList(listen.proxies) == nil {
+      faults.add("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
-    try limits.validate()
-    try validateBackEnd()
-    try validateWebPush()
-    try validateTelemetry()
-    guard (0...256).contains(media.workers) else {
-      throw ConfigurationError("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
+    limits.check(&faults)
+    checkBackEnd(&faults)
+    faults.take { () throws(ConfigurationError) in try validateWebPush() }
+    faults.take { () throws(ConfigurationError) in try validateTelemetry() }
+    if !(0...256).contains(media.workers) {
+      faults.add("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
     }
-    guard (1...32).contains(media.voices) else {
-      throw ConfigurationError("media.voices: \(media.voices) is out of range; take 1 to 32")
+    if !(1...32).contains(media.voices) {
+      faults.add("media.voices: \(media.voices) is out of range; take 1 to 32")
     }
-    try auth.validate()
+    auth.check(&faults)
+    return faults
   }
 }
 
 extension Configuration.Auth {
-  fileprivate func validate() throws(ConfigurationError) {
-    guard [secretFile, jwksFile, jwksURL].count(where: { $0 != nil }) <= 1 else {
-      throw ConfigurationError("auth: set one of secretFile, jwksFile and jwksURL, not several")
+  fileprivate func check(_ faults: inout Faults) {
+    if [secretFile, jwksFile, jwksURL].count(where: { $0 != nil }) > 1 {
+      faults.add("auth: set one of secretFile, jwksFile and jwksURL, not several")
     }
-    if let jwksURL { try Configuration.check(url: jwksURL, "auth.jwksURL") }
-    guard !hasKeySet || issuer?.isEmpty == false && audience?.isEmpty == false else {
-      throw ConfigurationError("auth: with a key set, set issuer and audience too, and tokens must carry them")
+    faults.take { () throws(ConfigurationError) in
+      if let jwksURL { try Configuration.check(url: jwksURL, "auth.jwksURL") }
+    }
+    if hasKeySet, issuer?.isEmpty != false || audience?.isEmpty != false {
+      faults.add("auth: with a key set, set issuer and audience too, and tokens must carry them")
     }
   }
 }

@@ -18,7 +18,9 @@ package struct StateFolder: Sendable {
     try Configuration.checkOwnerOnly(path)
   }
 
-  package var database: String { path + "/conclave.sqlite" }
+  package var database: String { Self.database(in: path) }
+
+  static func database(in folder: String) -> String { folder + "/conclave.sqlite" }
 
   static func adminSocket(in folder: String) -> String { folder + "/admin" }
 
@@ -32,9 +34,15 @@ package struct StateFolder: Sendable {
     deinit { close(file) }
   }
 
+  enum Use {
+    /// The folder is free. The lock is nil where no server has made it yet.
+    case free(Lock?)
+    /// Another server does.
+    case taken
+  }
+
   /// Looks whether a server could use the folder, without making anything.
-  /// - Returns: false while another server does.
-  static func check(_ path: String) throws(ConfigurationError) -> Bool {
+  static func use(_ path: String) throws(ConfigurationError) -> Use {
     try Configuration.checkOwnerOnly(path)
     var place = path
     while access(place, F_OK) != 0, place != "/", !place.isEmpty {
@@ -44,10 +52,23 @@ package struct StateFolder: Sendable {
       throw ConfigurationError(
         "state: \(place) cannot be written by this user; check its owner and mode, or run as the server's")
     }
-    let file = open(path + "/lock", O_RDWR | O_CLOEXEC)
-    guard file >= 0 else { return true }
-    defer { close(file) }
-    return flock(file, LOCK_EX | LOCK_NB) == 0
+    let name = path + "/lock"
+    let file = open(name, O_RDWR | O_CLOEXEC)
+    guard file >= 0 else {
+      if errno == ENOENT || errno == ENOTDIR { return .free(nil) }
+      throw ConfigurationError("\(name): cannot be opened; check its owner and mode, or remove it")
+    }
+    let lock = Lock(file)
+    return flock(file, LOCK_EX | LOCK_NB) == 0 ? .free(lock) : .taken
+  }
+
+  /// - Throws: `ConfigurationError` for another file in the place of the admin socket.
+  static func checkAdminSocket(in folder: String) throws(ConfigurationError) {
+    var status = stat()
+    let path = adminSocket(in: folder)
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK else { return }
+    throw ConfigurationError(
+      "\(path): the admin socket cannot be made: there is another file of this name; move it away")
   }
 
   func lock() throws(ConfigurationError) -> Lock {

@@ -41,21 +41,30 @@ extension StateFolder {
   /// The private key of Web Push, in the file `push-key` with mode 600; made when that is missing. Subscriptions are for this key: with another one browsers have to
   /// subscribe anew.
   func pushKey() throws(ConfigurationError) -> P256.Signing.PrivateKey {
+    if let key = try Self.storedPushKey(in: path) { return key }
     let name = path + "/push-key"
-    if let text = try? String(contentsOfFile: name, encoding: .utf8) {
-      try Configuration.checkOwnerOnly(name)
-      let pem = text.trimmingCharacters(in: .whitespacesAndNewlines)
-      guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
-        throw ConfigurationError("\(name): is no private key of P-256 (PEM); restore it, or remove it for a new one")
-      }
-      return key
-    }
     let key = P256.Signing.PrivateKey()
-    guard !FileManager.default.fileExists(atPath: name),
+    guard
       FileManager.default.createFile(
         atPath: name, contents: Data((key.pemRepresentation + "\n").utf8), attributes: [.posixPermissions: 0o600])
-    else {
-      throw ConfigurationError("\(name): cannot be read or written; check its mode, and that its disk has room")
+    else { throw ConfigurationError("\(name): cannot be written; check the folder's mode, and that its disk has room") }
+    return key
+  }
+
+  /// nil when there is none.
+  /// - Throws: `ConfigurationError` for a file that cannot be read, or is no key.
+  static func storedPushKey(in folder: String) throws(ConfigurationError) -> P256.Signing.PrivateKey? {
+    let name = folder + "/push-key"
+    guard let text = try? String(contentsOfFile: name, encoding: .utf8) else {
+      guard !FileManager.default.fileExists(atPath: name) else {
+        throw ConfigurationError("\(name): cannot be read; check its mode")
+      }
+      return nil
+    }
+    try Configuration.checkOwnerOnly(name)
+    let pem = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard let key = try? P256.Signing.PrivateKey(pemRepresentation: pem) else {
+      throw ConfigurationError("\(name): is no private key of P-256 (PEM); restore it, or remove it for a new one")
     }
     return key
   }

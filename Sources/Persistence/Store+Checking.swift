@@ -1,0 +1,32 @@
+import Foundation
+import GRDB
+package import MediaModel
+
+/// `conclave check-config`.
+extension Store {
+  /// Looks for all that keeps a server from starting on the file, without changing it: it is damaged, a newer version made it, or what it holds cannot be read.
+  /// A file that is missing is no fault. No server may use it meanwhile.
+  /// - Throws: `StoreError`, as opening and loading do.
+  package static func check(path: String, now: Timestamp) throws(StoreError) {
+    guard FileManager.default.fileExists(atPath: path) else { return }
+    // SQLite makes both beside a file in WAL mode, also for reading.
+    let made = ["-wal", "-shm"].map { path + $0 }.filter { !FileManager.default.fileExists(atPath: $0) }
+    defer { for file in made { try? FileManager.default.removeItem(atPath: file) } }
+    do {
+      var configuration = GRDB.Configuration()
+      configuration.readonly = true
+      let file = try DatabaseQueue(path: path, configuration: configuration)
+      defer { try? file.close() }
+      try file.read { db in
+        guard try String.fetchAll(db, sql: "PRAGMA quick_check(1)") == ["ok"] else {
+          throw DatabaseError(resultCode: .SQLITE_CORRUPT)
+        }
+        guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newer(path) }
+        // Otherwise a start makes tables first.
+        if try Schema.migrator.hasCompletedMigrations(db) { _ = try db.stored(now: now) }
+      }
+    } catch {
+      throw StoreError(error, path: path)
+    }
+  }
+}
