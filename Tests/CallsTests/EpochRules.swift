@@ -346,6 +346,16 @@ struct EpochRules {
     #expect(try guest.get(.listKeys(call, ListKeys()), as: KeyList.self).list.count == 2)
   }
 
+  @Test func aDeviceWithoutKeysStartsNoCall() throws {
+    let (alice, bob) = (stage.connect("alice", keys: false), stage.connect("bob"))
+    let start = alice.start([bob.user], join: 1)
+    #expect(alice.code(start) == .keysNotAllowed)
+    #expect(stage.node.isIdle && bob.events().isEmpty, "nobody is rung")
+    _ = alice.ask(.registerDevice(RegisterDevice(name: nil, keys: alice.keys)))
+    #expect(alice.code(start) == nil)
+    #expect(stage.node.callSummaries.map(\.ringing) == [1])
+  }
+
   @Test func registeringTakesOneKeyOfEachUse() throws {
     let alice = stage.connect("alice", keys: false)
     #expect(alice.code(.registerDevice(RegisterDevice(name: nil, keys: [alice.keys[0]]))) == .requestInvalid)

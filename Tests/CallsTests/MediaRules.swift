@@ -33,7 +33,16 @@ struct MediaRules {
   @Test(arguments: [true, false])
   func theSFUIsToldWhichParticipantsAreOnTheKeyList(hasKeys: Bool) throws {
     let alice = stage.connect("alice", keys: hasKeys)
-    let call = try alice.call(["nobody"], join: 1) { $0.aloneSeconds = 600 }
+    let call: CallID
+    if hasKeys {
+      call = try alice.call(["nobody"], join: 1) { $0.aloneSeconds = 600 }
+    } else {
+      // A device without keys starts no call, and may come into one.
+      let host = stage.connect("host")
+      call = try host.call([])
+      let link = try (host.get(.link(call, MakeLink())) as CallLink).link
+      #expect(alice.code(.join(call, alice.join(link: link))) == nil)
+    }
     for _ in 0..<2 {
       #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
       #expect(stage.negotiations.last?.isOnKeyList == hasKeys)

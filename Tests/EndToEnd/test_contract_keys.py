@@ -177,6 +177,19 @@ def test_epochs_5_what_was_not_acknowledged_comes_again_on_the_next_connection(o
     assert "keys.envelope" not in on(names[1], ack="client-individual").names()
 
 
+def test_a_device_without_keys_may_join_and_not_start(on, names):
+    bare, bob = on(names[0], keys=False), on(names[1])
+    body = {"callees": [bob.user], "media": "audio", **starting()}
+    assert bare.fails("/app/calls/start", body) == "keys.not-allowed"
+    assert "call.ring" not in bob.names()
+    call, _ = bob.start()
+    bare.enter(call, "join", {**join(), "link": bob.call(call, "link")["link"]})
+    bare.call(call, "leave")
+    bare.make_keys()
+    bare.register()
+    assert bare.request("/app/calls/start", body)["results"] == {bob.user: "ringing"}
+
+
 def test_epochs_7_only_who_is_joined_and_listed_may_send_keys(on, names):
     alice, bob, carol = (on(name) for name in names[:3])
     bare = on(names[3], keys=False)

@@ -97,6 +97,9 @@ extension CallControl {
   func checkMayStart(_ caller: Caller) throws(RequestError) {
     try checkServes()
     try checkRole(caller)
+    guard caller.keys != nil else {
+      throw RequestError(.keysNotAllowed, "a device without registered keys starts no call: register its keys first")
+    }
   }
 
   /// - Throws: `role.not-allowed` for a role that is configured to start nothing.
