@@ -216,7 +216,7 @@ private func requests(of guest: Client, to call: CallID, link: String) -> [Reque
 }
 
 private func mayMake(_ request: Request) -> Bool {
-  [0, 1, 11, 12, 14, 18, 20, 21, 22, 23, 24, 26, 27, 28, 29, 30, 31].contains(place(of: request))
+  [0, 1, 11, 12, 14, 18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31].contains(place(of: request))
 }
 
 private func isAboutACall(_ request: Request) -> Bool { (7...31).contains(place(of: request)) }

@@ -72,6 +72,12 @@ def test_a_guest_has_its_call_and_nothing_else(on, guest, names, server):
         ("/app/devices/remove", {"device": "guest"}),
     ]:
         assert ana.fails(destination, body) == "auth.forbidden", destination
+    assert ana.call(call, "report", {"user": alice.user, "text": "rude"}) == {}
+    assert ana.fails(f"/app/calls/{call}/report", {"user": alien.user, "text": "x"}) == "user.not-found"
+    assert ana.fails(f"/app/calls/{other}/report", {"user": bob.user, "text": "x"}) == "auth.forbidden"
+    for _ in range(4):
+        ana.call(call, "report", {"participant": 1, "text": "rude"})
+    assert ana.fails(f"/app/calls/{call}/report", {"participant": 1, "text": "rude"}) == "rate.limited"
     assert alice.call(call, "invite", {"callees": [ana.user]})["results"] == {ana.user: "already-joined"}
     assert ana.call(call, "leave") == {}
     assert alice.call(call, "invite", {"callees": [ana.user]})["results"] == {ana.user: "no-keys"}

@@ -9,7 +9,8 @@ extension Request {
     case .registerDevice, .listDevices: true
     case .join(let id, _), .rejoin(let id, _), .leave(let id), .state(let id),
       .media(let id, _), .track(let id, _, _), .receive(let id, _), .stats(let id, _), .message(let id, _),
-      .keys(let id, _), .requestKey(let id, _), .listKeys(let id, _), .waitForKey(let id, _), .confirmKey(let id, _),
+      .report(let id, _), .keys(let id, _), .requestKey(let id, _), .listKeys(let id, _), .waitForKey(let id, _),
+      .confirmKey(let id, _),
       .listConfirmations(let id, _):
       id == call
     default: false

@@ -60,7 +60,7 @@ function memberRow(member) {
   const again = async () => tellResults(await call.invite([member.user]), labelFor);
   if (canRing) made.append(rowButton(t('members.ring-again'), name, again));
   if (member.state === 'ringing' && call.isInitiator) made.append(rowButton(t('members.stop-ringing'), name, () => call.cancel(member.user)));
-  if (!isOwn && !canRing && member.state !== 'ringing' && !isGuest(call.user)) made.append(rowButton(t('members.report'), name, async () => askReport(member), 'quiet'));
+  if (!isOwn && !canRing && member.state !== 'ringing') made.append(rowButton(t('members.report'), name, async () => askReport(member), 'quiet'));
   return made;
 }
 
