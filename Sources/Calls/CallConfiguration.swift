@@ -23,9 +23,9 @@ package struct CallConfiguration: Sendable {
   package var maximumKeptBytes = 4 << 20
   /// Ended calls that are still answered with `call.ended`, the newest ones.
   package var maximumEndedCalls = 4_096
-  /// Both signaling and media gone for so long is `disconnected`.
+  /// A participant whose signaling and media have both been gone for this time is `disconnected`.
   package var disconnectTime = Duration.seconds(15)
-  /// The most that `receive` may ask for, and what a participant sees that asks for nothing.
+  /// The most that `receive` may ask for, and the default for a participant that asks for nothing.
   package var lastN = 25
   package var defaultCodecs = ["VP8"]
   /// The value of `ice` for a device; called once per join.

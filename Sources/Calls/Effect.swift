@@ -21,11 +21,11 @@ package enum Effect: Sendable {
   /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone.
   /// The session's subscription is still admitted.
   case publish(SessionID, Channel, messageID: UInt64, EventMessage)
-  /// For webhooks and the log: what the service topics carry, in order for a call.
+  /// For webhooks and the log: the events of the service topics, in order for a call.
   case webhook(Channel, EventMessage)
   /// Web Push to a subscription of the user, of no use after `until`.
   case push(UserID, PushSubscription, PushNotice, until: Timestamp)
-  /// Somebody outside has to be asked; `.answer` brings what was said.
+  /// A question to the back end or the disk; `.answer` brings its answer.
   case ask(QuestionID, Question)
   /// A history request, checked: the shell answers it from the disk.
   case history(SessionID, id: String, HistoryQuery)

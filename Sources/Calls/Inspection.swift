@@ -63,7 +63,7 @@ package struct CallInspection: Codable, Sendable {
 
 package struct ConnectedUser: Codable, Sendable {
   package var user: UserID
-  /// Those that are connected.
+  /// The user's connected devices.
   package var devices: [DeviceID]
   /// The calls that the user is ringing, joined or disconnected in.
   package var calls: [CallID]

@@ -3,7 +3,7 @@ package import MediaModel
 
 /// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret of its own.
 ///
-/// It holds two state machines. `People` owns what is kept by user: devices, connections, mailboxes, presence, topics. `CallControl` owns what is kept by
+/// It holds two state machines. `People` owns the state keyed by user: devices, connections, mailboxes, presence, topics. `CallControl` owns the state keyed by
 /// call. Neither reads the other's state: a `Node` takes the messages of each to the other until there are none.
 /// Invariants: a call's timers, peers and envelopes go with it; events reach a device in the order of their effects; nothing a client sends can trap.
 package struct Node {
@@ -30,7 +30,7 @@ package struct Node {
 
   /// After a restart: everybody is away, and the time that the server was down counts (rule 11).
   /// - Parameters:
-  ///   - stored: what the last run of the server left. Timers that ran out since fire with the first command.
+  ///   - stored: the state stored by the last run of the server. Timers that ran out since fire with the first command.
   package init(
     configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp

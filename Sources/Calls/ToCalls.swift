@@ -31,7 +31,7 @@ enum ToCalls: Sendable {
   case forget(UserID)
 }
 
-/// One that loses its place in all calls: a device that its user removed, or a user whose data is deleted.
+/// A device or user that loses its place in all calls: the user removed the device, or the user's data is deleted.
 enum Leaver: Hashable, Sendable {
   case device(Device)
   case user(UserID)
@@ -57,7 +57,7 @@ struct CallRequest: Sendable {
   var callees: [Callee] = []
   /// The keys of the devices to which a `start` brings envelopes.
   var keys: [Device: DeviceEntry] = [:]
-  /// The app's back end says whom the request may reach. It is asked after the call has checked the request (`ToPeople.checked`).
+  /// The users that the request may reach, by the app's back end. It is asked after the call has checked the request (`ToPeople.checked`).
   var asks = false
 }
 

@@ -1,6 +1,6 @@
 /// Whether another flow keeps the queue full, as TCP does until it loses packets. Giving way to it only gives it the link.
 ///
-/// A queue of our own falls when we send less. One that has not fallen 2 s after the last cut is not ours.
+/// A queue of our own falls when we send less. A queue that has not fallen 2 s after the last cut is not ours.
 struct Competition: Sendable {
   private static let patience = 2 * Microseconds.second
 

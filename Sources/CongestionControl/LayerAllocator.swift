@@ -115,8 +115,8 @@ package struct LayerAllocator: Sendable {
       guard best[i] < steps[i] else { return false }
       return best[i] >= 0 ? shown.isEmpty : !shown.contains { streams[$0].precedes(streams[i]) }
     }
-    // The best one waits until all fit or the target falls. Meanwhile the rest goes to whom it suffices for: a proven step that nobody takes
-    // would be the last, as no probe goes beyond it.
+    // The best one waits until all fit or the target falls. Meanwhile the rest goes to streams for which it suffices: a proven step that no
+    // stream takes would be the last, as no probe goes beyond it.
     return takes ? Self.divide(streams, budget: budget, from: steps, highest: highest) : best
   }
 

@@ -37,7 +37,7 @@ struct LossRule: Sendable {
 
   /// Losses while a queue stood, of the packets in the last reports (a moving average of some 60 packets).
   private(set) var congestive = 0.0
-  /// All losses, the same way but slower (some 250 packets): what a probe has to expect.
+  /// All losses, in the same way but slower (some 250 packets): the loss that a probe has to expect.
   private(set) var average = 0.0
 
   /// Takes a packet's fate.

@@ -28,7 +28,7 @@ struct ProbeSchedule: Sendable {
 
   mutating func lost(probe: UInt8) { if probe != 0, current?.order.id == probe { current?.lost() } }
 
-  /// The path is full: what the probe still measures is the queue.
+  /// The path is full: from here on the probe measures only the queue.
   mutating func abort() {
     guard let current else { return }
     failed(now: current.began)

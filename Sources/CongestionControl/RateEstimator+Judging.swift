@@ -37,7 +37,7 @@ extension RateEstimator {
     decrease(now: now, share: share)
   }
 
-  /// The queue is gone: back to what it left at.
+  /// The queue is gone: returns to the rate at which it disappeared.
   mutating func restore(now: Microseconds) {
     guard let (rate, at) = drained, queue.standing < queue.gate / 2 else { return }
     drained = nil

@@ -31,7 +31,7 @@ package struct RateEstimator: Sendable {
   /// In this time after a step up a queue is put down to it.
   static let trial = 5 * Microseconds.second
 
-  /// No queue for so long: other flows, if there are any, leave room.
+  /// After this time without a queue, other flows, if any, leave room.
   static let calm = 6 * Microseconds.second
 
   let configuration: Configuration
@@ -177,7 +177,7 @@ package struct RateEstimator: Sendable {
     loss.reported(lost: true, size: Int(record.size), departure: departure, isStanding: queue.isStanding)
   }
 
-  /// The report is over: judges what it said.
+  /// The end of a report: judges its contents.
   package mutating func endReport(now: Microseconds) {
     defer {
       newestDeparture = nil

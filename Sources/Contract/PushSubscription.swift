@@ -21,7 +21,7 @@ package struct SubscribePush: Codable, Sendable {
   package init(subscription: PushSubscription?) { self.subscription = subscription }
 }
 
-/// The encrypted content of a push: what a page that is closed needs to show a ring.
+/// The encrypted content of a push: the facts that a closed page needs to show a ring.
 package struct PushNotice: Codable, Sendable, Hashable {
   package enum Kind: String, Codable, Sendable {
     case ring

@@ -108,7 +108,7 @@ package struct StartCall: Codable, Sendable {
 
 /// The body of `accept`, `join`, `rejoin` and `transfer`.
 package struct Join: Codable, Sendable {
-  /// For `join` alone: lets in who is no member.
+  /// For `join` alone: lets in a user who is not a member.
   package var link: String?
   package var joinId: Base64Bytes?
   package var joinKey: JoinKey?

@@ -54,7 +54,7 @@ package struct Revoke: Codable, Sendable, Hashable {
   }
 }
 
-/// The body of `devices/vouch` and `devices/revoke`: what the sending device says of `device`.
+/// The body of `devices/vouch` and `devices/revoke`: the sending device's statement about `device`.
 package struct DeviceStatement: Codable, Sendable {
   package var device: DeviceID
   package var fingerprint: Base64Bytes

@@ -113,7 +113,7 @@ final class ValueEncoder: Encoder {
     child.end()
   }
 
-  /// A member or element that was begun, as a container. One that could not begin throws at its first write.
+  /// A member or element that was begun, as a container. A container that could not begin throws at its first write.
   fileprivate func nest(_ key: any CodingKey, isBegun: Bool) -> ValueEncoder {
     let child = ValueEncoder(text, parent: self, key: key)
     if isBegun { nested = child } else { child.form = .ended }

@@ -22,7 +22,7 @@ package struct Epoll: ~Copyable {
     _ = try checked(clinux_epoll_add_readable(descriptor, readable, token), "watch a descriptor")
   }
 
-  /// Changes what is reported of a descriptor that was added: that it is readable, writable, both or neither; failure and the end always.
+  /// Changes the events reported for an added descriptor: readable, writable, both or neither. Errors and hang-ups are always reported.
   package func change(_ descriptor: Int32, token: UInt64, readable: Bool, writable: Bool) {
     let result = clinux_epoll_change(self.descriptor, descriptor, token, readable, writable)
     precondition(result == 0, "a descriptor that was added and is open can be changed")

@@ -2,7 +2,7 @@ import Glibc
 
 /// Why datagrams did not leave.
 package enum SendFailure: Int, CaseIterable, Sendable {
-  /// The socket's send buffer is full: the interface is slower than what is sent.
+  /// The socket's send buffer is full: the interface is slower than the traffic.
   case bufferFull
   /// No route, or the interface is down.
   case unreachable

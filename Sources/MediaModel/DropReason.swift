@@ -14,7 +14,7 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case replayed
   /// One peer uses more SSRCs than are kept.
   case tooManySources
-  /// Media or DTLS before the peer's keys are there, or after they are gone.
+  /// Media or DTLS before the peer has keys, or after they are gone.
   case notConnected
   /// Longer than an Ethernet frame holds.
   case tooLong
@@ -50,7 +50,7 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case notProtected
   /// Asked for again, but not kept, or beyond the peer's budget.
   case notRetransmitted
-  /// Transport-wide feedback beyond what a receiver may send.
+  /// Transport-wide feedback beyond a receiver's limit.
   case feedback
   /// A check or a flight of DTLS to an address that has not proven that it receives them, beyond the peer's budget.
   case unproven

@@ -181,6 +181,6 @@ package enum MediaEvent: Sendable {
   case speakers(CallID, [ParticipantNumber])
   /// The layers of the peer's track that its receivers want, the lowest first; on change only.
   case wanted(PeerID, TrackID, [WantedLayer])
-  /// How well the peer is served, 0 to 4, and what is sent to it in bit/s: on a change of the level, at most every 2 s.
+  /// The peer's quality level, 0 to 4, and the rate sent to it in bit/s: on a change of the level, at most every 2 s.
   case quality(PeerID, level: Int, bitrate: Int)
 }

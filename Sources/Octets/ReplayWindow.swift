@@ -1,7 +1,7 @@
 /// Which of the newest 1,024 numbers of a sequence were seen, so that each is used once: SRTP's indices (RFC 3711 section 3.3.2), SFrame's
 /// counters, the packets of an up-track.
 ///
-/// Look with `arrival(of:)` and record only what is authentic: a forged number must not move the window. Numbers are below 2^64 − 1.
+/// Check with `arrival(of:)` and record only authentic numbers: a forged number must not move the window. Numbers are below 2^64 − 1.
 package struct ReplayWindow: Sendable {
   package static let size: UInt64 = 1024
 

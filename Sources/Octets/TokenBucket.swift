@@ -15,7 +15,7 @@ package struct TokenBucket: Hashable, Sendable {
   }
 
   /// Takes `count` tokens, or nothing.
-  /// - Returns: nil, or the nanoseconds until so many are there. More than the burst are never asked for: a full bucket pays for any count.
+  /// - Returns: nil, or the nanoseconds until the bucket has `count`. A count above the burst is treated as the burst: a full bucket pays for any count.
   package mutating func take(_ count: Int = 1, now: UInt64) -> UInt64? {
     let full = max(fullAt, now) &+ min(cost(of: count), depth)
     guard full - now <= depth else { return full - now - depth }

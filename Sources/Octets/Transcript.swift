@@ -34,7 +34,7 @@ package struct Transcript: Sendable {
 
 /// The layouts that the server and the clients both hash.
 extension Transcript {
-  /// The hash of it is a device's fingerprint: label ‖ lp(user) ‖ lp(device) ‖ lp(alg) ‖ lp(SPKI) of its wrap key, then of its sign key.
+  /// Its hash is a device's fingerprint: label ‖ lp(user) ‖ lp(device) ‖ lp(alg) ‖ lp(SPKI) of its wrap key, then of its sign key.
   package static func device(
     user: String, device: String, wrap: (alg: String, publicKey: [UInt8]), sign: (alg: String, publicKey: [UInt8])
   ) -> Transcript {

@@ -2,11 +2,11 @@ import Calls
 import GRDB
 import Synchronization
 
-/// Moving what was written from the log beside the file into the file.
+/// Moves written pages from the write-ahead log into the database file.
 extension Store {
   struct Clearing {
     var isUnderWay = false
-    /// The log holds old pages of somebody who is forgotten: it has to be emptied, not only copied.
+    /// The log has old pages with data of a deleted user: it has to be emptied, not only copied.
     var isWanted = false
   }
 

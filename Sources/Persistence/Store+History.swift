@@ -79,7 +79,7 @@ extension Store {
     }
   }
 
-  /// Those of `others` with whom the user has a call, or history, in common (protocol section 7).
+  /// The users of `others` who have a call, or history, in common with the user (protocol section 7).
   package func acquainted(_ user: UserID, with others: [UserID]) throws(StoreError) -> Set<UserID> {
     try reading { db in
       Set(

@@ -6,7 +6,7 @@ import JSON
 package import MediaModel
 
 extension Store {
-  /// Ended calls are remembered for so long (protocol section 6, `report`).
+  /// How long ended calls are remembered (protocol section 6, `report`).
   static let endedTime = Duration.seconds(86_400)
   /// The most ended calls that are loaded, the newest first.
   fileprivate static let maximumEnded = 4_096

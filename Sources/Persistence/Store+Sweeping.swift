@@ -7,7 +7,7 @@ extension Store {
   private static let stepRows = 500
   private static let stepEnded = 20
 
-  /// One step of clearing what was kept long enough; time spent together goes into the totals. Returns whether there is more to do.
+  /// One step of deleting expired history; time spent together goes into the totals. Returns whether there is more to do.
   package func sweep(now: Timestamp, historyDays: Int) throws(StoreError) -> Bool {
     let forgetEndedBefore = (now - Store.endedTime).milliseconds
     let forgetBefore = (now - .seconds(86_400 * historyDays)).milliseconds
@@ -27,7 +27,7 @@ extension Store {
 }
 
 extension Database {
-  /// One that goes on is left alone, however long ago it began.
+  /// The oldest ended call whose history is to be deleted. A call that goes on is kept, however long ago it began.
   fileprivate func callToForget(before time: Int64) throws -> String? {
     try String.fetchOne(
       self,

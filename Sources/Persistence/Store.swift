@@ -64,7 +64,7 @@ package final class Store: Sendable {
     return configuration
   }
 
-  /// Writes all of it or nothing, on the database's thread and behind what was given to it before. Returns at once.
+  /// Writes all changes or none, on the database's thread, after all earlier ones. Returns at once.
   /// - Parameter done: gets why it could not be written, or nil; on that thread, also when it may wait for the disk longer than the caller.
   package func write(_ changes: [StoreChange], done: @escaping @Sendable (StoreError?) -> Void) {
     writer.asyncWrite({ db in for change in changes { try db.apply(change) } }) { [self] _, result in

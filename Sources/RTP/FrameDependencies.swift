@@ -7,7 +7,7 @@ package struct FrameDependencies: Sendable {
   package internal(set) var temporalLayer: UInt8 = 0
   /// The decode targets that contain the frame, a bit each: that of target 0 is the lowest.
   package private(set) var present: UInt32 = 0
-  /// Those that a receiver can go over to at this frame, if it has all frames that this one refers to.
+  /// The decode targets to which a receiver can switch at this frame, if it has all frames that this one refers to.
   package private(set) var switching: UInt32 = 0
   package private(set) var referenceCount = 0
   private var differences = InlineArray<8, UInt16>(repeating: 0)

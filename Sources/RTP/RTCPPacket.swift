@@ -26,7 +26,7 @@ package enum RTCPType {
   package static let payloadFeedback: UInt8 = 206
 }
 
-/// A sender's clock, counts and what it receives (RFC 3550 section 6.4.1).
+/// A sender's clock and counts, and its reports on received streams (RFC 3550 section 6.4.1).
 package struct SenderReport {
   package var ssrc: UInt32
   package var ntp: NTPTimestamp

@@ -72,7 +72,7 @@ extension RTPHeader {
     packet.store(ssrc, at: 8)
   }
 
-  /// Changes what a down-track changes in a header that stands at the start of `packet`; marker, CSRCs and extension stay.
+  /// Writes a down-track's values into the header at the start of `packet`; marker, CSRCs and extension stay.
   package static func rewrite(
     payloadType: UInt8, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32,
     in packet: UnsafeMutableRawBufferPointer

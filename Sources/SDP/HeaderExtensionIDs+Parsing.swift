@@ -40,7 +40,7 @@ extension HeaderExtensionIDs {
 }
 
 extension MediaOffer.Direction {
-  /// Whether an extension offered for `self` can go along with media of an m-line: what it sends when it can send, else what it receives.
+  /// Whether an extension offered for `self` can be used by an m-line: in the direction in which it sends if it can send, else in which it receives.
   fileprivate func serves(_ media: MediaOffer.Direction) -> Bool {
     switch media {
     case .sendrecv, .sendonly: self == .sendrecv || self == .sendonly

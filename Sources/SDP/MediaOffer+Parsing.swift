@@ -77,7 +77,7 @@ extension MediaOffer {
     }
   }
 
-  /// The union of what the sections offer; an extension has one id in a bundle (RFC 8843 section 7.1.3 with RFC 8285 section 5).
+  /// The union of the sections' offers; an extension has one id in a bundle (RFC 8843 section 7.1.3 with RFC 8285 section 5).
   private static func extensions(
     of description: SessionDescription, _ sections: [Section]
   ) throws(SDPError) -> HeaderExtensionIDs {

@@ -58,7 +58,7 @@ package struct SenderContext: ~Copyable, Sendable {
   }
 }
 
-/// Header bytes and metadata: what is authenticated beside the frame (RFC 9605 section 4.4.3).
+/// Header bytes and metadata: the additional authenticated data of a frame (RFC 9605 section 4.4.3).
 func authenticated(_ header: UnsafeRawBufferPointer, _ metadata: UnsafeRawBufferPointer) -> [UInt8] {
   [UInt8](unsafeUninitializedCapacity: header.count + metadata.count) { buffer, count in
     let bytes = UnsafeMutableRawBufferPointer(buffer)

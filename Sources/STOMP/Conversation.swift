@@ -41,7 +41,7 @@ struct Conversation: Sendable {
 
   // MARK: Frames
 
-  /// Does what the frame asks for, all of it or nothing; a receipt is the last action.
+  /// Carries out the frame completely or not at all; a receipt is the last action.
   mutating func handle(_ frame: Frame, _ admission: Session.Admission) throws(Violation) -> [Session.Action] {
     if version.refusesStrayBodies, !frame.command.mayHaveBody, frame.body.readableBytes > 0 {
       throw Violation(.protocolError, "only SEND may have a body")

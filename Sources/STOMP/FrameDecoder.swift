@@ -11,7 +11,7 @@ package struct FrameDecoder: Sendable {
   package var limits: FrameLimits
 
   private var buffer = ByteBuffer()
-  /// Readable bytes that hold no end of what is being looked for.
+  /// Readable bytes that were searched already and do not contain the end.
   private var scanned = 0
   private var state: State = .between
 

@@ -3,7 +3,7 @@ package import NIOCore
 /// The server's side of one STOMP connection, as a value.
 ///
 /// ## Overview
-/// `handle(frame)` takes what the decoder found, `received` and `wrote` what passed on the wire, `handleTimeout` the passing of time; the
+/// `handle(frame)` takes a decoded frame, `received` and `wrote` tell of traffic on the wire, `handleTimeout` of the passing of time; the
 /// caller carries the returned actions out in their order. Time is an argument, in nanoseconds of any clock that never runs backwards.
 ///
 /// ## Invariants

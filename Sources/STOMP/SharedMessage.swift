@@ -1,6 +1,6 @@
 package import NIOCore
 
-/// A MESSAGE, for one subscriber or many: what is the same for all is written once for each version, before it only a subscriber's own lines are put.
+/// A MESSAGE for one subscriber or many. The shared part is encoded once per version; each subscriber's own lines are put in front of it.
 package struct SharedMessage: Sendable {
   package let destination: String
   /// `destination` and the sender's headers; none that the server sets for each subscriber.

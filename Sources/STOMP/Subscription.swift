@@ -6,12 +6,12 @@ package struct Subscription: Sendable {
   package let id: String?
   package let destination: String
   package let mode: AckMode
-  /// Its number on the connection, never used twice: what a caller keeps it by.
+  /// Its number on the connection, never used twice: the key by which callers store it.
   package let key: UInt64
   /// The header line of its MESSAGEs; empty without an id.
   let line: [UInt8]
 
-  /// Numbers of MESSAGEs not acknowledged, rising, each with what the caller knows the message by.
+  /// Numbers of unacknowledged MESSAGEs, rising, each with the caller's own key of the message.
   private(set) var pending: [(number: UInt64, token: UInt64)] = []
 
   init(id: String?, destination: String, mode: AckMode, key: UInt64, version: Version) {
@@ -52,7 +52,7 @@ extension [(number: UInt64, token: UInt64)] {
   }
 }
 
-/// How a subscriber acknowledges what it got.
+/// How a subscriber acknowledges messages.
 package enum AckMode: String, CaseIterable, Sendable {
   /// Written is acknowledged.
   case auto

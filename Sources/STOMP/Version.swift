@@ -6,7 +6,7 @@ package enum Version: String, CaseIterable, Comparable, Sendable {
 
   package static func < (a: Version, b: Version) -> Bool { a.rawValue < b.rawValue }
 
-  /// Escapes of header names and values: the octet behind a backslash and what it stands for. 1.0 has none.
+  /// Escapes of header names and values: the octet behind a backslash and its meaning. 1.0 has none.
   var escapes: [(letter: UInt8, octet: UInt8)] {
     switch self {
     case .v10: []

@@ -16,7 +16,7 @@ package struct Violation: Error, Equatable, Sendable {
   }
 
   package var kind: Kind
-  /// The ERROR's `message` header, and its body. Never holds what the client sent.
+  /// The ERROR's `message` header, and its body. Never contains client input.
   package var message: String
   /// Further headers of the ERROR frame.
   package var headers: Headers = [:]

@@ -87,7 +87,7 @@ package final class SignalingServer: Sendable {
     (stompPort, stompTLSPort, httpPort) = ports
   }
 
-  /// Counts since the start, and what is open now.
+  /// Counts since the start, and gauges of open connections and sessions.
   package var statistics: SignalingStatistics {
     var statistics = services.counters.snapshot
     statistics.backlogBytes = services.slowReaders.bytes

@@ -95,7 +95,7 @@ final class SignalingCounters: Sendable {
     shards.reduce(into: SignalingStatistics()) { sum, shard in sum.add(shard.statistics.withLock { $0 }) }
   }
 
-  /// Changes what the calling thread has counted: values are added up over all threads, so one of a single thread may be negative.
+  /// Changes the calling thread's counts. Values are summed over all threads, so that of a single thread may be negative.
   func update(_ change: (inout sending SignalingStatistics) -> Void) {
     // Thread ids are addresses of blocks of whole pages; the golden ratio spreads them (Knuth, TAOCP 6.4).
     let index = Int((UInt64(pthread_self()) >> 12 &* 0x9E37_79B9_7F4A_7C15) >> 58)

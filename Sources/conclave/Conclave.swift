@@ -61,13 +61,13 @@ struct Token: ParsableCommand {
   @Option(help: "The name that others see.")
   var name: String?
 
-  @Option(help: "Valid for so many seconds.")
+  @Option(help: "Seconds until the token expires.")
   var seconds = 86_400
 
   @Option(help: "The roles that the user has, separated by commas.")
   var roles: String?
 
-  @Option(help: "What the token is for, separated by blanks: \"service\" is the app's back end.")
+  @Option(help: "The scopes of the token, separated by spaces: \"service\" is the app's back end.")
   var scope: String?
 
   @Flag(help: "The same as --scope service.")

@@ -26,7 +26,7 @@ struct AuthorizeRules {
     return try #require(body as? Joined)
   }
 
-  @Test func whoMayNotBeRungIsOfflineAndNotRung() throws {
+  @Test func aUserThatMayNotBeRungIsOfflineAndNotRung() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")

@@ -33,7 +33,7 @@ struct ClockRules {
     #expect(stage.disk.call(call) == nil && stage.node.control.calls.isEmpty)
   }
 
-  @Test func whoIsAwayIsSoNoLongerThanItMay() throws {
+  @Test func aClockSetBackDoesNotProlongAnAbsence() throws {
     let (call, alice) = try callOfTwo(awaySeconds: 60)
     stage.advance(.seconds(20))
     #expect(try alice.phase(of: "bob", in: call) == .disconnected)
@@ -48,7 +48,7 @@ struct ClockRules {
   }
 
   /// Its connection breaks without media ever having flowed: the 15 s don't count from a join that is still to come.
-  @Test func whoGoesIsDisconnectedAfter15Seconds() throws {
+  @Test func aDeviceThatGoesIsDisconnectedAfter15Seconds() throws {
     let (call, _) = try callOfTwo()
     goBack()
     let alice = stage.connect("alice")
@@ -94,7 +94,7 @@ struct ClockRules {
     #expect(alice.events().ended == Ended(reason: .expired, by: nil, seconds: 3_600))
   }
 
-  @Test func whatEndedIsReportedNoLongerThanADay() throws {
+  @Test func endedCallsCanBeReportedForADay() throws {
     let (call, alice) = try callOfTwo()
     #expect(alice.code(.end(call)) == nil)
     goBack()

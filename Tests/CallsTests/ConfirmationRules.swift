@@ -163,7 +163,7 @@ struct ConfirmationRules {
 
   // MARK: no trust
 
-  @Test func whoWaitsForTrustHoldsNobodyUpAndTheSenderHearsOnce() throws {
+  @Test func aDeviceThatWaitsForTrustHoldsNobodyUpAndTheSenderHearsOnce() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"], mode: .individual)
     try clients[2].rejoin(call)
     stage.advance(.milliseconds(100))
@@ -188,7 +188,7 @@ struct ConfirmationRules {
   }
 
   /// Decision: a leader's distrust does not decide for all.
-  @Test func whomTheLeaderLeavesOutIsAskedOfTheNextThree() throws {
+  @Test func theNextThreeAreAskedForADeviceThatTheLeaderLeavesOut() throws {
     let (call, clients) = try settled(["alice", "bob", "carol", "dave", "erin", "frank"])
     stage.advance(.seconds(600))
     for client in clients { _ = client.events() }
@@ -204,7 +204,7 @@ struct ConfirmationRules {
     #expect(clients[1].code(.keys(call, second)) == .keysEpochStale, "the first answer counts")
   }
 
-  @Test func whoIsLeftOutAsksTheNextAndTheLeaderMayChangeItsMind() throws {
+  @Test func aDeviceThatIsLeftOutAsksTheNextAndTheLeaderMayChangeItsMind() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
     stage.advance(.seconds(600))
     for client in clients { _ = client.events() }

@@ -125,7 +125,7 @@ struct DeliveryRules {
     #expect(new.events().rings.count == 1 && old.events().isEmpty)
   }
 
-  @Test func whoGetsWhat() throws {
+  @Test func eachEventGoesToItsReceivers() throws {
     let alice = stage.connect("alice")
     let alicePad = stage.connect("alice", "pad")
     let bob = stage.connect("bob")

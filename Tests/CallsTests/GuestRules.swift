@@ -86,7 +86,7 @@ struct GuestRules {
     }
   }
 
-  @Test func nobodyRingsAGuest() throws {
+  @Test func guestsCannotBeRung() throws {
     let ana = guest()
     #expect(join(ana) == nil)
     #expect(ana.code(.leave(call)) == nil)

@@ -15,7 +15,7 @@ struct HistoryRules {
     }.last
   }
 
-  @Test func whoHangsUpOnPeopleThatAllDeclinedWasDeclined() throws {
+  @Test func aCallerThatHangsUpAfterAllDeclinedWasDeclined() throws {
     let alice = stage.connect("alice")
     let callees = ["bob", "carol"].map { stage.connect($0) }
     let call = try alice.call(["bob", "carol"])
@@ -24,7 +24,7 @@ struct HistoryRules {
     #expect(outcome(of: "alice") == .declined)
   }
 
-  @Test func whoHangsUpWhileOthersMissedItHasAMissedCall() throws {
+  @Test func aCallerThatHangsUpWhileOthersMissedItHasAMissedCall() throws {
     let alice = stage.connect("alice")
     for user in ["bob", "carol"] { _ = stage.connect(user) }
     let call = try alice.call(["bob", "carol"]) { $0.ringSeconds = 5 }
@@ -33,7 +33,7 @@ struct HistoryRules {
     #expect(outcome(of: "alice") == .missed)
   }
 
-  @Test func whoWasForgottenAndComesBackByALinkIsInTheHistoryAgain() throws {
+  @Test func aForgottenUserThatComesBackByALinkIsInTheHistoryAgain() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])

@@ -125,8 +125,8 @@ struct KeyChainRules {
     #expect(refusal { _ in } == nil)
   }
 
-  /// Clients refuse a list on which a joinId or a join key stands twice: whoever copies one must not stop the others' keys.
-  @Test func nobodyJoinsWithAnothersJoinIdOrJoinKey() throws {
+  /// Clients refuse a list with a repeated joinId or join key: a device that copies one must not stop the others' keys.
+  @Test func aJoinIdOrJoinKeyOfAnotherIsRefused() throws {
     let (call, clients) = try calling(["alice", "bob"])
     let mallory = stage.connect("mallory")
     _ = clients[0].ask(.invite(call, Invite(callees: [mallory.user])))
@@ -165,7 +165,7 @@ struct KeyChainRules {
     #expect(alice.events().rotations.first?.mode == .fresh)
   }
 
-  @Test func whoIsNewOnTheListIsTheMemberThatWasToldBefore() throws {
+  @Test func eachNewEntryOfTheListIsAMemberThatWasToldBefore() throws {
     let (call, clients) = try calling(["alice", "bob"])
     for client in clients { _ = client.events() }
     let carol = stage.connect("carol")

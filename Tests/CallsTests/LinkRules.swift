@@ -26,7 +26,7 @@ struct LinkRules {
     return client.code(.join(call, client.join(link: link)))
   }
 
-  @Test func whoHoldsItBecomesAMemberShownAsSuch() throws {
+  @Test func itsHolderBecomesAMemberShownAsSuch() throws {
     let call = try alice.call(["bob"])
     let link = try link(call)
     #expect(link.expiresAt == stage.now + .seconds(3_600))
@@ -75,7 +75,7 @@ struct LinkRules {
     #expect(join(call, new) == nil)
   }
 
-  @Test func whoMayInviteMayMakeOne() throws {
+  @Test func eachMemberThatMayInviteMayMakeOne() throws {
     let call = try alice.call(["bob", "nobody"]) { $0.invite = .initiator }
     #expect(bob.code(.link(call, MakeLink())) == .callNotJoined)
     try bob.accept(call)
@@ -88,7 +88,7 @@ struct LinkRules {
     #expect(try link(call, 86_400).expiresAt == stage.now + .seconds(86_400))
   }
 
-  @Test func whoWasCancelledOrDeclinedMayComeInByIt() throws {
+  @Test func aCancelledOrDecliningUserMayComeInByIt() throws {
     let carol = stage.connect("carol")
     let call = try alice.call(["bob", "carol"])
     let link = try link(call).link

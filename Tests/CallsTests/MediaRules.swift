@@ -17,7 +17,7 @@ struct MediaRules {
     return (call, clients)
   }
 
-  @Test func whoMayNotOfferHearsThatBeforeWhatIsWrongWithTheSDP() throws {
+  @Test func anUnauthorizedOfferIsRefusedBeforeItsSDPIsRead() throws {
     let (call, clients) = try joined(["alice", "bob"])
     let unreadable = Result<MediaOffer, RequestError>.failure(RequestError(.mediaSDPInvalid, "line 1", field: "sdp"))
     #expect(clients[0].offer(call, unreadable, []) == .mediaSDPInvalid)
@@ -172,7 +172,7 @@ struct MediaRules {
     #expect(stage.negotiations.last?.tracks.map(\.muted) == [true])
   }
 
-  @Test func whoGoesTakesItsTracksAlong() throws {
+  @Test func aLeavingParticipantTakesItsTracksAlong() throws {
     let (call, clients) = try joined(["alice", "bob", "carol"])
     #expect(clients[1].offer(call, .sending(["0": .camera]), [.init(mid: "0", source: .camera)]) == nil)
     let peer = try clients[1].peer(in: call)

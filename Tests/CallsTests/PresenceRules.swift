@@ -69,7 +69,7 @@ struct PresenceRules {
     #expect(alice.events().presences == ["bob offline", "bob available"])
   }
 
-  @Test func whoSetUnavailableIsNotRung() throws {
+  @Test func unavailableUsersAreNotRung() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     _ = bob.set(.unavailable)
@@ -98,7 +98,7 @@ struct PresenceRules {
     bob.disconnect()
     stage.advance(.seconds(600))
     #expect(!stage.node.people.presence.isUnavailable(bob.user, now: stage.now))
-    #expect(stage.node.nextDeadline == nil, "nothing waits for who is gone")
+    #expect(stage.node.nextDeadline == nil, "no timer waits for a device that is gone")
   }
 
   // MARK: who may be seen
@@ -169,7 +169,7 @@ struct PresenceRules {
     #expect(stage.connect("alice").set(.available, role: "interpreter") == .roleNotAllowed)
   }
 
-  @Test func whoHasARoleStartsUnavailable() throws {
+  @Test func usersWithARoleStartUnavailable() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob", roles: ["interpreter"])
     #expect(try alice.started(["bob"]).results?[bob.user] == .unavailable)

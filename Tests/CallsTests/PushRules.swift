@@ -129,7 +129,7 @@ struct PushRules {
     #expect(sent.isEmpty)
   }
 
-  @Test func whatIsNoSubscriptionIsRefused() {
+  @Test func malformedSubscriptionsAreRefused() {
     let bob = stage.connect("bob")
     func code(_ change: (inout PushSubscription) -> Void) -> RequestError.Code? {
       var changed = subscription("x")

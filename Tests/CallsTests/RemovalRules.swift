@@ -68,7 +68,7 @@ struct RemovalRules {
     #expect(again.events().isEmpty)
   }
 
-  @Test func whatWasKeptForItIsForgotten() throws {
+  @Test func messagesKeptForItAreForgotten() throws {
     phone.disconnect()
     let call = try alice.call(["bob"], envelopes: [alice.envelope(for: phone, epoch: 1)])
     #expect(remove("phone", by: tablet) == nil)

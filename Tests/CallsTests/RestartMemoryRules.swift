@@ -13,7 +13,7 @@ struct RestartMemoryRules {
 
   // MARK: presence
 
-  @Test func whoIsUnavailableStaysSo() throws {
+  @Test func unavailableUsersStaySo() throws {
     let bob = stage.connect("bob")
     _ = stage.connect("carol")
     #expect(bob.set(.unavailable) == nil)
@@ -27,7 +27,7 @@ struct RestartMemoryRules {
     #expect(try alice.started(["bob"], join: 2).results == [user("bob"): .unavailable])
   }
 
-  @Test func whoDoesNotComeBackIsForgottenAfter20Seconds() throws {
+  @Test func aDeviceThatDoesNotComeBackIsForgottenAfter20Seconds() throws {
     let bob = stage.connect("bob")
     #expect(bob.set(.unavailable) == nil)
     stage.restart()
@@ -72,7 +72,7 @@ struct RestartMemoryRules {
     #expect(try again.rejoin(call, join: 3).participant == 3)
   }
 
-  @Test func ofVeryManyJoinsTheLastAreKept() throws {
+  @Test func theNewestOfManyJoinsAreKept() throws {
     let alice = stage.connect("alice")
     let call = try alice.call([]) { $0.aloneSeconds = 600 }
     let bob = StoredNumber(device: Device(user: user("bob"), device: DeviceID(unchecked: "phone")))
@@ -104,7 +104,7 @@ struct RestartMemoryRules {
     #expect(stage.connect("alice").code(.state(call)) == .callNotFound)
   }
 
-  @Test func whatAUserDidInACallThatEndedIsForgotten() throws {
+  @Test func theActsOfAUserInAnEndedCallAreForgotten() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"], join: 1)

@@ -61,7 +61,7 @@ struct RestartRules {
     #expect(alice.code(.end(call)) == nil, "alice is the initiator still")
   }
 
-  @Test func whoDoesNotComeBackIsDisconnectedAndThenLeft() throws {
+  @Test func aDeviceThatDoesNotComeBackIsDisconnectedAndThenLeft() throws {
     let (call, _, _) = try callOfTwo()
     stage.restart()
     let alice = stage.connect("alice")
@@ -79,7 +79,7 @@ struct RestartRules {
     #expect(again.code(.state(call)) == .callEnded, "alice was the only one left of two (rule 9)")
   }
 
-  @Test func whatIsKeptForWhoStaysAwayGoesAfter2Minutes() throws {
+  @Test func messagesKeptForAnAbsentDeviceGoAfter2Minutes() throws {
     let (call, _, _) = try callOfTwo()
     stage.restart()
     let alice = stage.connect("alice", keys: false)
@@ -152,7 +152,7 @@ struct RestartRules {
     #expect(stage.disk.history.contains(.part(call, bob.user, name: "bob", .incoming, .missed)))
   }
 
-  @Test func whoWasRungBeforeHearsOfTheEnd() throws {
+  @Test func usersRungBeforeHearOfTheEnd() throws {
     let alice = stage.connect("alice")
     _ = stage.connect("bob", "phone")
     _ = stage.connect("bob", "tablet")

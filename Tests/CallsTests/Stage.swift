@@ -40,7 +40,7 @@ final class Stage {
 
   typealias Reply = Calls.Reply
 
-  /// One that no test asks for by its number.
+  /// A join id that no test asks for by its number.
   func makeJoinId() -> Base64Bytes {
     lastJoin += 1
     return joinId(of: 1 << 32 + lastJoin)

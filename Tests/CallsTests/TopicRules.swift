@@ -8,7 +8,7 @@ import Testing
 struct TopicRules {
   let stage = Stage()
 
-  @Test func whoIsJoinedRingingOrDisconnectedMaySubscribe() throws {
+  @Test func joinedRingingAndDisconnectedMembersMaySubscribe() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")
@@ -64,7 +64,7 @@ struct TopicRules {
     #expect(ids == [UInt64](repeating: alice.deliveries()[0].messageID, count: 2))
   }
 
-  @Test func whoIsNotEntitledAnyMoreGetsNothingMore() throws {
+  @Test func aUserThatIsNoLongerEntitledGetsNothingMore() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")
@@ -83,7 +83,7 @@ struct TopicRules {
     #expect(!stage.node.people.topics.isRead(.call(call)), "the topic is over")
   }
 
-  @Test func whoAcceptsReadsOn() throws {
+  @Test func aUserThatAcceptsReadsOn() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
@@ -94,7 +94,7 @@ struct TopicRules {
     #expect(bob.published(.call(call)).last?.name == .callEnded)
   }
 
-  @Test func oneThatHasEndedBringsItsEndAndNothingMore() throws {
+  @Test func aTopicThatHasEndedBringsItsEndAndNothingMore() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])

@@ -76,7 +76,7 @@ struct WaitingChangesRules {
     #expect(large.clients[0].events().changes.count == 64)
   }
 
-  @Test func whoLeavesHearsOfItAtOnceAndOfNothingBehindIt() throws {
+  @Test func aLeavingUserHearsOfItAtOnceAndOfNothingBehindIt() throws {
     var large = try Large(6)
     try large.join("a")
     let leaver = large.clients[2]

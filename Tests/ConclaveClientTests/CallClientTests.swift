@@ -36,7 +36,7 @@ struct CallClientTests {
     await house.close()
   }
 
-  @Test func whoLeftCannotReadOn() async throws {
+  @Test func formerMembersCannotReadOn() async throws {
     let house = try await House()
     let (alice, bob, carol) = try await (house.client("alice"), house.client("bob"), house.client("carol"))
     let call = try await alice.client.start(callees: ["bob", "carol"], media: .audio)

@@ -40,7 +40,7 @@ struct CallLifeTests {
     await house.close()
   }
 
-  @Test func whoAcceptsHasAKeyAtOnce() async throws {
+  @Test func anAcceptingDeviceHasAKeyAtOnce() async throws {
     let house = try await House()
     let (alice, bob) = try await (house.client("alice"), house.client("bob"))
     let call = try await alice.client.start(callees: ["bob"], media: .audio)
@@ -52,7 +52,7 @@ struct CallLifeTests {
   }
 
   /// The event that a participant has left may be there before the reply to its own `leave`.
-  @Test func whoLeavesIsNotToldThatTheCallIsOver() async throws {
+  @Test func aLeavingUserIsNotToldThatTheCallIsOver() async throws {
     let house = try await House()
     let (alice, bob) = try await (house.client("alice"), house.client("bob"))
     let call = try await alice.client.start(callees: ["bob", "carol"], media: .audio)

@@ -26,7 +26,7 @@ struct ConfirmationTests {
     }
   }
 
-  @Test func whoDoesNotConfirmIsNamedAndNobodyStops() {
+  @Test func aDeviceThatDoesNotConfirmIsNamedAndNobodyStops() {
     var world = three()
     // Carol has a secret of her own.
     world.members["carol"]!.agreement.epochs[3]?.secret = KeyAgreement.secret(using: &world.generator)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ConclaveClient
 
-/// Epochs as an honest server runs them: who can read whom, and when.
+/// Epochs as an honest server runs them: which devices can read each other, and when.
 struct EpochTests {
   private func three() -> KeyWorld {
     var world = KeyWorld()
@@ -50,7 +50,7 @@ struct EpochTests {
     #expect(Set(world.members.values.map(\.code)).count == 1)
   }
 
-  @Test func whoJoinsReadsNothingFromBefore() throws {
+  @Test func newMembersReadNothingFromBefore() throws {
     var world = KeyWorld()
     world.start("alice")
     world.join("bob")
@@ -72,7 +72,7 @@ struct EpochTests {
     #expect(world.envelopes.map(\.to.user.text) == ["carol"])
   }
 
-  @Test func whoLeftReadsNothingAfter() throws {
+  @Test func formerMembersReadNothingAfter() throws {
     var world = three()
     let code = world.members["bob"]!.code
     world.rotate(["bob", "carol"], mode: .fresh, leader: "bob")

@@ -24,7 +24,7 @@ struct OpenChannelTests {
     return ids
   }
 
-  @Test func thoseThatNobodyAwaitsLeaveTogetherWithin100Milliseconds() async throws {
+  @Test func acknowledgementsThatNobodyAwaitsLeaveTogetherWithin100Milliseconds() async throws {
     for id in ["a", "b", "c"] { open.acknowledge(event(id), isAwaited: false) }
     await channel.testingEventLoop.advanceTime(by: .milliseconds(99))
     #expect(try await written() == nil)
@@ -35,7 +35,7 @@ struct OpenChannelTests {
     #expect(try await written() == ["d"], "the next ones have a timer of their own")
   }
 
-  @Test func oneThatTheServerAwaitsLeavesAtOnceBehindTheOthers() async throws {
+  @Test func anAwaitedAcknowledgementLeavesAtOnceBehindTheOthers() async throws {
     open.acknowledge(event("a"), isAwaited: false)
     open.acknowledge(event("envelope"), isAwaited: true)
     await channel.testingEventLoop.advanceTime(by: .zero)
@@ -61,8 +61,8 @@ struct OpenChannelTests {
     #expect(try await written() == [long, long])
   }
 
-  /// The server chooses the ids. One that fills the buffer alone must not leave the next acknowledgements without a timer.
-  @Test func oneThatFillsTheBufferAloneLeavesATimerForTheNext() async throws {
+  /// The server chooses the ids. An id that fills the buffer alone must not leave the next acknowledgements without a timer.
+  @Test func anAcknowledgementThatFillsTheBufferLeavesATimerForTheNext() async throws {
     let long = String(repeating: "x", count: 8_185)
     open.acknowledge(event(long), isAwaited: false)
     await channel.testingEventLoop.advanceTime(by: .milliseconds(100))

@@ -30,7 +30,7 @@ struct RecoveryTests {
   }
 
   @Test(arguments: [ParticipantStanding.absent, .silent])
-  func whoFindsItselfAbsentOrSilentRejoins(_ standing: ParticipantStanding) {
+  func aDeviceThatFindsItselfAbsentOrSilentRejoins(_ standing: ParticipantStanding) {
     var machine = Machine()
     _ = machine.on(.signalingLost)
     _ = machine.on(.signalingBack)

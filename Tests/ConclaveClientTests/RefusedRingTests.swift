@@ -87,7 +87,7 @@ struct RefusedRingTests {
     await client.close()
   }
 
-  @Test func nobodyIsRungWithoutAKeyWhenTheServerTakesNone() async throws {
+  @Test func ringsWithoutAKeyAreNotSentWhenTheServerTakesNone() async throws {
     let ringing = try Ringing { !$0.isEmpty }
     let client = try await client(of: ringing)
     await #expect(

@@ -82,7 +82,7 @@ struct RingKeyTests {
     effects.compactMap { if case .refused(let refusal) = $0 { refusal } else { nil } }
   }
 
-  @Test func whoAcceptsAndWhoRangHearEachOther() throws {
+  @Test func theAcceptingAndTheCallingDeviceHearEachOther() throws {
     var caller = Caller()
     let (bob, effects) = accept(caller, caller.ring)
     #expect(refusals(effects).isEmpty)
@@ -190,7 +190,7 @@ struct RingKeyTests {
     }
   }
 
-  @Test func nobodyWithoutTrustGetsARingEnvelope() throws {
+  @Test func untrustedDevicesGetNoRingEnvelope() throws {
     var generator = SystemRandomNumberGenerator()
     let caller = Caller()
     var pins = Pins()

@@ -90,7 +90,7 @@ struct RosterWatchTests {
     #expect(watch.stopping(.stranger, now: now).isEmpty)
   }
 
-  @Test mutating func whoHasLeftHas15Seconds() throws {
+  @Test mutating func aDepartedMemberHas15Seconds() throws {
     let (own, bob) = (entry("alice", 1), entry("bob", 2))
     try begin([own, bob], members: [member(own), member(bob)])
     watch.see(member(bob, .left, isThere: false), now: now)
@@ -142,7 +142,7 @@ struct RosterWatchTests {
     #expect(!watch.isHeld)
   }
 
-  @Test mutating func whomThePersonAcceptsStopsNobodyAgain() throws {
+  @Test mutating func anAcceptedDeviceDoesNotStopTheSendingAgain() throws {
     let (own, ghost) = (entry("alice", 1), entry("bob", 2))
     try begin([own, ghost], members: [member(own)])
     wait(.seconds(5))

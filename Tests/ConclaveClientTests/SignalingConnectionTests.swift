@@ -124,7 +124,7 @@ struct SignalingConnectionTests {
   }
 
   @Test(arguments: ["replaced by a newer connection", "this device was removed"])
-  func whoIsReplacedOrRemovedStaysAway(_ message: String) async throws {
+  func aReplacedOrRemovedDeviceStaysAway(_ message: String) async throws {
     let server = try await FakeServer()
     let connection = await connected(to: server)
     try await server.fail(message, on: 1)

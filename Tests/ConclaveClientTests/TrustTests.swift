@@ -66,7 +66,7 @@ struct TrustTests {
     #expect(try world.travel("at last", from: "bob", to: "carol").0 == "at last")
   }
 
-  @Test func whoIsTrustedGetsTheKeyAndIsHeard() throws {
+  @Test func aTrustedDeviceGetsTheKeyAndIsHeard() throws {
     var world = withChangedBob()
     rotate(&world)
     world.deliverEnvelopes()

@@ -29,7 +29,7 @@ struct UpdateQueueTests {
       ])
   }
 
-  @Test func whatHappenedIsBounded() async {
+  @Test func eventsAreBounded() async {
     let queue = UpdateQueue()
     for number in 1...UpdateQueue.limit + 10 { queue.yield(.rejoined(participant: UInt32(number))) }
     queue.finish()
@@ -45,7 +45,7 @@ struct UpdateQueueTests {
     queue.yield(.rejoining)
     queue.finish()
     #expect(await reader.value == [.restartMedia, .rejoining])
-    // One that is cancelled does not wait for ever.
+    // A cancelled reader does not wait for ever.
     let other = Task { await read(UpdateQueue()) }
     other.cancel()
     #expect(await other.value.isEmpty)

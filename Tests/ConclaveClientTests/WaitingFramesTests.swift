@@ -20,7 +20,7 @@ struct WaitingFramesTests {
     #expect(frames.dropped == 36)
   }
 
-  @Test func whatStillHasNoKeyWaitsOnAndNoLonger() {
+  @Test func framesWithoutAKeyWaitOnAndNoLonger() {
     var frames = WaitingFrames<Int>()
     frames.keep(1, now: 0)
     for frame in frames.take(now: second - 1) { frames.keepAgain(frame) }

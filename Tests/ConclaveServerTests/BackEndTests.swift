@@ -149,7 +149,7 @@ struct AuthorizeTests {
     .init(body: "[" + String(repeating: #""bob","#, count: 300_000) + #""bob"]"#),
     .init(body: #"["bob"]"#, delay: .minutes(10)),
   ])
-  func whateverGoesWrongIsNobody(answer: BackEndServer.Answer) async throws {
+  func eachFailureMeansNobody(answer: BackEndServer.Answer) async throws {
     let server = try await BackEndServer { _, _ in answer }
     let backEnd = try authorizer(server.url)
     let start = ContinuousClock.now

@@ -107,7 +107,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   #expect(try Configuration(json: Array(text.utf8)).auth.jwksURL == "https://id.example/keys")
 }
 
-@Test func whatConcernsMediaIsRead() throws {
+@Test func mediaMembersAreRead() throws {
   let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"],"voices":5}}"#
   let media = try Configuration(json: Array(text.utf8)).media
   #expect(media.workers == 2 && media.port == 0 && !media.tcp && media.announce == ["192.0.2.1"])
@@ -118,7 +118,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   #expect(throws: ConfigurationError.self) { try AnnouncedAddresses(["example.org"]) }
 }
 
-@Test func whatConcernsTheBackEndIsRead() throws {
+@Test func backEndMembersAreRead() throws {
   let text = #"""
     {"destinations":["/topic/chat.","/queue/work"],"roles":{"interpreter":{"neverStarts":true},"nurse":{}},
      "webhooks":{"url":"https://a.example/hook","secretFile":"/s","events":["call.ended"]},

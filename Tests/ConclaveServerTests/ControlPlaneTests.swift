@@ -40,7 +40,7 @@ private final class Plane: Sendable {
   /// Replies so far.
   var replies: Int { count.value.withLock { $0 } }
 
-  /// - Parameter backEnd: decides whom one may reach, if there is one.
+  /// - Parameter backEnd: decides which users a user may reach, if there is one.
   init(backEnd: BackEnd? = nil) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let store = try Store(path: folder + "/conclave.sqlite")
@@ -142,7 +142,7 @@ private final class Plane: Sendable {
     try await plane.stop()
   }
 
-  @Test func whatNothingWaitsForGoesOutAtOnce() async throws {
+  @Test func effectsThatNothingWaitsForGoOutAtOnce() async throws {
     let plane = try Plane()
     plane.connect(1, "alice")
     plane.holdDisk()

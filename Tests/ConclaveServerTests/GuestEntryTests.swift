@@ -54,7 +54,7 @@ import Testing
     #"{"call":"c1","link":"bad","name":"Ana"}"#, #"{"call":"c2","link":"good","name":"Ana"}"#,
     #"{"link":"good","name":"Ana"}"#, #"{"call":"c1","name":"Ana"}"#, #"{"token":""}"#, #"{"token":"guest~a.b.c"}"#,
   ])
-  func nobodyElseIsLetIn(body: String) async throws {
+  func otherGuestsAreRefused(body: String) async throws {
     let entry = entry()
     #expect(try await post(body, to: entry).status == 403)
     #expect(entry.counts == GuestEntry.Counts(refused: 1))
@@ -65,7 +65,9 @@ import Testing
     #"{"call":"c1","link":"good","name":"  "}"#, #"{"call":"c1","link":"good","name":"a\u0007"}"#,
     #"{"call":"c1","link":"good","name":"\#(String(repeating: "é", count: 65))"}"#,
   ])
-  func whatCannotBeReadIsRefused(body: String) async throws { #expect(try await post(body, to: entry()).status == 400) }
+  func unreadableBodiesAreRefused(body: String) async throws {
+    #expect(try await post(body, to: entry()).status == 400)
+  }
 
   @Test func aFormOfAnotherSiteGetsNothing() async throws {
     #expect(try await post(ana, to: entry(), type: "text/plain").status == 415)

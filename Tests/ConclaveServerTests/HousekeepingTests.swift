@@ -55,7 +55,7 @@ private let alice = UserID(unchecked: "alice")
     try FileManager.default.removeItem(atPath: folder)
   }
 
-  @Test func whatWasKeptLongEnoughIsSweptAnHourAfterTheLastTime() throws {
+  @Test func expiredRecordsAreSweptAnHourAfterTheLastTime() throws {
     try store.write(old("c1", days: 31) + old("c2", days: 1))
     _ = forgotten(at: 1)
     #expect(try history() == ["c2"])

@@ -84,7 +84,7 @@ private let forge = Result { try TokenForge() }
     }
   }
 
-  @Test func whatAKeyIsForHolds() async throws {
+  @Test func theUseOfAKeyIsEnforced() async throws {
     let forge = try forge.get()
     func set(_ more: String) throws -> String {
       #"{"keys":[\#(try forge.jwk("p384")),\#(try forge.jwk("rsa", more: more))]}"#

@@ -12,7 +12,7 @@ struct OpenFilesTests {
     #expect(OpenFiles(limit: limit).connections(wanted: 20_000, workers: workers, tcp: tcp) == connections)
   }
 
-  @Test func nobodyGetsMoreThanWanted() {
+  @Test func connectionsAreNoMoreThanWanted() {
     #expect(OpenFiles(limit: 65_536).connections(wanted: 40, workers: 1, tcp: true) == 40)
   }
 

@@ -41,7 +41,7 @@ func aNameIsEnoughAtThisMachineInDemoMode(host: String) async throws {
   ("evil.example:8080", "127.0.0.1"), ("localhost.evil.example", "127.0.0.1"), (nil, "127.0.0.1"),
   ("localhost", "192.0.2.1"), ("[::1]", "2001:db8::1"),
 ])
-func nobodyElseGetsADemoToken(host: String?, address: String) async throws {
+func otherOriginsGetNoDemoToken(host: String?, address: String) async throws {
   let pages = try await pages(demo: true)
   let post = try await pages.respond(to: request("POST", "/demo/token", host: host, from: address, body: signIn))
   #expect(post.status == 405)

@@ -89,7 +89,7 @@ private func part(_ outcome: HistoryEntry.Outcome?) -> StoreChange {
 private let began = StoreChange.history(.call(call, .audio, startedAt: time))
 
 struct RecorderTests {
-  @Test func whatComesDuringATransactionIsTheNextOne() throws {
+  @Test func changesDuringATransactionAreTheNextOne() throws {
     let rig = try Rig()
     rig.recorder.record([began])
     #expect(rig.recorder.next(now: second(0)) == [began] && rig.recorder.isWriting)
@@ -149,7 +149,7 @@ struct RecorderTests {
     #expect(!rig.recorder.isFull)
   }
 
-  @Test func whatAHealthyDiskTakesIsThereAtOnce() throws {
+  @Test func aHealthyDiskHasChangesAtOnce() throws {
     let rig = try Rig()
     rig.write([began, part(.answered)], now: second(0))
     #expect(try rig.outcomes() == [.answered])
@@ -184,7 +184,7 @@ struct RecorderTests {
     #expect(try rig.outcomes() == [.answered])
   }
 
-  @Test func whatComesDuringARewriteIsWrittenBehindIt() throws {
+  @Test func changesDuringARewriteAreWrittenBehindIt() throws {
     let rig = try Rig()
     try rig.fail(at: second(0))
     try rig.makeFull(false)
@@ -230,7 +230,7 @@ struct RecorderTests {
     #expect(try rig.outcomes() == [.missed])
   }
 
-  @Test func whatFindsNoRoomIsCounted() throws {
+  @Test func changesWithoutRoomAreCounted() throws {
     let rig = try Rig(maximumBacklog: 2)
     try rig.fail(at: second(0))
     rig.write([began, part(nil), part(.missed)], now: second(1))

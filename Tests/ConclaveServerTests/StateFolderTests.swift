@@ -18,7 +18,7 @@ import Testing
 
 /// A user who can read the folder or the secret can pose as any user.
 @Test(arguments: [("", 0o755), ("", 0o770), ("/secret", 0o644), ("/secret", 0o640)])
-func whatOthersMayReadIsRefusedByName(name: String, mode: Int) throws {
+func filesThatOthersMayReadAreRefusedByName(name: String, mode: Int) throws {
   let path = NSTemporaryDirectory() + "conclave-\(UInt64.random(in: .min ... .max))"
   defer { try? FileManager.default.removeItem(atPath: path) }
   _ = try StateFolder(path).secret(file: nil)

@@ -96,7 +96,7 @@ private let seconds = now.milliseconds / 1000
     "eyJhbGciOiJIUzI1NiJ9.e30", "eyJhbGciOiJIUzI1NiJ9.e30.AA.AA", "eyJhbGciOiJIUzI1NiJ9.e30.A",
     "eyJhbGciOiJIUzI1NiJ9=.e30.AA", "eyJhbGciOiJIUzI1NiJ9.e30.A+", " eyJhbGciOiJIUzI1NiJ9.e30.AA",
   ])
-  func whatIsNoTokenIsRefused(text: String) async { #expect(await refusal(text) == .malformed) }
+  func malformedTokensAreRefused(text: String) async { #expect(await refusal(text) == .malformed) }
 
   @Test func aTokenHas8KiB() async {
     let most = TokenForge.hmac(claims(#""name":"\#(String(repeating: "n", count: 6_000))""#))

@@ -230,7 +230,7 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     #expect(queue.count == 0)
   }
 
-  @Test func whatIsTooOldIsDroppedAndCounted() {
+  @Test func expiredMessagesAreDroppedAndCounted() {
     var queue = PushQueue()
     queue.add(push("bob", 1), now: now)
     let next = queue.next(now: now + .seconds(30))

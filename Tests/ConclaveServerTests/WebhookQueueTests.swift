@@ -46,7 +46,7 @@ struct WebhookQueueTests {
     #expect(WebhookQueue.pause(after: .max, jitter: 1) == .seconds(60))
   }
 
-  @Test func whatIsRefusedIsGivenUpAndCounted() throws {
+  @Test func refusedWebhooksAreGivenUpAndCounted() throws {
     var queue = WebhookQueue()
     for i in 1...2 { queue.add(Self.post(i, of: "a"), now: Self.at(0)) }
     let first = queue.next(now: Self.at(0))

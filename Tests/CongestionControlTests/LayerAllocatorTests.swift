@@ -33,7 +33,7 @@ struct LayerAllocatorTests {
     #expect(ladder.map(\.rate) == [100, 250, 500])
   }
 
-  @Test func nobodyGetsMoreThanItsWish() {
+  @Test func noTrackGetsMoreThanItsWish() {
     var allocator = LayerAllocator()
     var now: Microseconds = 0
     let steps = settled(&allocator, [Self.camera], 10_000_000, now: &now)

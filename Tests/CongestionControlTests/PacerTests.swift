@@ -29,7 +29,7 @@ struct PacerTests {
     #expect(pacer.isEmpty)
   }
 
-  @Test func whatIsPacedLeavesAtTheRateInOrder() {
+  @Test func pacedPacketsLeaveAtTheRateInOrder() {
     var pacer = Pacer(now: 0)
     pacer.sent(bytes: 5_100)
     for i in 0..<20 as Range<UInt64> {

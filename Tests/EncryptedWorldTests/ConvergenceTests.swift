@@ -72,9 +72,9 @@ struct ConvergenceTests {
     #expect(world.audit.failure == nil, "seed \(seed)")
   }
 
-  /// The leader hands out a key and dies, and the server does not know: whoever lacks the key gets it from another one that has it.
+  /// The leader hands out a key and dies, and the server does not know: a device that lacks the key gets it from another holder.
   @Test(arguments: 1...10)
-  func whoLacksTheKeyOfADeadLeaderGetsItFromAnother(_ seed: UInt64) throws {
+  func aDeviceWithoutTheKeyOfADeadLeaderGetsItFromAnother(_ seed: UInt64) throws {
     let world = World(seed: seed)
     let call = try world.call(delay: 50...100, response: 100)
     let (leader, victim) = (world.devices[0], world.devices[5])
@@ -107,7 +107,7 @@ struct ConvergenceTests {
     let members = world.joined(call)
     for member in members { member.stay?.resetGaps() }
     world.change(kind, call)
-    // Those who go are not heard on; the others are, all the time.
+    // Leaving members are no longer heard; the others are, all the time.
     let staying = members.filter { $0.stay != nil }
     world.run(15_000)
     try Breach.unless(world.hasConverged(call), .doesNotConverge)
@@ -118,7 +118,7 @@ struct ConvergenceTests {
   }
 
   @Test(arguments: 1...10)
-  func whoAcceptsIsHeardAtOnce(_ seed: UInt64) throws {
+  func anAcceptingDeviceIsHeardAtOnce(_ seed: UInt64) throws {
     let world = World(seed: seed)
     let alice = world.add("alice", delay: 100...120)
     let bob = world.add("bob", delay: 100...120)

@@ -19,8 +19,8 @@ struct RandomWorldTests {
   @Test(arguments: 1...120) func theServerMayDieAtAnyMoment(_ seed: UInt64) throws { try live(seed, mortality: 200) }
 
   /// Once a leader took its own key for the epoch's, devices rejoined without end, or took their former stay's events for the new one's.
-  @Test(arguments: [215, 278]) func whatWentWrongOnceDoesNotAgain(_ seed: UInt64) throws { try live(seed) }
-  @Test(arguments: [138, 246, 259, 264, 273, 284]) func whatWentWrongAtADeathDoesNotAgain(_ seed: UInt64) throws {
+  @Test(arguments: [215, 278]) func keptSeedsDoNotFailAgain(_ seed: UInt64) throws { try live(seed) }
+  @Test(arguments: [138, 246, 259, 264, 273, 284]) func keptSeedsWithADeathDoNotFailAgain(_ seed: UInt64) throws {
     try live(seed, mortality: 200)
   }
 

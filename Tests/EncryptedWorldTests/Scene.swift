@@ -84,7 +84,7 @@ final class Scene {
       sourceLocation: sourceLocation)
   }
 
-  /// A ghost on the lists of those whom `shown` lets see it, from the next epoch on. Carol goes, so that a fresh one follows.
+  /// Puts a ghost on the lists shown to the devices for which `shown` is true, from the next epoch on. Carol leaves, so that a fresh one follows.
   func haunt(_ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh) {
     let ghost = Ghost(world, call: call)
     let forger = Forger(world, call) { list, device in shown(device) ? ghost.haunt(list) : list }

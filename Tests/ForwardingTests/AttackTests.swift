@@ -247,7 +247,7 @@ struct AttackTests {
     try call.connect()
     call.run(milliseconds: 3000)
     let slot = try #require(b.configuration.slots.first { $0.kind == .video })
-    let newest = try #require(call.sfu.peers[1].downTrack(slot.ssrc)?.stream.pointee.sourceSwitch.newest)
+    let newest = try #require(b.streams[slot.ssrc]?.newest)
     let numbers = (0..<200).map { newest &- 200 &+ UInt16($0) }
     for _ in 0..<100 { b.sendRTCP { $0.nack(sender: 1, media: slot.ssrc, missing: numbers.span) } }
     call.run(milliseconds: 50)

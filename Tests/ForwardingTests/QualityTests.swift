@@ -107,7 +107,7 @@ struct QualityTests {
     #expect(try #require(qualities(call, of: b).last).level == 2)
   }
 
-  @Test func whoIsNoLongerReachedHasLevelZero() throws {
+  @Test func anUnreachableParticipantHasLevelZero() throws {
     let call = SimulatedCall()
     call.join([.camera])
     let b = call.join([], audioSlots: 0, videoSlots: 1)

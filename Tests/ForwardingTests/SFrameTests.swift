@@ -64,7 +64,7 @@ struct SFrameTests {
   }
 
   @Test(arguments: [(2, 1), (2, 2), (1, 3), (65_537, 1), (0, 1)])
-  func whatNamesAnotherIsDroppedWithTheRestOfItsFrame(participant: UInt64, index: UInt64) throws {
+  func packetsThatNameAnotherAreDroppedWithTheRestOfTheirFrame(participant: UInt64, index: UInt64) throws {
     for track in sender.tracks {
       let packets = try frame(track, header(keyID(participant, index)))
       let result = try send(packets)

@@ -33,7 +33,7 @@ struct SlotTests {
     #expect(try #require(call.slotMap(of: a)).revision > revision)
   }
 
-  @Test func whatComesTogetherFillsTheSlotsOnce() throws {
+  @Test func changesThatComeTogetherFillTheSlotsOnce() throws {
     let call = SimulatedCall()
     let peers = (0..<5).map { _ in call.join() }
     let revision = try #require(call.slotMap(of: peers[0])).revision
@@ -139,7 +139,7 @@ struct SlotTests {
   @Test func aTrackThatEndsWhileItsSlotIsHeldMakesRoomAtOnce() {
     let crowd = Crowd()
     crowd.join(1, [], audioSlots: 1, videoSlots: 1)
-    // So many that nobody's slots depend on the last ones.
+    // Enough that no slot depends on the last ones.
     for number in 2...60 as ClosedRange<UInt32> { crowd.join(number, [.camera], audioSlots: 0, videoSlots: 1) }
     #expect(crowd.peer(1).slotMap.slots.map(\.track.participant) == [2])
     for number in 3...60 as ClosedRange<UInt32> { crowd.peer(number).spokeAt = crowd.now }

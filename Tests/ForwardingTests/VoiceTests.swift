@@ -59,7 +59,7 @@ struct VoiceTests {
     #expect(activity.isSpeaking)
   }
 
-  @Test func whatDoesNotComeIsSilence() {
+  @Test func missingPacketsAreSilence() {
     var activity = SpeechActivity()
     for packet in 0..<50 as Range<UInt64> { activity.heard(level: 20, now: instant(1000 + 20 * packet)) }
     let last: UInt64 = 1980
@@ -179,7 +179,7 @@ struct VoiceTests {
     #expect((8...10).contains(burst), "\(burst)")
   }
 
-  @Test func nobodyIsCutOffWithinAWordAndTheNinthWaits() throws {
+  @Test func aSpeakerIsNotCutOffWithinAWordAndTheNinthWaits() throws {
     let call = try crowded(12)
     let listener = call.peers[9]
     speak(call, Array(1...8), packets: 150)

@@ -25,7 +25,7 @@ struct UDPSocketTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test func whatIsForAConnectionIsNotSentByUDP() throws {
+  @Test func datagramsForAConnectionAreNotSentByUDP() throws {
     let sender = try UDPSocket(port: 0)
     let receiver = try Receiver()
     var connection = receiver.address
@@ -172,7 +172,7 @@ struct UDPSocketTests {
     #expect(receiver.socket.counters.truncated == 1)
   }
 
-  @Test func whatTheKernelDropsBeforeReadingIsReported() throws {
+  @Test func datagramsThatTheKernelDropsAreReported() throws {
     var options = UDPSocket.Options()
     options.bufferSize = 4_096
     let receiver = try UDPSocket(port: 0, options: options)

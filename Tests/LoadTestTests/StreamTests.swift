@@ -104,7 +104,7 @@ struct StreamTests {
     #expect(tally.abandoned == 0)
   }
 
-  @Test func whatNeverComesIsCountedAndTheRestGoesOn() throws {
+  @Test func missingPacketsAreCountedAndTheRestGoesOn() throws {
     let (sent, received, tally) = try run(
       video: true, network: { $0 == 20 ? [] : [.zero] }, answersNacks: false)
     #expect(tally.abandoned == 1)

@@ -7,7 +7,7 @@ func aTrackIdIsParticipantDotNumber(text: String) {
 }
 
 @Test(arguments: ["", "1", "1.", ".1", "1.0", "1.256", "01.1", "1.01", "+1.1", "-1.1", "1.1.1", "4294967296.1", " 1.1"])
-func whatIsNotCanonicalIsNoTrackId(text: String) {
+func onlyCanonicalTextsAreTrackIds(text: String) {
   #expect(TrackID(text) == nil)
 }
 

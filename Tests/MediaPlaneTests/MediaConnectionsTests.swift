@@ -84,7 +84,7 @@ final class MediaConnectionsTests {
     #expect(connections.counters[.slowReader] == 0 && connections.counters[.ended] == 0)
   }
 
-  @Test func whatComesInPiecesIsPutTogether() throws {
+  @Test func datagramsInPiecesArePutTogether() throws {
     let (connection, address) = try connect()
     for piece: [UInt8] in [[0], [3, 1], [2], [3, 0, 1], [9]] {
       connection.write(piece)
@@ -103,7 +103,7 @@ final class MediaConnectionsTests {
     #expect(connections.counters.open == 1 && connections.counters[.unproven] == 1)
     _ = stranger.receive(milliseconds: 2_000)
     #expect(stranger.hasEnded)
-    // One who left the call has as long again.
+    // A participant that left the call has the same time once more.
     sweep(after: .seconds(19))
     #expect(connections.counters.open == 1)
     sweep(after: .seconds(20))

@@ -66,7 +66,7 @@ struct MediaPlaneTests {
     withExtendedLifetime(clients) {}
   }
 
-  @Test func whoLosesTheConnectionComesByAnother() throws {
+  @Test func aPeerThatLosesTheConnectionComesByAnother() throws {
     let plane = try makePlane()
     let clients = try join(plane, clients: 2, overTCP: 1)
     clients[0].reconnect()

@@ -13,7 +13,7 @@ struct TokenBucketTests {
     #expect(bucket.take(now: Self.second + 100_000_000) != nil)
   }
 
-  @Test func whatIsNotThereIsNotTakenInPart() {
+  @Test func anAmountBeyondTheRestIsNotTakenInPart() {
     var bucket = TokenBucket(perSecond: 10, burst: 10)
     #expect(bucket.take(8, now: 0) == nil)
     #expect(bucket.take(5, now: 0) == 300_000_000)

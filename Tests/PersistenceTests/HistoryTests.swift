@@ -39,7 +39,7 @@ struct HistoryTests {
     #expect(try list(alice).first?.direction == .outgoing)
   }
 
-  @Test func whatIsOpenIsNotHistory() throws {
+  @Test func openCallsAreNotHistory() throws {
     let call = CallID(unchecked: "1")
     try store.write([
       .history(.call(call, .audio, startedAt: second(0))), .history(.part(call, bob, name: nil, .incoming, nil)),

@@ -25,7 +25,7 @@ struct StoreTests {
     for start in 0..<3 { #expect(try test.open().load(now: TestStore.now).boots == UInt32(start)) }
   }
 
-  @Test(arguments: 1...20) func whatTheServerKnowsIsOnTheDisk(seed: UInt64) throws {
+  @Test(arguments: 1...20) func theStateOfTheServerIsOnTheDisk(seed: UInt64) throws {
     let test = try TestStore()
     let store = try test.open()
     var world = SmallWorld(seed: seed)
@@ -153,7 +153,7 @@ struct StoreTests {
     #expect(try store.list(of: alice, before: second(9), limit: 1, rejoinable: [], now: second(9)).calls.count == 1)
   }
 
-  @Test func whoWritesBesideTheCallsHoldsNobodyUp() async throws {
+  @Test func writesBesideTheCallsHoldNobodyUp() async throws {
     let test = try TestStore()
     let store = try Store(path: test.path, patience: 60)
     let other = try DatabaseQueue(path: test.path)
@@ -220,7 +220,7 @@ struct StoreTests {
     try? await store.checkpointer.writeWithoutTransaction { _ in }
   }
 
-  @Test func whatATransactionCosts() throws {
+  @Test func theCostOfATransaction() throws {
     let test = try TestStore()
     let store = try test.open()
     let clock = ContinuousClock()

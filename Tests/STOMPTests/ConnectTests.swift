@@ -106,7 +106,8 @@ import Testing
     #expect(server.written.count == 2 && server.closed == .disconnected)
   }
 
-  @Test("stomp.md 32: who does not connect in time is closed") func whoDoesNotConnectInTimeIsClosed() {
+  @Test("stomp.md 32: a client that does not connect in time is closed") func aClientThatDoesNotConnectInTimeIsClosed()
+  {
     var server = TestServer()
     #expect(server.session.nextDeadline == 10_000_000_000)
     server.advance(to: 9_999_999_999)

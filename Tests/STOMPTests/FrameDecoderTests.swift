@@ -96,7 +96,7 @@ import Testing
     #expect(try decode("SEND\na:b:c:d\n\n\0", version: version).first?.headers["a"] == "b:c:d")
   }
 
-  @Test("stomp.md 20: of repeated headers the first wins") func ofRepeatedHeadersTheFirstWins() throws {
+  @Test("stomp.md 20: the first of repeated headers wins") func theFirstOfRepeatedHeadersWins() throws {
     let text = "SEND\ndestination:/a\ncontent-length:1\nreceipt:r\ndestination:/b\ncontent-length:9\nreceipt:s\n\nx\0"
     #expect(try decode(text).first?.headers.fields.map(\.value) == ["/a", "1", "r"])
   }

@@ -48,8 +48,8 @@ import Testing
     #expect(String(buffer: FrameEncoder(version: .v12).encode(frame)).hasPrefix("SEND\na\\cb:x\n"))
   }
 
-  @Test("stomp.md 18: what a version cannot express is left out", arguments: ["x\ny", "x\n", "\nadmin:true"])
-  func whatAVersionCannotExpressIsLeftOut(value: String) {
+  @Test("stomp.md 18: headers that a version cannot express are left out", arguments: ["x\ny", "x\n", "\nadmin:true"])
+  func headersThatAVersionCannotExpressAreLeftOut(value: String) {
     #expect(encoded(value, .v10) == "MESSAGE\n\n\0")
     #expect(encoded(value, .v12, .connected) == "CONNECTED\n\n\0")
   }

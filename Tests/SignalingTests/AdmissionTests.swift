@@ -77,7 +77,7 @@ struct AdmissionTests {
   }
 
   @Test(arguments: ["", "proxy", "10.0.0.0/33", "10.0.0.0/-1", "::/129", "10.0.0.0/8/8", "/8", "10.0.0.0/"])
-  func whatIsNeitherIsRefused(text: String) { #expect(AddressList([text]) == nil) }
+  func otherTextsAreRefused(text: String) { #expect(AddressList([text]) == nil) }
 
   @Test(arguments: [1, 2, 3] as [UInt64])
   func theBooksAgreeWhateverHappens(seed: UInt64) {

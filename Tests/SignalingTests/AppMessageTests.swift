@@ -81,7 +81,7 @@ import Testing
   @Test(
     "stomp.md 55: what a broken connection had goes to another",
     arguments: [(Version.v10, "client"), (.v11, "client-individual"), (.v12, "client-individual")])
-  func whatABrokenConnectionHadGoesToAnother(version: Version, mode: String) async throws {
+  func messagesOfABrokenConnectionGoToAnother(version: Version, mode: String) async throws {
     try await withApp { server in
       let first = try await TestClient.connected(to: server.stompPort, token: "a", version: version)
       try await first.send("SUBSCRIBE\nid:1\ndestination:/queue/q\nack:\(mode)\nreceipt:r\n\n\0")

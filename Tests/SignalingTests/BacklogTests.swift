@@ -29,7 +29,7 @@ struct BacklogTests {
     #expect(backlog.report(session(9), of: nil, bytes: 300).isEmpty, "a service has no bound of its own")
   }
 
-  @Test func whatIsReadIsForgotten() throws {
+  @Test func readBytesAreForgotten() throws {
     var backlog = Backlog(limits: Backlog.Limits(bytes: 1_000, bytesOfUser: 500))
     for _ in 0..<10 {
       #expect(backlog.report(session(1), of: try user("a"), bytes: 400).isEmpty)

@@ -115,7 +115,7 @@ import Testing
     #expect(output.drops == [.queueFull: 1])
   }
 
-  @Test mutating func whoAcknowledgesGetsMore() {
+  @Test mutating func aSubscriberThatAcknowledgesGetsMore() {
     for index in 0..<150 { perform(.send(message("\(index)"), Self.queue)) }
     #expect(perform(.subscribe(subscriber(1), Self.queue)).count == 100)
     #expect(perform(.settle(subscriber(1), Self.queue, number: 1, accepted: true)) == ["1:100"])

@@ -42,7 +42,7 @@ import Testing
     try await until { try await shown(port) == certificate }
   }
 
-  /// So many pairs of files could not be used.
+  /// Waits until `count` pairs of files could not be used.
   private func until(_ log: LogLines, hasRefused count: Int) async throws {
     try await until { log.refusals >= count }
   }
@@ -108,7 +108,7 @@ import Testing
     #expect(try await socket.next() == .close(1_000))
   }
 
-  @Test func whatCannotBeUsedIsLoggedOnceAndTriedAgainWhenItChanges() throws {
+  @Test func unusableFilesAreLoggedOnceAndTriedAgainWhenTheyChange() throws {
     try install("test")
     defer { try? FileManager.default.removeItem(at: folder) }
     let log = LogLines()

@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test(arguments: ["", "CONN", "CONNECT\naccept-version:1.2\nhost:h\npasscode:never\n\n\0"])
-  func whoIsNotLoggedInInTimeIsClosed(text: String) async throws {
+  func aClientThatIsNotLoggedInInTimeIsClosed(text: String) async throws {
     try await withServer({ $0.connectTimeout = .milliseconds(100) }) { server, sink in
       let client = try await TestClient.open(port: server.stompPort)
       if !text.isEmpty { try await client.send(text) }
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func whoGoesBeforeTheAnswerIsNotLetIn() async throws {
+  @Test func aClientThatGoesBeforeTheAnswerIsNotLetIn() async throws {
     let (release, answer) = AsyncStream<Void>.makeStream()
     try await withServer(authenticator: StubAuthenticator(release: release)) { server, sink in
       let client = try await TestClient.open(port: server.stompPort)

@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3] as [UInt64])
-  func whatIsNoHandshakeEndsItsOwnConnectionOnly(seed: UInt64) async throws {
+  func aBrokenHandshakeEndsItsOwnConnectionOnly(seed: UInt64) async throws {
     try await withTLS { server, port in
       let patient = try await TestClient.connected(to: port, token: "a", tls: true)
       var random = SeededGenerator(seed: seed)
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func whatCameBeforeTheCloseIsDoneAndAnswered() async throws {
+  @Test func requestsBeforeTheCloseAreDoneAndAnswered() async throws {
     try await withTLS { server, port in
       let client = try await TestClient.connected(to: port, token: "a", tls: true)
       let frame = ByteBuffer(string: "SEND\ndestination:/app/calls/list\nrequest-id:1\nreceipt:r\n\n\0")

@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func whatASubscriptionBringsIsForItAlone() async throws {
+  @Test func eventsOfASubscriptionAreForItAlone() async throws {
     try await withServer { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "a")
       let session = try await sink.session()
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func whoGoesWhileAskedIsGone() async throws {
+  @Test func aClientThatGoesWhileAskedIsGone() async throws {
     try await withServer { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "a")
       let session = try await sink.session()

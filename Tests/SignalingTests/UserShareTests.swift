@@ -52,7 +52,7 @@ struct UserShareTests {
     #expect(share.subscribe())
   }
 
-  @Test func whatWasDoneIsChargedOnCredit() throws {
+  @Test func workIsChargedOnCredit() throws {
     let share = try shares().connect(alice, now: 0).get()
     share.owe(1_000, now: 0)
     #expect(share.take(1, now: Self.second) != nil)

@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func whoDoesNotAnswerTheCloseIsCutOff() async throws {
+  @Test func aClientThatDoesNotAnswerTheCloseIsCutOff() async throws {
     try await withServer({ $0.linger = .milliseconds(50) }) { server, _ in
       let socket = try await TestWebSocket.connected(server)
       try await socket.send("DISCONNECT\n\n\0")
@@ -228,7 +228,7 @@ import Testing
       (["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="], 400),
       (["Upgrade: h2c"], 426), (["Connection: close"], 426), (["Content-Length: 1"], 400),
     ] as [([String], Int)])
-  func whatIsNoHandshakeIsRefused(headers: [String], status: Int) async throws {
+  func malformedHandshakesAreRefused(headers: [String], status: Int) async throws {
     try await withServer { server, _ in
       var lines = [
         "Host: h", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",

@@ -51,7 +51,7 @@ struct FramingTests {
 
   /// The stream holds whole datagrams in their order, however many bytes a connection accepts of each run. The others are counted.
   @Test(arguments: [11, 12, 13, 14] as [UInt64])
-  func whatIsNotTakenIsLostByWholeDatagrams(seed: UInt64) {
+  func refusedBytesAreLostByWholeDatagrams(seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     let output = FramedOutput()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16_384, alignment: 1)

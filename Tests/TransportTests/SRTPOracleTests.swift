@@ -84,7 +84,7 @@ struct SRTPOracleTests {
   }
 
   @Test(arguments: SRTPProfile.allCases)
-  func whatLibsrtpSendsIsOpened(profile: SRTPProfile) {
+  func packetsOfLibsrtpAreOpened(profile: SRTPProfile) {
     var generator = SeededGenerator(seed: 2)
     let master = SRTPMasterKey(profile, from: &generator)
     let receiver = SRTPReceiver(profile: profile, master: master)

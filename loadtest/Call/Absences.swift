@@ -2,7 +2,7 @@ import MediaModel
 
 /// When a participant did not have all the others' media, and for how long: from the loss of the server until it hears each of them again.
 struct Absences: Sendable {
-  /// Those that are over.
+  /// The absences that are over.
   private(set) var gaps: [Duration] = []
   /// Since when the one that lasts does; nil before the first loss too.
   private var since: Instant?

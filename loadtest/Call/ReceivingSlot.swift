@@ -48,7 +48,7 @@ final class ReceivingSlot {
   private static let tryInterval = Duration.milliseconds(10)
   /// A packet that did not come in this time is lost. Without a retransmission stream, which only video has, nobody sends it again.
   private var patience: Duration { slot.rtxSSRC == nil ? .milliseconds(100) : .seconds(1) }
-  /// A packet may be overtaken for so long before it is asked for.
+  /// A packet that was overtaken has this time before it is asked for.
   private static let reorderTime = Duration.milliseconds(5)
   private static let nackInterval = Duration.milliseconds(20)
   private static let holeLimit = 256

@@ -1,7 +1,7 @@
 #ifndef CONCLAVE_CLINUX_H
 #define CONCLAVE_CLINUX_H
 
-/* What Linux offers for datagrams and Swift's Glibc module does not show. Errors come back as -errno. */
+/* Linux calls for datagrams that Swift's Glibc module does not show. Errors come back as -errno. */
 
 #include <stdbool.h>
 #include <stddef.h>

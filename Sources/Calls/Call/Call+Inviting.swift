@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Links: invitations to whoever holds them (protocol section 4).
+/// Links: invitations for anyone who holds them (protocol section 4).
 extension Call {
   /// Checks that the user may invite: a joined member, and under `policy.invite` `initiator` the initiator only (rule 5).
   func checkMayInvite(_ user: UserID) throws(RequestError) {
@@ -13,7 +13,7 @@ extension Call {
     }
   }
 
-  /// Makes a link that is valid for so many seconds. `key` is for the call's first, and for the first after a `revoke`.
+  /// Makes a link that is valid for `seconds`. `key` is for the call's first, and for the first after a `revoke`.
   mutating func makeLink(
     _ seconds: Int?, by user: UserID, key: () -> [UInt8], now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> CallLink {

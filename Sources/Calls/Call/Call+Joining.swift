@@ -17,7 +17,7 @@ extension Call {
     return enter(joiner, .accepted, now: now, out: &out)
   }
 
-  /// `join`: without a ring, or beside it; by a link also who is no member, or none any more.
+  /// `join`: without a ring, or beside it. A link also admits users who are not, or no longer, members.
   mutating func join(
     _ joiner: Joiner, byLink: Bool, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> ParticipantNumber {
@@ -120,7 +120,7 @@ extension Call {
     if case .ringing = phase, user != initiator { phase = .active(since: now) }
   }
 
-  /// A joinId, and a join key, is one join's alone: clients refuse a list on which it stands twice, so that whoever copied one would stop the call's keys.
+  /// A joinId or join key belongs to one join only: clients refuse a list with a repeat, so a device that copied one could stop the call's keys.
   func checkIsNew(_ joiner: Joiner) throws(RequestError) {
     guard !numbers.contains(joiner.joinId) else {
       throw RequestError(.requestInvalid, "a new joinId is needed for each stay in a call", field: "joinId")

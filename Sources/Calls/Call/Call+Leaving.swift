@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Going, and what it does to the call (rules 8 to 10).
+/// Leaving, and its effects on the call (rules 8 to 10).
 extension Call {
   /// `leave`: this device's participant goes.
   mutating func leave(_ device: Device, now: Timestamp, out: inout Outputs) throws(RequestError) {
@@ -109,7 +109,7 @@ extension Call {
 
   // MARK: the end
 
-  /// Whether anybody is there still (rule 9). To be called at the end of each transition that moves a member.
+  /// Ends a call without present members, and sets the timer of a member who is alone (rule 9). To be called at the end of each transition that moves a member.
   mutating func settle(now: Timestamp, out: inout Outputs) {
     guard !isEnded else { return }
     guard presentCount > 0 || canBegin else { return end(reasonOfDesertion, by: nil, now: now, out: &out) }

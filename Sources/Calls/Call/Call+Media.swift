@@ -4,7 +4,7 @@ import MediaModel
 /// Offers and tracks (protocol section 6).
 extension Call {
   /// Takes an offer and names its tracks.
-  /// - Throws: `call.not-joined`, what is wrong with the SDP, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that
+  /// - Throws: `call.not-joined`, the SDP's error, `media.sdp-invalid` for another DTLS fingerprint, `request.invalid` for tracks that
   ///   the offer does not have, `media.unsupported`, `media.too-many-tracks`, `screen.busy`; then nothing has changed.
   mutating func offer(
     _ read: Result<MediaOffer, RequestError>, tracks: [MediaRequest.Track], from device: Device, now: Timestamp,
@@ -171,7 +171,7 @@ extension Call {
     let participant = try participant(of: device)
     guard participant.isHeld != isHeld else { return }
     _ = withParticipant(of: device) { $0.isHeld = isHeld }
-    // One that had no offer yet is told to the media plane with its first.
+    // Before the first offer the media plane does not know the participant; it learns this with the offer.
     if participant.isNegotiated { out.add(.media(.hold(participant.peer, isHeld))) }
     announce(device.user, .held, out: &out)
   }

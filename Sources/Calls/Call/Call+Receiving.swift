@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// `receive`: what a participant wants to see (protocol section 6).
+/// `receive`: the videos that a participant wants (protocol section 6).
 extension Call {
   private static let maximumVideos = 64
   private static let maximumWishes = 1_000
@@ -28,7 +28,7 @@ extension Call {
     }
     guard wishes != participant.wishes else { return }
     _ = withParticipant(of: device) { $0.wishes = wishes }
-    // One that had no offer yet is told to the media plane with its first.
+    // Before the first offer the media plane does not know the participant; it learns this with the offer.
     if participant.isNegotiated { out.add(.media(.receive(participant.peer, wishes))) }
   }
 

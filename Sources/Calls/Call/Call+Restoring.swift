@@ -3,7 +3,7 @@ import MediaModel
 
 /// A call after a restart of the server (rule 11): its members as they were, with the media and signaling of all gone since now.
 extension Call {
-  /// The timers of what was under way. Those that ran out meanwhile are due at once.
+  /// Restores the timers of everything under way. Timers that ran out meanwhile are due at once.
   func resume(now: Timestamp, out: inout Outputs) {
     // The clock may have been set back since.
     out.set(.expiry, at: min(startedAt, now) + rules.lifetime)

@@ -65,7 +65,7 @@ extension Call {
     journal.link = last
   }
 
-  /// They are there from the start, and go one by one.
+  /// All exist from the start, and are removed one by one.
   private mutating func takeRingEnvelopes(_ changes: inout [StoreChange]) {
     let kept = epochs.ringEnvelopes
     guard kept.count != journal.ringEnvelopes.count else { return }
@@ -149,7 +149,7 @@ extension Call {
 
   // MARK: forgetting
 
-  /// Nothing is kept of the user, who is not present and not ringing.
+  /// Deletes everything about a user who is neither present nor ringing.
   mutating func forget(_ user: UserID) {
     removeMember(user)
     journal.members[user] = nil

@@ -30,7 +30,7 @@ struct Call {
   let limits: Limits
   let metadata: Base64Bytes?
   let startToken: JoinToken
-  /// The one whom `start` named, while no other was invited (rule 9).
+  /// The only callee of `start`, while no other was invited (rule 9).
   var soleCallee: UserID?
   var phase = Phase.ringing
   var epochs: Epochs
@@ -108,7 +108,7 @@ struct Call {
 
   func place(of user: UserID) -> Int? { places[user] }
 
-  /// A user who is forgotten. Must not be present or ringing.
+  /// Removes a user whose data is deleted. The user must not be present or ringing.
   mutating func removeMember(_ user: UserID) {
     guard let place = places.removeValue(forKey: user) else { return }
     count(members[place], -1)
@@ -147,7 +147,7 @@ struct Call {
   /// The members are ringing, and nobody has come yet: a service started the call (protocol section 11).
   var awaitsFirst: Bool { lastNumber == 0 && ringingCount > 0 }
 
-  /// Somebody was told to wake devices of the user, and has to be told of the ring's end. One that is over already ends at once.
+  /// A push woke devices of the user, so the ring's end is pushed too. If the ring is over already, its end is pushed at once.
   mutating func pushed(_ user: UserID, out: inout Outputs) {
     guard let place = places[user], case .ringing(var ringing) = members[place].phase else {
       return out.tell(.pushOver(user))
@@ -283,7 +283,7 @@ struct Call {
     return ring
   }
 
-  /// `call.ring` for a topic: without what is one device's or one callee's own.
+  /// `call.ring` for a topic: without the fields that belong to one device or one callee.
   func topicRing(of user: UserID, members: [MemberState]) -> Ring? {
     guard var ring = ring(of: user, members: members) else { return nil }
     ring.waiting = false

@@ -3,7 +3,7 @@ import MediaModel
 
 /// `start`, `accept`, `join`, `rejoin` and `invite`.
 extension CallControl {
-  /// - Parameter message: `request` with what it needs of people.
+  /// - Parameter message: `request` with the facts about people that it needs.
   mutating func start(_ request: StartCall, _ message: CallRequest) throws(RequestError) -> Transition {
     guard request.as == nil else {
       throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Offers, and what the SFU says.
+/// Offers, and the events of the SFU.
 extension CallControl {
   /// Why the client may not offer media for the call; nil when it may.
   func refusal(ofOfferBy identity: Identity, to id: CallID) -> RequestError? {

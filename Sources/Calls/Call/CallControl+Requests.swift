@@ -48,7 +48,7 @@ extension CallControl {
     if let speaker = done.speaker { out.messages.append(.speaks(speaker, in: call, turn: request.turn)) }
   }
 
-  /// Checks what can be checked before anybody is asked whom the request may reach.
+  /// Makes all checks that are possible before the back end is asked which users the request may reach.
   /// - Returns: false for one that is a repetition: its reply is known.
   private func check(_ request: CallRequest) throws(RequestError) -> Bool {
     guard !request.caller.identity.isService else { return true }
@@ -154,7 +154,7 @@ extension CallControl {
     return try run(id, transition)
   }
 
-  /// The same, whoever asks.
+  /// The same for every asker.
   mutating func run(
     _ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
   ) throws(RequestError) -> Transition {

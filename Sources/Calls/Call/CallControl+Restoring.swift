@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// After a restart: nobody is there, and the time that the server was down counts (rule 11).
+/// After a restart: no device is connected, and the time for which the server was down counts (rule 11).
 extension CallControl {
   init(
     configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,

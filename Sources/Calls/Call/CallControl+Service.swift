@@ -27,7 +27,7 @@ extension CallControl {
     throw RequestError(.callEnded, "the call has ended")
   }
 
-  /// On behalf of a user, who is rung like the callees; the first who joins makes epoch 1.
+  /// `start` on behalf of a user, who is rung like the callees; the first device that joins makes epoch 1.
   private mutating func startForService(
     _ request: StartCall, _ message: CallRequest
   ) throws(RequestError) -> Transition {

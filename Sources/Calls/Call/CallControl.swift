@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The state machine of calls: those that run, by call, and what is left of those that ended.
+/// The state machine of calls: running calls by id, and the remains of those that ended.
 ///
 /// A message becomes a transition of one `Call`, whose `Outputs` are then carried out here: news goes to the people's side, commands to the media plane,
 /// timers to `Timers`.

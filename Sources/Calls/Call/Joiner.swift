@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// A device that comes into a call, with what it brings.
+/// A device that joins a call, with the values that it brings.
 struct Joiner {
   var device: Device
   var name: String?

@@ -52,7 +52,7 @@ struct Participant {
   /// The media plane knows it: it had an offer.
   var isNegotiated: Bool { fingerprint != nil }
 
-  /// Since when both signaling and media are gone; nil while one is there (rule 10).
+  /// Since when both signaling and media are gone; nil while either is up (rule 10).
   var goneSince: Timestamp? {
     switch (signaling, media) {
     case (.up, _), (_, .up): nil

@@ -58,8 +58,8 @@ extension Epochs {
     out.event(.keyRequest(KeyRequest(epoch: newest.number, to: entry)), to: .devices(holders))
   }
 
-  /// The leader that handed it out, then the lowest connected number that seems to have the key. One that was asked before and sent nothing may be dead, its
-  /// connection not yet: it comes last.
+  /// The leader that handed it out, then the lowest connected number that seems to have the key. A device that was asked before and sent nothing comes last: it
+  /// may be dead although its connection still stands.
   private func holder(for device: Device) -> Device? {
     let asked = demands[device]?.asked ?? []
     if let distributor, distributor != device, !asked.contains(distributor),

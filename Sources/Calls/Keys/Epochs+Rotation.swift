@@ -9,7 +9,7 @@ extension Epochs {
     return min(max(Self.batchTime, .milliseconds(newest.list.count)), Self.longestBatchTime)
   }
 
-  /// Starts the next epoch when its changes have waited and somebody is there to make its key.
+  /// Starts the next epoch when its changes have waited long enough and a device is connected that can make its key.
   mutating func startIfDue(now: Timestamp, out: inout Outputs) {
     guard case .settled = phase, let pending else { return }
     let due = pending.since + batchTime(of: pending)
@@ -96,7 +96,7 @@ extension Epochs {
     out.set(.leader, at: now + Self.leaderTime)
   }
 
-  /// An entry with all that an envelope for it takes.
+  /// An entry with everything that is needed to seal an envelope for it.
   func entryForLeader(of device: Device) -> ListEntry? {
     guard var entry = newest.entryWithKeys(of: device) else { return nil }
     if let keyedDevice = keyedDevices[device], keyedDevice.joinId == entry.joinId {

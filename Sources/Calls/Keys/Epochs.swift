@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// The sequence of a call's media keys, as far as the server goes: who is on which list, who makes a key, who has it, when all switch (protocol
+/// The sequence of a call's media keys, as far as the server knows them: the lists, the leaders, the holders of each key, and the switches (protocol
 /// section 5, "Epochs"). It never sees a key.
 struct Epochs {
   /// A reason for the next epoch.
@@ -53,7 +53,7 @@ struct Epochs {
   static let maximumLinks = 1_000
   /// Devices without an envelope for which the server asks others by itself; the rest asks for itself, each at a time of its own.
   static let maximumMissing = 64
-  /// So many are asked for the key of a device that the leader left out.
+  /// The number of devices that are asked for the key of a device that the leader left out.
   static let askedForMissing = 3
 
   let call: CallID

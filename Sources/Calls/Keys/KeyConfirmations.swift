@@ -77,7 +77,7 @@ struct KeyConfirmations {
   /// All that hold a tag.
   var buckets: [ConfirmationBucket] { sums.indices.filter { sums[$0].who != 0 }.map(bucket) }
 
-  /// Those that changed since the last look.
+  /// The buckets that changed since the last call.
   mutating func takeChanged() -> [ConfirmationBucket] {
     let changed = sums.indices.filter { sums[$0].hasChanged }
     for place in changed { sums[place].hasChanged = false }

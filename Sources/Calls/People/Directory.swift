@@ -42,7 +42,7 @@ struct Directory {
 
   private struct UserRecord {
     var name: String?
-    /// 60 a minute of what a device says of another one.
+    /// Statements of a device about another one: 60 a minute.
     var statements = TokenBucket(perSecond: 1, burst: 60)
     /// 10 steps of pairing a minute: each takes 6.
     var pairings = TokenBucket(perSecond: 1, burst: 60)

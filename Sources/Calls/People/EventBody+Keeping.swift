@@ -1,7 +1,7 @@
 package import Contract
 import MediaModel
 
-/// How long an event matters (protocol section 3): what is never kept, what is void with its ring, its epoch or its participant.
+/// How long an event matters (protocol section 3): some are never kept, others become void with their ring, epoch or participant.
 extension EventBody {
   /// Kept for a device that is away, or has not acknowledged. A fresh `call.state` begins each connection, so an old one is not.
   var isKept: Bool {

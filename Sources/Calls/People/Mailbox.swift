@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// A device's events: their numbers, those written and not acknowledged, and those that wait for it to be there (protocol section 3).
+/// A device's events: their numbers, those written and not acknowledged, and those that wait for its next connection (protocol section 3).
 ///
 /// A waiting event has no number yet. It gets one when it is first written, so that numbers rise on the wire; one that is dropped unwritten takes a
 /// number with it, and the device sees the jump.
@@ -30,17 +30,17 @@ struct Mailbox {
   private var resumedAt: UInt64 = 0
   /// Calls whose ring was written to the device and is not over.
   private(set) var rung: Set<CallID> = []
-  /// Something of it is on disk.
+  /// Some of its events are on the disk.
   var isStored = false
 
   /// Numbers begin behind `lastSeq`.
   init(lastSeq: UInt64) { self.lastSeq = lastSeq }
 
   var isEmpty: Bool { written.isEmpty && waiting.isEmpty }
-  /// For tests and metrics: what is held.
+  /// For tests and metrics: the kept events.
   var kept: [EventMessage] { (written + waiting).map(\.message.event) }
 
-  /// Writes an event to a connection that is there.
+  /// Writes an event to an open connection.
   mutating func write(_ message: Message, mode: AcknowledgementMode, limits: Limits, now: Timestamp) -> EventDelivery {
     lastSeq += 1
     if message.event.body.isRing, let call = message.event.call { rung.insert(call) }
@@ -51,7 +51,7 @@ struct Mailbox {
     return delivery(message, seq: lastSeq, redelivered: false)
   }
 
-  /// Keeps an event for when the device is there. Returns false when it is of a kind that is not kept.
+  /// Keeps an event until the device connects. Returns false if events of its kind are not kept.
   mutating func keep(_ message: Message, limits: Limits, now: Timestamp) -> Bool {
     let body = message.event.body
     guard body.isKept else { return false }
@@ -66,7 +66,7 @@ struct Mailbox {
 
   mutating func goAway(now: Timestamp) { awaySince = awaySince ?? now }
 
-  /// The device is there again: what it had not acknowledged, when the connection is a new one, then what waited.
+  /// The device is connected again. Returns the unacknowledged events if the connection is a new one, then the waiting ones.
   mutating func comeBack(isNewConnection: Bool, mode: AcknowledgementMode, limits: Limits, now: Timestamp)
     -> [EventDelivery]
   {
@@ -150,7 +150,7 @@ struct Mailbox {
 
   mutating func dropParticipantEvents(of call: CallID) { dropAll { $0.body.isForParticipants && $0.call == call } }
 
-  /// Drops what was kept too long. Envelopes stay: they go when acknowledged, superseded, or with their call.
+  /// Drops expired events. Envelopes stay until they are acknowledged or superseded, or their call ends.
   mutating func expire(_ limits: Limits, now: Timestamp) {
     guard let awaySince else { return }
     func isOver(_ kept: Kept) -> Bool {

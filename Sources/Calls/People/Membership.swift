@@ -38,7 +38,7 @@ extension People {
 
   /// The member is new, or somewhere else: its devices may read no more, or its presence is another.
   ///
-  /// The call may have acted on what was true a moment ago. A device that came into it while its connection went is told to the call as gone, so that its
+  /// The call may have acted on an outdated fact. If the device joined while its connection was ending, the call is told that it is gone, so that its
   /// 15 s run; one that is unknown by now is taken out, and so are those that are leaving all their calls. A device whose first subscription waits for its
   /// calls waits for this one, too.
   mutating func follow(_ user: UserID, _ part: Membership.Part, in call: CallID) {

@@ -73,7 +73,7 @@ extension People {
     for call in calls(of: device.user) { send(.signaling(device, isUp: isUp, in: call)) }
   }
 
-  /// The device reads its events. On a new connection the calls that its user is a member of are asked first what it has to know of them.
+  /// The device subscribed to its events. On a new connection each call of its user is first asked for the state that the device needs.
   mutating func subscribe(_ session: SessionID, _ mode: AcknowledgementMode) {
     guard let device = directory.device(of: session), let connection = directory[device]?.connection,
       connection.events == nil, connection.greeting == nil
@@ -103,7 +103,7 @@ extension People {
     if directory[device]?.connection?.greeting?.missing.isEmpty == true { greet(device, session) }
   }
 
-  /// First comes the state of each call that the device is in (rule 16), then what it missed, then rings that last (rule 1).
+  /// Sends the state of each call that the device is in (rule 16), then the events that it missed, then rings that go on (rule 1).
   private mutating func greet(_ device: Device, _ session: SessionID) {
     guard let greeting = directory[device]?.connection?.greeting else { return }
     directory[device]?.connection?.greeting = nil
@@ -128,7 +128,7 @@ extension People {
     _ = comeBack(device, session, mode, isNewConnection: false)
   }
 
-  /// Writes what the device missed. Returns the calls whose rings were among it.
+  /// Writes the events that the device missed. Returns the calls whose rings were among them.
   private mutating func comeBack(
     _ device: Device, _ session: SessionID, _ mode: AcknowledgementMode, isNewConnection: Bool
   ) -> Set<CallID> {
@@ -159,7 +159,7 @@ extension People {
 
   // MARK: devices that are away
 
-  /// Sees to it that what is kept for the device is cleared in time.
+  /// Sets the timer that clears the events kept for the device.
   mutating func watch(_ device: Device) {
     away.insert(device)
     clearSoon()
@@ -169,7 +169,7 @@ extension People {
     if nextSweep == nil { nextSweep = now + configuration.eventLifetime }
   }
 
-  /// Clears what was kept too long, and devices that nobody needs to know.
+  /// Clears expired events, and devices that are no longer needed.
   mutating func clearMailboxes() {
     var stillAway: Set<Device> = []
     let limits = mailboxLimits

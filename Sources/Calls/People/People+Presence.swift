@@ -61,7 +61,7 @@ extension People {
     return Response(PresenceList(users: states))
   }
 
-  /// `ringing` and `in-call` hide what was set; a user who is only `disconnected` is not in a call (rule 10).
+  /// `ringing` and `in-call` hide the user's setting; a user who is only `disconnected` is not in a call (rule 10).
   private func presence(of user: UserID) -> PresenceTable.Shown {
     let role = presence.role(of: user)
     guard directory.isConnected(user) else { return PresenceTable.Shown(state: .offline, role: role) }

@@ -1,11 +1,11 @@
 import Contract
 import MediaModel
 
-/// Asking outside whom a request may reach: the app's back end (`authorize`), or the history (protocol section 7).
+/// Questions outside the state machines about the users that a request may reach: to the app's back end (`authorize`), or the history (protocol section 7).
 extension People {
   /// The question to ask before the request, if any; `known` users are within reach without asking. For a `start` or an `invite` it follows when the calls
   /// have checked it: see `CallRequest.asks`.
-  /// - Throws: what the request would fail with whatever the answer is.
+  /// - Throws: the error with which the request would fail whatever the answer is.
   private func question(
     before request: Request, _ identity: Identity
   ) throws(RequestError) -> (question: Question, known: Set<UserID>)? {
@@ -54,7 +54,7 @@ extension People {
     return true
   }
 
-  /// The calls found the `start` or `invite` in order: the back end is asked whom it may ring.
+  /// The call accepted the `start` or `invite`: asks the back end which users it may ring.
   mutating func ask(before message: CallRequest) {
     guard identity(of: message.session) != nil else { return }
     let user = message.caller.device.user

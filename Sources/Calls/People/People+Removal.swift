@@ -81,7 +81,7 @@ extension People {
     if hadKeys { tellOfDevices(of: device.user) }
   }
 
-  /// The user is a member of no call, and has no devices. Those that are connected are strangers when they come again.
+  /// The user is a member of no call, and has no devices. Devices that are connected are unknown when they connect again.
   private mutating func forget(_ user: UserID) {
     for device in directory.devices(of: user) {
       if let session = directory[device]?.connection?.session {

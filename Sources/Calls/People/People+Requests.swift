@@ -37,7 +37,7 @@ extension People {
     perform(request, id, on: session, identity, .everybody, asks: true)
   }
 
-  /// `reach` is whom the request may reach, when that had to be asked; `asks`: that may have to be asked still.
+  /// `reach` are the users that the request may reach, if that had to be asked; `asks` says that it may still have to be asked.
   mutating func perform(
     _ request: Request, _ id: String, on session: SessionID, _ identity: Identity, _ reach: Reach, asks: Bool = false
   ) {

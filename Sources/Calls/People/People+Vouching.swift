@@ -54,7 +54,7 @@ extension People {
     return done
   }
 
-  /// `devices/pair`: to one other device of the user that is there.
+  /// `devices/pair`: to one other connected device of the user.
   mutating func pair(_ request: PairDevice, from device: Device) throws(RequestError) -> Response {
     guard request.body.bytes.count <= Self.maximumPairingBytes else {
       throw RequestError(.requestTooLarge, "a step of pairing has at most 4 KiB", field: "body")

@@ -15,7 +15,7 @@ struct People {
   var questions = Questions()
   /// A user's calls, in the order in which they came, as the calls have told.
   var memberships: [UserID: [Membership]] = [:]
-  /// Those that lose their places, with the calls that have not confirmed it yet.
+  /// Devices and users that lose their places, with the calls that have not confirmed it yet.
   var leaving: [Leaver: Set<CallID>] = [:]
   /// Devices without a subscription whose mailbox, or record, has to be cleared some day.
   var away: Set<Device> = []

@@ -26,7 +26,7 @@ struct PresenceTable {
     var role: String?
   }
 
-  /// How long what was set outlives the last connection: a short reconnect does not undo it.
+  /// How long the setting outlives the last connection: a short reconnect does not undo it.
   static let grace = Duration.seconds(20)
   static let maximumUsers = 1_000
   static let maximumRoles = 16

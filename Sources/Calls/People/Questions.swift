@@ -87,9 +87,9 @@ package struct QuestionID: Hashable, Sendable {
 /// A decision that the state machine can't make by itself. The answer is the subset of `to` for which it is yes.
 package enum Question: Hashable, Sendable {
   package enum Action: String, Sendable, Hashable { case ring, watch, devices }
-  /// The app's back end says whom `from` may reach (protocol section 7, `authorize`). `call` is that of a ring, for the log.
+  /// The app's back end is asked which users `from` may reach (protocol section 7, `authorize`). `call` is that of a ring, for the log.
   case authorize(Action, from: UserID, to: [UserID], call: CallID? = nil)
-  /// The disk says with whom `from` has had a call.
+  /// The disk is asked with which users `from` has had a call.
   case acquainted(from: UserID, to: [UserID])
 }
 

@@ -27,7 +27,7 @@ package enum StoreChange: Hashable, Sendable {
   case deviceGone(Device)
   /// All revokes of the user's devices.
   case revokes(UserID, [Revoke])
-  /// Takes the place of what was stored for the device; an empty one is nothing.
+  /// Replaces the record stored for the device; an empty one deletes it.
   case mailbox(Device, StoredMailbox)
   /// nil: nothing is set.
   case presence(UserID, StoredPresence?)

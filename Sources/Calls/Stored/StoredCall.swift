@@ -16,7 +16,7 @@ package struct StoredCall: Hashable, Sendable, Codable {
   package var reply: Joined?
 }
 
-/// The part of a call as a whole that changes: small, for it is written at each join.
+/// The changing fields of a call as a whole: few, because they are written at each join.
 package struct StoredProgress: Hashable, Sendable, Codable {
   /// nil while it rings.
   package var activeSince: Timestamp?

@@ -2,7 +2,7 @@ import Contract
 import Foundation
 import MediaModel
 
-/// Coming into calls, and what a `JoinedCall` asks for.
+/// Joining calls, and the requests of a `JoinedCall`.
 extension CallClient {
   /// How often a call is started with keys that the server refuses.
   private static let ringAttempts = 3

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// Events of the server, and what a key agreement wants done.
+/// Events of the server, and effects of the key agreement.
 extension CallClient {
   /// At most so many events are kept for a call whose join is still being answered.
   static let earlyLimit = 256

@@ -25,7 +25,7 @@ extension CallClient {
     if !open(message, of: id) { calls[id]?.messages.keep(message, now: Self.now.nanoseconds) }
   }
 
-  /// A key came: messages that waited for it open now.
+  /// A key arrived: opens the messages that waited for it.
   func openWaiting(of id: CallID) {
     guard calls[id]?.messages.isEmpty == false else { return }
     for message in calls[id]?.messages.take(now: Self.now.nanoseconds) ?? [] where !open(message.frame, of: id) {
@@ -33,8 +33,8 @@ extension CallClient {
     }
   }
 
-  /// A message counts only if the key that opens it is of the participant that the server names. One that does not open, or is
-  /// replayed, is dropped and counted. False when its key has not come.
+  /// A message counts only if the key that opens it is of the participant that the server names. A message that does not
+  /// open, or is replayed, is dropped and counted. False when its key has not come.
   private func open(_ message: CallMessage, of id: CallID) -> Bool {
     guard let call = calls[id] else { return true }
     guard let opened = lend(to: call, { Self.open(message, call.cipher, &$0) }) else { return false }

@@ -73,7 +73,7 @@ extension CallClient {
     }
   }
 
-  /// Goes on as the new participant. The keys of the one that was still open what is on its way.
+  /// Continues as the new participant. The old participant's keys still open frames that are on their way.
   private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials) {
     guard let call = calls[id] else { return }
     call.cipher.stopSending()
@@ -125,7 +125,7 @@ extension CallClient {
   /// Whether a join of the call is awaited, or it is gone on with when its rejoin is answered.
   func isEntering(_ id: CallID) -> Bool { joining[id] != nil || calls[id] != nil }
 
-  /// A join is not awaited any more: what was kept for it belongs to a call that this device is not in.
+  /// A join is no longer awaited: drops the events kept for it, which belong to a call that this device is not in.
   func dropEarly() {
     for (id, deliveries) in early where joining[id] == nil && calls[id]?.recovery.isRejoining != true {
       for delivery in deliveries { acknowledge(delivery) }

@@ -77,7 +77,7 @@ extension CallClient {
     pairing = PairingSession.waiting(identity, for: other, now: Self.now, using: &generator)
   }
 
-  /// The six digits that the person read on the new device. With the right ones this device vouches for it; there is one try.
+  /// The six digits that the person read on the new device. If they are right, this device vouches for it. There is only one try.
   public func typePairing(_ digits: String) async throws(SignalingError) {
     guard let other = pairing?.other else { throw .notInCall }
     let own = try await devices(of: [identity.user])
@@ -86,7 +86,7 @@ extension CallClient {
     await carryOut(actions)
   }
 
-  /// On the new device: the person says that the other device says that it is confirmed. This one trusts it then, and vouches for it.
+  /// On the new device: the person has seen that the other device is confirmed. This device then trusts it and vouches for it.
   public func confirmPairing(_ device: PinnedDevice) async throws(SignalingError) {
     let own = try await devices(of: [identity.user])
     guard let other = own.first(where: { $0.device == device.device && $0.fingerprint == device.fingerprint }) else {

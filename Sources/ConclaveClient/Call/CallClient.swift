@@ -70,7 +70,7 @@ public actor CallClient {
     let cipher: FrameCipher
     let updates: UpdateQueue
 
-    /// `keys` without what the client knows of other devices.
+    /// `keys` without the client's knowledge of other devices.
     init(_ session: CallSession, _ keys: KeyAgreement, stay: CurrentStay, cipher: FrameCipher, updates: UpdateQueue) {
       self.session = session
       self.keys = keys

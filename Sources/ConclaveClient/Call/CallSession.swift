@@ -58,7 +58,7 @@ package struct CallSession: Sendable {
 
   /// Changes in one `call.members` (protocol section 3).
   static let maximumChanges = 64
-  /// Layers per track in `media.wanted`: what a sender offers at most.
+  /// The most layers per track in `media.wanted`, as many as a sender may offer.
   static let maximumLayers = 3
 
   /// The changes of members that an event says, in order; none for other events, and for a list that is longer than the protocol allows.
@@ -78,7 +78,7 @@ package struct CallSession: Sendable {
     return wanted.layers.map { SimulcastLayer(rid: $0.rid, isActive: $0.active) }
   }
 
-  /// Brings people and tracks up to date by an event for the participant that was. The rest of what it says is void.
+  /// Updates people and tracks by an event for the former participant. The rest of the event is void.
   mutating func follow(_ event: EventBody) {
     switch event {
     case .state, .member, .members, .trackAdded, .trackUpdated, .trackRemoved: _ = handle(event)

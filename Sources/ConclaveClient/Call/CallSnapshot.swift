@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// A call as it stood at one moment: what a user interface shows.
+/// A call at one moment, for a user interface.
 public struct CallSnapshot: Sendable, Hashable {
   /// Whether the call rings, goes on or is over.
   public enum Phase: String, Sendable { case ringing, active, ended }

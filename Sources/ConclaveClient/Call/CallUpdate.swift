@@ -42,7 +42,7 @@ public enum CallUpdate: Sendable, Hashable {
 public struct SimulcastLayer: Sendable, Hashable {
   /// The layer's id in the offer (a=rid).
   public var rid: String
-  /// Some receiver gets it, or waits for it.
+  /// At least one receiver gets it, or waits for it.
   public var isActive: Bool
 }
 
@@ -67,7 +67,7 @@ public struct OfferedTrack: Sendable, Hashable {
   /// For a screen: whether to end the screen of another one.
   public var replacesScreen: Bool
 
-  /// An m-line and what it sends.
+  /// An m-line and its source.
   public init(mid: String, source: MediaSource, replacesScreen: Bool = false) {
     self.mid = mid
     self.source = source

@@ -15,13 +15,13 @@ extension JoinedCall {
 
   /// A link with which anyone can join by `CallClient.join(_:link:)`.
   public struct Invitation: Sendable, Hashable {
-    /// The token. Secret: whoever has it can join.
+    /// The token. Secret: anyone who has it can join.
     public var link: String
     /// Milliseconds since 1970.
     public var expiresAt: Int64
   }
 
-  /// Makes a link that is good for so many seconds, 60 to 86,400; for an hour without.
+  /// Makes a link that is valid for `seconds`, 60 to 86,400; by default for an hour.
   public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
     let reply = try await client.connection.request(.link(callID, MakeLink(expiresIn: seconds)), reply: CallLink.self)
     return Invitation(link: reply.link, expiresAt: reply.expiresAt.milliseconds)

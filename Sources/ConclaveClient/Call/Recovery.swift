@@ -3,14 +3,14 @@ package import MediaModel
 /// The server's view of the own participant.
 package enum ParticipantStanding: Sendable, Hashable {
   case absent
-  /// It is there, and no media flows.
+  /// It is in the call, and no media flows.
   case silent
   case connected
 }
 
 /// How a participant stays in its call: when it asks for the state, for an ICE restart, or rejoins (protocol section 4, rules 10 to 13 and 16).
 ///
-/// A value without clock: what happens goes into `handle`, what is to be done comes out.
+/// A value without a clock: `handle` takes an input and returns the actions to take.
 package struct Recovery: Sendable {
   /// How long the `call.state` that begins a connection may take.
   static let stateTime: Duration = .seconds(2)
@@ -19,7 +19,7 @@ package struct Recovery: Sendable {
 
   package enum Input: Sendable {
     case signalingLost
-    /// The connection is there again and the device registered.
+    /// The connection is up again and the device registered.
     case signalingBack
     /// A `call.state`.
     case state(ParticipantStanding)
@@ -119,7 +119,7 @@ package struct Recovery: Sendable {
   /// While a rejoin is under way, events belong to the participant that was or to the one that will be.
   package var isRejoining: Bool { if case .rejoining = phase { true } else { false } }
 
-  /// The state that begins a connection: who is not connected does not wait for ICE to fail (rule 16).
+  /// The first state on a connection: a participant that it shows as not connected does not wait for ICE to fail (rule 16).
   private mutating func firstState(_ standing: ParticipantStanding, now: Instant) -> Action? {
     guard standing == .connected else { return rejoin() }
     phase = .steady

@@ -2,7 +2,7 @@ import Contract
 import Foundation
 import NIOCore
 
-/// Reads the JSON bodies of replies and events. The clients of one process may share what the bodies say.
+/// Reads the JSON bodies of replies and events. The clients of one process may share the decoded bodies.
 struct BodyDecoder: Sendable {
   private let work: PublicWork
 

@@ -31,7 +31,7 @@ final class OpenChannel: Sendable {
 
   func write(_ frame: Frame) { channel.writeAndFlush(bytes(of: frame), promise: nil) }
 
-  /// ACKs or NACKs an event, soon if the server waits for it and otherwise within `patience`.
+  /// ACKs or NACKs an event: at once if the server waits for it, otherwise within `patience`.
   func acknowledge(_ event: Frame, accepted: Bool = true, isAwaited: Bool) {
     let frame = Frame.acknowledge(event, accepted: accepted, version: version)
     guard !isAwaited else { return write(frame) }

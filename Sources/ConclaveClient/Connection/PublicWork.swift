@@ -3,7 +3,7 @@ import MediaModel
 import NIOCore
 import Synchronization
 
-/// Results of work on public bytes that the participants of one process share: what a body says, and the list that follows from an announcement. They depend
+/// Results of work on public bytes that the participants of one process share: decoded bodies, and the list that follows from an announcement. They depend
 /// on nothing but those bytes, and nothing secret goes in. Each participant still makes all its checks.
 ///
 /// A phone takes part once in a call and shares with nobody: `PublicWork(capacity: 0)` keeps nothing.
@@ -78,7 +78,7 @@ package final class PublicWork: Sendable {
     return value
   }
 
-  /// The list of an epoch from the whole of its entries. `listHash` is what the server says of it: only the place where it is kept.
+  /// The list of an epoch from the whole of its entries. `listHash` is the server's claim, used only as the key under which it is stored.
   func list(_ entries: [ListEntry], epoch: UInt32, listHash: [UInt8]) throws(KeyRefusal) -> EpochList {
     let origin = Origin(before: nil, added: entries)
     return try list(from: origin, epoch, listHash) { () throws(KeyRefusal) in try EpochList(entries, epoch: epoch) }

@@ -6,7 +6,7 @@ public enum SignalingError: Error, Sendable, Hashable {
   case timedOut
   /// The server said no: the code of protocol section 9, and its words.
   case refused(code: String, message: String)
-  /// The server's answer is not what the protocol says.
+  /// The server's answer violates the protocol.
   case notUnderstood
   /// An argument is not an id of the protocol.
   case invalidIdentifier

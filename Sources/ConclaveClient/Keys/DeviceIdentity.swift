@@ -5,7 +5,7 @@ package import MediaModel
 
 /// A device's long-lived key pairs: one that others encrypt to, one that it signs with.
 ///
-/// Keep the private keys in the system's key store; whoever has them can pass for the device.
+/// Keep the private keys in the system's key store: anyone who has them can pose as the device.
 public struct DeviceIdentity: Sendable {
   package let address: Device
   let wrapKey: P256.KeyAgreement.PrivateKey

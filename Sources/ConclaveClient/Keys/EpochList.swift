@@ -32,7 +32,7 @@ final class EpochList: Sendable {
     var gone: [ListEntry]
   }
 
-  /// The entries with their rows, in the list's order, and what is known to occur once in them.
+  /// The entries with their rows, in the list's order, and the values that were checked to be unique.
   private struct Content {
     var entries: [ListEntry] = []
     var rows: [[UInt8]] = []

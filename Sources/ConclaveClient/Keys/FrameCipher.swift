@@ -12,7 +12,7 @@ public final class FrameCipher: Sendable {
 
   private let sealing = Mutex(())
   private let opening = Mutex(())
-  /// Only under `sealing`. Not inside it, since a lock would take the caller's raw buffers for parts of what it guards.
+  /// Only under `sealing`. Not inside it, because the lock would treat the caller's raw buffers as parts of the guarded value.
   nonisolated(unsafe) private var sealer = FrameSealer()
   /// Only under `opening`.
   nonisolated(unsafe) private var opener = FrameOpener()

@@ -25,7 +25,7 @@ struct FrameOpener: ~Copyable {
 
   var heldEpochs: [UInt32] { epochs.map(\.number) }
 
-  /// Adds an epoch, or senders that have come to it; a sender that is there stays. An epoch with the same low byte makes room, and then the lowest.
+  /// Adds an epoch, or new senders to it; known senders stay. An epoch with the same low byte makes room, and then the lowest.
   mutating func install(_ keys: EpochKeys) {
     if let place = epochs.firstIndex(where: { $0.number == keys.epoch }) {
       epochs[place].senders.update(keys.senders)

@@ -57,7 +57,7 @@ package struct JoinCredentials: Sendable {
     openers.first { $0.keyHash == keyHash }.map { ($0.generation, $0.privateKey) }
   }
 
-  /// The next generation's key. One that may not have reached the server is given again.
+  /// The next generation's key. A key that may not have reached the server is returned again.
   mutating func refresh(_ identity: DeviceIdentity, at: Timestamp) -> JoinKey {
     if let pending { return pending }
     let privateKey = P256.KeyAgreement.PrivateKey()

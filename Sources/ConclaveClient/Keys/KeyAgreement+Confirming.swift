@@ -22,7 +22,7 @@ extension KeyAgreement {
     var nextTimeout: Instant? { due ?? (isLate || epoch < 2 ? nil : deadline) }
   }
 
-  /// In a storm of joins no epoch lasts long enough; a small call that has no confirmed epoch for so long is not confirmed.
+  /// In a storm of joins no epoch lasts long enough; a small call that has no confirmed epoch for this time is not confirmed.
   static let stormTime: Duration = .seconds(120)
   static let stormSize = 64
 

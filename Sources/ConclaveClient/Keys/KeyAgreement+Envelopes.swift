@@ -66,7 +66,7 @@ extension KeyAgreement {
       secret, for: entry.address, alg: key.alg, publicKey: key.publicKey.bytes, in: context(epoch), from: identity)
   }
 
-  /// The newest join key of a stay. One that is older than what this device has seen, or not signed, gets nothing.
+  /// The newest join key of a stay; nil if it is older than the newest that this device has seen, or not signed.
   private mutating func sealingKey(
     of entry: ListEntry, refresh: JoinKey?, into effects: inout [KeyEffect]
   ) -> JoinKey? {

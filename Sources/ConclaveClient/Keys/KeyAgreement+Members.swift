@@ -63,7 +63,7 @@ extension KeyAgreement {
   }
 }
 
-/// A device that may hear this one, or is in the call: what a tile shows.
+/// A device that may hear this one, or is in the call: the content of a tile.
 public struct ListedDevice: Sendable, Hashable {
   /// How the device's place on the list and in the call agree.
   public enum Standing: Sendable, Hashable {

@@ -61,7 +61,7 @@ extension KeyAgreement {
   /// The server did not take the ring's envelopes: epoch 1 is this device's alone.
   package mutating func ringAlone() { epochs[1] = nil }
 
-  /// The reply to `start` is there: this device sends under epoch 1. nil when the reply is of another call, or does not make it participant 1.
+  /// The reply to `start` arrived: this device sends under epoch 1. nil when the reply is of another call, or does not make it participant 1.
   package mutating func start(
     _ joined: Joined, now: Instant, using generator: inout some RandomNumberGenerator
   ) -> [KeyEffect]? {

@@ -23,7 +23,7 @@ extension KeyAgreement {
     }
   }
 
-  /// Somebody who may hear what is sent now is not on the list.
+  /// A device that is not on the list may hear the media that is sent now.
   private func shutsOut(_ epoch: Epoch) -> Bool {
     guard let inUse = current.flatMap({ epochs[$0] })?.list else { return false }
     return !epoch.list.changes(since: inUse).gone.isEmpty

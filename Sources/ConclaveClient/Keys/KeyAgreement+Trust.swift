@@ -2,7 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 
-/// Which devices of a list get keys and are heard, and what a person is told of the others.
+/// Decides which devices of a list get keys and are heard, and how a person is warned of the others.
 extension KeyAgreement {
   /// The reason why a listed device gets no keys; nil when there is none.
   func problem(of entry: ListEntry) -> KeyWarning.Problem? {
@@ -151,7 +151,7 @@ extension KeyAgreement {
     }
   }
 
-  /// Hands the cipher the keys of everyone who is heard now. Something new is known of these users, or of all if nil.
+  /// Hands the cipher the keys of all senders that are heard now. The knowledge about these users has changed; nil means all users.
   private mutating func installAll(_ users: Set<UserID>?, into effects: inout [KeyEffect]) {
     for number in epochs.keys.sorted() {
       guard let entries = epochs[number]?.list.entries(of: users), !entries.isEmpty else { continue }

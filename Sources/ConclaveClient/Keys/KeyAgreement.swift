@@ -41,7 +41,7 @@ package struct KeyAgreement: Sendable {
   package internal(set) var directory: KnownKeys
   /// The number in the reply to the own join; 0 before.
   var participant: ParticipantNumber = 0
-  /// Fingerprints that `devices/list` was asked for since the last announcement; what it did not bring is asked for again at the next.
+  /// Fingerprints that were requested from `devices/list` since the last announcement. Missing ones are requested again at the next one.
   var lookedUp: Set<[UInt8]> = []
   /// Entries of the newest list whose public keys were not known when it was announced.
   var unproven: [ListEntry] = []

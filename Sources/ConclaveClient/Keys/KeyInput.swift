@@ -13,7 +13,7 @@ package enum KeyInput: Sendable {
   case state(CallState)
   /// Members that changed, in order.
   case members([MemberState])
-  /// The connection to the server broke, or is there again.
+  /// The connection to the server broke, or is up again.
   case signaling(isConnected: Bool)
   /// Reply of `devices/list`; nil when it failed.
   case directory(Devices?)

@@ -82,7 +82,7 @@ struct Senders: Sendable, ExpressibleByDictionaryLiteral {
     return numbers
   }
 
-  /// Takes up senders that are new; one that is there stays until it is excluded.
+  /// Adds new senders; a known sender stays until it is excluded.
   mutating func update(_ new: Senders) {
     unheard.formIntersection(new.unheard)
     joined.merge(new.joined) { known, _ in known }

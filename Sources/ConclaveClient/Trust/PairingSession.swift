@@ -84,7 +84,7 @@ struct PairingSession: Sendable {
 
   var isOver: Bool { phase == .over }
 
-  /// A message of the other device. One that is not the next step ends the session: a second try of a man in the middle would be a second guess.
+  /// A message of the other device. A message that is not the next step ends the session: a man in the middle must not get a second guess.
   mutating func handle(_ message: Message, from device: DeviceID, now: Instant) -> [Action] {
     guard phase != .over, device == other else { return [] }
     guard now < due, phase == .waiting || message.session.bytes == session else { return cancel() }
@@ -120,7 +120,7 @@ struct PairingSession: Sendable {
     }
   }
 
-  /// The person typed what the new device shows. `registered` is the fingerprint of that device's keys as `devices/list` has them. One try.
+  /// The person typed the digits that the new device shows. `registered` is the fingerprint of that device's keys as `devices/list` has them. One try.
   mutating func type(_ digits: String, registered: [UInt8]?, now: Instant) -> [Action] {
     guard side == .existing, phase == .typing, let code, now < due, digits == code.digits,
       registered == code.newFingerprint

@@ -91,7 +91,7 @@ package struct Pins: Sendable {
   private static let maximumVouches = 8 * 32
   private static let maximumRevokes = 64
 
-  /// Takes up a statement, valid or not: its signer may be verified later. False when it was known, or there is no room for it.
+  /// Stores a statement, valid or not: its signer may be verified later. False if it is known already, or there is no room.
   @discardableResult
   mutating func learn(_ statement: TrustStatement) -> Bool {
     guard let user = UserID(statement.user), statement.fingerprint.count == 32,
@@ -120,7 +120,7 @@ package struct Pins: Sendable {
   /// Statements by which a vouched device speaks against a verified one: they change nothing, and people should know.
   func disputes(of user: UserID) -> Set<TrustStatement> { statements[user]?.disputed ?? [] }
 
-  /// Works out whom the user's verified devices speak for and against. A revocation that counted once counts for good.
+  /// Works out which devices the user's verified devices vouch for or revoke. A revocation that counted once counts for good.
   private mutating func judge(_ user: UserID) {
     guard var known = statements[user] else { return }
     let own = (devices[user] ?? []).compactMap { device in

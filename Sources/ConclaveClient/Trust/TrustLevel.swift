@@ -8,7 +8,7 @@ public enum TrustLevel: Int, Sendable, Comparable {
   case new
   /// It has the keys that were seen first.
   case known
-  /// A device of the same user that is verified has signed for it.
+  /// A verified device of the same user has vouched for it.
   case vouched
   /// A person has compared it.
   case verified

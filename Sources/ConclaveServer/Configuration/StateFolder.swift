@@ -122,7 +122,7 @@ package struct StateFolder: Sendable {
 }
 
 extension Configuration {
-  /// - Throws: `ConfigurationError` for a file or folder that others may read, write or enter. One that is missing is for others to tell.
+  /// - Throws: `ConfigurationError` for a file or folder that others may read, write or enter. A missing one passes: its reader reports it.
   static func checkOwnerOnly(_ path: String) throws(ConfigurationError) {
     var status = stat()
     guard stat(path, &status) == 0, !isPrivate(status, group: getegid()) else { return }

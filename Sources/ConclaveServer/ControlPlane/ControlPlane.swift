@@ -42,7 +42,7 @@ actor ControlPlane: SignalingSink {
   private var isStopped = false
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
-  /// So many effects cost about as much as a simple request.
+  /// The number of effects that cost about as much as a simple request.
   private static let effectsOfUnit = 16
   /// Effects that go out in one go.
   private static let effectsOfStep = 512

@@ -6,7 +6,7 @@ import Persistence
 import Signaling
 import Synchronization
 
-/// The database's periodic work, on a thread of its own: checkpoints, users whom `conclave forget` named, and rows that were kept long enough.
+/// The database's periodic work, on a thread of its own: checkpoints, users named by `conclave forget`, and expired rows.
 final class Housekeeping: Sendable {
   /// Between two sweeps.
   static let sweepPause = Duration.seconds(3_600)
@@ -34,7 +34,7 @@ final class Housekeeping: Sendable {
   }
 
   /// Does what is due, later and on the thread of its own; nothing while that is at work. To be called each second.
-  /// - Parameter forget: is called on that thread for each user whom another process had forgotten; `.forget` does the rest.
+  /// - Parameter forget: is called on that thread for each user that another process deleted; `.forget` does the rest.
   func begin(now: Instant, forget: @escaping @Sendable (UserID) -> Void) {
     let begins = state.withLock { state in
       defer { state.isUnderWay = true }

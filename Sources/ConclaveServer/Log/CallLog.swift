@@ -47,7 +47,7 @@ struct CallLog: Sendable {
     records[call]?.keyless[participant] = state
   }
 
-  /// The back end was asked whom a `start` or an `invite` of the call may ring.
+  /// The back end was asked which users a `start` or an `invite` of the call may ring.
   static func log(_ answer: Authorizer.Answer, of asked: Int, for call: CallID, to logger: Logger) {
     guard answer.allowed.count < asked else { return }
     let cause =

@@ -158,19 +158,20 @@ extension Metrics.Page {
     gauge("conclave_signaling_sessions", "Signed-in STOMP connections.", signaling.sessions)
     gauge(
       "conclave_signaling_backlog_bytes", "Bytes that wait for clients that read slowly.", signaling.backlogBytes)
-    counter("conclave_signaling_accepted_total", "Connections taken.", signaling.accepted)
+    counter("conclave_signaling_accepted_total", "Connections accepted.", signaling.accepted)
     counter("conclave_signaling_received_frames_total", "STOMP frames received.", signaling.framesIn)
     counter("conclave_signaling_sent_frames_total", "STOMP frames sent.", signaling.framesOut)
     counter("conclave_signaling_writes_total", "Writes to connections, each with one frame or more.", signaling.flushes)
     counter("conclave_signaling_requests_total", "Requests handled.", signaling.requests)
-    counter("conclave_signaling_messages_total", "An app's own messages taken.", signaling.messages)
-    counter("conclave_signaling_deliveries_total", "An app's own messages written.", signaling.deliveries)
+    counter("conclave_signaling_messages_total", "An app's own messages accepted.", signaling.messages)
+    counter(
+      "conclave_signaling_deliveries_total", "An app's own messages delivered to subscribers.", signaling.deliveries)
     counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
     counter(
       "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",
       SignalingStatistics.Ending.allCases.map { ("cause=\"\($0)\"", signaling.endings[$0, default: 0]) })
     counter(
-      "conclave_signaling_dropped_total", "What was thrown away, by reason.",
+      "conclave_signaling_dropped_total", "Frames and messages dropped, by reason.",
       SignalingStatistics.Drop.allCases.map { ("reason=\"\($0)\"", signaling.drops[$0, default: 0]) })
   }
 }

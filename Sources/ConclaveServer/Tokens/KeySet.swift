@@ -34,7 +34,7 @@ struct KeySet: Sendable {
 
   var count: Int { keys.count }
 
-  /// The key that a token names. One that names none is checked with the only key there is; an id that is not in the set never means another key.
+  /// The key that a token names. A token that names none is checked only if the set has a single key. An id that is not in the set never selects another key.
   func key(for token: SignedToken) throws(TokenError) -> VerificationKey {
     let named = token.keyID.map { id in keys.filter { $0.id == id } } ?? (keys.count == 1 ? keys : [])
     guard !named.isEmpty else { throw .key }
@@ -51,7 +51,7 @@ struct KeySet: Sendable {
 
   private struct List: Decodable { var keys: [Element] }
 
-  /// One that is malformed does not spoil the others.
+  /// A malformed key is skipped; the others stay usable.
   private struct Element: Decodable {
     var jwk: JWK?
     init(from decoder: any Decoder) throws { jwk = try? JWK(from: decoder) }

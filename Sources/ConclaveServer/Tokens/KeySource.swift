@@ -89,7 +89,7 @@ final class KeySource: Sendable {
     }
   }
 
-  /// Strangers may name any key, so this reads once in a while; whoever comes meanwhile waits for that reading or gets none.
+  /// Strangers may name any key, so readings are rate-limited; a token that comes meanwhile waits for the reading under way or finds no key.
   private func readForUnknownKey() async {
     let time = now()
     let reading = state.withLock { state -> Task<Void, Never>? in

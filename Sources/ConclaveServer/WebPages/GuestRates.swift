@@ -35,7 +35,7 @@ struct GuestRates: Sendable {
   ) -> UInt64? {
     if buckets[key] == nil, buckets.count >= capacity {
       buckets = buckets.filter { !$0.value.isFull(now: now) }
-      // More than so many at once are an attack: whoever is new waits.
+      // More than this number at once is an attack: new addresses wait.
       guard buckets.count < capacity else { return 1_000_000_000 }
     }
     return buckets[key, default: fresh].take(now: now)

@@ -38,7 +38,7 @@ extension DownStream {
     return selector.marks(frame, endsPicture: false, frames.pointee.structure)
   }
 
-  /// Chooses the decode target by the wish and by what the stream has: its spatial layer is the lowest that is high enough.
+  /// Chooses the decode target by the wish and by the stream's layers: its spatial layer is the lowest that is high enough.
   mutating func chooseTarget() {
     guard let frames else { return }
     revision = frames.pointee.revision
@@ -61,7 +61,7 @@ extension DownStream {
     return last
   }
 
-  /// Only a key frame brings what the receiver should get: the frames between refer to others that it did not get.
+  /// Only a key frame leads to the wanted target: the frames in between refer to others that the receiver did not get.
   var needsKeyFrame: Bool {
     guard let selector, let frames else { return false }
     let count = frames.pointee.structure.targetCount

@@ -124,7 +124,7 @@ struct DownStream {
   }
 
   /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
-  /// - Parameter kind: what it counts as for the estimate.
+  /// - Parameter kind: how it counts for the estimate.
   mutating func retransmit(
     _ packet: borrowing Packet, as kind: SentKind = .retransmission, now: Instant, into outbox: Outbox
   ) -> Bool {
@@ -169,7 +169,7 @@ struct DownStream {
 }
 
 extension DownStream {
-  /// Answers a request for a sequence number that no packet goes out under, so that the receiver waits for it no longer: with an RTX packet
+  /// Answers a request for a sequence number under which no packet is sent, so that the receiver stops waiting for it: with an RTX packet
   /// that has nothing but the number in it. False when it can't be.
   mutating func retransmitNothing(_ sequenceNumber: UInt16, now: Instant, into outbox: Outbox) -> Bool {
     guard retransmissionType != 255 else { return false }

@@ -55,7 +55,7 @@ extension DownTrack {
     layer?.claims += 1
   }
 
-  /// Goes over to `layer` at its next key frame, or stays with what it shows. On the way down the lowest temporal layer is enough, so that the
+  /// Switches to `layer` at its next key frame, or stays with the current layer. On the way down the lowest temporal layer is enough, so that the
   /// rate falls at once.
   func goOver(to layer: Encoding?) {
     guard layer !== next else { return }

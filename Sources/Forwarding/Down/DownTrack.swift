@@ -23,9 +23,9 @@ final class DownTrack {
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
   private var extensions: HeaderExtensionIDs
-  /// The receiver reported on this SSRC, so it knows what the stream is and needs no MID any more.
+  /// The receiver reported on this SSRC, so it has identified the stream and needs no MID any more.
   var isKnown = false
-  /// The last sender report that went out, and the one before: what a receiver report names, and when it left. A round trip may be longer than
+  /// The last two sender reports that went out: the id by which a receiver report names each, and when it left. A round trip may be longer than
   /// the time between two.
   var lastReport: (compact: UInt32, at: Instant)?
   var reportBefore: (compact: UInt32, at: Instant)?
@@ -53,7 +53,7 @@ final class DownTrack {
       && (stream.pointee.waitsForKeyFrame && !stream.pointee.sourceSwitch.isRunning || stream.pointee.needsKeyFrame)
   }
 
-  /// Takes what a later offer says of the same slot.
+  /// Takes the values of a later offer for the same slot.
   func describe(_ new: SlotDescription, extensions: HeaderExtensionIDs) {
     if new.formats != slot.formats { supportedFormats = [] }
     slot = new

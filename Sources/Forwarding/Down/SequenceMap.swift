@@ -2,12 +2,12 @@
 ///
 /// Indices are unwrapped sequence numbers of the source, outputs unwrapped sequence numbers of the slot. Invariants: outputs rise with indices,
 /// none is given twice, and a packet keeps its output for as long as it is in the window. A packet that is omitted while it is the newest has no
-/// output, so the receiver sees no gap. One that is omitted after a newer one went out leaves its output unused: a gap that is never filled.
+/// output, so the receiver sees no gap. A packet that is omitted after a newer one went out leaves its output unused: a gap that is never filled.
 struct SequenceMap {
   /// How far behind the newest packet an index is still mapped, and an output traced back.
   static let window: UInt64 = 1024
 
-  /// The first packet of the source here, and what it was given.
+  /// The first packet of the source here, and the number that it got.
   private let first: UInt64
   private let firstOutput: UInt64
   /// The newest packet that was mapped or omitted; `first` − 1 before any.

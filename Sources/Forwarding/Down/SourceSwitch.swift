@@ -26,7 +26,7 @@ struct SourceSwitch {
     case newSource
     /// The source was heard in this slot before a pause.
     case resumed
-    /// Another layer of the same track; what is added to its timestamps to make those of the layer before, if known.
+    /// Another layer of the same track, with the difference that turns its timestamps into those of the previous layer, if known.
     case layer(UInt32?)
   }
 
@@ -66,7 +66,7 @@ struct SourceSwitch {
   }
 
   /// Another layer of the same track follows.
-  /// - Parameter difference: what is added to its timestamps to make those of the layer before; nil when it is not known.
+  /// - Parameter difference: is added to its timestamps to get those of the previous layer; nil if it is not known.
   mutating func changeLayer(_ difference: UInt32?) {
     switch continuation {
     case .newSource where !isRunning: break

@@ -7,7 +7,7 @@ final class CandidatePair {
   let address: SocketAddress
   /// When something authentic last came from this very address.
   var lastHeard: Instant
-  /// The address receives what is sent to it: it answered a check of ours, all of the DTLS handshake went over it, or it is a TCP connection.
+  /// The address is proven to receive packets: it answered a check of ours, the whole DTLS handshake went over it, or it is a TCP connection.
   var isProven: Bool
   /// Rises with each nomination by the peer; 0: never nominated.
   var nomination: UInt64 = 0

@@ -1,10 +1,10 @@
 import MediaModel
 
-/// How well one peer is served, told by its reports of what it receives (RFC 3550 section 6.4.1) and the bytes sent: 4 is as good as can
+/// The quality that one peer gets, judged by its receiver reports (RFC 3550 section 6.4.1) and the bytes sent: 4 is as good as can
 /// be, at 0 hardly anything can be understood. It falls at once and rises a level at a time, so that it does not flap.
 struct QualityMeter {
   static let interval = Duration.seconds(2)
-  /// So many judgements in a row must be better before the level rises.
+  /// The number of judgements in a row that must be better before the level rises.
   static let patience = 3
 
   private(set) var level: Int?
@@ -28,7 +28,7 @@ struct QualityMeter {
     self.jitter = max(self.jitter, jitter)
   }
 
-  /// Judges what was reported since the last time.
+  /// Judges the reports since the last call.
   /// - Parameter octets: sent to the peer in all.
   /// - Returns: the level and bit/s when the level is another; nil also before the interval is over, and without reports.
   mutating func judge(roundTrip: Duration, octets: UInt64, now: Instant) -> (level: Int, bitrate: Int)? {

@@ -108,7 +108,7 @@ extension SFU {
     }
   }
 
-  /// The address receives what is sent to it.
+  /// The address is proven to receive packets.
   func prove(_ pair: CandidatePair, now: Instant) {
     let peer = pair.peer
     pair.isProven = true

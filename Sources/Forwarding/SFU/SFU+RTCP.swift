@@ -4,7 +4,7 @@ import Transport
 import Octets
 
 extension SFU {
-  /// An SRTCP packet of a known peer: reports, and wishes about what it receives.
+  /// An SRTCP packet of a known peer: reports, and requests for the streams that it receives.
   func handleRTCP(
     _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {

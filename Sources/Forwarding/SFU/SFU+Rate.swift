@@ -50,7 +50,7 @@ extension SFU {
     }
   }
 
-  /// Sends what is due of the probe.
+  /// Sends the packets of the probe that are due.
   private func probe(
     _ downlink: UnsafeMutablePointer<Downlink>, over slot: DownTrack, now: Instant, into outbox: Outbox
   ) {

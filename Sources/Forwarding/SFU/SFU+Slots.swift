@@ -26,7 +26,7 @@ extension SFU {
     schedule(call)
   }
 
-  /// Fills the slots of the next peers that wait for it and tells those whose map changed.
+  /// Fills the slots of the next waiting peers and tells those whose map changed.
   func fillSlots(in call: ForwardedCall, now: Instant, into outbox: Outbox) {
     updateRanking(of: call)
     for peer in call.takeUnfilled(Self.peersPerPass) where fillSlots(of: peer, now: now, into: outbox) {

@@ -3,9 +3,9 @@ import RTP
 import Transport
 
 extension SFU {
-  /// Does one pass of what is due at `now`: speakers and slots of one call, or NACKs, key-frame requests, reports, DTLS repetitions, checks
+  /// Does one pass of the work that is due at `now`: speakers and slots of one call, or NACKs, key-frame requests, reports, DTLS repetitions, checks
   /// and consent of a bounded number of peers. The rest is due at once: see `nextTimeout`.
-  /// - Returns: what the pass was about; nil when nothing was due.
+  /// - Returns: the kind of the pass; nil when nothing was due.
   @discardableResult
   package func handleTimeout(now: Instant, into outbox: Outbox) -> Pass? {
     let before = outbox.state.pointee
@@ -64,7 +64,7 @@ extension SFU {
     return hasReported
   }
 
-  /// NACKs, PLIs and transport-wide feedback for what the peer sends.
+  /// NACKs, PLIs and transport-wide feedback for the peer's streams.
   private func sendFeedback(to peer: Peer, now: Instant, into outbox: Outbox) {
     sendArrivals(to: peer, now: now, into: outbox)
     for encoding in peer.encodings {

@@ -4,7 +4,8 @@ package import Transport
 
 /// One worker's selective forwarding unit: every peer and call that was placed on the worker.
 ///
-/// A machine without socket or clock. `handle…` takes what came in and the time; what must be sent lies in the outbox afterwards, what the control plane must know in `events`.
+/// A state machine without socket or clock. `handle…` takes a datagram and the time. Afterwards the outbox has the packets to send, and `events` those for the
+/// control plane.
 /// Not Sendable: it lives on its worker's thread, with one outbox.
 package final class SFU {
   /// A datagram longer than this is no media of ours: IPv4 and UDP in an Ethernet frame leave 1,472 bytes.
@@ -96,7 +97,7 @@ package final class SFU {
     }
   }
 
-  /// Carries out what the control plane wants. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
+  /// Carries out commands of the control plane. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
   package func handle(_ commands: some Sequence<MediaCommand>, now: Instant, into outbox: Outbox) {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }

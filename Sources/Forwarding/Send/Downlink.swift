@@ -11,7 +11,7 @@ struct Downlink {
   var estimator: RateEstimator
   var division: RateDivision
   var probe: RunningProbe?
-  /// When the rate is to be divided anew, or the probe to go on; nil before the first report: a receiver that never reports gets what it wishes.
+  /// When to divide the rate again, or to continue the probe; nil before the first report: a receiver that never reports gets everything that it wishes.
   var nextPass: Instant?
   private(set) var nextNumber: UInt16
   private var clock = FeedbackClock()

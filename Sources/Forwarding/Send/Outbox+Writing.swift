@@ -13,7 +13,7 @@ extension Outbox {
     return UnsafeMutableRawBufferPointer(start: memory + cursor.next, count: length)
   }
 
-  /// Keeps the first `length` bytes of what was just reserved as a datagram to `destination`: in the cursor's open run if it fits there, else in a new one.
+  /// Keeps the first `length` bytes of the last reservation as a datagram to `destination`: in the cursor's open run if it fits there, else in a new one.
   func commit(_ length: Int, _ cursor: inout Cursor, to destination: SocketAddress, isUrgent: Bool) {
     let start = cursor.next
     cursor.next = start + length

@@ -22,7 +22,7 @@ struct RateDivision {
   /// - Parameter target: that the estimate begins with, in bit/s.
   init(target: Int) { lastTarget = target }
 
-  /// Notes the target, and whether the path turns out to be too narrow for what is sent.
+  /// Notes the target, and whether the path turns out to be too narrow for the traffic.
   ///
   /// The target is presumed above all that is sent even while a queue stands: a path may be too narrow from the first packet on, and a target that was
   /// never above the path's rate could not fall.

@@ -3,7 +3,7 @@ import MediaModel
 
 /// A probe that is being sent: packets of any kind count for it until it is complete.
 struct RunningProbe {
-  /// Between two looks at what is due.
+  /// The interval between two checks for due packets.
   static let interval = Duration.milliseconds(5)
   private static let longest = Duration.milliseconds(500)
 

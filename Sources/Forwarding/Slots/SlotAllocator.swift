@@ -68,7 +68,7 @@ enum SlotAllocator {
       chosen.append(track)
     }
 
-    /// Tracks keep the slots that they have; the others fill what is free.
+    /// Tracks keep the slots that they have; the others fill the free ones.
     func assign() -> [UpTrack?] {
       var result = [UpTrack?](repeating: nil, count: slots.count)
       for (i, slot) in slots.enumerated() {

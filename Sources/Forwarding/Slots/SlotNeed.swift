@@ -1,6 +1,6 @@
 import MediaModel
 
-/// How many slots a peer should have in all, and what it was told.
+/// How many slots a peer should have in all, and the number that it was last told.
 struct SlotNeed {
   static let interval = Duration.seconds(1)
 

@@ -26,7 +26,7 @@ struct FrameReader {
   /// Descriptors in a row that could not be read.
   private var unread = 0
 
-  /// So many packets were not understood that the structure will not come by retransmission.
+  /// Too many packets were not understood for the structure to come by retransmission still.
   var lacksStructure: Bool { unread >= 80 }
 
   /// The frame of a packet whose descriptor is `element`; nil when it is malformed, of an unknown structure, or older than the structure.

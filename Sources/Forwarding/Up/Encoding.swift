@@ -56,7 +56,7 @@ final class Encoding {
   /// `height` when the last packet came.
   var knownHeight = 0
 
-  /// Some slot gets it, waits for it, or should get it.
+  /// At least one slot gets it, waits for it, or should get it.
   var isWanted: Bool { claims > 0 || !downTracks.isEmpty || !waiting.isEmpty }
 
   /// The sender puts dependency descriptors into its packets.

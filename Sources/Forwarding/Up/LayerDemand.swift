@@ -14,7 +14,7 @@ struct LayerDemand {
     unwantedSince = .init(repeating: nil, count: layers)
   }
 
-  /// When an unwanted layer is to be given up; nil when none waits for it.
+  /// When an unwanted layer will be dropped; nil if none is due.
   var deadline: Instant? {
     zip(active, unwantedSince).compactMap { isActive, since in
       isActive ? since?.advanced(by: Self.patience) : nil

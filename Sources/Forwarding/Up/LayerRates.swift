@@ -3,7 +3,7 @@ import MediaModel
 /// The rates of one stream's decode targets, measured over about a second each. A stream without dependency descriptors has one target, 0.
 struct LayerRates {
   private static let window = Duration.seconds(1)
-  /// The first figure comes sooner, for a receiver may wait for it.
+  /// The first figure comes sooner, because a receiver may wait for it.
   private static let firstWindow = Duration.milliseconds(500)
   /// After a pause as long as this the window begins anew, and the last figure stays.
   private static let longestWindow = Duration.seconds(2)

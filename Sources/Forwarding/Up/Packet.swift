@@ -1,6 +1,6 @@
 import RTP
 
-/// One received RTP packet on its way to the receivers: where it lies, and what was read from it once for all of them.
+/// One received RTP packet on its way to the receivers: its place in memory, and the fields that are read once for all of them.
 struct Packet {
   var base: UnsafeMutableRawPointer
   /// Header and payload; a sender's padding is cut off.

@@ -1,7 +1,7 @@
 import MediaModel
 import RTP
 
-/// One participant's track as it comes in: what it is, and the encodings that carry it.
+/// One participant's incoming track: its description, and the encodings that carry it.
 final class UpTrack {
   /// The meaning of a payload type on this track.
   struct Payload {
@@ -14,7 +14,7 @@ final class UpTrack {
   unowned let peer: Peer
   private(set) var description: UpTrackDescription
   private(set) var isMuted: Bool
-  /// Nothing of it is forwarded: it is muted, or its peer is held.
+  /// It is not forwarded, because it is muted or its peer is held.
   private(set) var isSilent: Bool
   /// Equal for formats that carry each other, within one call.
   var formatKey: Int
@@ -72,7 +72,7 @@ final class UpTrack {
 
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
 
-  /// Takes what a later offer says of the same track.
+  /// Takes the values of a later offer for the same track.
   func describe(_ new: UpTrackDescription, _ configuration: SFUConfiguration) {
     description = new
     payloads = .init(repeating: nil)

@@ -60,7 +60,7 @@ struct Broker: Sendable {
     let redelivered: Bool
   }
 
-  /// Batches by loop, each in order, and what was thrown away.
+  /// Batches by loop, each in order, and the dropped messages.
   struct Output: Sendable {
     var loops: [[Batch]]
     var drops: [SignalingStatistics.Drop: UInt64] = [:]

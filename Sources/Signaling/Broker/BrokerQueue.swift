@@ -38,7 +38,7 @@ struct BrokerQueue {
 
   mutating func add(_ subscriber: Broker.Subscriber) { consumers.add(subscriber) }
 
-  /// The subscriber goes; what it had not acknowledged is for another.
+  /// Removes the subscriber; its unacknowledged messages go to another.
   mutating func remove(_ subscriber: Broker.Subscriber, _ output: inout Broker.Output) {
     let given = consumers.remove(subscriber)
     givenBytes -= given.reduce(0) { $0 + $1.size }

@@ -50,7 +50,7 @@ struct ConsumerLine {
     enter(place)
   }
 
-  /// Returns what the subscriber had not acknowledged.
+  /// Returns the messages that the subscriber had not acknowledged.
   mutating func remove(_ subscriber: Broker.Subscriber) -> [BrokerQueue.Entry] {
     guard let place = places.removeValue(forKey: subscriber) else { return [] }
     leave(place)
@@ -78,7 +78,7 @@ struct ConsumerLine {
     enter(place)
   }
 
-  /// Takes back what was given; nil when the subscriber does not have it.
+  /// Takes a delivered message back; nil if the subscriber does not have it.
   mutating func take(_ number: UInt64, from subscriber: Broker.Subscriber) -> BrokerQueue.Entry? {
     guard let place = places[subscriber], let entry = consumers[place]?.given[number] else { return nil }
     leave(place)

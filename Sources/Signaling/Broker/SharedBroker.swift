@@ -68,7 +68,7 @@ final class SharedBroker: Sendable {
   }
 }
 
-/// One event loop: what it has to write of an app's messages, and the connections whose output may wait.
+/// One event loop: the app's messages that it has to write, and the connections whose output may wait.
 final class Loop: Sendable {
   let number: Int
   let eventLoop: any EventLoop

@@ -16,7 +16,7 @@ package struct Claims: Sendable {
   package var device: DeviceID?
   /// Scope `service`: an app's back end.
   package var isService: Bool
-  /// Those that `presence/set` may pick (protocol section 7).
+  /// The roles that `presence/set` may choose (protocol section 7).
   package var roles: [String]
   /// The one call of a guest; nil for everybody else.
   package var guestOf: CallID?

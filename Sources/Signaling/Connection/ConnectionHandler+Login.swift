@@ -3,7 +3,7 @@ import MediaModel
 import NIOCore
 import STOMP
 
-/// CONNECT: who is it?
+/// CONNECT: authentication.
 extension ConnectionHandler {
   func authenticate(_ request: ConnectRequest) {
     guard let context else { return }

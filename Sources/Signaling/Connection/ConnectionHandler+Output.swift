@@ -58,7 +58,7 @@ extension ConnectionHandler {
     if output.waitingBytes > output.reportedBytes + Backlog.step { reportBacklog() }
   }
 
-  /// Leaves what was written until something urgent is, or for `patience`.
+  /// Delays the flush until something urgent is written, or for `patience`.
   func flushSoon() {
     guard output.needsFlush, !output.isFlushedSoon else { return }
     guard let loop else { return flush() }
@@ -98,7 +98,8 @@ extension ConnectionHandler {
     output.waitingBytes = bytes
   }
 
-  /// Tells what the kernel has not taken, when that has changed by a step. Only after a flush: what was not offered to it does not make a client slow.
+  /// Reports the bytes that the kernel has not accepted, when they have changed by a step. Only after a flush: bytes that were not offered to the kernel do not
+  /// make a client slow.
   func reportBacklog() {
     askChannel()
     let bytes = output.waitingBytes < Backlog.step ? 0 : output.waitingBytes

@@ -169,7 +169,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let wait = share?.readBatch(now: now) { pause(for: wait) }
   }
 
-  /// Carries out what the session says; nothing is flushed yet.
+  /// Carries out the session's actions, without flushing.
   /// - Parameter destination: of the frame that the actions come from; nil when it was not read for them, as for a SEND that a COMMIT lets through.
   func perform(_ actions: [Session.Action], of destination: Destination? = nil) {
     for action in actions {
@@ -226,7 +226,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: Login and end
 
   /// The client is let in.
-  /// - Parameter share: what the user may use; nil for services.
+  /// - Parameter share: the user's limits; nil for services.
   func logIn(_ identity: Identity, _ share: UserShare?, expiresAt: UInt64) {
     phase = .loggedIn
     user = identity.device.user
@@ -263,7 +263,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if phase == .loggedIn { services.sink.submit(.acknowledge(id, seqs: seqs, accepted: acknowledged.accepted)) }
   }
 
-  /// Ends the session and lets what was written arrive: writing stops, what still comes is read and thrown away for a bounded time. Closing at once
+  /// Ends the session and lets written bytes arrive: writing stops, and incoming bytes are read and discarded for a bounded time. Closing at once
   /// would make the kernel answer unread bytes with a reset, which destroys the ERROR on its way.
   private func finish(_ end: Session.End) {
     leave(SignalingStatistics.Ending(end))
@@ -323,7 +323,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     try? context?.channel.syncOptions?.setOption(.autoRead, value: reads)
   }
 
-  /// Handles no frame for so many nanoseconds, a second at most: then the client's heart-beats are looked for.
+  /// Handles no frame for this time, a second at most: then the client's heart-beats are looked for.
   func pause(for nanoseconds: UInt64) {
     guard pauseEnd == nil, let context else { return }
     let time = TimeAmount.nanoseconds(Int64(min(nanoseconds, 1_000_000_000)))

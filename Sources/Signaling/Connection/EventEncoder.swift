@@ -45,7 +45,7 @@ struct EventEncoder {
     case let devices as Devices: text = try? texts.encode(devices)
     default: return reply
     }
-    // One that cannot be written is refused and logged by the connection.
+    // A reply that cannot be encoded is refused and logged by the connection.
     return text.map { .ok(JSONCoding.Text($0)) } ?? reply
   }
 
@@ -91,7 +91,7 @@ enum Outgoing: Sendable {
   /// For the client's queue of events.
   case event(messageID: UInt64, SharedMessage, seq: UInt64, redelivered: Bool)
   case admission(refusal: String?)
-  /// An event of a topic; 0 is for the session's newest subscription alone: what a SUBSCRIBE to a call that ended brings.
+  /// An event of a topic. 0 is for the session's newest subscription alone: the answer to a SUBSCRIBE to a call that has ended.
   case publish(messageID: UInt64, SharedMessage)
   case close(reason: String)
 }

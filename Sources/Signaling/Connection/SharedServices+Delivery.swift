@@ -4,7 +4,8 @@ import NIOCore
 import STOMP
 
 extension SharedServices {
-  /// Sorts what is for clients by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a large call.
+  /// Sorts the effects for clients by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a
+  /// large call.
   func deliver(_ effects: [Calls.Effect]) {
     var batches: [ObjectIdentifier: [Delivery]] = [:]
     var encoder = EventEncoder(log: log, texts: stateTexts)
@@ -98,7 +99,7 @@ extension SharedServices {
 }
 
 extension EventBody {
-  /// Whether the receivers only show what it says, or act on it when another event tells them to.
+  /// Whether receivers only display the event, or act on it when another event tells them to.
   fileprivate var mayWait: Bool {
     switch self {
     case .member, .members, .trackAdded, .trackUpdated, .trackRemoved, .speakers, .confirmed, .devicesChanged: true

@@ -9,7 +9,7 @@ package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
 
   package var description: String { "address" }
 
-  /// nil for what is no IP address.
+  /// nil if it is not an IP address.
   package init?(_ address: NIOCore.SocketAddress?) {
     guard let (high, low) = address?.words else { return nil }
     let isIPv4 = high == 0 && low >> 32 == 0xffff
@@ -65,7 +65,7 @@ package struct AddressList: Sendable {
 }
 
 extension NIOCore.SocketAddress {
-  /// The 16 bytes of an IPv6 address, or ::ffff:a.b.c.d for IPv4, as two big-endian words; nil for what is no IP address.
+  /// The 16 bytes of an IPv6 address, or ::ffff:a.b.c.d for IPv4, as two big-endian words; nil if it is not an IP address.
   fileprivate var words: (high: UInt64, low: UInt64)? {
     // `sin_addr` and `sin6_addr` stand behind family and port, and IPv6's flow label (ip(7), ipv6(7)).
     switch self {

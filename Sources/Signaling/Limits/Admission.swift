@@ -26,7 +26,7 @@ final class Admission: Sendable {
     self.counters = counters
   }
 
-  /// A channel came; false when there is no room for it. It leaves by itself when it closes.
+  /// Admits a channel; false when there is no room for it. It is removed when it closes.
   func admit(_ channel: any Channel) -> Bool {
     let address = channel.remoteAddress
     let block = proxies.contains(address) ? nil : AddressBlock(address)

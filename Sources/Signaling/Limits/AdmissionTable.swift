@@ -26,7 +26,7 @@ struct AdmissionTable {
     var isLoggedIn = false
   }
 
-  /// Connections in the order in which they came. Those that are gone or have logged in are skipped when their turn comes.
+  /// Connections in the order in which they came. Connections that are gone or have logged in are skipped when their turn comes.
   private struct Line {
     private var order = CircularBuffer<UInt64>()
     private(set) var waiting = 0

@@ -33,7 +33,7 @@ struct Backlog: Sendable {
   /// How many users and connections it knows.
   var counts: (users: Int, connections: Int) { (users.count, entries.count) }
 
-  /// So many bytes wait for the session. `user` is nil for services, which have no bound of their own.
+  /// Sets how many bytes wait for the session. `user` is nil for services, which have no bound of their own.
   /// - Returns: the sessions to cut off; they are forgotten here.
   mutating func report(_ session: SessionID, of user: UserID?, bytes: Int) -> [(SessionID, SignalingStatistics.Ending)]
   {
@@ -88,7 +88,7 @@ final class SlowReaders: Sendable {
   /// Bytes that wait, of connections that read slowly.
   var bytes: Int { state.withLock { $0.backlog.bytes } }
 
-  /// So many bytes wait for a connection's client.
+  /// Sets how many bytes wait for a connection's client.
   func report(_ session: SessionID, of user: UserID?, bytes: Int, _ entry: ConnectionTable.Entry) {
     let cut = state.withLock { state in
       state.entries[session] = bytes > 0 ? entry : nil

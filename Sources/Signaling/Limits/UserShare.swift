@@ -75,7 +75,8 @@ final class UserShare: Sendable {
     }
   }
 
-  /// Takes so many units. A cost above half of the burst needs that half, and owes the rest: what a request that costs the whole burst has paid for its frame
+  /// Takes `cost` units. A cost above half of the burst needs only that half now, and owes the rest: the units that a request costing the whole burst has paid for
+  /// its frame
   /// would otherwise be missing for ever.
   /// - Returns: nil, or the nanoseconds to wait.
   func take(_ cost: Int, now: UInt64) -> UInt64? {

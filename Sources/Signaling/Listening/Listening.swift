@@ -98,7 +98,7 @@ package struct ListenError: Error, CustomStringConvertible {
     let advice =
       switch code {
       case EADDRINUSE: "is another server running? listen.* sets the ports"
-      case EACCES: "ports below 1024 are for root or who has CAP_NET_BIND_SERVICE; listen.* sets the ports"
+      case EACCES: "ports below 1024 need root or CAP_NET_BIND_SERVICE; listen.* sets the ports"
       case EADDRNOTAVAIL: "listen.address is to be one of this machine's own"
       default: "check listen.*"
       }

@@ -131,7 +131,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
 }
 
 extension WebSocketErrorCode {
-  /// RFC 6455 section 7.4: 1004 to 1006 and 1015 are never sent, nor is what is below 1000 or not assigned.
+  /// RFC 6455 section 7.4: 1004 to 1006, 1015, unassigned codes and codes below 1000 are never sent.
   fileprivate var isOnTheWire: Bool {
     let number = UInt16(webSocketErrorCode: self)
     return (1_000...1_003).contains(number) || (1_007...1_014).contains(number) || (3_000...4_999).contains(number)

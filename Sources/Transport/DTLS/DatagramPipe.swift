@@ -19,7 +19,7 @@ final class DatagramPipe {
     return bio
   }
 
-  /// Removes and returns what was written since the last time.
+  /// Removes and returns the datagrams written since the last call.
   func takeOutput() -> Flight {
     defer { output = Flight() }
     return output

@@ -20,7 +20,7 @@ package final class FramedInput {
   deinit { rest.deallocate() }
 
   /// - Parameters:
-  ///   - buffer: `headroom` bytes, then what was received.
+  ///   - buffer: `headroom` bytes, then the received ones.
   ///   - each: gets each whole datagram in place, and may change it.
   /// - Returns: false when a length is over the maximum: nothing behind it can be read.
   package func split(

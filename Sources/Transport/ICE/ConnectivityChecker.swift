@@ -5,7 +5,7 @@ import Octets
 
 /// One side's connectivity checks (RFC 8445 section 7.2) for one peer connection, and the verification of their answers.
 ///
-/// A client checks the server's candidates and nominates at once. The server checks that an address which a client nominated receives what is sent to it: only somebody
+/// A client checks the server's candidates and nominates at once. The server checks that an address nominated by a client receives packets: only somebody
 /// who does can answer, because an answer repeats the 96 random bits of the check (RFC 7675 section 5.1).
 package final class ConnectivityChecker {
   package enum Answer: Sendable, Equatable {

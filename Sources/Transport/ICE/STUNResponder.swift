@@ -10,7 +10,7 @@ package final class STUNResponder {
     case accepted(localFragment: String, length: Int, nominated: Bool)
     /// Authentic, but answered with an error (role conflict, unknown attribute): send the reply, validate nothing.
     case refused(length: Int)
-    /// Nothing is sent: whoever knows no password learns nothing.
+    /// Nothing is sent, so that a sender without the password learns nothing.
     case dropped(DropReason)
   }
 

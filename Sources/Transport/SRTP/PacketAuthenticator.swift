@@ -24,7 +24,7 @@ struct PacketAuthenticator {
     return state
   }
 
-  /// - Parameter word: what a packet's message ends with: the rollover counter of RTP, E flag and index of RTCP (RFC 3711 section 4.2).
+  /// - Parameter word: the last word of the authenticated message: the rollover counter of RTP, E flag and index of RTCP (RFC 3711 section 4.2).
   func write(to tag: UnsafeMutableRawPointer, of message: UnsafeRawPointer, _ count: Int, _ word: UInt32) {
     withCode(of: message, count, word) { tag.copyMemory(from: $0, byteCount: Self.tagLength) }
   }

@@ -1,6 +1,6 @@
 import Octets
 
-/// Protects what is sent to one peer: many SSRCs under one master key (RFC 3711, RFC 7714).
+/// Protects the packets to one peer: many SSRCs under one master key (RFC 3711, RFC 7714).
 package final class SRTPSender {
   package let profile: SRTPProfile
 

@@ -8,7 +8,7 @@ import MediaModel
 struct LateInvariants {
   let verdict: Verdict
   private(set) var requests: [String: Request] = [:]
-  /// The users whom the app's back end let a request reach, by the request's id.
+  /// The users that the app's back end allowed a request to reach, by the request's id.
   var allowed: [String: Set<UserID>] = [:]
   /// The requests that wait for the back end.
   var waiting: [QuestionID: String] = [:]

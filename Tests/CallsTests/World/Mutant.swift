@@ -235,7 +235,7 @@ struct Mutant {
     switch mutation {
     case .dropsWaiting: call.waiting = WaitingChanges()
     case .skipsListener: if let user = call.listeners.randomElement(using: &random) { call.waiting.skip(user) }
-    // Those who heard a part hear it again.
+    // Devices that heard a part hear it again.
     case .tellsWaitingAgain: call.waiting = waits(call.waiting.takeAll().changes)
     case .reordersWaiting: call.waiting = waits(call.waiting.takeAll().changes.reversed())
     default: node.control.timers.set(.members, of: id, at: node.control.now + .milliseconds(400))

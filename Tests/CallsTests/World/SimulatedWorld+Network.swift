@@ -86,7 +86,7 @@ extension SimulatedWorld {
     }
   }
 
-  /// The app's back end says whom the request may reach: at once, late, too late, or never.
+  /// The app's back end answers which users the request may reach: at once, late, too late, or never.
   private func askBackEnd(_ id: QuestionID, _ users: [UserID], _ command: NodeCommand) {
     guard let session = SimulatedWorld.session(of: command) else { return }
     let due = now + configuration.answerTime

@@ -329,7 +329,7 @@ final class SimulatedWorld {
     rest.checkNumbers(effects, boots: boots)
   }
 
-  /// The request that goes on with this command, and whom it may reach.
+  /// The request that continues with this command, and the users that it may reach.
   private func takeAsked(_ command: NodeCommand) -> (
     command: NodeCommand, session: SessionID, allowed: Set<UserID>
   )? {

@@ -40,12 +40,12 @@ struct SimulatedWorldTests {
 
   /// With messages under way between people and calls.
   @Test(arguments: [5, 159, 251, 275, 443, 501, 535, 583, 1_023] as [UInt64])
-  func whatFailedOnceHoldsWithLateMessages(seed: UInt64) {
+  func keptSeedsHoldWithLateMessages(seed: UInt64) {
     let failure = SimulatedWorld(seed: seed, isLate: true).run(steps: 100)
     #expect(failure == nil, "seed \(seed)")
   }
 
-  @Test(arguments: kept) func whatFailedOnceHolds(seed: UInt64) {
+  @Test(arguments: kept) func keptSeedsHold(seed: UInt64) {
     let failure = SimulatedWorld(seed: seed).run(steps: 100)
     #expect(failure == nil, "seed \(seed)")
   }

@@ -36,7 +36,7 @@ struct WatcherInvariants {
     for effect in step.effects {
       switch effect {
       case .reply(let session, _, .ok(let list as PresenceList)):
-        // A user whom the back end does not name looks offline, and is not watched.
+        // A user not named by the back end looks offline, and is not watched.
         let seen = list.users.filter { step.allowed?.contains($0.user) != false || $0.user == step.asker?.user }
         for state in seen { told[session, default: [:]][state.user] = .some(state.state) }
       case .event(let session, let delivery):
@@ -92,7 +92,7 @@ struct WatcherInvariants {
       let isEnd = event.body.name == .callEnded
       verdict.require(
         .topicIsTold, before[id]?.contains(session) == true || readers[id]?.contains(session) == true || isEnd,
-        "\(event.body.name) for who may not read the topic")
+        "\(event.body.name) for a user that may not read the topic")
       verdict.require(.topicIsTold, event.body.isPublic || event.body.isRing, "\(event.body.name) is not public")
       published[session, default: [:]][id, default: []].insert(message)
     }

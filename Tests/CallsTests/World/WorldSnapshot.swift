@@ -67,7 +67,7 @@ struct WorldStep {
   /// The device whose connection it came by; nil: no device's.
   let asker: Device?
   let isService: Bool
-  /// The users whom the back end lets the request reach; nil: it was not asked.
+  /// The users that the back end allows the request to reach; nil: it was not asked.
   let allowed: Set<UserID>?
   let isTimeout: Bool
   /// As the operator wanted.

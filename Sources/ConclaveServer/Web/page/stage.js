@@ -149,7 +149,7 @@ export class Stage {
     return this.#sounds.retry();
   }
 
-  /** What the browser does not play by itself it plays after a tap. */
+  /** Sound that the browser blocks is played after a tap. */
   #blockingChanged() {
     const { isBlocked } = this.#sounds;
     byID('hear').hidden = !isBlocked && ![...this.#tiles.values()].some((tile) => tile.isBlocked);
