@@ -77,12 +77,16 @@ final class Ghost {
   private var random = SeededGenerator(seed: 1)
   private unowned let world: World
 
-  init(_ world: World, call: CallID, user: String = "bob", participant: ParticipantNumber = 999) {
+  /// `listedAs`: the user id that lists have in place of its own.
+  init(
+    _ world: World, call: CallID, user: String = "bob", listedAs: String? = nil, participant: ParticipantNumber = 999
+  ) {
     self.world = world
     identity = DeviceIdentity(user: user, device: "ghost")!
     let join = JoinCredentials(identity, call: call, at: world.timestamp, using: &random)
     var entry = ListEntry(
-      user: identity.address.user, device: identity.address.device, participant: participant, joinId: join.joinId,
+      user: UserID(unchecked: listedAs ?? user), device: identity.address.device, participant: participant,
+      joinId: join.joinId,
       joinKey: join.joinKey, fingerprint: Base64Bytes(identity.fingerprint))
     keys = KeyAgreement(identity: identity, join: join, now: world.instant)
     keys.participant = participant
@@ -128,11 +132,11 @@ final class Ghost {
   func intercept() {
     world.alter = { [unowned self] request, sender in
       guard case .keys(let id, var handedOut) = request else { return request }
-      for var envelope in handedOut.envelopes where envelope.to == identity.address {
+      for var envelope in handedOut.envelopes where envelope.to == entry.address {
         envelope.from = sender
         feed(.envelope(envelope, delivery: 1))
       }
-      handedOut.envelopes.removeAll { $0.to == identity.address }
+      handedOut.envelopes.removeAll { $0.to == entry.address }
       return .keys(id, handedOut)
     }
   }

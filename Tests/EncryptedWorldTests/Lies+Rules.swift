@@ -14,6 +14,7 @@ extension Lies {
   static let rules: [Int: @Sendable (UInt64) throws -> Aftermath] = [
     36: staysInFirstEpoch, 37: flappingGhost, 38: ghost, 39: departed, 40: unlisted, 48: otherName, 49: hangingLookUp,
     50: changedKey, 51: dialog, 52: sameName, 53: worthlessVouches, 54: stolenVoucher, 55: pairing, 66: afterTheEnd,
+    71: guestsMark, 72: guestWithoutLink,
   ]
 
   private static func staysInFirstEpoch(_ seed: UInt64) throws -> Aftermath {
@@ -180,6 +181,42 @@ extension Lies {
       let causes = scene.bob.stay?.silence ?? []
       #expect(causes.contains { if case .unverified = $0 { true } else { false } })
     }
+    return Aftermath(scene, warned: [])
+  }
+
+  private static func guestsMark(_ seed: UInt64) throws -> Aftermath {
+    _ = try listed("zed", as: "guest~zed", seed)
+    return try listed("guest~zed", as: "zed", seed)
+  }
+
+  /// A device of `user` is on everybody's list under another id.
+  private static func listed(_ user: String, as shown: String, _ seed: UInt64) throws -> Aftermath {
+    let scene = try Scene(seed: seed)
+    let ghost = Ghost(scene.world, call: scene.call, user: user, listedAs: shown)
+    var given: [Device] = []
+    scene.haunt(with: ghost)
+    let taken = scene.world.alter
+    scene.world.alter = { request, device in
+      if case .keys(_, let keys) = request { given += keys.envelopes.map(\.to) }
+      return taken?(request, device) ?? request
+    }
+    scene.world.run(5_000)
+    #expect(try scene.entries(of: scene.alice).contains { $0.user.text == shown })
+    #expect(!given.isEmpty && !given.contains { $0.user.text == shown })
+    for device in [scene.alice, scene.bob] {
+      #expect(device.warnings.contains { $0.problem == .unknownKeys && $0.user == shown })
+    }
+    return Aftermath(scene, warned: [scene.alice, scene.bob])
+  }
+
+  private static func guestWithoutLink(_ seed: UInt64) throws -> Aftermath {
+    let scene = try Scene(seed: seed)
+    var state = try #require(scene.alice.stay).session.state
+    for index in state.members.indices { state.members[index].link = true }
+    let guest = MemberState(user: UserID("guest~1")!, name: "Bob", state: .joined, participants: [])
+    state.members.append(guest)
+    let marked = CallSnapshot(state, speakers: []).members.filter(\.isGuest).map(\.user)
+    #expect(marked == ["guest~1"])
     return Aftermath(scene, warned: [])
   }
 

@@ -85,8 +85,10 @@ final class Scene {
   }
 
   /// Puts a ghost on the lists shown to the devices for which `shown` is true, from the next epoch on. Carol leaves, so that a fresh one follows.
-  func haunt(_ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh) {
-    let ghost = Ghost(world, call: call)
+  func haunt(
+    with other: Ghost? = nil, _ shown: @escaping (Device) -> Bool = { _ in true }, mode: RotationMode? = .fresh
+  ) {
+    let ghost = other ?? Ghost(world, call: call)
     let forger = Forger(world, call) { list, device in shown(device) ? ghost.haunt(list) : list }
     forger.mode = mode
     forger.deliver = [ghost.delivered]

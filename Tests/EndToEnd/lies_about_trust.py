@@ -151,6 +151,48 @@ def a_stranger_with_a_known_name(stage):
     return [stage.alice]
 
 
+@row(71, "lost", "gained")
+def a_guests_mark(stage, how):
+    """A device whose keys are those of a guest is listed as a user's, or the other way around."""
+    stage.call()
+    ghost, change = with_ghost(stage, "guest~zed" if how == "lost" else "zed", 77)
+    # After its keys have their fingerprint.
+    ghost.user = "zed" if how == "lost" else "guest~zed"
+    for person in (stage.alice, stage.bob):
+        stage.proxy.lists.lie_to(person.user, change)
+        tell_member(stage, person, ghost, "Zed")
+    stage.come()
+    asked = lambda body: ghost.user in body["users"]
+    stage.proxy.sees("request", "devices/list", user=stage.alice.user, where=asked)
+    stage.seals_on(stage.alice)
+    assert not ghost.secrets, "a device whose fingerprint is of another id gets a key"
+    return [stage.alice]
+
+
+def tell_member(stage, person, ghost, name, **more):
+    """The server says that the ghost is in the call."""
+    place = {"participant": 77, "device": ghost.device, "joinId": b64(ghost.join_id), "connected": True, "held": False, "tracks": []}
+    member = {"call": stage.id, "user": ghost.user, "name": name, "state": "joined", "cause": "joined", "participants": [place]}
+    stage.proxy.tell(person.user, "call.member", member | more)
+
+
+@row(72)
+def a_guest_without_its_link(stage):
+    stage.call()
+    guest, change = with_ghost(stage, "guest~zed", 77)
+    stage.proxy.lists.lie_to(stage.alice.user, change)
+    stage.hearers.add(stage.alice.user)
+    tell_member(stage, stage.alice, guest, stage.bob.name)
+    linked = lambda body, _: {**body, "link": True} if body["user"] == stage.user("carol") else body
+    stage.lie("event", "call.member", linked, to=stage.alice.user)
+    stage.come()
+    wait_for(lambda: f"{stage.bob.name} (guest)" in stage.alice.text(".tile[data-user='guest~zed'] .tile-name"), 10, "the guest is marked")
+    carol = f".tile[data-user={stage.user('carol')}] .tile-name"
+    stage.alice.sees(carol)
+    assert "guest" not in stage.alice.text(carol)
+    return []
+
+
 # Statements of a user's devices about each other: Alice's page, and devices of hers whose keys the test has.
 
 

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { aside, load, loadPage } from '../web.mjs';
-import { comes, inCall, isSilent, requestsOf } from './lying.mjs';
+import { announcement, comes, entryOf, ghostEntry, inCall, isSilent, requestsOf, tell, warns } from './lying.mjs';
 
 const { toBase64 } = await load('bytes.js');
 const { Conclave } = await load('conclave.js');
 const { Directory } = await load('directory.js');
 const { Identity } = await load('identity.js');
-const { learnNames, beginNames, labelFor, namesakeOf } = await loadPage('names.js');
+const { learnNames, beginNames, labelFor, nameFor, namesakeOf } = await loadPage('names.js');
 const { Pairing } = await load('pairing.js');
 const { MemoryStore } = await load('store.js');
 const { encodeFrame } = await load('stomp.js');
@@ -111,6 +111,30 @@ row(52, () => {
   assert.equal(namesakeOf('b0b'), 'bob');
   assert.match(labelFor('b0b'), /b0b/);
   assert.match(labelFor('bob'), /\(bob\)|bob/);
+});
+
+row(71, async () => {
+  for (const [made, shown] of [['guest~zed', 'zed'], ['zed', 'guest~zed']]) {
+    await inCall(async ({ world, call, alice }) => {
+      const zed = await world.add(made);
+      const { entry, keys } = await ghostEntry(zed, call, 50);
+      const listed = { ...entry, user: shown };
+      const requests = requestsOf(alice);
+      await tell(world, alice, 'keys.rotate', { ...(await announcement(call, { entries: [...call.newest.list, listed] })), leader: entryOf(call, alice).participant, deliver: [{ ...listed, keys }] });
+      await world.run(1_000);
+      warns(alice, 'unknown-keys');
+      const given = requests.filter(({ path }) => path === 'keys').flatMap(({ body }) => body.envelopes);
+      assert.deepEqual(given.filter(({ to }) => to.user === shown), []);
+    });
+  }
+});
+
+row(72, () => {
+  beginNames('alice', [], () => {});
+  learnNames([{ user: 'bob', name: 'Bob', link: true }, { user: 'guest~1', name: 'Bob', link: undefined }]);
+  assert.doesNotMatch(nameFor('bob'), /guest/);
+  assert.equal(nameFor('guest~1'), 'Bob (guest)');
+  assert.equal(labelFor('guest~1'), 'Bob (guest) (guest~1)');
 });
 
 async function device(user, name) {
