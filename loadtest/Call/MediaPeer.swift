@@ -118,7 +118,12 @@ final class MediaPeer {
     repeat {
       socket.receive(into: batch)
       let now = MonotonicClock.now()
-      for datagram in batch.datagrams { handle(datagram.bytes, from: datagram.source, now: now) }
+      for datagram in batch.datagrams {
+        // A participant knows the server's address alone: its socket has one use, and the kernel chooses the address that it sends from.
+        var server = datagram.source
+        server.localAddress = 0
+        handle(datagram.bytes, from: server, now: now)
+      }
     } while batch.isFull
     // Frames that just came may have left holes or wait for keys.
     schedule()
