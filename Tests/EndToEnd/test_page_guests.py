@@ -62,7 +62,8 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     assert not judy.shown(f"#member-list [data-user='{guest}'] [aria-label^='Ring again']")
     judy.find("#people-dialog button", "Close").click()
     # Nothing that a guest may not do is offered.
-    ana.press("Add people")
+    ana.press("More")
+    ana.find("#more-dialog button", "Add people").click()
     assert not ana.shown("#add-form") and not ana.shown("#link-part") and not ana.shown("#account")
     ana.find("#people-dialog button", "Close").click()
     ana.press("More")
