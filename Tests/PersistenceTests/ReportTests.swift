@@ -84,7 +84,7 @@ struct ReportTests {
       try store.write([.report(report(1)), .report(report(2, by: carol, about: carol))])
       try store.forget(user)
       #expect(try kept().map(\.report.by) == [carol])
-      // One that was on its way meanwhile.
+      // A report that was pending meanwhile.
       try store.write([.report(report(3)), .forgotten(user)])
       #expect(try kept().map(\.report.by) == [carol])
     }

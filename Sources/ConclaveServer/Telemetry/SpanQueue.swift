@@ -7,7 +7,7 @@ struct SpanQueue {
     case delivered
     /// The collector will not take the batch, however often it is sent.
     case refused
-    /// It did not answer, or asked for patience, for so long if it said.
+    /// The collector did not answer, or asked to be left alone for `retryAfter`; nil when it gave no time.
     case failed(retryAfter: Duration?)
   }
 
