@@ -202,8 +202,9 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
     .executableTarget(
       name: "fuzz",
       dependencies: [
-        "CFuzzer", "MediaModel", "Contract", "RTP", "SDP", "Transport", "SFrame", "STOMP", "JSON", "Signaling",
-        "ConclaveServer", "ConclaveClient",
+        "CFuzzer", "Octets", "MediaModel", "Contract", "RTP", "SDP", "Transport", "SFrame", "Forwarding", "Calls",
+        "STOMP", "JSON", "LinuxIO", "Signaling", "ConclaveServer", "ConclaveClient",
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),

@@ -1,13 +1,15 @@
 import Contract
-import Dispatch
+import Crypto
 import JSON
+import LinuxIO
 import MediaModel
+import NIOCore
 import Signaling
 
 @testable import ConclaveServer
 
 /// Any JSON value. A value that can be read can be written and means the same.
-private indirect enum AnyValue: Codable, Equatable {
+indirect enum AnyValue: Codable, Equatable {
   case null
   case bool(Bool)
   case integer(Int64)
@@ -81,14 +83,51 @@ func readToken(_ input: UnsafeMutableRawBufferPointer) {
 
 func readKeySet(_ input: UnsafeMutableRawBufferPointer) { _ = try? KeySet(json: input.octets) }
 
-/// Blocks until `work` is done.
-private func wait<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
-  let done = DispatchSemaphore(value: 0)
-  nonisolated(unsafe) var value: Value?
-  Task {
-    value = await work()
-    done.signal()
+/// The answer of the app's back end to `authorize`.
+func readAuthorizeAnswer(_ input: UnsafeMutableRawBufferPointer) {
+  guard let answer = try? JSONCoding.decode(AuthorizeAnswer.self, from: input.octets) else { return }
+  precondition(answer.allowed.allSatisfy { UserID($0.text) == $0 })
+}
+
+private let sender = P256.KeyAgreement.PrivateKey()
+
+/// A subscription to pushes, with its two keys: what is sealed for them has one length.
+func readSubscription(_ input: UnsafeMutableRawBufferPointer) {
+  guard let subscription = try? JSONCoding.decode(PushSubscription.self, from: input.octets) else { return }
+  _ = PushEndpoint(subscription.endpoint)
+  let body = PushEncryption.body(
+    of: Array("content".utf8), for: subscription, salt: [UInt8](repeating: 1, count: 16), sender: sender)
+  precondition(body == nil || body!.count == 86 + PushEncryption.contentBytes + 1 + 16)
+}
+
+private let guests = TokenAuthority(guestSecret: secret)
+
+/// The body of a guest's request for a token. The fixed token that it may hold is not known to the input, so nobody is let in without the link.
+func readGuest(_ input: UnsafeMutableRawBufferPointer) {
+  let body = ByteBuffer(bytes: input)
+  let entry = GuestEntry(
+    tokens: guests, clock: WallClock(), proxies: .loopback,
+    calls: GuestEntry.CallLookup(admits: { link, call in link == "good" && call.text == "c1" }, runs: { _ in true }))
+  let status = wait {
+    await entry.respond(
+      to: HTTPRequest(
+        method: "POST", path: "/guest/token", query: nil, headers: [("content-type", "application/json")], body: body,
+        remoteAddress: try? SocketAddress(ipAddress: "127.0.0.1", port: 5)))?.status
   }
-  done.wait()
-  return value!
+  precondition([200, 400, 403].contains(status))
+  precondition((status == 200) == (entry.counts.letIn + entry.counts.renewed == 1))
+}
+
+/// The admin socket. The first byte chooses between a request, as the server reads it, and the reply to a command, as `conclave` prints it.
+func readAdmin(_ input: UnsafeMutableRawBufferPointer) {
+  guard let first = input.first else { return }
+  let text = Array(input.dropFirst())
+  let commands: [AdminRequest.Command] = [.status, .calls, .call, .users, .end]
+  guard Int(first) % 6 < commands.count else {
+    guard let request = try? JSONCoding.decode(AdminRequest.self, from: text) else { return }
+    precondition((try? JSONCoding.decode(AdminRequest.self, from: JSONCoding.encode(request))) == request)
+    return
+  }
+  let table = try? AdminTables.text(of: text, to: commands[Int(first) % 6], now: Timestamp(milliseconds: 1_000))
+  sum &+= table?.utf8.count ?? 0
 }

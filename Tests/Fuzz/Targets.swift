@@ -1,3 +1,5 @@
+import Dispatch
+
 /// One input for a parser. Inputs end in a result or an error; a trap or a read outside the bytes is a finding.
 typealias FuzzTarget = (UnsafeMutableRawBufferPointer) -> Void
 
@@ -5,26 +7,36 @@ typealias FuzzTarget = (UnsafeMutableRawBufferPointer) -> Void
 nonisolated(unsafe) var run: FuzzTarget = { _ in }
 
 nonisolated(unsafe) let targets: [String: FuzzTarget] = [
+  "admin": readAdmin,
+  "authorize": readAuthorizeAnswer,
   "base64": readBase64,
   "dependencies": readDependencies,
   "dtls": readDTLS,
+  "elements": readElements,
   "endpoint": readEndpoint,
   "envelope": openEnvelope,
   "event": readEvent,
+  "frame": openFrame,
   "framing": readFraming,
+  "guest": readGuest,
   "http": readHTTP,
   "json": readJSON,
   "keyset": readKeySet,
   "list": readList,
+  "pairing": readPairing,
   "reply": readReply,
   "request": readRequest,
   "rtcp": readRTCP,
   "rtp": readRTP,
   "sdp": readSDP,
+  "serve": serveHTTP,
+  "session": driveSession,
   "sframe": readSFrame,
+  "sfu": driveSFU,
   "srtp": readSRTP,
   "stomp": readSTOMP,
   "stun": readSTUN,
+  "subscription": readSubscription,
   "tls": readTLS,
   "token": readToken,
   "transport-feedback": readTransportFeedback,
@@ -46,4 +58,16 @@ extension UnsafeMutableRawBufferPointer {
     }
     return parts
   }
+}
+
+/// Blocks until `work` is done.
+func wait<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
+  let done = DispatchSemaphore(value: 0)
+  nonisolated(unsafe) var value: Value?
+  Task {
+    value = await work()
+    done.signal()
+  }
+  done.wait()
+  return value!
 }

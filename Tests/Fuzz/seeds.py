@@ -1,20 +1,63 @@
-"""Writes the first corpus of a fuzz target: `seeds.py TARGET FOLDER`. Its inputs are the test vectors of the project, and small inputs of each kind."""
+"""Writes the first corpus of a fuzz target: `seeds.py TARGET FOLDER`. Its inputs are the test vectors of the project, those in `../shared/vectors` beside the
+repository if that folder exists, and small inputs of each kind."""
 
 import base64
 import hashlib
+import hmac
 import json
 import pathlib
 import re
 import sys
 
 TESTS = pathlib.Path(__file__).parent.parent
+SHARED = TESTS.parent.parent / "shared/vectors"
 SECRET = b"a secret of thirty-two bytes, so"
 
 
+def capture_files():
+    """The captures of the project, and the shared ones that it has no copy of."""
+    own = sorted((TESTS / "RTPTests/Vectors").glob("*.json"))
+    names = {file.name for file in own}
+    return own + [file for file in sorted((SHARED / "rtp").glob("*.json")) if file.name not in names]
+
+
 def captures():
-    for file in sorted((TESTS / "RTPTests/Vectors").glob("*.json")):
+    for file in capture_files():
         for packet in json.loads(file.read_text())["packets"]:
             yield bytes.fromhex(packet["hex"])
+
+
+def shared(name):
+    """A shared vector file as JSON; nothing without it."""
+    file = SHARED / name
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def texts(value):
+    """All strings in a JSON value that are hexadecimal, as bytes."""
+    for each in bodies(value):
+        for text in each.values():
+            if isinstance(text, str) and len(text) > 2 and re.fullmatch("([0-9a-f]{2})+", text):
+                yield bytes.fromhex(text)
+
+
+def sealed():
+    """Ephemeral keys with what they seal: HPKE, ECIES, and Wycheproof's keys of P-256, at whose odd points curves go wrong."""
+    for vector in shared("hpke/rfc9180-subset.json") or []:
+        yield from (bytes.fromhex(vector["enc"] + each["ct"]) for each in vector["encryptions"])
+    yield from texts(shared("hpke/p256-sha256-aes256gcm-base.json"))
+    yield from texts(shared("ecies/apple-ecies-p256-variableiv.json"))
+    for name in ("ecpoint", "webcrypto"):
+        for vector in bodies(shared(f"wycheproof/ecdh_secp256r1_{name}_subset.json")):
+            if isinstance(vector.get("public"), str):
+                yield bytes.fromhex(vector["public"]) + bytes(48)
+
+
+def frames():
+    """SFrames: the headers and whole frames of RFC 9605, and the payloads of captures."""
+    for name in ("sframe/test-vectors.json", "sframe/test-vectors-aes256.json"):
+        for vector in bodies(shared(name)):
+            yield from (bytes.fromhex(vector[key]) for key in ("encoded", "ct") if isinstance(vector.get(key), str))
 
 
 def is_rtcp(packet):
@@ -33,7 +76,7 @@ def parts(*datagrams):
 
 def descriptors():
     """The dependency descriptors of each stream: those of the first packets, in their order."""
-    for file in sorted((TESTS / "RTPTests/Vectors").glob("*.json")):
+    for file in capture_files():
         capture = json.loads(file.read_text())
         found = re.search(r"a=extmap:(\d+)\S* \S*dependency-descriptor", capture["answer"])
         streams = {}
@@ -62,11 +105,25 @@ def extension(packet, wanted):
 
 
 def token(claims):
-    import hmac
+    head = base64url(b'{"alg":"HS256"}') + b"." + base64url(json.dumps(claims).encode())
+    return head + b"." + base64url(hmac.digest(SECRET, head, "sha256"))
 
-    encode = lambda data: base64.urlsafe_b64encode(data).rstrip(b"=")
-    head = encode(b'{"alg":"HS256"}') + b"." + encode(json.dumps(claims).encode())
-    return head + b"." + encode(hmac.digest(SECRET, head, "sha256"))
+
+def base64url(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def steps(how, datagrams, mixed=()):
+    """Datagrams as steps of the target sfu, in groups: behind their lengths and what is done with them."""
+    datagrams = [bytes([how]) + datagram[:1400] for datagram in datagrams]
+    return [parts(*mixed, *datagrams[start : start + 4]) for start in range(0, len(datagrams), 4)]
+
+
+def pairing(*messages):
+    session = base64.b64encode(bytes(16)).decode()
+    thirty_two = base64.b64encode(bytes(range(32))).decode()
+    filled = [{key: thirty_two for key in keys} | {"session": session, "step": step} for step, *keys in messages]
+    return b"\n".join(map(compact, filled))
 
 
 def bodies(value):
@@ -86,6 +143,11 @@ def compact(value):
 CLIENT_HELLO = bytes.fromhex(
     "16feff0000000000000000007b0100006f000000000000006ffefd" + "5a" * 32 + "00000008c02bc02f009c00ff0100003d"
     "000d00100002040104030401080404030503020100170000000e0009000600070008000100000a00080006001d001700180016000000230000000b00020100"
+)
+# RFC 5769 section 2.1.
+STUN_REQUEST = bytes.fromhex(
+    "000100582112a442b7e7a701bc34d686fa87dfae802200105354554e207465737420636c69656e74002400046e0001ff80290008932ff9b151263b36"
+    "000600096576746a3a68367659202020000800149aeaa70cbfd8cb56781ef2b5b2d3f249c1b571a280280004e57a3bcb"
 )
 TLS_HELLO = bytes.fromhex(
     "16030100c8010000c40303" + "5a" * 32 + "20" + "a5" * 32 + "0006130113021303010000750000000e000c0000096c6f63616c686f7374"
@@ -115,16 +177,29 @@ def seeds(target):
         case "framing":
             return [len(packet).to_bytes(2, "big") + packet for packet in list(captures())[:100]]
         case "sframe":
-            return [bytes.fromhex(head) for head in ["00", "17", "8f", "f7" + "ff" * 8 + "01", "ff" + "7f" * 16, "9940"]]
+            heads = ["00", "17", "8f", "f7" + "ff" * 8 + "01", "ff" + "7f" * 16, "9940"]
+            return [bytes.fromhex(head) for head in heads] + list(frames())
+        case "frame":
+            # Participant 1, track 1, epoch 1, and the same as a message of track 0.
+            known = [b"\x00" + bytes.fromhex(head) + bytes(24) for head in ("a001010100", "a0010101", "a00101010007")]
+            return known + [b"\x01" + frame for frame in frames()]
+        case "sfu":
+            rtp = [packet for packet in captures() if not is_rtcp(packet)][::7]
+            rtcp = [packet for packet in captures() if is_rtcp(packet)][::3]
+            # Peers 1 and 2 send, 3 receives. Time passes before each packet; commands and checks stand before some.
+            commands = [bytes([0x1C, kind, argument]) for kind in range(8) for argument in (0, 0x12, 0x2B)]
+            groups = steps(0x24, rtp[:200]) + steps(0x45, rtp[200:400]) + steps(0x91, rtcp[:100]) + steps(0x92, rtcp[:100])
+            groups += [each for command in commands for each in steps(0x24, rtp[:4], [command])]
+            groups += steps(0x18, [bytes([place]) for place in (0, 129, 255)]) + steps(0x03, [CLIENT_HELLO, STUN_REQUEST, rtp[0]])
+            return groups
         case "sdp":
-            return [file.read_bytes() for file in (TESTS / "SDPTests/Vectors").glob("*.sdp")]
+            own = list((TESTS / "SDPTests/Vectors").glob("*.sdp"))
+            return [file.read_bytes() for file in own + list((SHARED / "sdp").glob("*.sdp"))]
         case "stun":
-            # RFC 5769 sections 2.1 and 2.2.
-            request = "000100582112a442b7e7a701bc34d686fa87dfae802200105354554e207465737420636c69656e74002400046e0001ff80290008932ff9b151263b36"
-            request += "000600096576746a3a68367659202020000800149aeaa70cbfd8cb56781ef2b5b2d3f249c1b571a280280004e57a3bcb"
+            # RFC 5769 section 2.2.
             response = "0101003c2112a442b7e7a701bc34d686fa87dfae8022000b7465737420766563746f7220002000080001a147e112a643"
             response += "000800142b91f599fd9e90c38c7489f92af9ba53f06be7d780280004c07d4c96"
-            return [bytes.fromhex(request), bytes.fromhex(response)]
+            return [STUN_REQUEST, bytes.fromhex(response)]
         case "dtls":
             return [parts(CLIENT_HELLO), parts(CLIENT_HELLO, CLIENT_HELLO), parts(bytes.fromhex("15fefd00000000000000000002022f"))]
         case "tls":
@@ -133,6 +208,27 @@ def seeds(target):
             texts = ["CONNECT\naccept-version:1.2\nhost:h\nheart-beat:0,10\n\n\0", "SEND\ndestination:/a\ncontent-length:3\nx\\c:\\n\n\na\0b\0\n\n"]
             texts += ["SUBSCRIBE\r\nid:1\r\ndestination:/b\r\n\r\n\0", "ACK\nid:1\n\n\0BEGIN\ntransaction:t\n\n\0", "10000,0"]
             return [text.encode() for text in texts]
+        case "session":
+            hello = "CONNECT\naccept-version:{}\nhost:h\nheart-beat:5000,5000\n\n\0"
+            talks = [
+                "SUBSCRIBE\nid:1\ndestination:/a\nack:client\n\n\0SEND\ndestination:/a\n\nx\0SEND\ndestination:/a\n\ny\0ACK\nid:2\n\n\0",
+                "SUBSCRIBE\nid:1\ndestination:/a\nack:client-individual\nreceipt:r\n\n\0BEGIN\ntransaction:t\n\n\0SEND\ndestination:/a\n\nx\0"
+                "ACK\nid:1\nmessage-id:1\nsubscription:1\ntransaction:t\n\n\0SEND\ndestination:/a\ntransaction:t\n\nz\0COMMIT\ntransaction:t\n\n\0",
+                "BEGIN\ntransaction:t\n\n\0NACK\nmessage-id:1\nsubscription:1\ntransaction:t\n\n\0ABORT\ntransaction:t\nreceipt:2\n\n\0",
+                "SUBSCRIBE\nid:1\ndestination:/asked\nreceipt:3\n\n\0SUBSCRIBE\nid:2\ndestination:/once\n\n\0SUBSCRIBE\nid:3\ndestination:/once\n\n\0",
+                "SUBSCRIBE\nid:1\ndestination:/asked!\nreceipt:3\n\n\0UNSUBSCRIBE\nid:1\n\n\0DISCONNECT\nreceipt:4\n\n\0",
+            ]
+            return [(hello.format(version) + talk).encode() for version in ("1.0", "1.1", "1.2") for talk in talks]
+        case "serve":
+            upgrade = (
+                "GET /stomp HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: v12.stomp\r\n\r\n"
+            ).encode()
+            login = b"CONNECT\naccept-version:1.2\nhost:h\npasscode:alice\n\n\0"
+            talk = [b"SUBSCRIBE\nid:1\ndestination:/topic/a\nack:client\n\n\0", b"SEND\ndestination:/topic/a\n\nhi\0", b"ACK\nid:1\n\n\0"]
+            # Masked with zeros: the text stands as it is.
+            frame = lambda text: bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text
+            return [upgrade + b"".join(map(frame, [login, *talk][:count])) for count in range(5)] + seeds("http")
         case "http":
             texts = ["GET / HTTP/1.1\r\nHost: h\r\n\r\n", "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"]
             texts += ["POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n"]
@@ -146,6 +242,29 @@ def seeds(target):
             return [base64.b64encode(bytes(range(count))) for count in range(9)]
         case "endpoint":
             return [b"https://fcm.googleapis.com/fcm/send/a:b-c_d", b"https://push.example:8443/x?y=1", b"https://[2001:db8::1]:444/x", b"https://192.0.2.7/x"]
+        case "subscription":
+            point = base64.b64encode(bytes.fromhex("046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c2964fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"))
+            subscription = {"endpoint": "https://push.example/a", "p256dh": point.decode(), "auth": base64.b64encode(bytes(16)).decode()}
+            points = [point[:65] for point in sealed() if point[:1] == b"\x04"]
+            return [compact(subscription | {"p256dh": base64.b64encode(each).decode()}) for each in [base64.b64decode(point), *points]]
+        case "authorize":
+            return [b'{"allowed":["bob"]}', b'["bob","carol"]', b'{"allowed":[]}', b'{"allowed":["a b"]}']
+        case "guest":
+            asked = [{"call": "c1", "link": "good", "name": "Ann"}, {"call": "c1", "link": "bad", "name": " A\u0007"}, {"token": "guest-a.b.c"}]
+            return [compact(each) for each in asked]
+        case "admin":
+            call = {"call": "c1", "media": "audio", "state": "running", "startedAt": 1, "members": 1, "ringing": 0, "joined": 1, "connected": 1, "epoch": 1}
+            status = {"version": "1", "process": 1, "seconds": 9, "isDraining": False, "calls": 1, "participants": 2, "connections": 3, "sessions": 4}
+            users = {"users": [{"user": "a", "devices": ["d"], "calls": ["c1"]}], "total": 9}
+            replies = [status | {"workers": [{"peers": 1, "connected": 1}]}, {"calls": [call], "total": 2}, {"summary": call, "members": []}, users, {"done": "x"}]
+            requests = [{"command": "status"}, {"command": "end", "call": "c1"}, {"command": "disconnect", "user": "a"}]
+            return [bytes([kind]) + compact(reply) for kind, reply in enumerate(replies)] + [b"\x05" + compact(request) for request in requests]
+        case "elements":
+            return [compact(value) for value in bodies(golden("replies.json")) if "list" in value or "call" in value]
+        case "pairing":
+            picture = b"conclave-device:" + base64url(bytes(range(32)))
+            opening, reveal = ("open", "fingerprint", "nonce"), ("reveal", "fingerprint", "nonce")
+            return [picture, pairing(opening, ("done",)), pairing(("commit", "commit"), reveal), pairing(("cancel",)), pairing(("commit", "commit"), ("done",))]
         case "token":
             claims = {"sub": "alice", "exp": 10_000, "name": "A", "device": "phone", "scope": "service", "roles": ["a"], "aud": []}
             return [token(claims), token({"sub": "alice", "exp": 10_000}), b"a.b.c"]
@@ -163,7 +282,7 @@ def seeds(target):
         case "list":
             return [compact(value) for value in bodies(golden("replies.json")) if "listHash" in value and "list" in value]
         case "envelope":
-            return [b"\x04" + hashlib.sha512(bytes([i])).digest() + bytes(48) for i in range(4)]
+            return [b"\x04" + hashlib.sha512(bytes([i])).digest() + bytes(48) for i in range(4)] + list(sealed())
     sys.exit(f"no seeds for {target}")
 
 
