@@ -21,7 +21,11 @@ final class Worker {
   private let outbox: Outbox
   private var rule: FlushRule
   private var naps = NapRule()
+  /// Commands that were taken from the queue, and how many of them are carried out.
   private var commands: [MediaCommand] = []
+  private var carriedOut = 0
+  /// The queue has nothing behind `commands`.
+  private var isQueueClosed = false
   private(set) var statistics: WorkerStatistics
   /// Statistics to be published then; nil when nothing happened since the last time.
   private var publishAt: Instant?
@@ -31,6 +35,11 @@ final class Worker {
   private static let slice = 64
   /// Slices before commands get their turn although the socket still delivers.
   private static let slicesPerTurn = 32
+  /// Commands between two looks at the sockets, and the CPU time after which no other is begun. A join of a large call takes tens of microseconds, and
+  /// the slots that the commands fill take a few hundred. Each command may write to one receiver, for which the quarter of the outbox that is left when it is
+  /// nearly full has room.
+  private static let commandsPerTurn = 32
+  private static let commandNanoseconds: UInt64 = 500_000
   private static let publishInterval = Duration.milliseconds(100)
 
   private enum Token {
@@ -76,12 +85,13 @@ final class Worker {
     for token in ready {
       switch token {
       case Token.socket: now = drain(now: now)
-      case Token.commands: carryOutCommands(now: now)
+      case Token.commands: takeCommands()
       case Token.listener: connections?.accept(now: now, in: epoll)
       default: datagrams += readConnection(Int(token - Token.listener), now: now)
       }
     }
     if datagrams > 0 { arrived(overTCP: datagrams, now: now) }
+    carryOutCommands(now: now)
     settle(now: now)
     sweepConnections(now: now)
     publishIfDue(now: now)
@@ -101,6 +111,7 @@ final class Worker {
 
   /// Nanoseconds to the first of the SFU's timer, the outbox's and the statistics' deadline; nil when there is none.
   private func waitingTime(now: Instant) -> UInt64? {
+    guard carriedOut == commands.count else { return 0 }
     var first = sfu.nextTimeout
     if let deadline = rule.deadline { first = min(first ?? deadline, deadline) }
     if let publishAt { first = min(first ?? publishAt, publishAt) }
@@ -109,20 +120,27 @@ final class Worker {
     return first > now ? first.nanoseconds - now.nanoseconds : 0
   }
 
-  /// Commands of one pass. Each may write to one receiver, for which the quarter of the outbox that is left when it is nearly full has room.
-  private static let commandsPerSlice = 32
-
-  private func carryOutCommands(now: Instant) {
-    isStopping = queue.take(into: &commands)
-    for first in stride(from: 0, to: commands.count, by: Self.commandsPerSlice) {
-      let start = ThreadClock.now()
-      sfu.handle(commands[first..<min(first + Self.commandsPerSlice, commands.count)], now: now, into: outbox)
-      statistics.passes.add(.commands, nanoseconds: ThreadClock.now() - start)
-      if outbox.isNearlyFull { flush() }
-    }
+  /// Takes the waiting commands once the earlier ones are carried out.
+  private func takeCommands() {
+    guard carriedOut == commands.count else { return }
     commands.removeAll(keepingCapacity: true)
+    carriedOut = 0
+    isQueueClosed = queue.take(into: &commands)
+  }
+
+  /// Carries out as many commands as packets may wait for. The others follow in the next turns.
+  private func carryOutCommands(now: Instant) {
+    guard carriedOut < commands.count || isQueueClosed else { return }
+    let start = ThreadClock.now()
+    let end = min(carriedOut + Self.commandsPerTurn, commands.count)
+    carriedOut += sfu.handle(commands[carriedOut..<end], now: now, into: outbox) {
+      ThreadClock.now() - start > Self.commandNanoseconds
+    }
+    statistics.passes.add(.commands, nanoseconds: ThreadClock.now() - start)
+    if outbox.isNearlyFull { flush() }
     deliverEvents()
     scheduleStatistics(now: now)
+    isStopping = isQueueClosed && carriedOut == commands.count
     if isStopping {
       flush()
       publish(now: now)

@@ -38,6 +38,25 @@ final class Crowd {
     finishPass(since: before)
   }
 
+  /// Carries out commands as a worker does, with a pass of the timers after each of its passes.
+  /// - Parameter visits: after so many no other command is begun in a pass.
+  /// - Returns: the commands of each pass.
+  func handle(_ commands: [MediaCommand], visits: UInt64) -> [Int] {
+    var passes: [Int] = []
+    var carriedOut = 0
+    while carriedOut < commands.count {
+      let before = sfu.counters.visits
+      let count = sfu.handle(commands[carriedOut...], now: now, into: outbox) { sfu.counters.visits - before >= visits }
+      finishPass(since: before)
+      passes.append(count)
+      carriedOut += count
+      let then = sfu.counters.visits
+      sfu.handleTimeout(now: now, into: outbox)
+      finishPass(since: then)
+    }
+    return passes
+  }
+
   /// The peer's microphone is so loud for a while.
   func speak(_ number: UInt32, level: UInt8) {
     let peer = peer(number)

@@ -74,6 +74,28 @@ struct LargeCallTests {
     #expect(hears.count == 998, "all but the speaker")
   }
 
+  /// A hundred people come into a call of a thousand at once: no pass takes as long as all of their joins.
+  @Test func aBurstOfJoinsIsCarriedOutInShortPasses() {
+    let crowd = crowd(1000)
+    let numbers = Array(1001...1100 as ClosedRange<UInt32>)
+    let joins = numbers.map { number in
+      MediaCommand.configure(
+        TestPeer.configuration(number, [.microphone], 8, 12, false, true, "VP8"), request: UInt64(number))
+    }
+    let whole = crowd.visits { _ = $0.handle(joins, visits: .max) }
+    let parts = self.crowd(1000)
+    let passes = parts.handle(joins, visits: 5_000)
+    print("large calls, 100 joins: \(whole) visits, \(parts.largestPass) at most in one of \(passes.count) passes")
+    #expect(passes.allSatisfy { $0 >= 1 } && passes.reduce(0, +) == joins.count)
+    #expect(parts.largestPass < 20_000 && whole > 5 * parts.largestPass)
+    let configured = parts.events.compactMap { if case .configured(_, let request, _) = $0 { request } else { nil } }
+    #expect(configured == Array(1...1100))
+    // Everybody has the slots of a call in which they came one after another.
+    parts.run(milliseconds: 1000)
+    for number in numbers { #expect(parts.peer(number).slotMap.slots.count == 8) }
+    #expect(parts.sfu.peers.map { $0.slotMap.slots } == crowd.sfu.peers.map { $0.slotMap.slots })
+  }
+
   @Test func findingTheSpeakersLooksAtTheLoudAlone() {
     let crowd = crowd(1000)
     for number in 1...3 as ClosedRange<UInt32> { crowd.speak(number, level: 20) }

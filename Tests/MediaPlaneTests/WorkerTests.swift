@@ -13,14 +13,15 @@ struct WorkerTests {
   let queue: WorkerQueue
   let worker: Worker
   let clients: [TestClient]
+  private let log = EventLog()
 
   init() throws {
     let (socket, listener) = try openPort()
     queue = try WorkerQueue()
     let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
     worker = try Worker(
-      socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port)
-    ) { _ in }
+      socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port),
+      onEvent: log.append)
     let certificate = certificate
     clients = try (1...4).map { try TestClient(UInt32($0), server: certificate, slots: 3) }
     for client in clients { queue.submit(.configure(client.configuration, request: 0)) }
@@ -86,6 +87,31 @@ struct WorkerTests {
       for client in clients { client.receive() }
       #expect(clients[1].audio.count == number + 1)
     }
+  }
+
+  @Test func packetsGoBetweenTheCommandsOfABurst() {
+    let requests = Array(1...150 as ClosedRange<UInt64>)
+    let before = log.configured.count
+    for request in requests { queue.submit(.configure(clients[3].configuration, request: request)) }
+    for number in 0..<150 where log.configured.count < before + requests.count {
+      clients[0].sendAudio([UInt8(number)])
+      let carriedOut = log.configured.count
+      worker.turn()
+      #expect(log.configured.count - carriedOut <= 32)
+      for client in clients { client.receive() }
+      #expect(clients[1].audio.count == number + 1)
+    }
+    #expect(Array(log.configured[before...]) == requests)
+    #expect(clients[1].audio.count >= 5, "150 commands take five turns at least")
+  }
+
+  @Test func allCommandsBeforeTheStopAreCarriedOut() {
+    let requests = Array(1...150 as ClosedRange<UInt64>)
+    let before = log.configured.count
+    for request in requests { queue.submit(.configure(clients[3].configuration, request: request)) }
+    queue.stop()
+    worker.run()
+    #expect(Array(log.configured[before...]) == requests)
   }
 
   @Test func videoOfABusySocketLeavesWithinTheHold() {

@@ -46,7 +46,11 @@ extension SFU {
 
   /// Lets `allocateSlots` run for the whole call soon, so that a peer that toggles something all the time costs no more than one that does it once.
   func allocateSlotsSoon(in call: ForwardedCall, now: Instant) {
-    let due = now.advanced(by: configuration.allocationDelay)
+    allocateSlots(in: call, after: configuration.allocationDelay, now: now)
+  }
+
+  func allocateSlots(in call: ForwardedCall, after delay: Duration, now: Instant) {
+    let due = now.advanced(by: delay)
     call.allocationDue = min(call.allocationDue ?? due, due)
     schedule(call)
   }

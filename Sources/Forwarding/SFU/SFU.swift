@@ -97,10 +97,17 @@ package final class SFU {
     }
   }
 
-  /// Carries out commands of the control plane. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
-  package func handle(_ commands: some Sequence<MediaCommand>, now: Instant, into outbox: Outbox) {
+  /// Carries out commands of the control plane, in order. The slots of the calls concerned are filled once, at the end: a call of a thousand that ends is not a thousand allocations.
+  /// - Parameter isSpent: whether packets have waited long enough. It is asked after each command and each call; what is left of the slots is a matter of timers then.
+  /// - Returns: how many commands were carried out, one at least if there are any. The caller brings the others again.
+  @discardableResult
+  package func handle(
+    _ commands: some Sequence<MediaCommand>, now: Instant, into outbox: Outbox, isSpent: () -> Bool = { false }
+  ) -> Int {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }
+    var handled = 0
+    var isOver = false
     for command in commands {
       switch command {
       case .configure(let configuration, let request):
@@ -111,9 +118,20 @@ package final class SFU {
       case .hold(let id, let isHeld): hold(id, isHeld, now: now)
       case .receive(let id, let wishes): receive(id, wishes, now: now)
       }
+      handled += 1
+      isOver = isSpent()
+      if isOver { break }
     }
-    for call in changedCalls where !call.peers.isEmpty { allocateSlots(in: call, now: now, into: outbox) }
+    for call in changedCalls where !call.peers.isEmpty {
+      if isOver {
+        allocateSlots(in: call, after: configuration.burstDelay, now: now)
+      } else {
+        allocateSlots(in: call, now: now, into: outbox)
+        isOver = isSpent()
+      }
+    }
     changedCalls.removeAll(keepingCapacity: true)
+    return handled
   }
 
   package func handle(_ command: MediaCommand, now: Instant, into outbox: Outbox) {

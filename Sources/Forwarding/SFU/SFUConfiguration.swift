@@ -8,6 +8,8 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var reorderTolerance: Duration = .milliseconds(10)
   /// How long a mute waits before it may change who has a slot.
   package var allocationDelay: Duration = .milliseconds(100)
+  /// How long the slots of a call wait at least when there are more commands than a pass has time for: the passes in between fill some.
+  package var burstDelay: Duration = .milliseconds(10)
   /// Packets that an up-track with RTX keeps for retransmission; a power of two.
   package var videoHistory = 512
   package var audioHistory = 64
