@@ -1,4 +1,5 @@
 import NIOCore
+import Octets
 
 /// The elements of one array in a JSON text, and the text with that array emptied: large bodies differ little from each other, so their parts are decoded
 /// apart. It only finds where the parts are; their decoder checks them.
@@ -11,8 +12,8 @@ struct JSONElements {
   /// nil unless `path` leads through objects to an array and every name on it occurs once.
   init?(of text: ByteBuffer, at path: [String]) {
     let found = text.withUnsafeReadableBytes { bytes -> Scanner.Array? in
-      var scanner = Scanner(bytes: bytes)
-      return scanner.array(path[...])
+      var scanner = Scanner()
+      return scanner.array(path[...], in: bytes.bytes)
     }
     guard let found else { return nil }
     let start = text.readerIndex
@@ -33,6 +34,7 @@ struct JSONElements {
     return text.getSlice(at: text.readerIndex + first.lowerBound, length: last.upperBound - first.lowerBound)
   }
 
+  /// A place in a text, which each step is given anew: a type that may be kept can hold no span.
   private struct Scanner {
     /// Places in the text.
     struct Array {
@@ -41,62 +43,59 @@ struct JSONElements {
       var elements: [Range<Int>]
     }
 
-    let bytes: UnsafeRawBufferPointer
     private var index = 0
 
-    init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+    private func next(in text: RawSpan) -> UInt8? { index < text.byteCount ? text[index] : nil }
 
-    private var next: UInt8? { index < bytes.count ? bytes[index] : nil }
-
-    private mutating func skipBlanks() {
-      while let byte = next, byte == 0x20 || (0x09...0x0d).contains(byte) { index += 1 }
+    private mutating func skipBlanks(in text: RawSpan) {
+      while let byte = next(in: text), byte == 0x20 || (0x09...0x0d).contains(byte) { index += 1 }
     }
 
     /// Whether this byte comes next, behind blanks; then it is taken.
-    private mutating func take(_ character: Unicode.Scalar) -> Bool {
-      skipBlanks()
-      guard next == UInt8(ascii: character) else { return false }
+    private mutating func take(_ character: Unicode.Scalar, in text: RawSpan) -> Bool {
+      skipBlanks(in: text)
+      guard next(in: text) == UInt8(ascii: character) else { return false }
       index += 1
       return true
     }
 
     /// The array that `path` leads to in the object that begins here.
-    mutating func array(_ path: ArraySlice<String>) -> Array? {
-      guard let wanted = path.first else { return elements() }
-      guard take("{") else { return nil }
+    mutating func array(_ path: ArraySlice<String>, in text: RawSpan) -> Array? {
+      guard let wanted = path.first else { return elements(in: text) }
+      guard take("{", in: text) else { return nil }
       var found: Array?
       repeat {
-        guard let name = string(), take(":") else { return nil }
-        if bytes[name].elementsEqual(wanted.utf8) {
-          guard found == nil, let array = array(path.dropFirst()) else { return nil }
+        guard let name = string(in: text), take(":", in: text) else { return nil }
+        if name.count == wanted.utf8.count, zip(name, wanted.utf8).allSatisfy({ text[$0] == $1 }) {
+          guard found == nil, let array = array(path.dropFirst(), in: text) else { return nil }
           found = array
         } else {
           // An escape may spell a name a second time.
-          guard !bytes[name].contains(UInt8(ascii: "\\")), skipValue() else { return nil }
+          guard !name.contains(where: { text[$0] == UInt8(ascii: "\\") }), skipValue(in: text) else { return nil }
         }
-      } while take(",")
-      return take("}") ? found : nil
+      } while take(",", in: text)
+      return take("}", in: text) ? found : nil
     }
 
-    private mutating func elements() -> Array? {
-      guard take("[") else { return nil }
+    private mutating func elements(in text: RawSpan) -> Array? {
+      guard take("[", in: text) else { return nil }
       let start = index
       var elements: [Range<Int>] = []
-      if take("]") { return Array(content: start..<index - 1, elements: []) }
+      if take("]", in: text) { return Array(content: start..<index - 1, elements: []) }
       repeat {
-        skipBlanks()
+        skipBlanks(in: text)
         let begin = index
-        guard skipValue() else { return nil }
+        guard skipValue(in: text) else { return nil }
         elements.append(begin..<index)
-      } while take(",")
-      return take("]") ? Array(content: start..<index - 1, elements: elements) : nil
+      } while take(",", in: text)
+      return take("]", in: text) ? Array(content: start..<index - 1, elements: elements) : nil
     }
 
     /// The place of a string's content.
-    private mutating func string() -> Range<Int>? {
-      guard take("\"") else { return nil }
+    private mutating func string(in text: RawSpan) -> Range<Int>? {
+      guard take("\"", in: text) else { return nil }
       let start = index
-      while let byte = next {
+      while let byte = next(in: text) {
         if byte == UInt8(ascii: "\"") {
           index += 1
           return start..<index - 1
@@ -106,14 +105,14 @@ struct JSONElements {
       return nil
     }
 
-    private mutating func skipValue() -> Bool {
-      skipBlanks()
+    private mutating func skipValue(in text: RawSpan) -> Bool {
+      skipBlanks(in: text)
       let start = index
       var depth = 0
-      while let byte = next {
+      while let byte = next(in: text) {
         switch byte {
         case UInt8(ascii: "\""):
-          guard string() != nil else { return false }
+          guard string(in: text) != nil else { return false }
           if depth == 0 { return true }
         case UInt8(ascii: "{"), UInt8(ascii: "["):
           depth += 1
