@@ -95,21 +95,23 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]),
+    // Random numbers that a seed repeats, and bad network paths, for the tests and the load test.
+    .target(name: "Seeded", path: "Tests/Seeded"),
+    .target(name: "Paths", dependencies: ["Seeded"], path: "Tests/Paths"),
     .executableTarget(
       name: "loadtest",
       dependencies: [
-        "ConclaveClient", "Octets", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON",
+        "ConclaveClient", "Octets", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON", "Seeded", "Paths",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       path: "loadtest",
       exclude: ["compare-rabbitmq", "packet-loop.c"]),
 
     .testTarget(name: "ArchitectureTests"),
-    // Random numbers that a seed repeats, for tests alone.
-    .target(name: "Seeded", path: "Tests/Seeded"),
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),
     .testTarget(name: "MediaModelTests", dependencies: ["MediaModel"]),
     .testTarget(name: "ContractTests", dependencies: ["Contract", "JSON"], exclude: ["Golden"]),
@@ -123,7 +125,9 @@ let package = Package(
       dependencies: ["Seeded", "Octets", "MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(
       name: "ForwardingTests",
-      dependencies: ["MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations"]),
+      dependencies: [
+        "MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations", "Paths",
+      ]),
     // A disk that the simulated worlds share.
     .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
     // Writes to a store and waits, for tests alone.
@@ -179,7 +183,10 @@ let package = Package(
       ]),
     .testTarget(
       name: "LoadTestTests",
-      dependencies: ["Seeded", "loadtest", "Octets", "ConclaveClient", "MediaModel", "RTP", "SDP"]),
+      dependencies: [
+        "Seeded", "Paths", "loadtest", "Octets", "ConclaveClient", "MediaModel", "RTP", "SDP", "CAllocations",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]),
     .testTarget(
       name: "ConclaveClientTests",
       dependencies: [

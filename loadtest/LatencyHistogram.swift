@@ -1,3 +1,5 @@
+import Foundation
+
 /// Durations in logarithmic buckets of at most 3 % width: small, and cheap to fill and to merge.
 struct LatencyHistogram: Sendable {
   private var counts = [UInt32](repeating: 0, count: 32 * 40)
@@ -15,6 +17,40 @@ struct LatencyHistogram: Sendable {
     for i in counts.indices { counts[i] += other.counts[i] }
     count += other.count
     maximum = max(maximum, other.maximum)
+  }
+
+  /// The values that came after `earlier`, a former state of this histogram; the maximum is that of the highest bucket.
+  func since(_ earlier: LatencyHistogram) -> LatencyHistogram {
+    var rest = LatencyHistogram()
+    for i in counts.indices where counts[i] > earlier.counts[i] {
+      rest.counts[i] = counts[i] - earlier.counts[i]
+      rest.count += Int(rest.counts[i])
+      rest.maximum = min(maximum, Self.upperEnd(i) * 1_000)
+    }
+    return rest
+  }
+
+  /// A part of the range of values, and the number of values in it. Ends in milliseconds.
+  struct Bar: Sendable, Hashable, Encodable {
+    var from, to: Double
+    var count: Int
+  }
+
+  /// The values in `number` parts of a logarithmic scale, from the least to the greatest; empty without values.
+  func bars(_ number: Int) -> [Bar] {
+    guard let first = counts.firstIndex(where: { $0 > 0 }), let last = counts.lastIndex(where: { $0 > 0 }) else {
+      return []
+    }
+    let low = Double(max(1, first == 0 ? 1 : Self.upperEnd(first - 1))) / 1_000
+    let ratio = pow(max(Double(Self.upperEnd(last)) / 1_000 / low, 1.1), 1 / Double(number))
+    var bars = (0..<number).map {
+      Bar(from: low * pow(ratio, Double($0)), to: low * pow(ratio, Double($0 + 1)), count: 0)
+    }
+    for i in first...last where counts[i] > 0 {
+      let place = Int((log(Double(Self.upperEnd(i)) / 1_000 / low) / log(ratio) - 0.001).rounded(.down))
+      bars[min(max(0, place), number - 1)].count += Int(counts[i])
+    }
+    return bars
   }
 
   /// The upper end of the bucket that holds this share of the values, in milliseconds; 0 without values.

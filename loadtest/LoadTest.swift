@@ -8,39 +8,54 @@ struct LoadTest: AsyncParsableCommand {
     commandName: "loadtest",
     abstract: "Load against a Conclave server: real calls, or messages between many STOMP connections.",
     discussion: """
-      The exit status is 0 if all participants joined and nothing was lost, 1 if not, and 64 if an option is wrong.
+      Scenarios (--scenario); each option overrides what the scenario sets:
+      \(Scenario.help)
+
+      Metrics of --fail-if and --until:
+      \(Metric.allCases.map { "  \($0.rawValue) — \($0.meaning), as \($0.example)" }.joined(separator: "\n"))
+
+      The exit status is 0 if all participants joined and nothing was lost, 1 if not, and 64 if an option is wrong. \
+      With --fail-if its conditions decide in place of "nothing was lost". Impaired participants may lose what their \
+      path drops. Ctrl-C ends the test at any moment with a report of what there is.
       """)
 
-  enum Scenario: String, ExpressibleByArgument, CaseIterable {
-    /// Real calls with real ICE, DTLS, SRTP and SFrame.
-    case call
-    /// One publisher and many subscribers of a topic, idle connections, and all connecting at once.
-    case signaling
-  }
-
   @Option(help: "The kind of load.")
-  var scenario = Scenario.call
+  var scenario = Scenario.meeting
 
   @OptionGroup var server: ServerOptions
-  @OptionGroup(title: "Options of --scenario call") var call: CallOptions
+  @OptionGroup(title: "Options of scenarios with calls") var call: CallOptions
   @OptionGroup(title: "Options of --scenario signaling") var signaling: SignalingOptions
 
   mutating func validate() throws {
-    switch scenario {
-    case .call: try call.check(server)
-    case .signaling: try signaling.check(server)
+    if let preset = scenario.preset {
+      try call.check(server, scenario, preset)
+    } else {
+      try signaling.check(server)
     }
   }
 
   func run() async throws {
+    Interrupt.watch()
     let report: any LoadReport
-    switch scenario {
-    case .call: report = try await call.run(server)
-    case .signaling: report = try signaling.run(server)
+    if let preset = scenario.preset {
+      report = try await call.run(server, scenario, preset)
+    } else {
+      report = try await signaling.run(server)
     }
+    let verdict = Verdict(
+      faults: report.faults, losses: report.losses, conditions: server.conditions, figure: report.figure)
     print(report.text)
-    if let json = server.json { try Data(report.json()).write(to: URL(filePath: json)) }
-    if !report.isClean { throw ExitCode(1) }
+    print(verdict.text)
+    try write(report, verdict)
+    if !verdict.isOK { throw ExitCode(1) }
+  }
+
+  private func write(_ report: any LoadReport, _ verdict: Verdict) throws {
+    if let json = server.json { try Data(report.json(verdict)).write(to: URL(filePath: json)) }
+    if let csv = server.csv { try Data(CSV.text(report.samples).utf8).write(to: URL(filePath: csv)) }
+    if let html = server.html, let page = report.page(verdict) {
+      try Data(page.html.utf8).write(to: URL(filePath: html))
+    }
   }
 }
 
@@ -48,7 +63,15 @@ struct LoadTest: AsyncParsableCommand {
 protocol LoadReport {
   /// For people.
   var text: String { get }
-  /// Everyone came in and nothing was lost.
-  var isClean: Bool { get }
-  func json() throws -> [UInt8]
+  /// The failures of the run itself.
+  var faults: [String] { get }
+  /// The losses. They stand against the test where no condition says how much may be lost.
+  var losses: [String] { get }
+  /// Second by second; empty for a test without calls.
+  var samples: [Sample] { get }
+  /// nil when this run has no such figure.
+  func figure(_ metric: Metric) -> Double?
+  func json(_ verdict: Verdict) throws -> [UInt8]
+  /// nil for a test without calls.
+  func page(_ verdict: Verdict) -> Page?
 }

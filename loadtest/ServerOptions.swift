@@ -8,11 +8,29 @@ struct ServerOptions: ParsableArguments {
   )
   var url = "stomp://127.0.0.1:61613"
 
-  @Option(help: "Seconds to measure, after all have joined (default: 20 for calls, 5 for each load of signaling).")
+  @Option(
+    help:
+      "Seconds to measure, after all have joined (default: 20 for calls; 5 for each step of ramp, after a rejoin-storm, and for each load of signaling)."
+  )
   var duration: Double?
 
   @Option(help: "Writes the result as JSON to this file.", completion: .file())
   var json: String?
+
+  @Option(help: "Writes the figures of each second to this file, as CSV. For calls.", completion: .file())
+  var csv: String?
+
+  @Option(
+    help: "Writes a report with plots to this file, one HTML page that needs nothing else. For calls.",
+    completion: .file())
+  var html: String?
+
+  @Option(
+    name: .customLong("fail-if"),
+    help:
+      "A condition under which the test fails, as 'loss>0.1%' or 'p99>10ms,cpu>80%'; may be repeated. The list of metrics is above.",
+    transform: Condition.list)
+  var failIf: [[Condition]] = []
 
   @Option(help: "The server's process id, to measure its CPU time and memory (on the same machine).")
   var serverPid: Int32?
@@ -35,10 +53,15 @@ struct ServerOptions: ParsableArguments {
     guard duration.map({ $0 > 0 }) ?? true, joinTimeout > 0 else {
       throw ValidationError("--duration and --join-timeout must be positive")
     }
+    if serverPid == nil, let condition = conditions.first(where: { $0.metric.needsServerProcess }) {
+      throw ValidationError("--fail-if \(condition.text) needs --server-pid, on the server's machine")
+    }
     guard [state, secret, tokens].compactMap({ $0 }).count <= 1 else {
       throw ValidationError("use only one of --state, --secret and --tokens: each names a source of tokens")
     }
   }
+
+  var conditions: [Condition] { failIf.flatMap(\.self) }
 
   var joinLimit: Duration { .milliseconds(Int(joinTimeout * 1000)) }
 

@@ -29,7 +29,9 @@ struct TokenSource: Sendable {
 
   private static func text(_ file: String) throws -> String {
     guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
-      throw Failure(description: "\(file): cannot be read")
+      throw Failure(
+        description:
+          "\(file): cannot be read; name the server's state folder with --state, or a file with --secret or --tokens")
     }
     return text
   }

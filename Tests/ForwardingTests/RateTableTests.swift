@@ -1,4 +1,5 @@
 import MediaModel
+import Paths
 import Testing
 
 @testable import Forwarding

@@ -1,4 +1,5 @@
 import MediaModel
+import Paths
 
 @testable import Forwarding
 
@@ -10,27 +11,6 @@ struct NetworkConditions {
   var duplication = 0.0
   /// In milliseconds, drawn for each datagram: a wide range reorders.
   var delay = 5...5
-}
-
-/// The narrowest link of a path: its rate, and a queue that drops at its tail.
-struct Link {
-  /// In bit/s.
-  var rate: Int
-  /// The queue's length in µs at the rate of the moment.
-  var queue = 200_000
-  var loss = 0.0
-  private var busyUntil = 0
-
-  init(rate: Int) { self.rate = rate }
-
-  /// - Parameter now: in µs.
-  /// - Returns: how long the datagram takes through the link, in µs; nil when the queue is full.
-  mutating func delay(of bytes: Int, now: Int) -> Int? {
-    let start = max(now, busyUntil)
-    guard start - now <= queue else { return nil }
-    busyUntil = start + (bytes + 28) * 8 * 1_000_000 / rate
-    return busyUntil - now
-  }
 }
 
 struct Datagram {

@@ -1,22 +1,59 @@
 import ArgumentParser
 import ConclaveClient
 
-/// The number of calls and participants, and their media.
+/// The number of calls and participants, their media, and what happens to them. The scenario sets those that are left out.
 struct CallOptions: ParsableArguments {
   @Option(help: "Number of calls.")
   var calls = 1
 
-  @Option(help: "Participants in each call.")
-  var participants = 10
+  @Option(help: "Participants in each call; of a ramp the most.")
+  var participants: Int?
 
   @Flag(help: "No video.")
   var audioOnly = false
 
-  @Option(help: "Bitrate of each camera in kbit/s, at 30 frames a second.")
-  var videoKbps = 600
+  @Option(help: "Bitrate of each camera in kbit/s, at 30 frames a second; video also in a scenario without.")
+  var videoKbps: Int?
 
-  @Option(help: "Number of participants of each call that send; the others only watch. Default: all.")
+  @Option(help: "Number of participants of each call that send, the first ones; the others only watch.")
   var publishers: Int?
+
+  @Option(
+    help: "The number of participants that join each second, as 20/s. Default: all at once.",
+    transform: { try rate($0, "--join-rate") })
+  var joinRate: Double?
+
+  @Option(
+    help: "The number of participants, of the last half, that leave and join again each second, as 2/s.",
+    transform: { try rate($0, "--churn") })
+  var churn: Double?
+
+  @Option(help: "Participants that each step of a ramp adds. Those among the first --publishers send.")
+  var step: Int?
+
+  @Option(
+    help: "The ramp ends when one of these conditions holds. Default: loss>0.1%,p99>10ms.",
+    transform: Condition.list)
+  var until: [Condition]?
+
+  @Option(
+    help:
+      "A bad path in both directions, as 'loss=5%,delay=50ms,jitter=10ms,rate=400kbit/s,queue=200ms'. It is this program's own: the media of the participants passes through it.",
+    transform: { try ImpairmentOption($0) })
+  var impair: ImpairmentOption?
+
+  @Option(
+    help: "The share of the participants with a bad path, as 30% or 0.3. Default: all.",
+    transform: { text in
+      guard let share = Quantity.share(text), 0...1 ~= share else {
+        throw ValidationError("--impaired is a share, 0 to 100%")
+      }
+      return share
+    })
+  var impaired: Double?
+
+  @Option(help: "The seed of what bad paths lose and delay. Default: 1.")
+  var seed: UInt64 = 1
 
   @Option(
     name: .customLong("guest"),
@@ -27,7 +64,7 @@ struct CallOptions: ParsableArguments {
 
   @Flag(
     help:
-      "Expect the server to be killed and restarted during the test, and check that all participants come back by themselves. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again. SIGINT ends the measurement."
+      "Expect the server to be killed and restarted during the test, and check that all participants come back by themselves. Prints a line of JSON when a participant loses the server, rejoins, and hears all the others again."
   )
   var outages = false
 
@@ -50,16 +87,27 @@ struct CallOptions: ParsableArguments {
   @Option(help: "Threads for the media of all participants.")
   var threads = 1
 
-  func check(_ server: ServerOptions) throws {
+  private static func rate(_ text: String, _ option: String) throws -> Double {
+    guard let rate = Quantity.perSecond(text), 0.01...10_000 ~= rate else {
+      throw ValidationError("\(option) is a number a second, as 20/s")
+    }
+    return rate
+  }
+
+  func check(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) throws {
     guard ServerAddress(server.url) != nil else {
       throw ValidationError("--url must be stomp://HOST:PORT or stomps://HOST:PORT")
     }
-    guard calls >= 1, participants >= 2 else {
-      throw ValidationError("there must be at least 1 call of 2 participants")
+    let participants = participants ?? preset.participants
+    guard calls >= 1, participants >= 2, calls <= 1_000, participants <= 100_000 else {
+      throw ValidationError("there must be 1 to 1000 calls of at least 2 participants")
     }
     guard settle >= 0 else { throw ValidationError("--settle must not be negative") }
-    guard threads >= 1, (30...20_000).contains(videoKbps) else {
+    guard threads >= 1, (30...20_000).contains(videoKbps ?? preset.videoKbps) else {
       throw ValidationError("--threads must be positive, --video-kbps 30 to 20000")
+    }
+    guard !audioOnly || videoKbps == nil else {
+      throw ValidationError("--audio-only is without video: leave out --video-kbps")
     }
     guard (publishers.map { 1...participants ~= $0 } ?? true) else {
       throw ValidationError("--publishers must be 1 to --participants")
@@ -71,18 +119,73 @@ struct CallOptions: ParsableArguments {
       throw ValidationError("--rotate-minutes must be 1 to 1440")
     }
     guard guests.isEmpty || calls == 1 else { throw ValidationError("a --guest comes into one call: take --calls 1") }
+    try checkCourse(server, scenario)
   }
 
-  func run(_ server: ServerOptions) async throws -> CallReport {
-    let source = try server.accounts(calls * participants)
-    let plan = CallPlan(
-      address: ServerAddress(server.url)!, calls: calls, participants: participants,
-      publishers: publishers ?? participants, duration: .milliseconds(Int((server.duration ?? 20) * 1000)),
-      joinTimeout: server.joinLimit, videoKbps: audioOnly ? nil : videoKbps, guests: guests, outages: outages,
-      rotateMinutes: rotateMinutes, costWindow: costs.map { .milliseconds(Int($0 * 1_000)) },
-      settleTime: .milliseconds(Int(settle * 1_000)),
-      threads: threads,
-      serverProcess: server.serverPid)
+  private func checkCourse(_ server: ServerOptions, _ scenario: Scenario) throws {
+    if scenario == .ramp {
+      guard calls == 1, step.map({ $0 >= 1 }) ?? true else {
+        throw ValidationError("a ramp is of one call, and --step is at least 1")
+      }
+      for condition in until ?? [] {
+        guard Measurement.metrics.contains(condition.metric) else {
+          let names = Measurement.metrics.map(\.rawValue).joined(separator: ", ")
+          throw ValidationError("--until \(condition.text): a step has no such figure; use one of \(names)")
+        }
+        guard !condition.metric.needsServerProcess || server.serverPid != nil else {
+          throw ValidationError("--until \(condition.text) needs --server-pid, on the server's machine")
+        }
+      }
+    } else if step != nil || until != nil {
+      throw ValidationError("--step and --until belong to --scenario ramp")
+    }
+    let changes = scenario == .ramp || scenario == .rejoinStorm
+    guard !changes || (churn == nil && costs == nil && !outages) else {
+      throw ValidationError("--churn, --costs and --outages do not go with --scenario \(scenario.rawValue)")
+    }
+    guard churn == nil && scenario != .churn || !outages else {
+      throw ValidationError("--outages does not go with participants that leave and join")
+    }
+  }
+
+  func run(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) async throws -> CallReport {
+    let plan = try plan(server, scenario, preset)
+    let source = try server.accounts(plan.total)
+    let probe = ServerProbe(host: plan.address.host, port: plan.address.port, usesTLS: plan.address.usesTLS)
+    try await probe.check(source.accounts[0].connectFrame(host: plan.address.host), within: plan.joinTimeout)
     return try await CallRun(plan, tokens: source).perform()
+  }
+
+  /// The options, with the scenario's values for those that are left out.
+  func plan(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) throws -> CallPlan {
+    let participants = participants ?? preset.participants
+    let isAudioOnly = audioOnly || (preset.isAudioOnly && videoKbps == nil)
+    let bad = try impair ?? preset.impairment.map { try ImpairmentOption($0) }
+    return CallPlan(
+      scenario: scenario, address: ServerAddress(server.url)!, calls: calls, participants: participants,
+      publishers: publishers ?? min(preset.publishers ?? participants, participants), course: course(scenario, preset),
+      duration: .milliseconds(Int((server.duration ?? preset.seconds) * 1000)), joinTimeout: server.joinLimit,
+      joinRate: joinRate, videoKbps: isAudioOnly ? nil : videoKbps ?? preset.videoKbps, impairment: bad?.impairment,
+      impairedShare: impaired ?? 1, seed: seed, guests: guests, outages: outages, rotateMinutes: rotateMinutes,
+      costWindow: costs.map { .milliseconds(Int($0 * 1_000)) }, settleTime: .milliseconds(Int(settle * 1_000)),
+      threads: threads, serverProcess: server.serverPid)
+  }
+
+  private func course(_ scenario: Scenario, _ preset: CallPreset) -> CallPlan.Course {
+    switch scenario {
+    case .ramp: .ramp(step: step ?? preset.step ?? 20, until: until ?? Self.usualLimits)
+    case .rejoinStorm: .storm
+    default: (churn ?? preset.churnRate).map { .churn(perSecond: $0) } ?? .steady
+    }
+  }
+
+  private static let usualLimits = (try? Condition.list("loss>0.1%,p99>10ms")) ?? []
+}
+
+extension TokenSource.Account {
+  /// The CONNECT frame of this device, without heart-beats.
+  func connectFrame(host: String) -> [UInt8] {
+    Array(
+      "CONNECT\naccept-version:1.2\nhost:\(host)\nheart-beat:0,0\npasscode:\(token)\ndevice:\(device)\n\n\0".utf8)
   }
 }

@@ -1,29 +1,62 @@
 import ConclaveClient
+import Paths
 
 /// The calls to make, from the command line.
 struct CallPlan: Sendable {
+  /// The course of the calls beside their media.
+  enum Course: Sendable {
+    case steady
+    /// Participants of the last half leave, and join again: so many a second.
+    case churn(perSecond: Double)
+    /// Participants join in groups of this size, until a condition holds.
+    case ramp(step: Int, until: [Condition])
+    /// All lose their connections at the same time.
+    case storm
+  }
+
+  var scenario = Scenario.meeting
   var address: ServerAddress
   var calls: Int
-  /// The participants of each call.
+  /// The participants of each call; of a ramp the most.
   var participants: Int
   /// The number of participants in each call that send, counted from the first.
   var publishers: Int
+  var course = Course.steady
+  /// The time of the measurement, or of each step.
   var duration: Duration
   var joinTimeout: Duration
+  /// Joins a second; nil: all at once.
+  var joinRate: Double?
   /// nil without video.
   var videoKbps: Int?
+  /// The paths of `impairedShare` of the participants, in both directions.
+  var impairment: Impairment?
+  var impairedShare = 1.0
+  /// For the random numbers of the impairments.
+  var seed: UInt64 = 0
   /// Users of other clients that are rung into the call.
-  var guests: [String]
+  var guests: [String] = []
   /// Whether participants may lose the server, and come back.
-  var outages: Bool
+  var outages = false
   /// The time between epochs while the members stay the same; nil for the server's own.
   var rotateMinutes: Int?
   /// How long the cost of a change is watched; nil: it is not measured.
   var costWindow: Duration?
   /// Between the last change and the measurement.
-  var settleTime: Duration
-  var threads: Int
+  var settleTime = Duration.zero
+  var threads = 1
   var serverProcess: Int32?
 
   var total: Int { calls * participants }
+
+  /// Whether the participant of this index, over all calls, has a bad path. They are spread evenly.
+  func isImpaired(_ index: Int) -> Bool {
+    impairment != nil && Int(Double(index + 1) * impairedShare) > Int(Double(index) * impairedShare)
+  }
+
+  /// Whether the participant of this index leaves and joins again. The first of a call stays.
+  func churns(_ index: Int) -> Bool {
+    guard case .churn = course else { return false }
+    return index % participants >= participants - participants / 2
+  }
 }

@@ -4,24 +4,25 @@ import LinuxIO
 import MediaModel
 import NIOCore
 import NIOPosix
+import Synchronization
 import Transport
 
 /// One load test with calls, from sign-in to report.
-struct CallRun {
-  private let plan: CallPlan
-  private let participants: [SimulatedParticipant]
-  private let loops: [MediaLoop]
+struct CallRun: Sendable {
+  let plan: CallPlan
+  let participants: [SimulatedParticipant]
+  let loops: [MediaLoop]
+  let certificate = DTLSCertificate()
+  let monitor: Monitor
+  let calls = StartedCalls()
   private let group: MultiThreadedEventLoopGroup
-  private let certificate = DTLSCertificate()
 
-  /// Callees that ring at a time; the server rings at most 100 a call.
-  private static let ringLimit = 80
-  /// Participants that join by the link at a time.
-  private static let joinWindow = 64
   /// Frames that are still on their way when measuring ends get this long.
-  private static let drainTime = Duration.milliseconds(1_500)
+  static let drainTime = Duration.milliseconds(1_500)
+  /// The calls are ended within this time, or left to end by themselves.
+  private static let leaveTime = Duration.seconds(5)
   /// Asking a thousand participants how they are costs a millisecond.
-  private var pollInterval: Duration { .milliseconds(max(20, plan.total / 10)) }
+  var pollInterval: Duration { .milliseconds(max(20, plan.total / 10)) }
   /// Bytes of the bodies whose meaning the participants share.
   private static let sharedBytes = 64 << 20
 
@@ -34,43 +35,87 @@ struct CallRun {
       try SimulatedParticipant($0.element, index: $0.offset, plan: plan, group: group, work: work)
     }
     loops = try (0..<plan.threads).map { try MediaLoop(number: $0) }
+    monitor = Monitor(plan, loops: loops, participants: participants)
   }
 
+  /// Each part ends at once when the test is interrupted; the report says how far it came.
   func perform() async throws -> CallReport {
-    let progress = ProgressLine()
+    let watching = Task { await monitor.run() }
+    var outcome = CallOutcome()
     var server = ServerUsage(process: plan.serverProcess)
-    try await connect(progress)
+    try await connect()
     server.noteBeforeJoining()
-    var calls: [JoinedCall] = []
     let returns = plan.outages ? Task { await watchReturns() } : nil
-    await join(progress, &calls)
-    await settle(progress)
-    var costs: [ChangeCost] = []
-    if let window = plan.costWindow, let call = calls.first {
-      let measurement = CostMeasurement(
-        plan: plan, window: window, call: call, members: members(of: 0), certificate: certificate, progress: progress)
-      costs = await measurement.perform(rejoiningOn: loop(of: members(of: 0).last!))
-      await settle(progress)
+    switch plan.course {
+    case .ramp(let step, let conditions): await ramp(step: step, until: conditions, &outcome, &server)
+    case .storm:
+      await joinAll()
+      if !Interrupt.hasCome { await storm() }
+      await measure(&outcome, &server)
+    case .steady, .churn:
+      await joinAll()
+      await measureCosts(&outcome)
+      await pause(plan.settleTime)
+      await measure(&outcome, &server)
     }
-    try? await Task.sleep(for: plan.settleTime)
-    for loop in loops { loop.submit(.measure(true)) }
-    let before = tally
-    server.start()
-    await measure(progress, from: before)
-    server.stop(packets: tally.packetsReceived - before.packetsReceived, seconds: plan.duration.seconds)
-    for loop in loops { loop.submit(.measure(false)) }
-    try? await Task.sleep(for: Self.drainTime)
+    if Interrupt.hasCome { outcome.interruption = monitor.phase }
+    monitor.enter("ending")
     returns?.cancel()
-    let traffic = await traffic()
-    let report = CallReport(
-      plan: plan, participants: participants, traffic: traffic, tally: tally, server: server.result,
-      costs: costs)
-    progress.finish()
-    await leave(calls)
+    outcome.samples = monitor.samples
+    outcome.tally = tally
+    // The thread's last words on each stay come with its traffic.
+    _ = await traffic()
+    let report = CallReport(plan: plan, participants: participants, outcome)
+    watching.cancel()
+    await watching.value
+    await leave()
     return report
   }
 
-  private var tally: Tally {
+  private func measureCosts(_ outcome: inout CallOutcome) async {
+    guard let window = plan.costWindow, let call = calls.call(0), !Interrupt.hasCome else { return }
+    let measurement = CostMeasurement(
+      plan: plan, window: window, call: call, members: members(of: 0), certificate: certificate, monitor: monitor)
+    outcome.costs = await measurement.perform(rejoiningOn: loop(of: members(of: 0).last!))
+    await settle()
+  }
+
+  private func measure(_ outcome: inout CallOutcome, _ server: inout ServerUsage) async {
+    guard !Interrupt.hasCome else { return }
+    monitor.enter("measuring")
+    outcome.measurement = await measurement(&server)
+  }
+
+  /// Measures for the plan's time.
+  func measurement(_ server: inout ServerUsage) async -> Measurement {
+    let (tallyBefore, trafficBefore, readingBefore) = (tally, await traffic(), monitor.reading())
+    for loop in loops { loop.submit(.measure(true)) }
+    server.start()
+    let start = MonotonicClock.now()
+    let end = start.advanced(by: plan.duration)
+    if case .churn(let rate) = plan.course {
+      await Interrupt.orEnd { await churn(perSecond: rate, until: end) }
+    } else {
+      await pause(plan.duration)
+    }
+    let (current, readingAfter) = (tally, monitor.reading())
+    let seconds = start.duration(to: MonotonicClock.now()).seconds
+    let packets = current.packetsReceived - tallyBefore.packetsReceived
+    server.stop(packets: packets, seconds: seconds)
+    for loop in loops { loop.submit(.measure(false)) }
+    try? await Task.sleep(for: Self.drainTime)
+    let earlier = Dictionary(trafficBefore.map { ($0.index, $0) }) { first, _ in first }
+    let traffic = await traffic().map { $0.since(earlier[$0.index]) }
+    let after = tally
+    return Measurement(
+      seconds: seconds, delivery: Delivery(traffic) { !plan.churns($0) },
+      undisturbed: Delivery(traffic) { !plan.churns($0) && !plan.isImpaired($0) },
+      latency: after.latency.since(tallyBefore.latency),
+      decryptFailures: after.decryptFailures - tallyBefore.decryptFailures, packets: packets, server: server.result,
+      own: OwnUsage(from: readingBefore, to: readingAfter))
+  }
+
+  var tally: Tally {
     var sum = Tally()
     for loop in loops { sum.merge(loop.tally) }
     return sum
@@ -82,140 +127,61 @@ struct CallRun {
     return all
   }
 
-  private func loop(of participant: SimulatedParticipant) -> MediaLoop { loops[participant.index % loops.count] }
+  func loop(of participant: SimulatedParticipant) -> MediaLoop { loops[participant.index % loops.count] }
 
-  private func members(of call: Int) -> ArraySlice<SimulatedParticipant> {
+  func members(of call: Int) -> ArraySlice<SimulatedParticipant> {
     participants[call * plan.participants..<(call + 1) * plan.participants]
   }
 
-  private func connect(_ progress: ProgressLine) async throws {
-    progress.show("signing in \(plan.total) participants")
-    await withTaskGroup(of: Void.self) { group in
-      for participant in participants {
-        group.addTask {
-          do {
-            try await within(plan.joinTimeout) { try await participant.connect() }
-          } catch is CancellationError {
-            participant.fail("could not sign in: no answer in time")
-          } catch {
-            participant.fail("could not sign in: \(error)")
+  private func connect() async throws {
+    await Interrupt.orEnd {
+      await withTaskGroup(of: Void.self) { group in
+        for participant in participants {
+          group.addTask {
+            do {
+              try await within(plan.joinTimeout) { try await participant.connect() }
+            } catch is CancellationError {
+              participant.fail("could not sign in: no answer in time")
+            } catch {
+              participant.fail("could not sign in: \(error)")
+            }
           }
         }
       }
     }
-    guard participants.contains(where: { $0.failure == nil }) else {
+    guard Interrupt.hasCome || participants.contains(where: { $0.failure == nil }) else {
       throw TokenSource.Failure(description: participants[0].failure ?? "nobody could sign in")
     }
   }
 
-  /// All calls at once: the first of each rings as many as may ring at a time, who accept at once, and the others come by a link.
-  private func join(_ progress: ProgressLine, _ calls: inout [JoinedCall]) async {
-    await withTaskGroup(of: JoinedCall?.self) { group in
-      for number in 0..<plan.calls { group.addTask { await start(number) } }
-      for await call in group { if let call { calls.append(call) } }
-    }
-    await wait(progress, "joining") { participants.allSatisfy { $0.joinTime != nil || $0.failure != nil } }
+  /// Sleeps, but not beyond an interruption.
+  func pause(_ time: Duration) async {
+    guard time > .zero, !Interrupt.hasCome else { return }
+    await Interrupt.orEnd { try? await Task.sleep(for: time) }
   }
 
-  private func start(_ number: Int) async -> JoinedCall? {
-    let members = members(of: number)
-    guard let first = members.first else { return nil }
-    let others = members.dropFirst()
-    let rung = others.prefix(max(0, Self.ringLimit - plan.guests.count))
-    for participant in rung {
-      Task { await attempt(participant) { try await $0.joinWhenRung(on: $1, certificate: certificate) } }
-    }
-    do {
-      let call = try await first.start(
-        ringing: plan.guests + rung.map(\.account.user), on: loop(of: first), certificate: certificate)
-      let unrung = Array(others.dropFirst(rung.count))
-      if !unrung.isEmpty { await join(unrung, call.id, link: try await call.makeLink().link) }
-      return call
-    } catch {
-      first.fail("could not start the call: \(error)")
-      return nil
-    }
-  }
-
-  /// People who got a link come when they like: the server sees some of them at a time.
-  private func join(_ participants: [SimulatedParticipant], _ call: String, link: String) async {
-    await withTaskGroup(of: Void.self) { group in
-      for (place, participant) in participants.enumerated() {
-        if place >= Self.joinWindow { await group.next() }
-        group.addTask {
-          await attempt(participant) { try await $0.join(call, link: link, on: $1, certificate: certificate) }
-        }
-      }
-    }
-  }
-
-  private func attempt(
-    _ participant: SimulatedParticipant, _ join: (SimulatedParticipant, MediaLoop) async throws -> Void
-  ) async {
-    do {
-      try await join(participant, loop(of: participant))
-    } catch {
-      participant.fail("could not join: \(error)")
-    }
-  }
-
-  /// Until everyone has opened a frame of every track that it is to receive.
-  private func settle(_ progress: ProgressLine) async {
-    await wait(progress, "first frames") {
-      (0..<plan.calls).allSatisfy { number in
-        let members = members(of: number)
-        let tracks = members.reduce(into: Set<TrackKey>()) { $0.formUnion($1.tracks) }
-        return members.allSatisfy {
-          $0.joinTime == nil || tracks.subtracting($0.tracks).isSubset(of: $0.progress.state.heard)
-        }
-      }
-    }
-  }
-
-  /// Notes who hears all the others of its call, until it is cancelled.
-  private func watchReturns() async {
-    while !Task.isCancelled {
-      for number in 0..<plan.calls {
-        let members = members(of: number)
-        guard !members.contains(where: { $0.isAway }) else { continue }
-        let tracks = members.reduce(into: Set<TrackKey>()) { $0.formUnion($1.tracks) }
-        for member in members { member.noteReturn(hearing: tracks) }
-      }
-      try? await Task.sleep(for: pollInterval)
-    }
-  }
-
-  private func wait(_ progress: ProgressLine, _ what: String, until isDone: () -> Bool) async {
-    let deadline = MonotonicClock.now().advanced(by: plan.joinTimeout)
-    while !isDone(), MonotonicClock.now() < deadline {
-      let joined = participants.count { $0.joinTime != nil }
-      progress.show("\(what): \(joined) of \(plan.total) joined")
-      try? await Task.sleep(for: pollInterval)
-    }
-  }
-
-  private func measure(_ progress: ProgressLine, from before: Tally) async {
-    let start = MonotonicClock.now()
-    let end = start.advanced(by: plan.duration)
-    var last = (tally: before, at: start)
-    if plan.outages { Interrupt.watch() }
-    while MonotonicClock.now() < end, !Interrupt.hasCome {
-      let left = MonotonicClock.now().duration(to: end)
-      try? await Task.sleep(for: min(left, .milliseconds(500)))
-      let now = MonotonicClock.now()
-      let current = tally
-      let rate = Double(current.packetsReceived - last.tally.packetsReceived) / last.at.duration(to: now).seconds
-      progress.show(current, rate: rate, elapsed: start.duration(to: now), of: plan.duration)
-      last = (current, now)
-    }
-  }
-
-  private func leave(_ calls: [JoinedCall]) async {
-    for call in calls { try? await within(.seconds(5)) { try await call.end() } }
-    for participant in participants { await participant.client.close() }
+  private func leave() async {
     for loop in loops { loop.stop() }
-    try? await group.shutdownGracefully()
+    let (calls, participants, group) = (calls.all, participants, group)
+    let limit = Interrupt.hasCome ? .seconds(1) : Self.leaveTime
+    // A request to a server that has gone takes long, and an interrupted test does not wait for it.
+    try? await withoutWaiting(limit) {
+      for call in calls { try? await call.end() }
+      for participant in participants { await participant.client.close() }
+      try? await group.shutdownGracefully()
+    }
   }
+}
+
+/// The calls of a test that were started, by their numbers.
+final class StartedCalls: Sendable {
+  private let started = Mutex<[Int: (call: JoinedCall, link: String?)]>([:])
+
+  func add(_ call: JoinedCall, _ number: Int) { started.withLock { $0[number] = (call, nil) } }
+  func add(link: String, _ number: Int) { started.withLock { $0[number]?.link = link } }
+  func call(_ number: Int) -> JoinedCall? { started.withLock { $0[number]?.call } }
+  func link(_ number: Int) -> String? { started.withLock { $0[number]?.link } }
+  var all: [JoinedCall] { started.withLock { $0.values.map(\.call) } }
 }
 
 /// Runs `body`, and throws `CancellationError` if it takes longer.
@@ -228,6 +194,24 @@ func within(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Vo
     }
     try await group.next()
     group.cancelAll()
+  }
+}
+
+/// As `within`, but returns then, whatever `body` waits for.
+func withoutWaiting(_ limit: Duration, _ body: @escaping @Sendable () async -> Void) async throws {
+  let (ends, sink) = AsyncStream<Bool>.makeStream()
+  Task {
+    await body()
+    sink.yield(true)
+  }
+  let clock = Task {
+    try await Task.sleep(for: limit)
+    sink.yield(false)
+  }
+  defer { clock.cancel() }
+  for await hasEnded in ends {
+    guard hasEnded else { throw CancellationError() }
+    return
   }
 }
 

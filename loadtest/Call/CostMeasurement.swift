@@ -12,7 +12,7 @@ struct CostMeasurement {
   /// At least three.
   let members: ArraySlice<SimulatedParticipant>
   let certificate: DTLSCertificate
-  let progress: ProgressLine
+  let monitor: Monitor
 
   private static let keyDeadline = Duration.seconds(30)
   private let pollInterval = Duration.milliseconds(20)
@@ -42,7 +42,7 @@ struct CostMeasurement {
   }
 
   private func use(_ change: String, _ body: () async throws -> Void) async -> (cost: ChangeCost, seconds: Double) {
-    progress.show("measuring: \(change)")
+    monitor.enter("measuring: \(change)")
     let before = UsageReading(server: plan.serverProcess)
     do {
       try await body()

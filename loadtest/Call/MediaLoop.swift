@@ -6,6 +6,8 @@ import Synchronization
 final class MediaLoop: Sendable {
   enum Command: Sendable {
     case add(PeerSetup)
+    /// The peer of this index is gone: it sends and takes nothing any more.
+    case silence(Int)
     /// From now on frames count, or no longer.
     case measure(Bool)
     /// Asks for the peers' traffic.
@@ -15,7 +17,7 @@ final class MediaLoop: Sendable {
 
   private let commands = Mutex<[Command]>([])
   private let wakeUp: EventFD
-  private let published = Mutex(Tally())
+  private let published = Mutex<(at: UInt64, tally: Tally)>((0, Tally()))
   private let thread = Mutex<OSThread?>(nil)
 
   init(number: Int) throws {
@@ -29,7 +31,7 @@ final class MediaLoop: Sendable {
               defer { queue = [] }
               return queue
             }
-          }, publish: { tally in published.withLock { $0 = tally } })
+          }, publish: { tally, now in published.withLock { $0 = (now.nanoseconds, tally) } })
       } catch {
         fatalError("the media thread cannot run: \(error)")
       }
@@ -43,7 +45,10 @@ final class MediaLoop: Sendable {
   }
 
   /// The counts of the thread's peers, at most a quarter of a second old.
-  var tally: Tally { published.withLock { $0 } }
+  var tally: Tally { publication.tally }
+
+  /// The counts, and when they were so, in nanoseconds of the monotonic clock.
+  var publication: (at: UInt64, tally: Tally) { published.withLock { $0 } }
 
   func traffic() async -> [PeerTraffic] {
     await withCheckedContinuation { submit(.report($0)) }

@@ -29,7 +29,7 @@ extension MediaPeer {
     guard let room = output.room else { return }
     let length = checker.makeCheck(of: target, transaction: ConnectivityChecker.randomTransaction(), into: room)
     output.append(length)
-    output.send(through: socket, to: target)
+    transmit(to: target)
   }
 
   func handleSTUN(_ datagram: UnsafeRawBufferPointer, from source: SocketAddress, now: Instant) {
@@ -49,7 +49,7 @@ extension MediaPeer {
     }
     guard case .accepted(_, let length, _) = response else { return }
     output.append(length)
-    output.send(through: socket, to: source)
+    transmit(to: source)
   }
 
   func handleDTLS(_ datagram: UnsafeRawBufferPointer, now: Instant) {

@@ -1,6 +1,7 @@
 import ConclaveClient
 import LinuxIO
 import MediaModel
+import Paths
 import RTP
 import Transport
 
@@ -16,6 +17,9 @@ struct PeerSetup: Sendable {
   /// The tracks that the sending m-lines became, by mid.
   var tracks: [String: TrackKey]
   var videoKbps: Int
+  /// Its path, in both directions; nil for the real one alone.
+  var impairment: Impairment?
+  var seed: UInt64
   /// Whether frames that do not open may be those of other clients.
   var hasGuests: Bool
   var progress: PeerProgress
@@ -43,6 +47,10 @@ final class MediaPeer {
   let output: OutputBuffer
   let surroundings: ReceivingSlot.Surroundings
   private(set) var nextTimeout: Instant
+  /// From and to the server; nil on a good path.
+  private let arriving: ImpairedDatagrams?
+  private let leaving: ImpairedDatagrams?
+  private var isSilent = false
 
   enum Path {
     /// The candidates are tried one after the other.
@@ -86,6 +94,8 @@ final class MediaPeer {
     repairs = Dictionary(received.compactMap { slot, description in description.rtxSSRC.map { ($0, slot) } }) {
       first, _ in first
     }
+    arriving = setup.impairment.map { ImpairedDatagrams($0, seed: setup.seed) }
+    leaving = setup.impairment.map { ImpairedDatagrams($0, seed: ~setup.seed) }
     nextCheck = now
     nextReport = now.advanced(by: .seconds(1))
     nextTimeout = now
@@ -101,7 +111,8 @@ final class MediaPeer {
       }
     }
     return PeerTraffic(
-      call: setup.call, sent: Dictionary(streams.map { ($0.key, $0.traffic) }) { first, _ in first }, received: received
+      index: setup.index, call: setup.call,
+      sent: Dictionary(streams.map { ($0.key, $0.traffic) }) { first, _ in first }, received: received
     )
   }
 
@@ -118,11 +129,16 @@ final class MediaPeer {
     repeat {
       socket.receive(into: batch)
       let now = MonotonicClock.now()
+      if isSilent { continue }
       for datagram in batch.datagrams {
         // A participant knows the server's address alone: its socket has one use, and the kernel chooses the address that it sends from.
         var server = datagram.source
         server.localAddress = 0
-        handle(datagram.bytes, from: server, now: now)
+        if let arriving {
+          arriving.send(UnsafeRawBufferPointer(datagram.bytes), server, now: now)
+        } else {
+          handle(datagram.bytes, from: server, now: now)
+        }
       }
     } while batch.isFull
     // Frames that just came may have left holes or wait for keys.
@@ -132,6 +148,7 @@ final class MediaPeer {
 
   /// Sends what is due.
   func handleTimeout(now: Instant, isMeasuring: Bool) {
+    while let arrived = arriving?.takeArrived(now) { handle(arrived.bytes, from: arrived.address, now: now) }
     check(now)
     keepHandshakeGoing(now)
     if outbound != nil {
@@ -147,10 +164,14 @@ final class MediaPeer {
     }
     schedule()
     flush()
+    sendOn(now)
   }
 
   private func schedule() {
+    guard !isSilent else { return nextTimeout = Instant(nanoseconds: .max) }
     var next = nextCheck
+    if let due = arriving?.nextDue { next = min(next, due) }
+    if let due = leaving?.nextDue { next = min(next, due) }
     if let due = dtls.nextTimeout { next = min(next, due) }
     if outbound != nil {
       next = min(next, nextReport)
@@ -163,6 +184,45 @@ final class MediaPeer {
   func flush() {
     guard case .found(let address) = path, !output.isEmpty else { return output.removeAll() }
     statistics.tally.bytesSent += UInt64(output.byteCount)
-    output.send(through: socket, to: address)
+    transmit(to: address)
+  }
+
+  /// Sends the output on the peer's path.
+  func transmit(to address: SocketAddress) {
+    guard let leaving else { return output.send(through: socket, to: address) }
+    let now = MonotonicClock.now()
+    output.forEach { leaving.send($0, address, now: now) }
+    output.removeAll()
+    if let due = leaving.nextDue { nextTimeout = min(nextTimeout, due) }
+  }
+
+  /// Hands over to the network what has come through the impaired path.
+  private func sendOn(_ now: Instant) {
+    guard let leaving else { return }
+    var target: SocketAddress?
+    while let datagram = leaving.takeArrived(now) {
+      if let target, target != datagram.address || output.room == nil { output.send(through: socket, to: target) }
+      target = datagram.address
+      guard let room = output.room, datagram.bytes.count <= room.count else { continue }
+      room.copyMemory(from: UnsafeRawBufferPointer(datagram.bytes))
+      output.append(datagram.bytes.count)
+    }
+    if let target { output.send(through: socket, to: target) }
+    schedule()
+  }
+
+  /// Datagrams that the impaired path dropped in both directions, and those of them for which there was no memory.
+  var impaired: (dropped: UInt64, withoutRoom: UInt64) {
+    let paths = [arriving, leaving].compactMap { $0 }
+    return paths.reduce(into: (0, 0)) { sum, path in
+      sum.dropped += UInt64(path.dropped)
+      sum.withoutRoom += UInt64(path.withoutRoom)
+    }
+  }
+
+  /// Ends it without a word to the server, as a device that is gone.
+  func silence() {
+    isSilent = true
+    schedule()
   }
 }

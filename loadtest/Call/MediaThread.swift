@@ -12,6 +12,8 @@ final class MediaThread {
   private var peers: [MediaPeer] = []
   /// Datagrams that the sockets of former peers lost.
   private var formerDrops: UInt64 = 0
+  /// Datagrams that their impaired paths dropped, and those of them for want of memory.
+  private var formerImpaired: (dropped: UInt64, withoutRoom: UInt64) = (0, 0)
   /// No peer has something to do before.
   private var nextDue = Instant(nanoseconds: 0)
   private var isMeasuring = false
@@ -29,7 +31,7 @@ final class MediaThread {
   }
 
   /// Returns after `.stop`.
-  func run(takeCommands: () -> [MediaLoop.Command], publish: (Tally) -> Void) {
+  func run(takeCommands: () -> [MediaLoop.Command], publish: (Tally, Instant) -> Void) {
     while !isStopped {
       let now = MonotonicClock.now()
       let next = min(nextPublication, nextDue)
@@ -48,7 +50,7 @@ final class MediaThread {
     }
   }
 
-  private func handleTimeouts(_ publish: (Tally) -> Void) {
+  private func handleTimeouts(_ publish: (Tally, Instant) -> Void) {
     let now = MonotonicClock.now()
     if nextDue <= now {
       nextDue = Instant(nanoseconds: .max)
@@ -59,13 +61,19 @@ final class MediaThread {
     }
     guard nextPublication <= now else { return }
     nextPublication = now.advanced(by: Self.publicationInterval)
-    publish(currentTally)
+    publish(currentTally, now)
   }
 
   private var currentTally: Tally {
     var tally = statistics.tally
     tally.socketDrops = formerDrops
-    for peer in peers { tally.socketDrops += UInt64(peer.socket.receiveDrops) }
+    tally.threadNanoseconds = ThreadClock.now()
+    (tally.impaired, tally.impairedWithoutRoom) = formerImpaired
+    for peer in peers {
+      tally.socketDrops += UInt64(peer.socket.receiveDrops)
+      tally.impaired += peer.impaired.dropped
+      tally.impairedWithoutRoom += peer.impaired.withoutRoom
+    }
     return tally
   }
 
@@ -74,6 +82,8 @@ final class MediaThread {
     guard place < peers.count else { return peers.append(peer) }
     let former = peers[place]
     formerDrops += UInt64(former.socket.receiveDrops)
+    formerImpaired.dropped += former.impaired.dropped
+    formerImpaired.withoutRoom += former.impaired.withoutRoom
     former.setup.progress.ended(former.count)
     peers[place] = peer
   }
@@ -91,6 +101,7 @@ final class MediaThread {
       } catch {
         setup.progress.failed("\(error)")
       }
+    case .silence(let index): peers.first { $0.setup.index == index }?.silence()
     case .measure(let on):
       isMeasuring = on
       if on { statistics.measuringSince = MonotonicClock.now() }

@@ -52,6 +52,15 @@ final class OutputBuffer {
     removeAll()
   }
 
+  /// The datagrams one by one, in their order.
+  func forEach(_ body: (UnsafeRawBufferPointer) -> Void) {
+    for run in UnsafeBufferPointer(start: runs, count: runCount) {
+      for start in stride(from: 0, to: run.length, by: run.segment) {
+        body(UnsafeRawBufferPointer(start: run.base + start, count: min(run.segment, run.length - start)))
+      }
+    }
+  }
+
   func removeAll() {
     runCount = 0
     byteCount = 0

@@ -43,6 +43,7 @@ extension SimulatedParticipant {
   }
 
   private func say(_ step: String, at now: Instant, gap: Duration? = nil) {
+    guard plan.outages else { return }
     let line = Line(
       step: step, participant: index, number: moments.withLock(\.number), at: Double(now.nanoseconds) / 1e9,
       gap: gap?.seconds)

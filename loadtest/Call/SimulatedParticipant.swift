@@ -20,6 +20,10 @@ final class SimulatedParticipant: Sendable {
 
   /// When joining began, when the first key was there, and when the last.
   struct Moments: Sendable {
+    /// The join times of stays that are over.
+    var joinTimes: [Duration] = []
+    /// It leaves and joins again at the moment.
+    var isChanging = false
     var began: Instant?
     var keyed: Instant?
     var rekeyed: Instant?
@@ -41,6 +45,19 @@ final class SimulatedParticipant: Sendable {
     mutating func move(to progress: PeerProgress) {
       self.progress = progress
       stays.append(progress)
+    }
+
+    /// nil while joining lasts.
+    var joinTime: Duration? {
+      guard let began, let keyed, let connected = progress.state.connectedAt else { return nil }
+      return began.duration(to: max(keyed, connected))
+    }
+
+    /// The stay is over, and `next` follows.
+    mutating func leave(for next: PeerProgress) {
+      if let joinTime { joinTimes.append(joinTime) }
+      (began, keyed, number, tracks, isAway) = (nil, nil, nil, [], true)
+      move(to: next)
     }
   }
 
@@ -66,13 +83,10 @@ final class SimulatedParticipant: Sendable {
   var tracks: Set<TrackKey> { moments.withLock(\.tracks) }
 
   /// From the first request to the call until media flowed and could be encrypted; nil while that lasts.
-  var joinTime: Duration? {
-    let moments = moments.withLock { $0 }
-    guard let began = moments.began, let keyed = moments.keyed, let connected = progress.state.connectedAt else {
-      return nil
-    }
-    return began.duration(to: max(keyed, connected))
-  }
+  var joinTime: Duration? { moments.withLock(\.joinTime) }
+
+  /// That of each stay.
+  var joinTimes: [Duration] { moments.withLock { $0.joinTimes + ($0.joinTime.map { [$0] } ?? []) } }
 
   var lastKey: Instant? { moments.withLock(\.rekeyed) }
 
@@ -122,10 +136,15 @@ final class SimulatedParticipant: Sendable {
     try await bringMedia(to: try await client.join(call, link: link), on: loop, certificate)
   }
 
+  func rejoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {
+    begin()
+    try await bringMedia(to: try await client.rejoin(call), on: loop, certificate)
+  }
+
   /// The end of its connection belongs to the stay that is over.
   func leave(_ call: String) async throws {
     try await client.leave(call)
-    moments.withLock { $0.move(to: PeerProgress()) }
+    moments.withLock { $0.leave(for: PeerProgress(isArriving: plan.churns(index))) }
   }
 
   private func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
@@ -167,8 +186,8 @@ final class SimulatedParticipant: Sendable {
         PeerSetup(
           index: index, call: self.call, local: local, remote: try RemoteMedia(answer: answer.sdp),
           certificate: certificate, cipher: call.cipher, tracks: tracks, videoKbps: plan.videoKbps ?? 0,
-          hasGuests: !plan.guests.isEmpty,
-          progress: progress)))
+          impairment: plan.isImpaired(index) ? plan.impairment : nil, seed: plan.seed &+ UInt64(index) << 32,
+          hasGuests: !plan.guests.isEmpty, progress: progress)))
   }
 
   /// A new participant in the old one's place: with a connection of its own, as the old one's is of no use to the server.

@@ -24,6 +24,11 @@ struct Tally: Sendable {
   var refused: UInt64 = 0
   /// Datagrams that the kernel lost on this side, for want of buffer.
   var socketDrops: UInt64 = 0
+  /// Datagrams that the impairments of the command line dropped, those included for which their memory had no room.
+  var impaired: UInt64 = 0
+  var impairedWithoutRoom: UInt64 = 0
+  /// CPU time of the thread, in nanoseconds.
+  var threadNanoseconds: UInt64 = 0
   var latency = LatencyHistogram()
 
   mutating func merge(_ other: Tally) {
@@ -41,6 +46,9 @@ struct Tally: Sendable {
     refused += other.refused
     guestFrames += other.guestFrames
     socketDrops += other.socketDrops
+    impaired += other.impaired
+    impairedWithoutRoom += other.impairedWithoutRoom
+    threadNanoseconds += other.threadNanoseconds
     latency.merge(other.latency)
   }
 }
@@ -49,6 +57,11 @@ struct Tally: Sendable {
 struct Traffic: Sendable, Hashable {
   var frames: UInt64 = 0
   var packets: UInt64 = 0
+
+  mutating func subtract(_ other: Traffic) {
+    frames -= min(frames, other.frames)
+    packets -= min(packets, other.packets)
+  }
 }
 
 /// A track as all participants of a call name it.
@@ -59,7 +72,18 @@ struct TrackKey: Sendable, Hashable {
 
 /// One peer's part of the result.
 struct PeerTraffic: Sendable {
+  /// The participant's, over all calls.
+  var index: Int
   var call: Int
   var sent: [TrackKey: Traffic]
   var received: [TrackKey: Traffic]
+
+  /// The part that came after `earlier`, the same participant's.
+  func since(_ earlier: PeerTraffic?) -> PeerTraffic {
+    guard let earlier else { return self }
+    var rest = self
+    for (key, traffic) in earlier.sent { rest.sent[key]?.subtract(traffic) }
+    for (key, traffic) in earlier.received { rest.received[key]?.subtract(traffic) }
+    return rest
+  }
 }

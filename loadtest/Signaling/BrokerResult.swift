@@ -41,6 +41,9 @@ struct BrokerResult {
 
   var lost: Int { fanOuts.values.joined().reduce(0) { $0 + $1.lost } }
 
+  /// Deliveries that were due.
+  var sent: Int { fanOuts.values.joined().reduce(0) { $0 + $1.due } }
+
   var connectTime: Spread? { Spread(connectSeconds) }
 
   func spread(_ load: FanOut, _ value: (FanOutMeasurement) -> Double?) -> Spread? {

@@ -30,6 +30,7 @@ extension MeasuredBroker {
     let end = MonotonicClock.now().advanced(by: .seconds(30))
     let step = Duration.milliseconds(500)
     repeat {
+      if Interrupt.hasCome { return }
       let before = usage
       MonotonicClock.sleep(nanoseconds: UInt64(step.nanoseconds))
       guard let before, let after = usage else { return }

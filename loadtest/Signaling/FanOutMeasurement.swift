@@ -11,6 +11,8 @@ struct FanOutMeasurement {
   private(set) var latency = LatencyHistogram()
   /// Messages that some subscriber did not get.
   private(set) var lost = 0
+  /// Messages times subscribers.
+  private(set) var due = 0
   let serverName: String?
 
   /// At full speed so many messages are on their way at a time: enough that the broker always has work, and little enough
@@ -25,7 +27,7 @@ struct FanOutMeasurement {
   private let load: FanOut
   private let destination: String
   private var sent = 0
-  private var due = MonotonicClock.now()
+  private var next = MonotonicClock.now()
 
   init(_ load: FanOut, at broker: MeasuredBroker, _ plan: SignalingPlan) throws {
     self.load = load
@@ -34,12 +36,13 @@ struct FanOutMeasurement {
     _ = try swarm.connect(1 + load.subscribers, atOnce: Self.atOnce, within: plan.joinTimeout)
     try swarm.subscribe(to: plan.destination, excluding: 1, within: plan.joinTimeout)
     serverName = swarm.serverName
-    due = MonotonicClock.now()
-    try publish(swarm, until: due.advanced(by: Self.warmUp))
+    next = MonotonicClock.now()
+    try publish(swarm, until: next.advanced(by: Self.warmUp))
     try measure(swarm, broker, plan.duration)
     let end = MonotonicClock.now().advanced(by: Self.drainTime)
     while swarm.deliveries < sent * load.subscribers, MonotonicClock.now() < end { try swarm.turn(until: end) }
-    lost = sent * load.subscribers - swarm.deliveries
+    due = sent * load.subscribers
+    lost = due - swarm.deliveries
     latency = swarm.latency
   }
 
@@ -67,11 +70,11 @@ struct FanOutMeasurement {
       guard now < end else { return }
       if let rate = load.rate {
         // A message bears the time at which it was due, so that a late one counts as late.
-        while due <= now {
-          send(swarm, at: due)
-          due = due.advanced(by: .nanoseconds(Int64(1e9 / rate)))
+        while next <= now {
+          send(swarm, at: next)
+          next = next.advanced(by: .nanoseconds(Int64(1e9 / rate)))
         }
-        try swarm.turn(until: min(due, end))
+        try swarm.turn(until: min(next, end))
       } else {
         while sent * load.subscribers - swarm.deliveries <= (Self.window - 1) * load.subscribers {
           send(swarm, at: now)

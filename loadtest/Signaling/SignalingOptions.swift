@@ -26,6 +26,9 @@ struct SignalingOptions: ParsableArguments {
   var againstPid: Int32?
 
   func check(_ server: ServerOptions) throws {
+    guard server.html == nil, server.csv == nil else {
+      throw ValidationError("--html and --csv are for calls: take --json")
+    }
     for url in [server.url, against].compactMap({ $0 }) where BrokerAddress(url) == nil {
       throw ValidationError("\(url): signaling is measured at stomp://HOST:PORT or stomp://LOGIN:PASSCODE@HOST:PORT")
     }
@@ -37,7 +40,7 @@ struct SignalingOptions: ParsableArguments {
     }
   }
 
-  func run(_ server: ServerOptions) throws -> SignalingReport {
+  func run(_ server: ServerOptions) async throws -> SignalingReport {
     let loads = fanOuts.isEmpty ? FanOut.usual : fanOuts
     let accounts = 1 + max(connections, loads.map(\.subscribers).max() ?? 0)
     try raiseOpenFileLimit(to: accounts + 100)
@@ -50,6 +53,10 @@ struct SignalingOptions: ParsableArguments {
           address: address, process: process,
           credentials: try address.credentials.map { .same($0) } ?? .each(server.accounts(accounts).accounts))
       }
+    }
+    for broker in brokers {
+      let probe = ServerProbe(host: broker.address.host, port: Int(broker.address.port), usesTLS: false)
+      try await probe.check(broker.connectFrame(0), within: plan.joinTimeout)
     }
     return try SignalingRun(plan, brokers: brokers).perform()
   }

@@ -6,8 +6,40 @@ struct SignalingReport: LoadReport {
   let plan: SignalingPlan
   let results: [BrokerResult]
 
-  /// Everything arrived. That everyone came in, the run has seen to.
-  var isClean: Bool { results.allSatisfy { $0.lost == 0 } }
+  /// The part in which the test was interrupted.
+  let interruption: String?
+
+  /// That everyone came in, the run has seen to.
+  var faults: [String] {
+    interruption.map { hasFigures ? [] : ["interrupted (\($0)) before there was a measurement"] } ?? []
+  }
+
+  var losses: [String] {
+    let lost = results.reduce(0) { $0 + $1.lost }
+    return lost == 0 ? [] : ["\(lost) messages were lost"]
+  }
+
+  let samples: [Sample] = []
+
+  private var hasFigures: Bool { results.contains { !$0.fanOuts.isEmpty || $0.connectTime != nil } }
+
+  func page(_ verdict: Verdict) -> Page? { nil }
+
+  /// The first server's, by its worst load; medians of the runs.
+  func figure(_ metric: Metric) -> Double? {
+    guard let first = results.first else { return nil }
+    func worst(_ figure: Figure) -> Double? { plan.fanOuts.compactMap { first.spread($0, figure.value)?.median }.max() }
+    return switch metric {
+    case .loss: first.sent > 0 ? Double(first.lost) / Double(first.sent) : nil
+    case .p50: worst(.median)
+    case .p99: worst(.late)
+    case .packets: plan.fanOuts.compactMap { first.spread($0, Figure.rate.value)?.median }.min()
+    case .cpuPerPacket: worst(.cpu).map { $0 / 1_000 }
+    case .ownCPU: worst(.own)
+    case .joinMax: first.connectTime.map { $0.median * 1_000 }
+    default: nil
+    }
+  }
 
   var text: String {
     var table = Table(names: results.map { $0.serverName ?? "\($0.address.host):\($0.address.port)" })
@@ -24,14 +56,16 @@ struct SignalingReport: LoadReport {
     }
     table.row("messages lost", results.map { Double($0.lost) })
     let runs = plan.runs == 1 ? "1 run" : "median of \(plan.runs) runs"
-    return table.text + "\n\(StampedBody.length)-byte bodies, \(runs)\n" + (isClean ? "ok" : "NOT ok")
+    return table.text + "\n\(StampedBody.length)-byte bodies, \(runs)"
+      + (interruption.map { "\nnote              interrupted: \($0)" } ?? "")
   }
 
-  func json() throws -> [UInt8] {
+  func json(_ verdict: Verdict) throws -> [UInt8] {
     try JSONCoding.encode(
       Content(
         scenario: "signaling", runs: plan.runs, bodyBytes: StampedBody.length,
-        servers: results.map { Content.BrokerFigures($0, plan) }, ok: isClean))
+        servers: results.map { Content.BrokerFigures($0, plan) }, interrupted: interruption, faults: verdict.faults,
+        ok: verdict.isOK))
   }
 
   /// A figure of one load.
@@ -97,6 +131,8 @@ struct SignalingReport: LoadReport {
     var scenario: String
     var runs, bodyBytes: Int
     var servers: [BrokerFigures]
+    var interrupted: String?
+    var faults: [String]
     var ok: Bool
   }
 }

@@ -11,24 +11,36 @@ struct SignalingRun {
     self.brokers = brokers
   }
 
+  /// An interrupted test reports the measurements that are complete.
   func perform() throws -> SignalingReport {
     defer { progress.finish() }
     var results = brokers.map { BrokerResult($0.address) }
+    var part = "connecting"
+    do {
+      try measure(&results, &part)
+    } catch is Swarm.Interrupted {
+      return SignalingReport(plan: plan, results: results, interruption: part)
+    }
+    return SignalingReport(plan: plan, results: results, interruption: nil)
+  }
+
+  private func measure(_ results: inout [BrokerResult], _ part: inout String) throws {
     for run in 1...plan.runs {
       if plan.connections > 0 {
         for (index, broker) in brokers.enumerated() {
-          prepare(run, index, "\(plan.connections) connections at once")
+          part = "\(plan.connections) connections at once"
+          prepare(run, index, part)
           results[index].add(try CrowdMeasurement(at: broker, plan))
         }
       }
       for load in plan.fanOuts {
         for (index, broker) in brokers.enumerated() {
-          prepare(run, index, load.title)
+          part = load.title
+          prepare(run, index, part)
           results[index].add(try FanOutMeasurement(load, at: broker, plan), of: load)
         }
       }
     }
-    return SignalingReport(plan: plan, results: results)
   }
 
   private func prepare(_ run: Int, _ index: Int, _ what: String) {

@@ -71,14 +71,22 @@ final class Swarm {
     connections[0].write(StampedBody.frame(to: destination, at: time))
   }
 
-  /// Takes what comes until `end`, at least once, and returns early when something came.
-  func turn(until end: Instant) throws(Failure) {
+  /// The test is to end at once.
+  struct Interrupted: Error {}
+
+  /// A signal may come to another thread: so often it is asked for.
+  private static let longestTurn = Duration.milliseconds(100)
+
+  /// Takes what comes until `end` or for a moment, at least once, and returns early when something came.
+  func turn(until end: Instant) throws {
+    if Interrupt.hasCome { throw Interrupted() }
     let now = MonotonicClock.now()
+    let end = min(end, now.advanced(by: Self.longestTurn))
     for token in epoll.wait(nanoseconds: end > now ? end.nanoseconds - now.nanoseconds : 0) { handle(Int(token)) }
     if let failure { throw failure }
   }
 
-  private func wait(_ limit: Duration, until isDone: () -> Bool, orFail words: () -> String) throws(Failure) {
+  private func wait(_ limit: Duration, until isDone: () -> Bool, orFail words: () -> String) throws {
     let end = MonotonicClock.now().advanced(by: limit)
     while !isDone() {
       guard MonotonicClock.now() < end else {

@@ -129,6 +129,13 @@ public actor CallClient {
     for id in calls.keys { forget(id) }
   }
 
+  /// Drops a call and breaks the connection without a word to the server, as an app that is killed. The client connects again by itself, and `rejoin` brings
+  /// it back into the call.
+  package func lose(_ call: String) async {
+    if let id = CallID(call) { forget(id) }
+    await connection.restart()
+  }
+
   private func follow(_ status: SignalingConnection.Status) async {
     switch status {
     case .connected:

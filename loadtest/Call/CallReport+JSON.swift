@@ -1,0 +1,115 @@
+import JSON
+
+/// For programs.
+extension CallReport {
+  func json(_ verdict: Verdict) throws -> [UInt8] {
+    let tally = outcome.tally
+    return try JSONCoding.encode(
+      Content(
+        scenario: plan.scenario.rawValue, calls: plan.calls, participants: invited,
+        publishers: plan.publishers * plan.calls, joined: joined, durationSeconds: measurement?.seconds ?? 0,
+        videoKbps: plan.videoKbps ?? 0, seed: plan.seed, expected: measurement?.delivery.expected ?? 0,
+        received: measurement?.delivery.received ?? 0, loss: measurement?.delivery.loss ?? 0, frames: tally.frames,
+        decryptFailures: tally.decryptFailures, guestFrames: tally.guestFrames, nacked: tally.nacked,
+        retransmitted: tally.retransmitted, impaired: tally.impaired,
+        latencyMs: Content.Times(measurement?.latency ?? LatencyHistogram()), joinMs: Content.Times(joinTimes),
+        joins: joinTimes.count, server: measurement?.server.map(Content.ServerFigures.init),
+        own: measurement.map { Content.Own($0.own) }, outages: returns.map(Content.Outages.init), costs: outcome.costs,
+        steps: outcome.steps.map(Content.Step.init), lastGoodStep: lastGoodStep?.participants, samples: outcome.samples,
+        interrupted: outcome.interruption, failures: failures, faults: verdict.faults, ok: verdict.isOK))
+  }
+
+  private struct Content: Encodable {
+    struct Times: Encodable {
+      var p50, p90, p99, max: Double
+      init(_ histogram: LatencyHistogram) {
+        p50 = histogram.milliseconds(atShare: 0.5)
+        p90 = histogram.milliseconds(atShare: 0.9)
+        p99 = histogram.milliseconds(atShare: 0.99)
+        max = histogram.maximumMilliseconds
+      }
+    }
+
+    struct ServerFigures: Encodable {
+      var cpuMicrosPerPacket, packetsPerSecond, cpuShare: Double
+      var rssBytes, addedBytes: UInt64
+      init(_ result: ServerUsage.Result) {
+        cpuMicrosPerPacket = result.cpuMicrosPerPacket
+        packetsPerSecond = result.packetsPerSecond
+        cpuShare = result.cpuShare
+        rssBytes = result.rssBytes
+        addedBytes = result.addedBytes
+      }
+    }
+
+    struct Own: Encodable {
+      var cpu: Double
+      var threads: [Double]
+      var socketDrops: UInt64
+      /// Why the latency is the load test's own.
+      var bottleneck: String?
+      init(_ usage: OwnUsage) {
+        cpu = usage.cpu
+        threads = usage.threads
+        socketDrops = usage.socketDrops
+        bottleneck = usage.bottleneck
+      }
+    }
+
+    struct Step: Encodable {
+      var participants: Int
+      var packetsPerSecond, loss: Double
+      var latencyMs: Times
+      var server: ServerFigures?
+      var own: Own
+      var limit: String?
+      init(_ step: RampStep) {
+        participants = step.participants
+        packetsPerSecond = step.measurement.packetsPerSecond
+        loss = step.measurement.delivery.loss
+        latencyMs = Times(step.measurement.latency)
+        server = step.measurement.server.map(ServerFigures.init)
+        own = Own(step.measurement.own)
+        limit = step.limit
+      }
+    }
+
+    struct Outages: Encodable {
+      var gapMs: Times
+      var gaps, away: Int
+      /// The stays of each participant, in order.
+      var stays: [[Stay]]
+      init(_ returns: Returns) {
+        gapMs = Times(returns.gaps)
+        gaps = returns.gapCount
+        away = returns.away
+        stays = returns.stays.map { $0.map { Stay(opened: $0.opened, refused: $0.refused) } }
+      }
+    }
+
+    struct Stay: Encodable { var opened, refused: UInt64 }
+
+    var scenario: String
+    var calls, participants, publishers, joined: Int
+    var durationSeconds: Double
+    var videoKbps: Int
+    var seed: UInt64
+    var expected, received: UInt64
+    var loss: Double
+    var frames, decryptFailures, guestFrames, nacked, retransmitted, impaired: UInt64
+    var latencyMs: Times
+    var joinMs: Times
+    /// Joins, those of participants that came back included.
+    var joins: Int
+    var server: ServerFigures?
+    var own: Own?
+    var outages: Outages?
+    var costs: [ChangeCost]
+    var steps: [Step]
+    var lastGoodStep: Int?
+    var samples: [Sample]
+    var interrupted: String?
+    var failures, faults: [String]
+    var ok: Bool
+  }
+}

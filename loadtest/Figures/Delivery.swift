@@ -1,0 +1,22 @@
+/// The packets that participants sent while the test measured, once for each other participant of the call, and those of them that came.
+struct Delivery: Sendable, Hashable {
+  private(set) var expected: UInt64 = 0
+  private(set) var received: UInt64 = 0
+
+  /// - Parameter counts: whether a participant takes part, by its index; what others send or receive is left out.
+  init(_ traffic: [PeerTraffic], of counts: (Int) -> Bool = { _ in true }) {
+    for members in Dictionary(grouping: traffic.filter { counts($0.index) }, by: \.call).values {
+      let sent = members.reduce(into: [TrackKey: Traffic]()) { $0.merge($1.sent) { first, _ in first } }
+      for member in members {
+        for (key, traffic) in sent where member.sent[key] == nil {
+          expected += traffic.packets
+          received += min(traffic.packets, member.received[key]?.packets ?? 0)
+        }
+      }
+    }
+  }
+
+  /// 0 to 1.
+  var loss: Double { expected == 0 ? 0 : Double(expected - received) / Double(expected) }
+  var isComplete: Bool { expected > 0 && received == expected }
+}

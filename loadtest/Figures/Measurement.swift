@@ -1,0 +1,61 @@
+/// The figures of the time in which a test measured, or of one step of a ramp.
+struct Measurement: Sendable {
+  var seconds: Double
+  /// To all participants that stayed.
+  var delivery: Delivery
+  /// Among those whose paths this program does not impair.
+  var undisturbed: Delivery
+  var latency: LatencyHistogram
+  var decryptFailures: UInt64
+  /// RTP packets that came.
+  var packets: UInt64
+  var server: ServerUsage.Result?
+  var own: OwnUsage
+
+  /// The metrics that `figure` has.
+  static let metrics: [Metric] = [
+    .loss, .p50, .p90, .p99, .max, .undecryptable, .packets, .cpu, .cpuPerPacket, .memory, .ownCPU,
+  ]
+
+  var packetsPerSecond: Double { seconds > 0 ? Double(packets) / seconds : 0 }
+
+  /// nil when it was not measured.
+  func figure(_ metric: Metric) -> Double? {
+    func late(_ share: Double) -> Double? { latency.count > 0 ? latency.milliseconds(atShare: share) : nil }
+    return switch metric {
+    case .loss: delivery.expected > 0 ? delivery.loss : nil
+    case .p50: late(0.5)
+    case .p90: late(0.9)
+    case .p99: late(0.99)
+    case .max: late(1)
+    case .undecryptable: Double(decryptFailures)
+    case .packets: packetsPerSecond
+    case .cpu: server?.cpuShare
+    case .cpuPerPacket: server.map { $0.cpuMicrosPerPacket / 1_000 }
+    case .memory: server.map { Double($0.rssBytes) }
+    case .ownCPU: own.busiestThread
+    case .joinP50, .joinP99, .joinMax, .joined, .rejoined, .rejoinP99: nil
+    }
+  }
+}
+
+/// One step of a ramp.
+struct RampStep: Sendable {
+  /// Participants that were in the call.
+  var participants: Int
+  var measurement: Measurement
+  /// Why the ramp ends here; nil for a step within the limits.
+  var limit: String?
+
+  /// - Parameters:
+  ///   - joined: those of the participants that came in.
+  ///   - conditions: one that holds ends the ramp.
+  init(_ participants: Int, joined: Int, _ measurement: Measurement, until conditions: [Condition]) {
+    self.participants = participants
+    self.measurement = measurement
+    limit =
+      joined < participants
+      ? "\(joined) of \(participants) joined"
+      : conditions.lazy.compactMap { $0.failure(measurement.figure($0.metric)) }.first
+  }
+}

@@ -1,0 +1,40 @@
+import Foundation
+
+/// The resources that the load test itself used while it measured, and whether they were too many for its figures to be the server's.
+struct OwnUsage: Sendable {
+  /// Share of a core: of the whole process, and of each media thread.
+  let cpu: Double
+  let threads: [Double]
+  /// Datagrams that its sockets lost.
+  let socketDrops: UInt64
+
+  /// Above this share of a core a thread delays what it measures.
+  static let busy = 0.85
+
+  /// Between two readings.
+  init(from before: Reading, to after: Reading) {
+    func share(_ cpu: UInt64, _ earlier: UInt64, _ time: UInt64) -> Double {
+      time == 0 ? 0 : Double(cpu - min(earlier, cpu)) / Double(time)
+    }
+    cpu = share(after.ownCPU, before.ownCPU, after.nanoseconds - min(before.nanoseconds, after.nanoseconds))
+    threads = zip(after.threads, before.threads).map { now, before in
+      share(now.tally.threadNanoseconds, before.tally.threadNanoseconds, now.at - min(before.at, now.at))
+    }
+    let drops = { (reading: Reading) in reading.threads.reduce(UInt64(0)) { $0 + $1.tally.socketDrops } }
+    socketDrops = drops(after) - min(drops(before), drops(after))
+  }
+
+  var busiestThread: Double { threads.max() ?? 0 }
+
+  /// Why the latency is the load test's own; nil when it is not.
+  var bottleneck: String? {
+    if busiestThread > Self.busy {
+      return String(
+        format: "a media thread used %.0f %% of a core: add --threads, or cores for the load test", busiestThread * 100)
+    }
+    if socketDrops > 0 {
+      return "\(socketDrops) datagrams were lost on this side: add --threads, or raise net.core.rmem_max"
+    }
+    return nil
+  }
+}
