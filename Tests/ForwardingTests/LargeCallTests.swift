@@ -38,6 +38,25 @@ struct LargeCallTests {
     expectLinear("leave") { crowd, _ in crowd.handle(.remove(PeerID(rawValue: 1))) }
   }
 
+  /// Memory of a peer that has left is freed in the passes that would have filled its slots.
+  @Test func noPassFreesAWholeCallThatEnds() {
+    let crowd = crowd(300)
+    let peers = (4...300 as ClosedRange<UInt32>).map { WeakPeer(crowd.peer($0)) }
+    let call = crowd.call
+    for peer in peers { peer.value.map(call.enqueue) }
+    let removals = (4...300).map { MediaCommand.remove(PeerID(rawValue: $0)) }
+    crowd.sfu.handle(removals, now: crowd.now, into: crowd.outbox)
+    var left = peers.count { $0.value != nil }
+    #expect(left > 100, "they wait for slots")
+    while left > 0 {
+      crowd.sfu.fillSlots(in: call, now: crowd.now, into: crowd.outbox)
+      let now = peers.count { $0.value != nil }
+      #expect((0...SFU.peersPerPass).contains(left - now) && now < left)
+      guard now < left else { break }
+      left = now
+    }
+  }
+
   @Test func aChangeOfSpeakersIsLinear() {
     expectLinear("change of speakers") { crowd, last in
       crowd.speak(last, level: 5)
@@ -185,4 +204,9 @@ struct LargeCallTests {
       taken?.due = nil
     }
   }
+}
+
+private struct WeakPeer {
+  weak var value: Peer?
+  init(_ peer: Peer) { value = peer }
 }
