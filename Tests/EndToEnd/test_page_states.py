@@ -175,6 +175,32 @@ def test_videos_that_the_browser_does_not_play_by_itself_are_shown_after_a_tap(p
     wait_for(lambda: "blocked" not in bob.text(f".tile[data-user={alice.user}]"), 5, "the tile says so no more")
 
 
+# A browser that cannot encode or decode the call's codec.
+NO_VP8 = """
+(() => {
+  const all = RTCRtpReceiver.getCapabilities.bind(RTCRtpReceiver);
+  RTCRtpReceiver.getCapabilities = (kind) => ({ ...all(kind), codecs: all(kind).codecs.filter(({ mimeType }) => mimeType !== 'video/VP8') });
+})();
+"""
+
+
+def test_a_browser_without_the_codec_of_the_call_has_sound_and_says_what_it_lacks(person):
+    alice, bob = person("Alice"), person("Bob", NO_VP8)
+    alice.call("Bob")
+    bob.answer()
+    tile_says(bob, alice, "This browser cannot show this picture")
+    wait_for(lambda: "lacks the call’s video format" in bob.text("#warnings"), 10, "why Bob's camera is off")
+    alice.sees(".tile[data-user=bob][data-video=off]")
+    for tab in (alice, bob):
+        tab.decodes(voices=1)
+        assert tab.text("#call-path") == "Connected"
+    bob.press("Share screen")
+    bob.hears("This browser cannot send pictures")
+    bob.sees("#toggle-screen[aria-pressed=false]")
+    for tab in (alice, bob):
+        tab.decodes(voices=1)
+
+
 @pytest.mark.parametrize(
     "script,words",
     [

@@ -277,6 +277,7 @@ export class Call extends CallRequests {
       await this.#transport?.negotiate();
     } catch (error) {
       if (GONE.includes(error.code)) this.rejoin();
+      else if (error.code === 'media.unsupported' && this.#sending.hasPictures) await this.#sending.withoutPictures();
       else if (error.code !== 'connection-lost') this.#notice({ kind: 'media-failed', error: error.code ?? error.name });
     }
   }

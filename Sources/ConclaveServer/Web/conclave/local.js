@@ -81,10 +81,14 @@ export class LocalMedia {
   }
 
   closeScreen() {
-    for (const source of ['screen', 'screen-audio']) {
-      this.state(source).track?.stop();
-      this.#sources.delete(source);
-    }
+    for (const source of ['screen', 'screen-audio']) this.close(source);
+  }
+
+  /** As if `source` had never been opened. */
+  close(source) {
+    this.#opening.delete(source);
+    this.state(source).track?.stop();
+    this.#sources.delete(source);
   }
 
   closeAll() {

@@ -123,8 +123,13 @@ export class Media extends EventTarget {
    */
   pictureOf(participant, n) {
     if (this.videoOf(participant, n)) return 'shown';
-    if (this.#shown.unsupported.has(`${participant}.${n}`)) return 'unsupported';
+    if (this.#shown.unsupported.has(`${participant}.${n}`) || this.#hasNoCodec) return 'unsupported';
     return [...this.#shown.tracks.values()].some((track) => track.participant === participant && track.n === n) ? 'awaited' : 'unsent';
+  }
+
+  /** The server has refused the slots for video: none of the call's codecs is offered for them (protocol section 6, "Offer and answer"). */
+  get #hasNoCodec() {
+    return this.#slots.some(({ kind, transceiver }) => kind === 'video' && transceiver.currentDirection === 'stopped');
   }
 
   /** The participants whose opened audio is loud now. 0 stands for this device. */

@@ -104,6 +104,22 @@ export class Sending {
     await this.#negotiate();
   }
 
+  /** Whether a camera or a screen is sent, or is to be with the next offer. */
+  get hasPictures() {
+    return ['camera', 'screen'].some((source) => this.transport?.isSending(source));
+  }
+
+  /** This browser has no codec in which the call takes pictures, and the server refuses an offer of them as a whole: sound goes on alone. */
+  async withoutPictures() {
+    for (const source of ['camera', 'screen', 'screen-audio']) {
+      this.#local.close(source);
+      await this.transport?.remove(source);
+    }
+    this.#notice({ kind: 'no-device', source: 'camera', error: 'media.unsupported' });
+    this.#changed();
+    await this.#negotiate();
+  }
+
   /** The new transport knows nothing of a screen that the old one sent. */
   forgetScreen() {
     this.#local.closeScreen();

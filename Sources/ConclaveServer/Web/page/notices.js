@@ -126,6 +126,7 @@ function wordsForCause(cause, name) {
 
 /** Why the browser did not open a camera or microphone, and what to do; `error` is the name of its error. */
 export function wordsForDevice(source, error) {
+  if (error === 'media.unsupported') return t('error.media.unsupported');
   const key = `${source}.${error}`;
   return t(hasText(key) ? key : `${source}.failed`);
 }

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Dieser Server kann das nicht.',
   'error.device.not-found': 'Dein anderes Gerät ist nicht verbunden. Öffne Conclave dort.',
   'error.message.not-sealed': 'Die Nachricht konnte nicht verschlüsselt werden. Versuche es noch einmal.',
+  'error.media.unsupported': 'Dieser Browser kann in diesem Anruf keine Bilder senden, weil ihm das Videoformat des Anrufs fehlt. Der Ton ist nicht betroffen.',
   'error.NotAllowedError': 'Der Browser erlaubt das nicht. Erlaube es in den Browser-Einstellungen für diese Seite und versuche es noch einmal.',
   'error.NotFoundError': 'Dieser Computer hat nichts dieser Art. Schließe ein Gerät an und versuche es noch einmal.',
   'error.NotReadableError': 'Ein anderes Programm verwendet das. Schließe es und versuche es noch einmal.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'This server cannot do that.',
   'error.device.not-found': 'Your other device is not connected. Open Conclave there.',
   'error.message.not-sealed': 'The message could not be encrypted. Try again.',
+  'error.media.unsupported': 'This browser cannot send pictures in this call, because it lacks the call’s video format. Sound is not affected.',
   'error.NotAllowedError': 'The browser does not allow that. Allow it in the browser’s settings for this site, and try again.',
   'error.NotFoundError': 'This computer has nothing of that kind. Connect one and try again.',
   'error.NotReadableError': 'Another program uses that. Close it and try again.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Este servidor no puede hacer eso.',
   'error.device.not-found': 'Tu otro dispositivo no está conectado. Abre Conclave en él.',
   'error.message.not-sealed': 'No se pudo cifrar el mensaje. Inténtalo de nuevo.',
+  'error.media.unsupported': 'Este navegador no puede enviar imágenes en esta llamada porque le falta el formato de vídeo que usa. El sonido no se ve afectado.',
   'error.NotAllowedError': 'El navegador no lo permite. Permítelo en los ajustes del navegador para este sitio e inténtalo de nuevo.',
   'error.NotFoundError': 'Este ordenador no tiene nada de ese tipo. Conecta uno e inténtalo de nuevo.',
   'error.NotReadableError': 'Otro programa lo está usando. Ciérralo e inténtalo de nuevo.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Ce serveur ne peut pas faire cela.',
   'error.device.not-found': 'Votre autre appareil n’est pas connecté. Ouvrez-y Conclave.',
   'error.message.not-sealed': 'Le message n’a pas pu être chiffré. Réessayez.',
+  'error.media.unsupported': 'Ce navigateur ne peut pas envoyer d’images dans cet appel, car il lui manque le format vidéo utilisé. Le son n’est pas affecté.',
   'error.NotAllowedError': 'Le navigateur ne l’autorise pas. Autorisez-le dans les réglages du navigateur pour ce site, puis réessayez.',
   'error.NotFoundError': 'Cet ordinateur n’a rien de ce genre. Branchez-en un et réessayez.',
   'error.NotReadableError': 'Un autre programme l’utilise. Fermez-le et réessayez.',

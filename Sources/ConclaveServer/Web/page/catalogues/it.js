@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Questo server non può farlo.',
   'error.device.not-found': 'L’altro tuo dispositivo non è connesso. Apri Conclave lì.',
   'error.message.not-sealed': 'Non è stato possibile cifrare il messaggio. Riprova.',
+  'error.media.unsupported': 'Questo browser non può inviare immagini in questa chiamata perché non ha il formato video usato. L’audio non ne risente.',
   'error.NotAllowedError': 'Il browser non lo permette. Consentilo nelle impostazioni del browser per questo sito e riprova.',
   'error.NotFoundError': 'Questo computer non ha nulla del genere. Collegane uno e riprova.',
   'error.NotReadableError': 'Un altro programma lo sta usando. Chiudilo e riprova.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'このサーバーではできません。',
   'error.device.not-found': 'あなたの別のデバイスが接続されていません。そのデバイスでConclaveを開いてください。',
   'error.message.not-sealed': 'メッセージを暗号化できませんでした。もう一度お試しください。',
+  'error.media.unsupported': 'このブラウザーは通話の動画形式に対応していないため、映像を送信できません。音声には影響ありません。',
   'error.NotAllowedError': 'ブラウザが許可していません。ブラウザの設定でこのサイトに許可して、もう一度お試しください。',
   'error.NotFoundError': 'このコンピュータには該当する機器がありません。接続して、もう一度お試しください。',
   'error.NotReadableError': '別のプログラムが使用中です。それを閉じて、もう一度お試しください。',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': '이 서버에서는 할 수 없습니다.',
   'error.device.not-found': '다른 기기가 연결되어 있지 않습니다. 그 기기에서 Conclave를 여세요.',
   'error.message.not-sealed': '메시지를 암호화하지 못했습니다. 다시 시도하세요.',
+  'error.media.unsupported': '이 브라우저는 통화의 동영상 형식을 지원하지 않아 화면을 보낼 수 없습니다. 소리에는 영향이 없습니다.',
   'error.NotAllowedError': '브라우저가 허용하지 않습니다. 브라우저 설정에서 이 사이트에 허용한 뒤 다시 시도하세요.',
   'error.NotFoundError': '이 컴퓨터에 해당하는 장치가 없습니다. 연결한 뒤 다시 시도하세요.',
   'error.NotReadableError': '다른 프로그램이 사용 중입니다. 닫은 뒤 다시 시도하세요.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Deze server kan dat niet.',
   'error.device.not-found': 'Je andere apparaat is niet verbonden. Open Conclave daar.',
   'error.message.not-sealed': 'Het bericht kon niet worden versleuteld. Probeer het opnieuw.',
+  'error.media.unsupported': 'Deze browser kan in dit gesprek geen beeld verzenden, omdat het videoformaat van het gesprek ontbreekt. Het geluid werkt gewoon.',
   'error.NotAllowedError': 'De browser staat dat niet toe. Sta het toe in de browserinstellingen voor deze site en probeer het opnieuw.',
   'error.NotFoundError': 'Deze computer heeft niets van die soort. Sluit er een aan en probeer het opnieuw.',
   'error.NotReadableError': 'Een ander programma gebruikt dat. Sluit het en probeer het opnieuw.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Ten serwer tego nie potrafi.',
   'error.device.not-found': 'Twoje drugie urządzenie nie jest połączone. Otwórz na nim Conclave.',
   'error.message.not-sealed': 'Nie udało się zaszyfrować wiadomości. Spróbuj ponownie.',
+  'error.media.unsupported': 'Ta przeglądarka nie może wysyłać obrazu w tym połączeniu, ponieważ nie obsługuje jego formatu wideo. Dźwięk działa normalnie.',
   'error.NotAllowedError': 'Przeglądarka na to nie pozwala. Zezwól na to w ustawieniach przeglądarki dla tej strony i spróbuj ponownie.',
   'error.NotFoundError': 'Ten komputer nie ma niczego takiego. Podłącz odpowiednie urządzenie i spróbuj ponownie.',
   'error.NotReadableError': 'Używa tego inny program. Zamknij go i spróbuj ponownie.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Este servidor não consegue fazer isso.',
   'error.device.not-found': 'Seu outro dispositivo não está conectado. Abra o Conclave nele.',
   'error.message.not-sealed': 'A mensagem não pôde ser criptografada. Tente de novo.',
+  'error.media.unsupported': 'Este navegador não consegue enviar imagens nesta chamada, porque lhe falta o formato de vídeo usado. O som não é afetado.',
   'error.NotAllowedError': 'O navegador não permite isso. Permita nas configurações do navegador para este site e tente de novo.',
   'error.NotFoundError': 'Este computador não tem nada desse tipo. Conecte um e tente de novo.',
   'error.NotReadableError': 'Outro programa está usando isso. Feche-o e tente de novo.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': 'Bu sunucu bunu yapamıyor.',
   'error.device.not-found': 'Diğer cihazınız bağlı değil. Conclave’i orada açın.',
   'error.message.not-sealed': 'Mesaj şifrelenemedi. Yeniden deneyin.',
+  'error.media.unsupported': 'Bu tarayıcı, görüşmenin video biçimini desteklemediği için bu görüşmede görüntü gönderemez. Ses bundan etkilenmez.',
   'error.NotAllowedError': 'Tarayıcı buna izin vermiyor. Tarayıcı ayarlarından bu site için izin verin ve yeniden deneyin.',
   'error.NotFoundError': 'Bu bilgisayarda böyle bir aygıt yok. Bir tane bağlayıp yeniden deneyin.',
   'error.NotReadableError': 'Bunu başka bir program kullanıyor. Onu kapatıp yeniden deneyin.',

@@ -468,6 +468,7 @@ export default {
   'error.request.unknown': '此服务器不支持该操作。',
   'error.device.not-found': '你的另一台设备未连接。请在该设备上打开 Conclave。',
   'error.message.not-sealed': '无法加密消息。请重试。',
+  'error.media.unsupported': '此浏览器不支持本次通话的视频格式，因此无法发送画面。声音不受影响。',
   'error.NotAllowedError': '浏览器不允许此操作。请在浏览器设置中允许此网站使用，然后重试。',
   'error.NotFoundError': '这台电脑没有此类设备。请连接后重试。',
   'error.NotReadableError': '其他程序正在使用它。请关闭该程序后重试。',
