@@ -18,26 +18,22 @@ package struct Node {
     var effects: [Effect] = []
   }
 
-  /// - Parameters:
-  ///   - digest: SHA-256.
-  ///   - random: 64 unpredictable bits a call.
-  package init(
-    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64
-  ) {
-    people = People(configuration: configuration, digest: digest)
-    control = CallControl(configuration: configuration, digest: digest, random: random)
+  /// - Parameter random: 64 unpredictable bits a call.
+  package init(configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64) {
+    people = People(configuration: configuration, digest: hashing.digest)
+    control = CallControl(configuration: configuration, hashing: hashing, random: random)
   }
 
   /// After a restart: everybody is away, and the time that the server was down counts (rule 11).
   /// - Parameters:
   ///   - stored: the state stored by the last run of the server. Timers that ran out since fire with the first command.
   package init(
-    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
+    configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp
   ) {
-    people = People(configuration: configuration, digest: digest, restoring: stored, now: now)
+    people = People(configuration: configuration, digest: hashing.digest, restoring: stored, now: now)
     control = CallControl(
-      configuration: configuration, digest: digest, random: random, restoring: stored, now: now)
+      configuration: configuration, hashing: hashing, random: random, restoring: stored, now: now)
     // A restart itself changes nothing that is stored, but for clocks.
     let journal = control.journal
     collect()

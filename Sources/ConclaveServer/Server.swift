@@ -78,7 +78,7 @@ package final class Server: Sendable {
     let archive = Archive(store: store, clock: clock, log: log)
     control = ControlPlane(
       node: Node(
-        configuration: rules, digest: { Array(SHA256.hash(data: $0)) },
+        configuration: rules, hashing: .sha256,
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
       media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
       store: store, recorder: Recorder(file: store.path, logger: logger, health: health),
@@ -201,5 +201,15 @@ package final class Server: Sendable {
     } catch {
       throw ConfigurationError("\(error)")
     }
+  }
+}
+
+extension Hashing {
+  /// The functions of swift-crypto.
+  static var sha256: Hashing {
+    Hashing(
+      digest: { Array(SHA256.hash(data: $0)) },
+      authenticationCode: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) },
+      isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) })
   }
 }

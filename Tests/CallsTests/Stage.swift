@@ -32,7 +32,7 @@ final class Stage {
     change(&configuration)
     self.configuration = configuration
     var state: UInt64 = 7
-    node = Node(configuration: configuration, digest: Stage.digest) {
+    node = Node(configuration: configuration, hashing: Stage.hashing) {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       return state
     }
@@ -56,13 +56,16 @@ final class Stage {
     }
   }
 
+  static let hashing = Hashing(
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) })
+
   // MARK: doing
 
   /// The server dies, and starts again after a while: all connections are gone.
   func restart(after time: Duration = .zero) {
     now = now + time
     node = Node(
-      configuration: configuration, digest: Stage.digest, random: { 99 }, restoring: disk.read(), now: now)
+      configuration: configuration, hashing: Stage.hashing, random: { 99 }, restoring: disk.read(), now: now)
     inbox = [:]
     handle(.timeout)
   }

@@ -1,5 +1,4 @@
 import Contract
-import Crypto
 import Foundation
 import GRDB
 import Logging
@@ -61,7 +60,7 @@ private final class Plane: Sendable {
     configuration.asksBackEnd = backEnd != nil
     control = ControlPlane(
       node: Node(
-        configuration: configuration, digest: { Array(SHA256.hash(data: $0)) },
+        configuration: configuration, hashing: .sha256,
         random: { UInt64.random(in: .min ... .max) }),
       media: media, announced: try AnnouncedAddresses(["192.0.2.1"]), fingerprint: certificate.fingerprint,
       clock: clock, loop: loop, store: store,

@@ -47,11 +47,14 @@ final class World {
     self.weakness = weakness
     random = SeededGenerator(seed: seed)
     ids = SeededGenerator(seed: ~seed)
-    calls = Node(configuration: CallConfiguration(), digest: Self.digest, random: Self.numbers(ids.next()))
+    calls = Node(configuration: CallConfiguration(), hashing: Self.hashing, random: Self.numbers(ids.next()))
     tickMedia()
   }
 
-  private static func digest(_ bytes: [UInt8]) -> [UInt8] { Array(SHA256.hash(data: bytes)) }
+  private static let hashing = Hashing(
+    digest: { Array(SHA256.hash(data: $0)) },
+    authenticationCode: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) },
+    isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) })
 
   private static func numbers(_ seed: UInt64) -> () -> UInt64 {
     var numbers = SeededGenerator(seed: seed)
@@ -155,7 +158,7 @@ final class World {
     at(Int64(time)) { [unowned self] in
       isDown = false
       calls = Node(
-        configuration: CallConfiguration(), digest: Self.digest, random: Self.numbers(ids.next()),
+        configuration: CallConfiguration(), hashing: Self.hashing, random: Self.numbers(ids.next()),
         restoring: disk.read(), now: timestamp)
       serve(.timeout)
     }

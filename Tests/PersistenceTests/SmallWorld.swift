@@ -16,10 +16,13 @@ struct SmallWorld {
   init(seed: UInt64) {
     random = SeededGenerator(seed: seed)
     var ids = SeededGenerator(seed: ~seed)
-    node = Node(configuration: CallConfiguration(), digest: Self.digest) { ids.next() }
+    node = Node(configuration: CallConfiguration(), hashing: Self.hashing) { ids.next() }
   }
 
-  static func digest(_ bytes: [UInt8]) -> [UInt8] {
+  static let hashing = Hashing(
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) })
+
+  private static func digest(_ bytes: [UInt8]) -> [UInt8] {
     var state: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in bytes { state = (state ^ UInt64(byte)) &* 0x100_0000_01b3 }
     return (0..<32).map { UInt8(truncatingIfNeeded: state >> ($0 % 8 * 8)) ^ UInt8($0) }

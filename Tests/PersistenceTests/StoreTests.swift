@@ -4,6 +4,7 @@ import GRDB
 import MediaModel
 import Seeded
 import StoreWriting
+import Synchronization
 import Testing
 
 @testable import Calls
@@ -31,13 +32,13 @@ struct StoreTests {
     var world = SmallWorld(seed: seed)
     for _ in 0..<60 { try store.write(world.step()) }
     let again = Node(
-      configuration: CallConfiguration(), digest: SmallWorld.digest, random: { 1 },
+      configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
       restoring: try test.open().load(now: world.now), now: world.now)
     #expect(state(again) == state(world.node), "seed \(seed)")
     // A full rewrite says the same as all changes did.
     try store.write(world.node.everything)
     let rewritten = Node(
-      configuration: CallConfiguration(), digest: SmallWorld.digest, random: { 1 },
+      configuration: CallConfiguration(), hashing: SmallWorld.hashing, random: { 1 },
       restoring: try store.load(now: world.now), now: world.now)
     #expect(state(rewritten) == state(world.node), "seed \(seed)")
   }
@@ -186,6 +187,29 @@ struct StoreTests {
     store.checkpoint()
     await settled(store)
     #expect(try log() == 0)
+  }
+
+  @Test func aReaderInTheWayDelaysTheEmptyingAndIsNoFailure() async throws {
+    let test = try TestStore()
+    let store = try test.open()
+    func log() throws -> Int {
+      try FileManager.default.attributesOfItem(atPath: test.path + "-wal")[.size] as? Int ?? -1
+    }
+    let failures = Mutex(0)
+    try store.write(facts("1", [(alice, 0, 1), (bob, 0, 1)], ended: 1))
+    var configuration = Configuration()
+    configuration.allowsUnsafeTransactions = true
+    let reader = try DatabaseQueue(path: test.path, configuration: configuration)
+    try await reader.writeWithoutTransaction { try $0.execute(sql: "BEGIN; SELECT * FROM history") }
+    try store.write([.forgotten(alice)])
+    store.checkpoint { _ in failures.withLock { $0 += 1 } }
+    await settled(store)
+    #expect(try log() > 0)
+    try await reader.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+    store.checkpoint { _ in failures.withLock { $0 += 1 } }
+    await settled(store)
+    #expect(try log() == 0)
+    #expect(failures.withLock { $0 } == 0)
   }
 
   @Test(arguments: 1...4 as ClosedRange<UInt64>) func aForgottenUserIsInNoByteOfTheFiles(seed: UInt64) async throws {

@@ -15,7 +15,7 @@ extension Call {
 
   /// Makes a link that is valid for `seconds`. `key` is for the call's first, and for the first after a `revoke`.
   mutating func makeLink(
-    _ seconds: Int?, by user: UserID, key: () -> [UInt8], now: Timestamp, out: inout Outputs
+    _ seconds: Int?, by user: UserID, key: () -> [UInt8], hashing: Hashing, now: Timestamp, out: inout Outputs
   ) throws(RequestError) -> CallLink {
     try checkMayInvite(user)
     let seconds = seconds ?? CallLinks.defaultLifetime
@@ -23,7 +23,7 @@ extension Call {
       throw RequestError(.requestInvalid, "a link is valid for 60 to 86,400 seconds", field: "expiresIn")
     }
     var links = self.links ?? CallLinks(key: key(), now: now)
-    let link = links.make(for: id, until: now + .seconds(seconds), digest: epochs.digest)
+    let link = links.make(for: id, until: now + .seconds(seconds), hashing: hashing)
     self.links = links
     settle(now: now, out: &out)
     return link

@@ -4,14 +4,14 @@ import MediaModel
 /// Links, and joining by one.
 extension CallControl {
   mutating func link(_ id: CallID, _ request: MakeLink, _ user: UserID) throws(RequestError) -> Transition {
-    let random = random
+    let (random, hashing) = (random, hashing)
     return try with(id, user) { call, now, out throws(RequestError) -> any Encodable & Sendable in
       guard request.revoke != true else {
         try call.revokeLinks(by: user, now: now, out: &out)
         return NoBody()
       }
       let key = { (0..<4).flatMap { _ in bytes(of: random()) } }
-      return try call.makeLink(request.expiresIn, by: user, key: key, now: now, out: &out)
+      return try call.makeLink(request.expiresIn, by: user, key: key, hashing: hashing, now: now, out: &out)
     }
   }
 
@@ -26,7 +26,7 @@ extension CallControl {
     if let call, !call.needsLink(user) { return false }
     if call == nil, ended.wasMember(user, of: id) { return false }
     let links = call?.links ?? CallLinks(key: [UInt8](repeating: 0, count: 32), now: now)
-    let isValid = links.isValid(link, for: id, now: now, digest: digest)
+    let isValid = links.isValid(link, for: id, now: now, hashing: hashing)
     guard isValid, call?.links != nil else {
       throw RequestError(.callLinkInvalid, "the link is over, was revoked, or is for another call", field: "link")
     }
@@ -36,7 +36,7 @@ extension CallControl {
   /// Whether somebody without an account may have this link's call as a guest.
   func admitsGuest(by link: String, to id: CallID, now: Timestamp) -> Bool {
     let links = calls[id]?.links ?? CallLinks(key: [UInt8](repeating: 0, count: 32), now: now)
-    return links.isValid(link, for: id, now: now, digest: digest) && calls[id]?.links != nil
+    return links.isValid(link, for: id, now: now, hashing: hashing) && calls[id]?.links != nil
   }
 }
 

@@ -25,7 +25,7 @@ extension CallControl {
       // Also those who can't be rung: the envelopes' signatures cover the hash of the list that the initiator made.
       ringing: (request.envelopes ?? []).compactMap { message.keys[$0.to].map(ListEntry.init(ringing:)) },
       envelopes: envelopes,
-      rotationTime: rules.rotationTime, digest: digest, now: now, out: &out)
+      rotationTime: rules.rotationTime, digest: hashing.digest, now: now, out: &out)
     var call = Call(
       id: id, media: request.media, starter: joiner, rules: rules, limits: callLimits, metadata: request.metadata,
       epochs: epochs, now: now)

@@ -4,10 +4,10 @@ import MediaModel
 /// After a restart: no device is connected, and the time for which the server was down counts (rule 11).
 extension CallControl {
   init(
-    configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64,
+    configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64,
     restoring stored: Stored, now: Timestamp
   ) {
-    self.init(configuration: configuration, digest: digest, random: random)
+    self.init(configuration: configuration, hashing: hashing, random: random)
     self.now = now
     let ends = stored.endedIDs.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
     for (call, at) in ends { ended.know(call, at: min(at, now), now: now) }
@@ -65,7 +65,7 @@ extension CallControl {
     }
     let epochs = Epochs(
       restoring: stored, keyedDevices: keyedDevices, unopened: unopened,
-      keys: { keys[$0] }, rotationTime: rules.rotationTime, digest: digest, now: now)
+      keys: { keys[$0] }, rotationTime: rules.rotationTime, digest: hashing.digest, now: now)
     var call = Call(
       restoring: stored.call, stored.progress, rules: rules, limits: limits, epochs: epochs, members: members,
       numbers: ParticipantNumbers(restoring: numbers))

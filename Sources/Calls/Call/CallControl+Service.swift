@@ -50,7 +50,7 @@ extension CallControl {
     try checkCount(callees)
     var out = Outputs()
     out.add(.made)
-    let epochs = Epochs(call: id, rotationTime: rules.rotationTime, digest: digest)
+    let epochs = Epochs(call: id, rotationTime: rules.rotationTime, digest: hashing.digest)
     var call = Call(
       id: id, media: request.media, starter: starter, initiator: user, rules: rules, limits: callLimits,
       metadata: request.metadata, epochs: epochs, now: now)

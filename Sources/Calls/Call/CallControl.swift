@@ -7,7 +7,7 @@ import MediaModel
 /// timers to `Timers`.
 struct CallControl {
   let configuration: CallConfiguration
-  let digest: ([UInt8]) -> [UInt8]
+  let hashing: Hashing
   let random: () -> UInt64
   var calls: [CallID: Call] = [:]
   var peers: [PeerID: (call: CallID, user: UserID)] = [:]
@@ -29,9 +29,9 @@ struct CallControl {
     var changes: [StoreChange] = []
   }
 
-  init(configuration: CallConfiguration, digest: @escaping ([UInt8]) -> [UInt8], random: @escaping () -> UInt64) {
+  init(configuration: CallConfiguration, hashing: Hashing, random: @escaping () -> UInt64) {
     self.configuration = configuration
-    self.digest = digest
+    self.hashing = hashing
     self.random = random
     ended = EndedCalls(capacity: configuration.maximumEndedCalls)
   }

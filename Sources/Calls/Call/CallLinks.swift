@@ -25,30 +25,25 @@ struct CallLinks {
 
   var stored: StoredLinks { StoredLinks(key: Base64Bytes(key), validUntil: validUntil) }
 
-  mutating func make(for call: CallID, until expiry: Timestamp, digest: ([UInt8]) -> [UInt8]) -> CallLink {
+  mutating func make(for call: CallID, until expiry: Timestamp, hashing: Hashing) -> CallLink {
     validUntil = max(validUntil, expiry)
     let time = expiry.milliseconds.networkOrderBytes
-    let token = Base64Bytes(time + mac(call, time, digest)).base64
+    let token = Base64Bytes(time + hashing.authenticationCode(Self.message(call, time), key)).base64
     let text = token.filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }
     return CallLink(link: String(text), expiresAt: expiry)
   }
 
-  func isValid(_ token: String, for call: CallID, now: Timestamp, digest: ([UInt8]) -> [UInt8]) -> Bool {
+  func isValid(_ token: String, for call: CallID, now: Timestamp, hashing: Hashing) -> Bool {
     guard token.utf8.count == Self.tokenLength, !token.contains("+"), !token.contains("/") else { return false }
     let text = String(token.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 }) + "=="
     guard let bytes = Base64Bytes(base64: text)?.bytes, bytes.count == 40 else { return false }
     let time = Array(bytes.prefix(8))
-    var difference: UInt8 = 0
-    // All bytes, so that the time it takes says nothing of how many fit.
-    for (ours, theirs) in zip(mac(call, time, digest), bytes.dropFirst(8)) { difference |= ours ^ theirs }
-    let expiry = Int64(networkOrder: time)
-    return difference == 0 && now.milliseconds < expiry
+    let isAuthentic = hashing.isValid(Array(bytes.dropFirst(8)), Self.message(call, time), key)
+    return isAuthentic && now.milliseconds < Int64(networkOrder: time)
   }
 
-  /// HMAC (RFC 2104) over label, call and expiry.
-  private func mac(_ call: CallID, _ time: [UInt8], _ digest: ([UInt8]) -> [UInt8]) -> [UInt8] {
-    let block = key + [UInt8](repeating: 0, count: max(0, 64 - key.count))
-    let inner = digest(block.map { $0 ^ 0x36 } + Array("conclave-link-v1".utf8) + time + Array(call.text.utf8))
-    return digest(block.map { $0 ^ 0x5c } + inner)
+  /// The bytes that the HMAC covers: label, expiry and call.
+  private static func message(_ call: CallID, _ time: [UInt8]) -> [UInt8] {
+    Array("conclave-link-v1".utf8) + time + Array(call.text.utf8)
   }
 }

@@ -192,7 +192,7 @@ struct Mutant {
     func replaced(_ entries: [ListEntry]) -> AnnouncedEpoch {
       AnnouncedEpoch(
         number: epoch.number, mode: epoch.mode, call: id, previous: epoch.previous, entries: entries,
-        digest: node.control.digest)
+        digest: node.control.hashing.digest)
     }
     switch mutation {
     case .lowersEpoch: if call.epochs.current > 1 { node.control.calls[id]?.epochs.current -= 1 }
@@ -209,7 +209,7 @@ struct Mutant {
       node.control.calls[id]?.epochs.phase = .settled
       node.control.calls[id]?.epochs.newest = AnnouncedEpoch(
         number: epoch.number + 1, mode: .fresh, call: id, previous: epoch.listHash, entries: epoch.list,
-        digest: node.control.digest)
+        digest: node.control.hashing.digest)
     case .stopsTimers: node.control.timers.cancelAll(of: id)
     case .letsOneBlock:
       if case .spreading = call.epochs.phase {

@@ -113,7 +113,7 @@ final class SimulatedWorld {
     whims = SeededGenerator(seed: seed ^ 0x10dd)
     ids = SeededGenerator(seed: seed ^ 0x5555)
     configuration = SimulatedWorld.configuration(mutation, crowd: crowd, asksBackEnd: whims.chance(30))
-    node = Node(configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()))
+    node = Node(configuration: configuration, hashing: Stage.hashing, random: SimulatedWorld.numbers(ids.next()))
     makeDevices()
     for place in devices.indices { connect(place) }
     connectService()
@@ -251,7 +251,7 @@ final class SimulatedWorld {
     boots = stored.boots
     mutant?.change(&stored)
     node = Node(
-      configuration: configuration, digest: Stage.digest, random: SimulatedWorld.numbers(ids.next()),
+      configuration: configuration, hashing: Stage.hashing, random: SimulatedWorld.numbers(ids.next()),
       restoring: stored, now: now)
     rest.checkRestored(node, from: before)
     events.restart(devices.map(\.device), now: now)

@@ -1,0 +1,19 @@
+/// SHA-256 and HMAC-SHA256 (RFC 2104), injected because the state machines import no cryptographic library.
+package struct Hashing: Sendable {
+  /// The SHA-256 of the bytes.
+  let digest: @Sendable ([UInt8]) -> [UInt8]
+  /// The HMAC-SHA256 of a message with a key.
+  let authenticationCode: @Sendable (_ message: [UInt8], _ key: [UInt8]) -> [UInt8]
+  /// Whether a code is that of a message with a key, compared in constant time.
+  let isValid: @Sendable (_ code: [UInt8], _ message: [UInt8], _ key: [UInt8]) -> Bool
+
+  package init(
+    digest: @escaping @Sendable ([UInt8]) -> [UInt8],
+    authenticationCode: @escaping @Sendable (_ message: [UInt8], _ key: [UInt8]) -> [UInt8],
+    isValid: @escaping @Sendable (_ code: [UInt8], _ message: [UInt8], _ key: [UInt8]) -> Bool
+  ) {
+    self.digest = digest
+    self.authenticationCode = authenticationCode
+    self.isValid = isValid
+  }
+}
