@@ -6,6 +6,8 @@ package struct SharedMessage: Sendable {
   /// `destination` and the sender's headers; none that the server sets for each subscriber.
   package let headers: Headers
   package let body: ByteBuffer
+  /// Whether the body, and so the whole frame, is UTF-8. Checked once for all subscribers.
+  package let isText: Bool
   private var tails: [ByteBuffer?] = []
 
   private static let subscribersOwn: Set<String> = ["subscription", "message-id", "ack", "redelivered"]
@@ -16,6 +18,7 @@ package struct SharedMessage: Sendable {
     self.destination = destination
     self.headers = all
     self.body = body
+    isText = body.isUTF8
   }
 
   /// The memory that it occupies, in bytes.
@@ -30,6 +33,10 @@ package struct SharedMessage: Sendable {
     tails[index] = tail
     return tail
   }
+}
+
+extension ByteBuffer {
+  package var isUTF8: Bool { (try? UTF8Span(validating: readableBytesUInt8Span)) != nil }
 }
 
 extension Version {

@@ -285,6 +285,17 @@ import Testing
     }
   }
 
+  @Test("stomp.md 80: the number of fragments is bounded", arguments: [(1_024, false), (1_025, true)])
+  func theNumberOfFragmentsIsBounded(count: Int, isTooLarge: Bool) async throws {
+    try await withServer { server, _ in
+      let socket = try await TestWebSocket.connected(server)
+      try await socket.send(0x02, [0x0A])
+      for _ in 0..<(count - 2) { try await socket.send(0x00, []) }
+      try await socket.send(0x80, Array("BEGIN\ntransaction:t\nreceipt:1\n\n\0".utf8))
+      #expect(try await socket.next() == (isTooLarge ? .close(1_009) : .text("RECEIPT\nreceipt-id:1\n\n\0")))
+    }
+  }
+
   @Test("stomp.md 72: before login little is taken")
   func beforeLoginLittleIsTaken() async throws {
     try await withServer { server, _ in

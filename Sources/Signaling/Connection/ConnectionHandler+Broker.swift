@@ -43,7 +43,7 @@ extension ConnectionHandler {
   /// Writes one message; nil when the subscription is gone or the connection ended, else whether no ACK will follow.
   func deliver(_ message: inout SharedMessage, _ batch: Broker.Batch, key: UInt64) -> Bool? {
     guard !isEnded else { return nil }
-    let delivered = write {
+    let delivered = write(isText: message.isText) {
       session.deliver(&message, to: key, token: batch.number, redelivered: batch.redelivered, into: &$0)
     }
     switch delivered {

@@ -1,4 +1,5 @@
 import NIOCore
+import NIOWebSocket
 import STOMP
 
 /// Bytes out: frames come together until they are flushed, and too much for the client ends the connection.
@@ -20,10 +21,11 @@ extension ConnectionHandler {
 
   private var isWebSocket: Bool { gate != nil }
 
+  /// Writes a frame of the server's own, which is text.
   func write(_ bytes: ByteBuffer) {
     output.needsFlush = true
     if isWebSocket {
-      pass(bytes)
+      pass(bytes, isText: true)
     } else {
       output.collected.writeImmutableBuffer(bytes)
       checkCollected()
@@ -31,12 +33,13 @@ extension ConnectionHandler {
   }
 
   /// Writes the frame that `encode` appends, unless it is over the client's bound.
-  func write(_ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
+  /// - Parameter isText: whether the frame is UTF-8, which a WebSocket tells the client.
+  func write(isText: Bool, _ encode: (inout ByteBuffer) -> Session.Delivered) -> Session.Delivered {
     let delivered: Session.Delivered
     if isWebSocket {
       var bytes = ByteBuffer()
       delivered = encode(&bytes)
-      if bytes.readableBytes > 0 { pass(bytes) }
+      if bytes.readableBytes > 0 { pass(bytes, isText: isText) }
     } else {
       delivered = encode(&output.collected)
       checkCollected()
@@ -51,7 +54,9 @@ extension ConnectionHandler {
   func flush(now: UInt64) {
     guard output.needsFlush, let context else { return }
     output.needsFlush = false
-    if output.collected.readableBytes > 0 { pass(exchange(&output.collected, with: ByteBuffer())) }
+    if output.collected.readableBytes > 0 {
+      pass(exchange(&output.collected, with: ByteBuffer()), isText: true)
+    }
     session.wrote(now: now)
     services.counters.update { $0.flushes += 1 }
     context.flush()
@@ -73,11 +78,17 @@ extension ConnectionHandler {
     armTimer()
   }
 
-  private func pass(_ bytes: ByteBuffer) {
+  private func pass(_ bytes: ByteBuffer, isText: Bool) {
     guard let context else { return }
     guard hasRoom(for: bytes.readableBytes) else { return cutOff(.slowReader) }
     output.waitingBytes += bytes.readableBytes
-    context.write(Self.wrapOutboundOut(bytes), promise: nil)
+    context.write(wrap(bytes, isText: isText), promise: nil)
+  }
+
+  /// The bytes as the next handler takes them: a WebSocket's frame (RFC 6455 section 5.6), or bare.
+  func wrap(_ bytes: ByteBuffer, isText: Bool) -> NIOAny {
+    guard isWebSocket else { return Self.wrapOutboundOut(bytes) }
+    return NIOAny(WebSocketFrame(fin: true, opcode: isText ? .text : .binary, data: bytes))
   }
 
   private func checkCollected() {

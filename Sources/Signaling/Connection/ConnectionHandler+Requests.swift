@@ -149,7 +149,7 @@ extension ConnectionHandler {
     if keys.isEmpty { services.counters.drop(.notSubscribed) }
     for key in keys where !isEnded {
       services.counters.update { $0.framesOut += 1 }
-      let delivered = write {
+      let delivered = write(isText: message.isText) {
         session.deliver(&message, to: key, token: seq ?? 0, seq: seq, redelivered: redelivered, into: &$0)
       }
       if case .ended(let actions) = delivered { perform(actions) }

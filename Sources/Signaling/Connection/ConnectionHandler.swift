@@ -285,7 +285,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     // A write of nothing is done when all before it is.
     let promise = context.eventLoop.makePromise(of: Void.self)
     promise.futureResult.assumeIsolated().whenComplete { [weak self] _ in self?.context?.close(promise: nil) }
-    context.writeAndFlush(Self.wrapOutboundOut(ByteBuffer()), promise: promise)
+    context.writeAndFlush(wrap(ByteBuffer(), isText: true), promise: promise)
   }
 
   /// The session is over for the application, once.

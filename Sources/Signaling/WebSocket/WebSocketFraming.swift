@@ -2,20 +2,23 @@ import NIOCore
 import NIOWebSocket
 import STOMP
 
-/// STOMP's bytes in WebSocket messages: whole messages in, and one message a buffer out, as text unless it is not UTF-8.
+/// STOMP's bytes in WebSocket messages: whole messages in, and one unfragmented frame a message out.
 final class WebSocketFraming: ChannelDuplexHandler {
   typealias InboundIn = WebSocketFrame
   typealias InboundOut = ByteBuffer
-  typealias OutboundIn = ByteBuffer
+  typealias OutboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame
 
   /// How long a client that broke a rule may take to read the Close frame. If the server closed at once, the kernel would answer the client's unread bytes
   /// with a reset, and the Close frame could be lost.
   private static let patience = TimeAmount.seconds(1)
 
+  /// Fragments of one message. Its bytes do not bound them: a fragment may be empty.
+  private static let maximumFragments = 1_024
+
   /// The largest message taken, all its fragments together.
   private let messageBytes: Int
-  private var message: (opcode: WebSocketOpcode, bytes: ByteBuffer)?
+  private var message: (opcode: WebSocketOpcode, fragments: Int, bytes: ByteBuffer)?
   private var end: WebSocketEnd?
   private var hasSentClose = false
   /// The client broke a rule or sent its Close: further input is dropped.
@@ -31,7 +34,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
     switch frame.opcode {
     case .text, .binary:
       guard message == nil else { return fail(context, .protocolError) }
-      message = (frame.opcode, ByteBuffer())
+      message = (frame.opcode, 0, ByteBuffer())
       append(frame, context)
     case .continuation:
       guard message != nil else { return fail(context, .protocolError) }
@@ -50,9 +53,9 @@ final class WebSocketFraming: ChannelDuplexHandler {
   private func append(_ frame: WebSocketFrame, _ context: ChannelHandlerContext) {
     guard var message = exchange(&self.message, with: nil) else { return }
     var bytes = frame.unmaskedData
-    guard message.bytes.readableBytes + bytes.readableBytes <= messageBytes else {
-      return fail(context, .messageTooLarge)
-    }
+    message.fragments += 1
+    guard message.bytes.readableBytes + bytes.readableBytes <= messageBytes, message.fragments <= Self.maximumFragments
+    else { return fail(context, .messageTooLarge) }
     // A message of one frame, as most are, is passed on without another copy.
     if message.bytes.readableBytes == 0 { message.bytes = bytes } else { message.bytes.writeBuffer(&bytes) }
     guard frame.fin else {
@@ -99,9 +102,7 @@ final class WebSocketFraming: ChannelDuplexHandler {
       promise?.fail(ChannelError.outputClosed)
       return
     }
-    let bytes = Self.unwrapOutboundIn(data)
-    let frame = WebSocketFrame(fin: true, opcode: bytes.isUTF8 ? .text : .binary, data: bytes)
-    context.write(Self.wrapOutboundOut(frame), promise: promise)
+    context.write(data, promise: promise)
   }
 
   func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
@@ -136,10 +137,6 @@ extension WebSocketErrorCode {
     let number = UInt16(webSocketErrorCode: self)
     return (1_000...1_003).contains(number) || (1_007...1_014).contains(number) || (3_000...4_999).contains(number)
   }
-}
-
-extension ByteBuffer {
-  fileprivate var isUTF8: Bool { (try? UTF8Span(validating: readableBytesUInt8Span)) != nil }
 }
 
 /// Tells the WebSocket layer, if there is one, with which code to close (RFC 6455 section 7.4).
