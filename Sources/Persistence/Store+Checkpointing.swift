@@ -11,7 +11,8 @@ extension Store {
   }
 
   /// To be called each second or so. Returns at once: the disk works beside the calls. A failed checkpoint is repeated the next time.
-  package func checkpoint() {
+  /// - Parameter failed: called on the checkpointer's queue for a failure of the disk. Readers in the way are none.
+  package func checkpoint(failed: @escaping @Sendable (StoreError) -> Void = { _ in }) {
     let wanted: Bool? = clearing.withLock { clearing in
       guard !clearing.isUnderWay else { return nil }
       defer { clearing = Clearing(isUnderWay: true) }
@@ -19,7 +20,14 @@ extension Store {
     }
     guard let wanted else { return }
     checkpointer.asyncWriteWithoutTransaction { [self] db in
-      let isDone = (try? db.checkpoint(wanted ? .truncate : .passive)) != nil
+      var isDone = false
+      do {
+        try db.checkpoint(wanted ? .truncate : .passive)
+        isDone = true
+      } catch {
+        let error = StoreError(error, path: path)
+        if error.kind != .busy { failed(error) }
+      }
       clearing.withLock {
         $0.isUnderWay = false
         if wanted, !isDone { $0.isWanted = true }

@@ -17,8 +17,13 @@ extension Store {
     } catch {
       throw StoreError(error, path: path)
     }
-    // The log beside the file holds old pages until then. A reader that is in the way is no fault.
-    _ = try? writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+    // The log beside the file holds old pages until then. With a reader in the way, the server's next checkpoint empties it.
+    do {
+      _ = try writer.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+    } catch {
+      let error = StoreError(error, path: path)
+      if error.kind != .busy { throw error }
+    }
   }
 
   /// Users that another process had forgotten since the last look, for the server that owns the file; `.forgotten` settles each.

@@ -22,7 +22,7 @@ struct WebhookQueue {
     case failed
   }
 
-  enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused }
+  enum Drop: String, Sendable, CaseIterable { case full, tooOld, refused, unencodable }
 
   /// The most posts that may be pending; beyond it the oldest are dropped.
   static let maximumPosts = 10_000
@@ -67,6 +67,9 @@ struct WebhookQueue {
   /// When `next` has something again without anything else happening; nil when nothing pauses.
   var deadline: Instant? { pauses.last?.until }
 
+  /// Counts an event that did not become a post.
+  mutating func drop(_ reason: Drop) { drops[reason, default: 0] += 1 }
+
   mutating func add(_ post: Post, now: Instant) {
     lastSerial += 1
     let isNew = lines[post.line] == nil
@@ -89,7 +92,7 @@ struct WebhookQueue {
     while let name = ready.popFirst() {
       while let first = lines[name]?.posts.first, first.since.duration(to: now) >= Self.lifetime {
         removeFirst(of: name)
-        drops[.tooOld, default: 0] += 1
+        drop(.tooOld)
       }
       guard let post = lines[name]?.posts.first?.post else {
         lines[name] = nil
@@ -110,7 +113,7 @@ struct WebhookQueue {
     line.failures = response == .failed ? line.failures + 1 : 0
     lines[post.line] = line
     guard response == .failed else {
-      if response == .refused { drops[.refused, default: 0] += 1 }
+      if response == .refused { drop(.refused) }
       removeFirst(of: post.line)
       if lines[post.line]?.posts.isEmpty == true { lines[post.line] = nil } else { ready.append(post.line) }
       return
@@ -151,7 +154,7 @@ struct WebhookQueue {
       if let waiting = lines[place.line]?.posts.remove(at: index) {
         count -= 1
         bytes -= waiting.post.body.count
-        drops[.full, default: 0] += 1
+        drop(.full)
       }
       return true
     }

@@ -46,7 +46,10 @@ final class Webhooks: Sendable {
   /// - Parameter traceparent: the header of this name.
   func send(_ event: EventMessage, traceparent: String? = nil) {
     let name = event.body.name.rawValue
-    guard wanted?.contains(name) != false, let body = try? JSONCoding.encode(WebhookBody(event: event)) else { return }
+    guard wanted?.contains(name) != false else { return }
+    guard let body = try? JSONCoding.encode(WebhookBody(event: event)) else {
+      return state.withLock { $0.queue.drop(.unencodable) }
+    }
     let id = String(UInt64.random(in: .min ... .max), radix: 16) + String(UInt64.random(in: .min ... .max), radix: 16)
     let post = WebhookQueue.Post(
       id: id, line: event.call?.text ?? "", event: name, body: body, traceparent: traceparent)

@@ -49,7 +49,9 @@ final class Housekeeping: Sendable {
 
   /// The same, at once.
   func step(now: Instant, forget: (UserID) -> Void) {
-    store.checkpoint()
+    store.checkpoint { [log] error in
+      log.log(.history, .error, "the database's log was not copied", ["reason": "\(error)"])
+    }
     // A disk that fails gets the whole state first, and its time is for that.
     guard health.statistics.failure == nil else { return }
     do {
