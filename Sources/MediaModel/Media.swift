@@ -68,7 +68,6 @@ package struct HeaderExtensionIDs: Sendable, Hashable {
   package var repairedRID: UInt8 = 0
   package var audioLevel: UInt8 = 0
   package var videoOrientation: UInt8 = 0
-  package var absoluteSendTime: UInt8 = 0
   package var playoutDelay: UInt8 = 0
   package var dependencyDescriptor: UInt8 = 0
   /// The number of each packet of a transport (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 2).

@@ -3,7 +3,6 @@
 /// Invariant: `templates` up to `templateCount` are read, and the masks of each have bits for `targetCount` targets only.
 package struct DependencyStructure: Sendable {
   package static let maximumTemplates = 64
-  package static let maximumTargets = 32
 
   /// The id of the first template; those of the others follow it, modulo 64.
   package private(set) var firstTemplateID: UInt8 = 0

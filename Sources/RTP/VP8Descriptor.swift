@@ -6,15 +6,11 @@ package struct VP8Descriptor: Equatable, Sendable {
   package private(set) var length: Int
   /// S bit with partition 0: the packet begins a frame.
   package private(set) var startsFrame: Bool
-  /// N bit: the frame is not needed by later ones.
-  package private(set) var isNonReference: Bool
   /// 7 or 15 bits; nil when absent.
   package private(set) var pictureID: UInt16?
   package private(set) var hasLongPictureID = false
   package private(set) var tl0PictureIndex: UInt8?
   package private(set) var temporalLayer: UInt8?
-  /// Y bit: the frame depends only on layer 0.
-  package private(set) var isLayerSync = false
   /// 5 bits; nil when absent.
   package private(set) var keyIndex: UInt8?
   private var pictureIDOffset = 0
@@ -25,7 +21,6 @@ package struct VP8Descriptor: Equatable, Sendable {
   package init?(parsing payload: RawSpan) {
     guard payload.byteCount >= 1 else { return nil }
     let first = payload[0]
-    isNonReference = first & 0x20 != 0
     startsFrame = first & 0x10 != 0 && first & 0x07 == 0
     length = 1
     guard first & 0x80 != 0 else { return }
@@ -49,10 +44,7 @@ package struct VP8Descriptor: Equatable, Sendable {
     if flags & 0x30 != 0 {
       guard length < payload.byteCount else { return nil }
       keyIndexOffset = length
-      if flags & 0x20 != 0 {
-        temporalLayer = payload[length] >> 6
-        isLayerSync = payload[length] & 0x20 != 0
-      }
+      if flags & 0x20 != 0 { temporalLayer = payload[length] >> 6 }
       if flags & 0x10 != 0 { keyIndex = payload[length] & 0x1f }
       length += 1
     }

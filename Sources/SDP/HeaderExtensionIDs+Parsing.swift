@@ -8,7 +8,6 @@ extension HeaderExtensionIDs {
     ("urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id", \.rid),
     ("urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id", \.repairedRID),
     ("urn:3gpp:video-orientation", \.videoOrientation),
-    ("http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", \.absoluteSendTime),
     ("http://www.webrtc.org/experiments/rtp-hdrext/playout-delay", \.playoutDelay),
     (
       "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension",

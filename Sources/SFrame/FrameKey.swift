@@ -86,9 +86,6 @@ package enum CipherSuite: UInt16, Sendable, Hashable, CaseIterable {
   case aes128GCMSHA256 = 4
   case aes256GCMSHA512 = 5
 
-  /// Bytes of the hash's output (Nh of RFC 9605 section 4.5).
-  package var hashByteCount: Int { self == .aes128GCMSHA256 ? 32 : 64 }
-
   /// Bytes of the AEAD key (Nk).
   package var keyByteCount: Int { self == .aes128GCMSHA256 ? 16 : 32 }
 

@@ -94,7 +94,7 @@ struct LifeRules {
     #expect(alice.events().ended?.reason == .allLeft)
   }
 
-  @Test func rule9NobodyIsAloneWhileSomebodyRings() throws {
+  @Test func rule9ARingCountsAsCompany() throws {
     let alice = stage.connect("alice")
     let call = try alice.call(["bob", "carol"])
     #expect(stage.connect("bob").code(.accept(call, Join())) == .callNotFound)

@@ -190,7 +190,7 @@ struct LinkRules {
     #expect(alice.events().ended?.reason == .allLeft)
   }
 
-  @Test func rule9WhoCameByLinkMakesItACallOfMany() throws {
+  @Test func rule9AJoinByLinkMakesItACallOfMany() throws {
     let call = try alice.call(["bob"])
     try bob.accept(call)
     let link = try link(call).link

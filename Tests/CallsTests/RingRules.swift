@@ -21,7 +21,7 @@ struct RingRules {
     }
   }
 
-  @Test func rule1WhoConnectsWhileARingLastsIsRungThen() throws {
+  @Test func rule1ADeviceThatConnectsDuringARingIsRungThen() throws {
     let alice = stage.connect("alice")
     stage.connect("bob").disconnect()
     let started = try alice.started(["bob"])
@@ -33,7 +33,7 @@ struct RingRules {
     #expect(!stage.connect("bob", "laptop").events().contains(.callRing))
   }
 
-  @Test func rule2OfTwoThatAnswerExactlyOneWins() throws {
+  @Test func rule2ExactlyOneOfTwoAnswersWins() throws {
     let alice = stage.connect("alice")
     let phone = stage.connect("bob", "phone")
     let tablet = stage.connect("bob", "tablet")
@@ -111,7 +111,7 @@ struct RingRules {
     #expect(alice.code(.invite(call, Invite(callees: [carol.user]))) == nil)
   }
 
-  @Test func rule6WhoIsBusyRingsWaitingOrIsBusyAtOnce() throws {
+  @Test func rule6ABusyUserRingsWaitingOrIsBusyAtOnce() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let dave = stage.connect("dave")
@@ -122,7 +122,7 @@ struct RingRules {
     #expect(bob.events().rings.map(\.waiting) == [true])
   }
 
-  @Test func rule6OfTwoCallersWithRejectExactlyOneRings() throws {
+  @Test func rule6ExactlyOneOfTwoCallersWithRejectRings() throws {
     let bob = stage.connect("bob")
     let results = try ["alice", "dave"].map { name in
       try stage.connect(name).started(["bob"]) { $0.whenBusy = .reject }.results?[bob.user]
@@ -176,7 +176,7 @@ struct RingRules {
     #expect(carol.code(.join(call, carol.join())) == .authForbidden)
   }
 
-  @Test func rule17WhoHasNoKeysIsNotRung() throws {
+  @Test func rule17ADeviceWithoutKeysIsNotRung() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob", keys: false)
     let started = try alice.started(["bob", "nobody", "alice", "bob"])

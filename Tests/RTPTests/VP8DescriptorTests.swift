@@ -14,12 +14,10 @@ struct VP8DescriptorTests {
   @Test func readsAllFields() throws {
     let descriptor = try #require(parse(bytes("b0 f0 8123 45 a7 01")))
     #expect(descriptor.length == 6)
-    #expect(descriptor.isNonReference)
     #expect(descriptor.hasLongPictureID)
     #expect(descriptor.pictureID == 0x0123)
     #expect(descriptor.tl0PictureIndex == 0x45)
     #expect(descriptor.temporalLayer == 2)
-    #expect(descriptor.isLayerSync)
     #expect(descriptor.keyIndex == 7)
   }
 

@@ -103,7 +103,6 @@ struct NegotiationTests {
     #expect(extensions.audioLevel == 1)
     #expect(extensions.videoOrientation == 13)
     #expect(extensions.playoutDelay == 5)
-    #expect(extensions.absoluteSendTime == 0)
     #expect(extensions.rid == 0)
   }
 

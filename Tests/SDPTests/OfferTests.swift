@@ -45,7 +45,6 @@ struct OfferTests {
     all.audioLevel = 1
     all.mid = 4
     all.videoOrientation = 13
-    all.absoluteSendTime = 2
     all.playoutDelay = 5
     all.rid = 10
     all.repairedRID = 11

@@ -115,11 +115,6 @@ struct Mailbox {
     return low
   }
 
-  /// Whether a ring of the call is kept, to be written again.
-  func holdsRing(of call: CallID) -> Bool {
-    (written + waiting).contains { $0.message.event.body.isRing && $0.message.isOf(call) }
-  }
-
   /// The call's ring is over. Returns whether the device had been rung.
   mutating func endRing(of call: CallID) -> Bool {
     dropAll { $0.body.isRing && $0.call == call }

@@ -20,12 +20,14 @@ extension SFU {
     // The class bits of a response (RFC 8489 section 5).
     if datagram.bytes[0] == 1 { return handleAnswer(datagram, from: source, now: now) }
     guard let reply = outbox.reserve(STUNResponder.replyCapacity, &answers.pointee) else { return drop(.outboxFull) }
+    var asked: Peer?
     let response = responder.respond(to: datagram, from: source, into: reply) { fragment in
-      peersByFragment[fragment]?.configuration.local.password
+      asked = peersByFragment[fragment]
+      return asked?.configuration.local.password
     }
     switch response {
-    case .accepted(let fragment, let length, let nominated):
-      guard let peer = peersByFragment[fragment], peer.connectionState != .closed else { return drop(.unknownPeer) }
+    case .accepted(_, let length, let nominated):
+      guard let peer = asked, peer.connectionState != .closed else { return drop(.unknownPeer) }
       guard let pair = pair(of: peer, with: source, now: now) else { return drop(.addressTaken) }
       outbox.commit(length, &answers.pointee, to: source, isUrgent: true)
       accept(pair, isNominated: nominated, now: now, into: outbox)
