@@ -54,14 +54,17 @@ def package(packages):
 
 @pytest.fixture(scope="module")
 def debian(package, tmp_path_factory):
-    """The files of a Debian 12 with systemd and what the package depends on; kept in .build for the next run."""
-    needed = ["systemd", "dbus", "sqlite3", *(part.split()[0] for part in run("dpkg-deb", "-f", package, "Depends").split(", "))]
+    """The files of a Debian 12 with systemd, and in apt's cache what the package depends on; kept in .build for the next run."""
+    depends = [part.split()[0] for part in run("dpkg-deb", "-f", package, "Depends").split(", ")]
+    needed = ["systemd", "dbus", "sqlite3", *depends]
     kept = ROOT / ".build/debian12"
     if not (kept / "made-with").exists() or (kept / "made-with").read_text() != " ".join(needed):
         shutil.rmtree(kept, ignore_errors=True)
         run("debootstrap", "--variant=minbase", "bookworm", kept, MIRROR)
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "TMPDIR": "/tmp"}
-        run("chroot", kept, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *needed, env=quiet)
+        install = "chroot", kept, "apt-get", "install", "-y", "-qq", "--no-install-recommends"
+        run(*install, "systemd", "dbus", "sqlite3", env=quiet)
+        run(*install, "--download-only", *depends, env=quiet)
         (kept / "made-with").write_text(" ".join(needed))
     root = tmp_path_factory.mktemp("debian") / "root"
     run("cp", "-a", kept, root)
@@ -100,6 +103,11 @@ class Machine:
         assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
+    def apt(self, *command):
+        """The machine has no way out: packages come from its cache."""
+        options = "-o", "APT::Install-Recommends=false", "-o", "APT::AutoRemove::SuggestsImportant=false", "-o", "Dpkg::Options::=--force-confold"
+        return self.do("env", "DEBIAN_FRONTEND=noninteractive", "TMPDIR=/tmp", "apt-get", "-y", "-q", *options, *command)
+
     @contextlib.contextmanager
     def network(self):
         """This thread's new sockets are the machine's."""
@@ -133,6 +141,16 @@ class Machine:
             self.nspawn.wait()
 
 
+def next_version(package, folder):
+    """The same package with a higher version."""
+    files, renamed = folder / "files", folder / "next.deb"
+    run("dpkg-deb", "-R", package, files)
+    control = files / "DEBIAN/control"
+    control.write_text(re.sub("^Version: (.*)$", r"Version: \1+next", control.read_text(), flags=re.M))
+    run("dpkg-deb", "--root-owner-group", "-Znone", "--build", files, renamed)
+    return renamed
+
+
 @pytest.fixture(scope="module")
 def machine(debian, package, artifacts):
     with open(artifacts / "package-machine.log", "wb") as log:
@@ -140,7 +158,7 @@ def machine(debian, package, artifacts):
         try:
             booted.before = booted.files()
             run("cp", package, debian / "root/conclave.deb")
-            booted.do("dpkg", "-i", "/root/conclave.deb")
+            booted.apt("install", "/root/conclave.deb")
             yield booted
         finally:
             booted.halt()
@@ -165,7 +183,8 @@ def test_the_unit_is_hardened(machine):
     assert "8080" in journal and "not permitted" not in journal
 
 
-def test_an_upgrade_keeps_running_calls_and_the_configuration(machine):
+def test_an_upgrade_keeps_running_calls_and_the_configuration(machine, package, tmp_path):
+    run("cp", next_version(package, tmp_path), machine.root / "root/next.deb")
     wait_for(machine.is_ready, 30, "the server is ready")
     (machine.root / "etc/conclave/config.json").write_text('{"drain":1}')
     machine.do("systemctl", "restart", "conclave")
@@ -176,7 +195,8 @@ def test_an_upgrade_keeps_running_calls_and_the_configuration(machine):
         bob.event("call.ring")
         bob.enter(call)
         before = machine.do("systemctl", "show", "conclave", "-p", "MainPID", "--value")
-        machine.do("dpkg", "-i", "--force-confold", "/root/conclave.deb")
+        machine.apt("install", "/root/next.deb")
+        assert machine.do("dpkg-query", "-W", "-f", "${Version}", "conclave").endswith("+next")
         wait_for(machine.is_ready, 30, "the new server is ready")
         assert machine.do("systemctl", "show", "conclave", "-p", "MainPID", "--value") != before, "the upgrade started the new program"
         assert (machine.root / "etc/conclave/config.json").read_text() == '{"drain":1}'
@@ -285,12 +305,13 @@ def test_an_installation_for_the_tests_starts_no_service(machine):
 
 
 def test_a_purge_leaves_nothing(machine):
-    machine.do("dpkg", "--remove", "conclave")
+    machine.apt("remove", "conclave")
     assert machine.do("systemctl", "is-active", "conclave", check=False).strip() != "active"
     assert (machine.state / "secret").exists(), "calls and the secret stay until the purge"
-    machine.do("dpkg", "--purge", "conclave")
+    machine.apt("purge", "--auto-remove", "conclave")
     shutil.rmtree(machine.root / "var/backups/conclave", ignore_errors=True)
-    (machine.root / "root/conclave.deb").unlink()
+    for name in ("conclave", "next"):
+        (machine.root / f"root/{name}.deb").unlink()
     # Backups of the user database, which every change of a user makes.
     after = {line for line in machine.files() if not re.match(r"\./etc/(passwd|shadow|group|gshadow|subuid|subgid)-? ", line)}
     left = {line for line in after - machine.before if not line.startswith("./root ")}
