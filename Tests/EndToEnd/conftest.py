@@ -47,7 +47,9 @@ def free_port():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with browsers come last: what runs beside the first tests (deploy/test) is over by then."""
+    """Tests with browsers come last: what runs beside the first tests (deploy/test) is over by then. For pictures, only the tests that look at the page run."""
+    if os.environ.get("CONCLAVE_SCREENSHOTS"):
+        items[:] = [item for item in items if "look" in item.fixturenames]
     browsers = {item.path for item in items if "person" in item.fixturenames}
     items.sort(key=lambda item: item.path in browsers)
 
@@ -232,6 +234,14 @@ def names(request):
 @pytest.fixture
 def url(request):
     return os.environ.get("CONCLAVE_URL") or request.getfixturevalue("server").url
+
+
+@pytest.fixture
+def look():
+    """Looks at what a tab shows, for findings or for pictures: look(alice, "the lobby")."""
+    from views import look  # which imports this file
+
+    return look
 
 
 @pytest.fixture

@@ -69,10 +69,12 @@ def test_a_device_that_is_removed_is_out_of_the_call_and_stays_out(person):
     erin.loses(".tile[data-user=frank]")
 
 
-def test_all_other_devices_are_removed_at_once(person):
+def test_all_other_devices_are_removed_at_once(person, look):
     laptop, phone, tablet = person("Nora"), person("Nora"), person("Nora")
     phone.devices()
+    look(phone, "three devices")
     phone.find("#devices-dialog button", "Remove all others").click()
+    look(phone, "removing devices")
     phone.find("#remove-dialog button", "Remove all others").click()
     phone.hears("Your other devices are removed")
     for gone in (laptop, tablet):

@@ -70,7 +70,7 @@ def pair(new, existing):
         tab.find("#devices-dialog button", "Close").click()
 
 
-def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, artifacts):
+def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, look):
     laptop, phone = person("Alice"), person("Alice")
     for tab, other in ((laptop, phone), (phone, laptop)):
         tab.devices()
@@ -78,14 +78,15 @@ def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, artifacts)
     laptop.press("Show the digits here")
     phone.press("Type the digits here")
     code = wait_for(lambda: laptop.text("#pair-code").replace(" ", ""), 10, "six digits")
-    laptop.screenshot(artifacts / "pairing-new.png")
+    look(laptop, "digits to pair")
+    look(phone, "typing the digits")
     wrong = f"{(int(code) + 1) % 1_000_000:06}"
     for _ in range(3):
         phone.fill("Six digits", wrong)
         phone.find("#pair-form button", "Pair").click()
         wait_for(lambda: not phone.driver.find_element(By.ID, "pair-digits").get_attribute("value"), 5, "the digits are judged")
     phone.sees("#pair-dialog[data-state=failed]")
-    phone.screenshot(artifacts / "pairing-failed.png")
+    look(phone, "pairing that failed")
     phone.press("Cancel")
     assert phone.shown(f"#own-device-list [data-device={laptop.device}]:not([data-level=verified])")
     laptop.press("Cancel")
@@ -93,10 +94,10 @@ def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, artifacts)
         tab.find("#devices-dialog button", "Close").click()
     pair(laptop, phone)
     phone.devices()
-    phone.screenshot(artifacts / "devices-paired.png")
+    look(phone, "paired devices")
 
 
-def test_a_copied_text_pairs_too(person):
+def test_a_copied_text_pairs_too(person, look):
     laptop, phone = person("Bea"), person("Bea")
     for tab, other in ((laptop, phone), (phone, laptop)):
         tab.devices()
@@ -107,6 +108,7 @@ def test_a_copied_text_pairs_too(person):
     phone.fill("The other device’s text", "conclave-device:" + "A" * 43)
     phone.press("Pair with this text")
     wait_for(lambda: "not the text" in phone.text("#pair-error"), 5, "a text of no device pairs nothing")
+    look(phone, "pairing by a text")
     phone.fill("The other device’s text", text)
     phone.press("Pair with this text")
     phone.sees(f"#own-device-list [data-device={laptop.device}][data-level=verified]")

@@ -1,29 +1,13 @@
 """The page for people who use it without a mouse, or without seeing it: axe-core finds nothing in any view, light or dark, left to right or right to left."""
 
-import importlib.resources
-import os
-import pathlib
-import re
-
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from conftest import PATIENCE, wait_for
+from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
-
-AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
-
-# WCAG 2.2 AA and axe-core's own good practice. A page of dialogs has its landmarks behind them.
-RUN = """
-const done = arguments[0];
-const options = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], rules: { 'target-size': { enabled: true } } };
-axe.run(document, options).then(
-  ({ violations, passes }) => done([violations.map(({ id, nodes }) => [id, nodes.map(({ html, any }) => [html.slice(0, 200), any.map(({ message }) => message)])]), passes.length]),
-  (error) => done([[['error', String(error)]], 0]),
-);
-"""
+from views import PICTURES, is_accessible
 
 # Views and dialogs that no step of the test leads to, as they are in the markup.
 REST = """
@@ -31,68 +15,22 @@ const shown = new Set(arguments[0]);
 return [...document.querySelectorAll('dialog')].map(({ id }) => id).filter((id) => !shown.has(id));
 """
 
+# Shows one part of the page in place of another.
+SWAP = "[...arguments].forEach((id, index) => (document.getElementById(id).hidden = index === 1))"
+
 
 @pytest.fixture
 def server(fresh_server):
     return fresh_server
 
 
-def is_accessible(tab, view):
-    """axe-core finds nothing in what is shown. It looks at every element, which takes a busy machine a while."""
-    tab.driver.set_script_timeout(60 * PATIENCE)
-    if not tab.driver.execute_script("return Boolean(window.axe)"):
-        tab.driver.execute_script(AXE)
-    found, passed = tab.driver.execute_async_script(RUN)
-    assert found == [] and passed > 10, f"{view}: {found}"
-
-
-def emulate(tab, scheme):
-    """Light or dark, and nothing that fades in: a colour in between would be measured."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]
-    tab.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-
-# For `deploy/screenshots`: the folder that gets a picture of each view in each of these ways, instead of axe-core's findings.
-PICTURES = os.environ.get("CONCLAVE_SCREENSHOTS")
-WAYS = {
-    "light": ("light", None, "ltr"),
-    "dark": ("dark", None, "ltr"),
-    "phone": ("light", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}, "ltr"),
-    # A page at 200 % has half as many pixels of its own.
-    "zoom": ("light", {"width": 640, "height": 400, "deviceScaleFactor": 2, "mobile": False}, "ltr"),
-    "right-to-left": ("light", None, "rtl"),
-}
-
-
-def photograph(tab, view):
-    """Keeps a picture of the view in each way, and leaves the page as it was."""
-    direction = tab.driver.execute_script("return document.documentElement.dir")
-    name = re.sub(r"[^a-z0-9]+", "-", view.lower()).strip("-")
-    for way, (scheme, metrics, wanted) in WAYS.items():
-        emulate(tab, scheme)
-        if metrics:
-            tab.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        tab.driver.execute_script("document.documentElement.dir = arguments[0]", wanted)
-        # The stage draws its tiles anew a moment after the page has another size.
-        tab.driver.execute_async_script("setTimeout(arguments[0], 400)")
-        tab.screenshot(pathlib.Path(PICTURES) / f"{name}-{way}.png")
-        tab.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    tab.driver.execute_script("document.documentElement.dir = arguments[0]", direction)
-
-
 class Tour:
-    """Looks at one view after the other, in both colours, and remembers which dialogs it saw."""
+    """Looks at one view after the other, and remembers which dialogs it saw."""
 
-    def __init__(self, tab):
+    def __init__(self, tab, look):
         self.tab = tab
         self.seen = set()
-
-    def look(self, view):
-        if PICTURES:
-            return photograph(self.tab, view)
-        for scheme in ("light", "dark"):
-            emulate(self.tab, scheme)
-            is_accessible(self.tab, f"{view}, {scheme}")
+        self.look = lambda view: look(tab, view)
 
     def open(self, button, dialog, within="button"):
         """A dialog by its button; closed again by Escape."""
@@ -109,7 +47,7 @@ class Tour:
         self.tab.loses(f"#{dialog}[open]")
 
 
-def test_axe_finds_nothing_before_a_call_and_after_it(person):
+def test_axe_finds_nothing_before_a_call_and_after_it(person, look):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     bob.leave()
@@ -117,7 +55,7 @@ def test_axe_finds_nothing_before_a_call_and_after_it(person):
     alice.press("Favourite: Bob")
     alice.fill("People", "Bob,")
     alice.sees("#call-form .chip")
-    tour = Tour(alice)
+    tour = Tour(alice, look)
     tour.look("the lobby with a call and a favourite")
     alice.find("button", "Details: Bob").click()
     alice.sees("#history-list .totals")
@@ -127,19 +65,33 @@ def test_axe_finds_nothing_before_a_call_and_after_it(person):
         tour.close(dialog)
     for dialog in alice.driver.execute_script(REST, list(tour.seen)):
         alice.driver.execute_script("document.getElementById(arguments[0]).showModal()", dialog)
-        if dialog not in ("ring", "people-dialog", "code-dialog", "report-dialog", "remove-dialog", "pair-dialog"):  # these are without their contents here
+        if dialog not in ("ring", "people-dialog", "code-dialog", "report-dialog", "remove-dialog", "pair-dialog", "end-dialog", "more-dialog", "shortcuts-dialog"):  # these are without their contents here
             tour.look(dialog)
         alice.driver.execute_script("document.getElementById(arguments[0]).close()", dialog)
     alice.press("Sign out")
     alice.find("#sign-out-dialog button", "Sign out").click()
     alice.sees("#welcome")
+    alice.fill("Your name", "")
+    alice.press("Sign in")
     tour.look("the sign-in")
+    for view, shown, hidden in (("the sign-in with a token", "token-field", "name-field"), ("another tab", "elsewhere", "welcome")):
+        alice.driver.execute_script(SWAP, shown, hidden)
+        tour.look(view)
+    alice.driver.execute_script(SWAP, "welcome", "elsewhere")
+    if PICTURES:
+        return
     alice.driver.execute_script("document.getElementById('sign-in-button').textContent = ''")
     with pytest.raises(AssertionError, match="button-name"):
         is_accessible(alice, "a button without a name")
 
 
-def test_axe_finds_nothing_where_a_guest_comes_in(person):
+def test_axe_finds_nothing_in_a_browser_that_cannot_encrypt(person, look):
+    old = person("Old", "delete window.RTCRtpScriptTransform", words=None)
+    wait_for(lambda: "cannot encrypt calls" in old.text("#sign-in-error"), 10, "what the browser lacks")
+    look(old, "a browser that cannot encrypt")
+
+
+def test_axe_finds_nothing_where_a_guest_comes_in(person, look):
     alice = person("Alice")
     alice.press("New call with a link")
     alice.sees("#link-made")
@@ -147,20 +99,20 @@ def test_axe_finds_nothing_where_a_guest_comes_in(person):
     alice.press("Close")
     ana = person("Ana", at=link, words=None)
     ana.sees("#guest")
-    tour = Tour(ana)
+    tour = Tour(ana, look)
     tour.look("a guest with a link")
     ana.fill("Your name", "Ana")
     ana.press("Join with video")
     alice.sees(".tile:not(.own)[data-video=on]")
     ana.sees(".tile:not(.own)[data-video=on]")
     tour.look("the call of a guest")
-    Tour(alice).look("a call with a guest")
+    Tour(alice, look).look("a call with a guest")
 
 
-def test_axe_finds_nothing_in_a_call(person):
+def test_axe_finds_nothing_in_a_call(person, look):
     alice, bob, carol = in_a_call(person, "Alice", "Bob", "Carol")
     everybody_decodes(alice, bob, carol)
-    tour = Tour(alice)
+    tour = Tour(alice, look)
     carol.press("Raise hand")
     alice.sees(".tile-hand")
     tour.look("a call of three")
@@ -188,15 +140,16 @@ def test_axe_finds_nothing_in_a_call(person):
     tour.look("a second ring")
 
 
-def test_axe_finds_nothing_while_it_rings_nor_in_arabic(person):
+def test_axe_finds_nothing_while_it_rings_nor_in_arabic(person, look):
     amal, bob = person("Amal"), person("Bob")
     Select(amal.driver.find_element(By.ID, "language")).select_by_value("ar")
     wait_for(lambda: amal.driver.execute_script("return document.documentElement.dir") == "rtl" and amal.shown("#lobby"), 10, "the lobby in Arabic")
-    tour = Tour(amal)
+    tour = Tour(amal, look)
     tour.look("the lobby in Arabic")
     bob.call("Amal")
     amal.sees("#ring[open]")
     tour.look("a ring")
+    look(bob, "a call that rings")
     amal.driver.find_element(By.ID, "ring-accept-video").click()
     everybody_decodes(amal, bob)
     tour.look("a call in Arabic")

@@ -81,7 +81,7 @@ def test_a_guest_on_a_phone_is_in_the_call_after_three_presses(person, phone, ar
     assert ana.driver.execute_script("return sessionStorage.getItem('sign-in')") is None
 
 
-def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server):
+def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server, look):
     judy = person("Judy")
     link = link_of(judy)
     ana = phone("Ana", link)
@@ -96,4 +96,5 @@ def test_a_guest_hears_that_the_call_or_the_link_is_over(person, phone, server):
     ana.fill("Your name", "Ana")
     ana.press("Join with audio")
     wait_for(lambda: "no longer good" in ana.text("#guest-error"), 10, "the link is over")
+    look(ana, "a link that is no longer good")
     wait_for(lambda: server.metric_of("conclave_guest_tokens_total", 'result="refused"') == 1, 5, "one is counted")

@@ -40,14 +40,14 @@ def catalogues(tab):
     return tab.driver.execute_script(script)
 
 
-def test_the_browser_s_language_is_used_and_no_other_is_loaded(person, artifacts):
+def test_the_browser_s_language_is_used_and_no_other_is_loaded(person, look):
     greta = person("Greta", GERMAN, words=("Dein Name", "Anmelden"))
     assert language_of(greta) == ["de", "ltr"]
     assert catalogues(greta) == ["de"]
     assert "Wen möchtest du anrufen?" in greta.text("#lobby-title")
     greta.fill("Personen", "nobody-of-that-name,")
     wait_for(lambda: "hat sich hier noch niemand angemeldet" in greta.text("#call-error"), 10, "a typing error is told")
-    greta.screenshot(artifacts / "lobby-german.png")
+    look(greta, "the lobby in German")
 
 
 def test_a_chosen_language_that_is_written_from_right_to_left_turns_the_page_and_is_kept(person, artifacts):

@@ -109,7 +109,7 @@ def test_a_new_call_with_a_link_lets_somebody_in(person):
     everybody_decodes(judy, liam, seconds=10)
 
 
-def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts):
+def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts, look):
     mona, nils = in_a_call(person, "Mona", "Nils")
     everybody_decodes(mona, nils)
     nils.leave()
@@ -119,6 +119,7 @@ def test_people_are_suggested_checked_and_kept_as_favourites(person, artifacts):
     mona.find("input", "People").send_keys("Nisl,")
     wait_for(lambda: "Nobody called “Nisl” has signed in here" in mona.text("#call-error"), 10, "a typing error is told")
     mona.sees(".chip[data-doubtful=true]")
+    look(mona, "a name that nobody has")
     mona.press("Remove Nisl")
     mona.press("Favourite: Nils")
     mona.sees("#history-list [aria-label='Favourite: Nils'][aria-pressed=true]")
@@ -256,7 +257,7 @@ def in_list(tab, field, name):
     select().select_by_visible_text(name)
 
 
-def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_call(person):
+def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_call(person, look):
     alice, bob = person("Alice", PHONE), person("Bob")
     ask = alice.driver.execute_script
     alice.press("Camera and sound")
@@ -264,6 +265,7 @@ def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_c
     alice.driver.find_element(By.ID, "setup-blur").click()
     wait_for(lambda: ask("return conclaveBlurs.some(([track, isOn]) => isOn && track.readyState === 'live')"), 10, "the preview is blurred")
     in_list(alice, "speaker", "Headset")
+    look(alice, "camera and sound with blur")
     alice.find("#setup-dialog button", "Close").click()
     ask("conclaveBlurs.length = 0")
     alice.call("Bob")

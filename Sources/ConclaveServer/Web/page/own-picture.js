@@ -1,7 +1,5 @@
 // Where one's own small picture stands on the other's large one: in a corner, or where it was dragged to; or it is hidden.
 
-import { isRightToLeft } from './texts.js';
-
 const CORNERS = ['bottom end', 'bottom start', 'top start', 'top end']; // start and end of a line of text
 const EDGE = 12; // CSS pixels
 const STEP = 24;
@@ -45,6 +43,7 @@ export class OwnPicture {
     if (!this.#node) return;
     const [least, mostX, mostY] = this.#bounds();
     const [row, column] = CORNERS[this.#corner].split(' ');
+    const isRightToLeft = document.documentElement.dir === 'rtl';
     const corner = { x: (column === 'start') === isRightToLeft ? mostX : least, y: row === 'top' ? least : mostY };
     const { x, y } = this.#place ?? corner;
     this.#node.style.setProperty('--x', `${between(x, least, mostX)}px`);

@@ -11,9 +11,6 @@ import { Speaker } from './speaker.js';
 import { t } from './texts.js';
 import { Tile } from './tile.js';
 
-const SIDE = 240; // CSS pixels, as in style.css: tiles beside what is large
-const NARROW = 640;
-
 export class Stage {
   #root = byID('stage');
   #grid = byID('grid');
@@ -187,11 +184,10 @@ export class Stage {
     this.#tellWatched([...large, ...shown]);
   }
 
-  /** The room for the tiles that are not large. */
+  /** The room for the tiles that are not large; beside what is large, the style sheet says how much. */
   #room(mode) {
-    const { clientWidth, clientHeight } = this.#root;
-    if (mode !== 'large') return { width: clientWidth, height: clientHeight };
-    return clientWidth < NARROW ? { width: clientWidth, height: SIDE / 2 } : { width: SIDE, height: clientHeight };
+    const { clientWidth, clientHeight } = mode === 'large' ? this.#grid : this.#root;
+    return { width: clientWidth, height: clientHeight };
   }
 
   /** Beside what is large the person who speaks comes before the others. */
@@ -242,7 +238,10 @@ export function inOrder(tiles, speaker) {
   return [...tiles].sort((one, other) => rank(one) - rank(other));
 }
 
-const sideTile = (width, height) => (width > height ? { width: Math.floor((height * 16) / 9), height } : { width, height: Math.floor((width * 9) / 16) });
+function sideTile(room, height) {
+  const width = Math.floor(Math.min(room, (height * 16) / 9));
+  return { width, height: Math.floor((width * 9) / 16) };
+}
 
 function sideCount(width, height) {
   const tile = sideTile(width, height);

@@ -37,7 +37,7 @@ const preferred = globalThis.navigator?.languages ?? [];
 const chosen = savedSetting('language');
 /** `language` is that of the catalogue; `locale` is for `Intl`. */
 export const { language, locale } = choose(chosen ? [...preferred.filter((tag) => choose([tag]).language === chosen), chosen] : preferred);
-export const isRightToLeft = RIGHT_TO_LEFT.includes(language);
+const isRightToLeft = RIGHT_TO_LEFT.includes(language);
 
 const { default: catalogue } = await import(`./catalogues/${language}.js`).catch(() => import(`./catalogues/${FALLBACK}.js`));
 const plurals = new Intl.PluralRules(locale);

@@ -1,0 +1,85 @@
+"""Looks at what a page shows: axe-core finds nothing in it, or, for `deploy/screenshots`, pictures are taken of it."""
+
+import importlib.resources
+import os
+import pathlib
+import re
+
+from conftest import PATIENCE
+
+AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text()
+
+# WCAG 2.2 AA and axe-core's own good practice. A page of dialogs has its landmarks behind them. In the other scheme only the colours differ.
+RUN = """
+const [isWhole, done] = arguments;
+const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+const options = isWhole ? { runOnly: tags, rules: { 'target-size': { enabled: true } } } : { runOnly: { type: 'rule', values: ['color-contrast'] } };
+axe.run(document, { ...options, resultTypes: ['violations'] }).then(
+  ({ violations, passes }) => done([violations.map(({ id, nodes }) => [id, nodes.map(({ html, any }) => [html.slice(0, 200), any.map(({ message }) => message)])]), passes.length]),
+  (error) => done([[['error', String(error)]], 0]),
+);
+"""
+
+# The folder that gets a picture of each view in each of these ways, instead of axe-core's findings.
+PICTURES = os.environ.get("CONCLAVE_SCREENSHOTS")
+WAYS = {
+    "light": ("light", None, False),
+    "dark": ("dark", None, False),
+    "phone": ("light", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}, False),
+    # A page at 200 % has half as many pixels of its own.
+    "zoom": ("light", {"width": 640, "height": 400, "deviceScaleFactor": 2, "mobile": False}, False),
+    # Another size than before, so that the stage is drawn anew.
+    "right-to-left": ("light", {"width": 1200, "height": 700, "deviceScaleFactor": 1, "mobile": False}, True),
+}
+
+def to_arabic():
+    folder = pathlib.Path(__file__).parent
+    catalogue = (folder / "../../Sources/ConclaveServer/Web/page/catalogues/ar.js").read_text().partition("export default ")[2]
+    return f"const arabic = {catalogue}\n{(folder / 'arabic.js').read_text()}"
+
+
+def is_accessible(tab, view, is_whole=True):
+    """axe-core finds nothing in what is shown. It looks at every element, which takes a busy machine a while."""
+    tab.driver.set_script_timeout(60 * PATIENCE)
+    if not tab.driver.execute_script("return Boolean(window.axe)"):
+        tab.driver.execute_script(AXE)
+    found, passed = tab.driver.execute_async_script(RUN, is_whole)
+    assert found == [] and passed > (10 if is_whole else 0), f"{view}: {found}"
+
+
+def emulate(tab, scheme):
+    """Light or dark, and nothing that fades in: a colour in between would be measured."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]
+    tab.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
+def photograph(tab, view):
+    """Keeps a picture of the view in each way, and leaves the page as it was."""
+    name = re.sub(r"[^a-z0-9]+", "-", view.lower()).strip("-")
+    is_english = tab.driver.execute_script("return document.documentElement.lang === 'en'")
+    for way, (scheme, metrics, is_arabic) in WAYS.items():
+        if is_arabic and not is_english:
+            continue
+        emulate(tab, scheme)
+        if is_arabic:
+            assert tab.driver.execute_async_script(to_arabic()) == ""
+        if metrics:
+            tab.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        # The stage draws its tiles anew a moment after the page has another size.
+        tab.driver.execute_async_script("setTimeout(arguments[0], 400)")
+        tab.screenshot(pathlib.Path(PICTURES) / f"{name}-{way}.png")
+        if is_arabic:
+            tab.driver.execute_script("conclaveEnglish()")
+        tab.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    tab.driver.execute_async_script("setTimeout(arguments[0], 400)")
+
+
+def look(tab, view):
+    """At what `tab` shows now; `view` names it."""
+    if PICTURES:
+        return photograph(tab, view)
+    emulate(tab, "light")
+    is_accessible(tab, f"{view}, light")
+    emulate(tab, "dark")
+    is_accessible(tab, f"{view}, dark", is_whole=False)
+    tab.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
