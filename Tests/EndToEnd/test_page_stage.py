@@ -59,7 +59,7 @@ def receives_only(tab, *tracks, seconds=8):
     wait_for(others_rest, seconds, lambda: f"{tab.name} receives {', '.join(tracks)} alone; from {before} to {tab.received()}")
 
 
-def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_and_hides(person, artifacts):
+def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_and_hides(person, look):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     alice.sees("#stage[data-mode=pair]")
@@ -67,7 +67,7 @@ def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_a
     stage, own = box(alice, "#stage"), box(alice, ".tile.own")
     assert (own[2] - own[0]) * (own[3] - own[1]) < (stage[2] - stage[0]) * (stage[3] - stage[1]) / 10
     assert own[0] > (stage[0] + stage[2]) / 2 and own[1] > (stage[1] + stage[3]) / 2, "in the lower right corner"
-    alice.screenshot(artifacts / "pair.png")
+    look(alice, "a call of two")
 
     tile = alice.driver.find_element(By.CSS_SELECTOR, ".tile.own")
     ActionChains(alice.driver).click_and_hold(tile).move_by_offset(-300, -200).release().perform()
@@ -81,12 +81,13 @@ def test_in_a_call_of_two_the_other_fills_the_stage_and_ones_own_picture_moves_a
 
     use_tool(alice, ".tile.own", "Hide your picture")
     alice.loses(".tile.own")
+    look(alice, "a call without the own picture")
     bob.decodes("alice/camera", voices=1)
     alice.press("Show your picture")
     alice.sees(".tile.own")
 
 
-def test_more_people_have_tiles_of_16_9_the_own_one_last_and_one_can_be_pinned(person, artifacts):
+def test_more_people_have_tiles_of_16_9_the_own_one_last_and_one_can_be_pinned(person, look):
     tabs = alice, bob, carol = in_a_call(person, "Alice", "Bob", "Carol")
     everybody_decodes(*tabs)
     alice.sees("#stage[data-mode=grid]")
@@ -105,7 +106,7 @@ def test_more_people_have_tiles_of_16_9_the_own_one_last_and_one_can_be_pinned(p
     area = lambda selector: (lambda b: (b[2] - b[0]) * (b[3] - b[1]))(box(alice, selector))
     assert area(".tile[data-user=carol]") > 4 * area(".tile[data-user=bob]")
     alice.decodes("carol/camera", "bob/camera", voices=2)
-    alice.screenshot(artifacts / "pinned.png")
+    look(alice, "a pinned person")
     use_tool(alice, ".tile[data-user=carol]", "Pin: Carol")
     alice.sees("#grid .tile[data-user=carol]")
 
