@@ -7,20 +7,35 @@ package enum Reply: Sendable {
   case failed(RequestError)
 }
 
-/// An instruction to the shell; their order is the order of events for each device.
-package enum Effect: Sendable {
+/// An output for one client.
+package enum Delivery: Sendable {
   case reply(SessionID, id: String, Reply)
   case event(SessionID, EventDelivery)
   /// Send ERROR with this `message` and close. The session is forgotten here already.
   case close(SessionID, reason: String)
-  case negotiate(SessionID, id: String, Negotiate)
-  /// Any but `.configure`; a peer whose configuration is under way counts too.
-  case media(MediaCommand)
   /// The client may have the channel it subscribed to, or gets an ERROR with this text.
   case admission(SessionID, Channel, refusal: String?)
   /// An event for one subscriber of a topic; `messageID` as in `EventDelivery`, and 0 for the session's newest subscription alone.
   /// The session's subscription is still admitted.
   case publish(SessionID, Channel, messageID: UInt64, EventMessage)
+
+  package var session: SessionID {
+    switch self {
+    case .reply(let session, _, _), .event(let session, _), .close(let session, _), .admission(let session, _, _),
+      .publish(let session, _, _, _):
+      session
+    }
+  }
+}
+
+/// An instruction to the shell; their order is the order of events for each device.
+package enum Effect: Sendable {
+  case client(Delivery)
+  /// A `media` request of a participant: read its SDP and come back with `.offer`. Later commands of the session's user wait for that.
+  case read(SessionID, id: String, CallID, MediaRequest)
+  case negotiate(SessionID, id: String, Negotiate)
+  /// Any but `.configure`; a peer whose configuration is under way counts too.
+  case media(MediaCommand)
   /// For webhooks and the log: the events of the service topics, in order for a call.
   case webhook(Channel, EventMessage)
   /// Web Push to a subscription of the user, of no use after `until`.

@@ -1,4 +1,4 @@
-package import Contract
+import Contract
 package import MediaModel
 
 /// All people and calls of one server: `handle(command, now) -> [Effect]`, in virtual time, without a clock, a socket or a secret of its own.
@@ -75,12 +75,6 @@ package struct Node {
 
   /// All there is, for a disk that missed some changes.
   package var everything: [StoreChange] { [.reset] + control.everything + people.everything }
-
-  /// Why the session may not offer media for the call; nil when it may. To be asked before the SDP is read, which costs far more.
-  package func refusal(ofOfferBy session: SessionID, to call: CallID) -> RequestError? {
-    guard let identity = people.identity(of: session) else { return .notFound }
-    return control.refusal(ofOfferBy: identity, to: call)
-  }
 
   /// Whether somebody without an account may have this link's call as a guest.
   package func admitsGuest(by link: String, to call: CallID, now: Timestamp) -> Bool {

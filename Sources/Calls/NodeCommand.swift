@@ -11,9 +11,8 @@ package enum NodeCommand: Sendable {
   case unsubscribe(SessionID, Channel)
   /// ACKs or NACKs of the events `seqs`, in their order. With `AcknowledgementMode.client` each counts for all events before it, too, here: the shell need not spread it.
   case acknowledge(SessionID, seqs: [UInt64], accepted: Bool)
-  /// Every request but `media`, which comes as `offer`.
   case request(SessionID, id: String, Request)
-  /// A `media` request with the SDP as parsed by the shell, or the parse error; `call.not-joined` takes precedence.
+  /// The answer to the effect `.read`: the SDP as parsed, or the parse error; `call.not-joined` takes precedence.
   case offer(SessionID, id: String, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
   /// `.configured` releases an answer in the shell; here it says what the slots show.
   case media(MediaEvent)

@@ -7,9 +7,11 @@ import MediaModel
 /// old facts: they say how a ring looks (busy, unavailable, connected) and how much load a user makes. Where they matter for longer, the other side hears of
 /// the result and corrects it: see `People.follow`.
 enum ToCalls: Sendable {
-  case request(CallRequest)
-  /// A `media` request.
+  case request(BriefedRequest)
+  /// A `media` request whose SDP has been read.
   case offer(SessionID, id: String, Identity, CallID, Result<MediaOffer, RequestError>, [MediaRequest.Track])
+  /// A `history/list` of a user who is or was in these calls: answered by `ToPeople.history`, which says what may be rejoined.
+  case history(SessionID, id: String, Device, calls: [CallID], ListHistory)
   /// The device reads its events from now on: answered by `ToPeople.greeting`.
   case greet(SessionID, Device, in: CallID)
   /// A user who is not seen as a listener wants to read the call's topic: answered by `ToPeople.topic`.
@@ -45,11 +47,11 @@ enum Leaver: Hashable, Sendable {
 }
 
 /// A request about calls, with the facts about people that it needs.
-struct CallRequest: Sendable {
+struct BriefedRequest: Sendable {
   var session: SessionID
   /// As in the client's header, for the reply.
   var id: String
-  var request: Request
+  var request: CallsRequest
   /// Rises with each request that the people's side passes on.
   var turn: UInt64
   var caller: Caller

@@ -7,7 +7,7 @@ enum ToPeople: Sendable {
   /// Goes before all events that follow from the request.
   case reply(SessionID, id: String, Reply)
   /// Nothing speaks against the request so far: the app's back end may be asked.
-  case checked(CallRequest)
+  case checked(BriefedRequest)
   /// A report that is in order: `People` counts the connection's reports, replies, tells the services, and has it stored under the number.
   case report(SessionID, id: String, Report, of: CallID, number: UInt64)
   /// The query of a `history/list`.

@@ -1,7 +1,19 @@
 package import MediaModel
 
-/// A client's request: a SEND to `/app/…` (protocol sections 4 to 8).
+/// A client's request: a SEND to `/app/…` (protocol sections 4 to 8). Each family is what one part of the server answers, and each switch there is exhaustive.
 package enum Request: Sendable {
+  case people(PeopleRequest)
+  case history(HistoryRequest)
+  case calls(CallsRequest)
+
+  package static func start(_ body: StartCall) -> Self { .calls(.start(body)) }
+  package static var listCalls: Self { .calls(.list) }
+  package static func call(_ call: CallID, _ request: MemberRequest) -> Self { .calls(.call(call, request)) }
+  package static func inCall(_ call: CallID, _ request: ParticipantRequest) -> Self { .calls(.inCall(call, request)) }
+}
+
+/// About users and devices.
+package enum PeopleRequest: Sendable {
   case registerDevice(RegisterDevice)
   case listDevices(ListDevices)
   case subscribePush(SubscribePush)
@@ -9,37 +21,55 @@ package enum Request: Sendable {
   case vouchForDevice(DeviceStatement)
   case revokeDevice(DeviceStatement)
   case pairDevice(PairDevice)
-  case start(StartCall)
-  case accept(CallID, Join)
-  case decline(CallID, Decline)
-  case invite(CallID, Invite)
-  case cancel(CallID, Cancel)
-  case join(CallID, Join)
-  case rejoin(CallID, Join)
-  case transfer(CallID, Join)
-  case leave(CallID)
-  case end(CallID)
-  case link(CallID, MakeLink)
-  case hold(CallID, Hold)
-  case state(CallID)
-  case listCalls
-  case media(CallID, MediaRequest)
-  case track(CallID, TrackID, ChangeTrack)
-  case receive(CallID, Receive)
-  case message(CallID, SendMessage)
-  case stats(CallID, QualityNumbers)
-  case report(CallID, ReportAbuse)
-  case keys(CallID, HandOutKeys)
-  case requestKey(CallID, RequestKey)
-  case listKeys(CallID, ListKeys)
-  case waitForKey(CallID, WaitForKey)
-  case confirmKey(CallID, ConfirmKey)
-  case listConfirmations(CallID, ListConfirmations)
   case setPresence(SetPresence)
   case watchPresence(WatchPresence)
-  case listHistory(ListHistory)
-  case deleteHistory(DeleteHistory)
-  case historyTotals(HistoryTotals)
+}
+
+/// About calls of the past.
+package enum HistoryRequest: Sendable {
+  case list(ListHistory)
+  case delete(DeleteHistory)
+  case totals(HistoryTotals)
+}
+
+/// About calls that run.
+package enum CallsRequest: Sendable {
+  case start(StartCall)
+  case list
+  case call(CallID, MemberRequest)
+  case inCall(CallID, ParticipantRequest)
+}
+
+/// About one call, by its members and those who want to be.
+package enum MemberRequest: Sendable {
+  case accept(Join)
+  case decline(Decline)
+  case invite(Invite)
+  case cancel(Cancel)
+  case join(Join)
+  case rejoin(Join)
+  case transfer(Join)
+  case leave
+  case end
+  case link(MakeLink)
+  case hold(Hold)
+  case state
+  case report(ReportAbuse)
+}
+
+/// Inside one call, by its participants.
+package enum ParticipantRequest: Sendable {
+  case media(MediaRequest)
+  case track(TrackID, ChangeTrack)
+  case receive(Receive)
+  case message(SendMessage)
+  case stats(QualityNumbers)
+  case keys(HandOutKeys)
+  case requestKey(RequestKey)
+  case listKeys(ListKeys)
+  case waitForKey(WaitForKey)
+  case confirmKey(ConfirmKey)
+  case listConfirmations(ListConfirmations)
 }
 
 package struct RegisterDevice: Codable, Sendable {

@@ -1,4 +1,4 @@
-package import enum Calls.Effect
+package import enum Calls.Delivery
 package import struct Calls.SessionID
 package import Logging
 package import MediaModel
@@ -101,8 +101,8 @@ package final class SignalingServer: Sendable {
   }
 
   /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.
-  /// Effects for a session that is gone are dropped and counted; those that are for no client are left out.
-  package func deliver(_ effects: [Calls.Effect]) { services.deliver(effects) }
+  /// Deliveries to a session that is gone are dropped and counted.
+  package func deliver(_ deliveries: [Delivery]) { services.deliver(deliveries) }
 
   /// Closes the ports, and all sessions with an ERROR of this `message`.
   package func stop(message: String = "the server is shutting down") async {

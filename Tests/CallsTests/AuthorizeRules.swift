@@ -63,10 +63,10 @@ struct AuthorizeRules {
     let call = try joined().call.id
     try bob.accept(call)
     let carol = stage.connect("carol")
-    stage.handle(.request(bob.session, id: "i", .invite(call, Invite(callees: [carol.user]))))
+    stage.handle(.request(bob.session, id: "i", .call(call, .invite(Invite(callees: [carol.user])))))
     let asked = try question()
     #expect(asked.question == .authorize(.ring, from: bob.user, to: [carol.user], call: call))
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     stage.handle(.answer(asked.id, allowed: [carol.user]))
     guard case .failed(let error)? = stage.reply("i") else { return #expect(Bool(false)) }
     #expect([.callNotJoined, .callEnded].contains(error.code))
@@ -92,7 +92,7 @@ struct AuthorizeRules {
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")
     let users = [alice.user, bob.user, carol.user]
-    stage.handle(.request(alice.session, id: "d", .listDevices(ListDevices(users: users))))
+    stage.handle(.request(alice.session, id: "d", .people(.listDevices(ListDevices(users: users)))))
     let asked = try question()
     #expect(asked.question == .authorize(.devices, from: alice.user, to: [bob.user, carol.user]))
     stage.handle(.answer(asked.id, allowed: [bob.user]))
@@ -100,7 +100,7 @@ struct AuthorizeRules {
       return #expect(Bool(false))
     }
     #expect(devices.devices.map(\.user) == [alice.user, bob.user])
-    #expect(try alice.get(.listDevices(ListDevices(users: [alice.user])), as: Devices.self).devices.count == 1)
+    #expect(try alice.get(.people(.listDevices(ListDevices(users: [alice.user]))), as: Devices.self).devices.count == 1)
   }
 
   @Test func watchingIsAskedOfTheBackEndAlone() throws {
@@ -108,7 +108,7 @@ struct AuthorizeRules {
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")
     stage.handle(
-      .request(alice.session, id: "w", .watchPresence(WatchPresence(users: [bob.user, carol.user]))))
+      .request(alice.session, id: "w", .people(.watchPresence(WatchPresence(users: [bob.user, carol.user])))))
     let asked = try question()
     #expect(asked.question == .authorize(.watch, from: alice.user, to: [bob.user, carol.user]))
     stage.handle(.answer(asked.id, allowed: [bob.user]))
@@ -150,11 +150,11 @@ struct AuthorizeRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
-    for limit in [0, 201] { #expect(bob.code(.listHistory(ListHistory(limit: limit))) == .requestInvalid) }
-    #expect(bob.code(.deleteHistory(DeleteHistory())) == .requestInvalid)
-    #expect(bob.code(.deleteHistory(DeleteHistory(calls: [call], all: true))) == .requestInvalid)
-    #expect(bob.code(.deleteHistory(DeleteHistory(all: false))) == .requestInvalid)
-    #expect(bob.code(.historyTotals(HistoryTotals(with: bob.user))) == .requestInvalid)
+    for limit in [0, 201] { #expect(bob.code(.history(.list(ListHistory(limit: limit)))) == .requestInvalid) }
+    #expect(bob.code(.history(.delete(DeleteHistory()))) == .requestInvalid)
+    #expect(bob.code(.history(.delete(DeleteHistory(calls: [call], all: true)))) == .requestInvalid)
+    #expect(bob.code(.history(.delete(DeleteHistory(all: false)))) == .requestInvalid)
+    #expect(bob.code(.history(.totals(HistoryTotals(with: bob.user)))) == .requestInvalid)
     func query(_ request: Request) throws -> HistoryQuery {
       stage.handle(.request(bob.session, id: "h", request))
       guard case .history(bob.session, "h", let query)? = stage.takeOthers().first else {
@@ -163,15 +163,15 @@ struct AuthorizeRules {
       return query
     }
     #expect(
-      try query(.listHistory(ListHistory()))
+      try query(.history(.list(ListHistory())))
         == .list(bob.user, before: Timestamp(milliseconds: .max), limit: 50, rejoinable: [call]))
     let before = Timestamp(milliseconds: 5)
     #expect(
-      try query(.listHistory(ListHistory(before: before, limit: 200)))
+      try query(.history(.list(ListHistory(before: before, limit: 200))))
         == .list(bob.user, before: before, limit: 200, rejoinable: [call]))
-    #expect(try query(.deleteHistory(DeleteHistory(all: true))) == .delete(bob.user, calls: nil))
-    #expect(try query(.deleteHistory(DeleteHistory(calls: [call]))) == .delete(bob.user, calls: [call]))
-    #expect(try query(.historyTotals(HistoryTotals(with: alice.user))) == .totals(bob.user, with: alice.user))
+    #expect(try query(.history(.delete(DeleteHistory(all: true)))) == .delete(bob.user, calls: nil))
+    #expect(try query(.history(.delete(DeleteHistory(calls: [call])))) == .delete(bob.user, calls: [call]))
+    #expect(try query(.history(.totals(HistoryTotals(with: alice.user)))) == .totals(bob.user, with: alice.user))
   }
 
   @Test func aServerThatDrainsStartsNoCallsAndEndsNone() throws {
@@ -183,7 +183,7 @@ struct AuthorizeRules {
     #expect(alice.code(alice.start([])) == .serverDraining)
     #expect(try alice.call(["bob"], join: 1) == call, "a retry gets the first reply")
     try bob.accept(call)
-    #expect(alice.code(.invite(call, Invite(callees: [UserID(unchecked: "carol")]))) == nil)
+    #expect(alice.code(.call(call, .invite(Invite(callees: [UserID(unchecked: "carol")])))) == nil)
   }
 
   @Test func nothingIsKeptOfAUserWhoIsForgotten() throws {
@@ -203,11 +203,11 @@ struct AuthorizeRules {
     #expect(Set(stage.closed).contains(bob.session) && stage.closed.count == 2)
     #expect(try alice.phase(of: "bob", in: call) == nil)
     #expect(try alice.phase(of: "bob", in: other) == nil)
-    #expect(try alice.get(.listDevices(ListDevices(users: [bob.user])), as: Devices.self).devices.isEmpty)
+    #expect(try alice.get(.people(.listDevices(ListDevices(users: [bob.user]))), as: Devices.self).devices.isEmpty)
     #expect(stage.node.people.directory.devices(of: bob.user).isEmpty)
-    #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
-    _ = alice.ask(.end(call))
-    #expect(carol.code(.state(call)) == .callEnded)
-    #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
+    #expect(stage.connect("bob", keys: false).code(.call(call, .state)) == .callNotFound)
+    _ = alice.ask(.call(call, .end))
+    #expect(carol.code(.call(call, .state)) == .callEnded)
+    #expect(stage.connect("bob", keys: false).code(.call(call, .state)) == .callNotFound)
   }
 }

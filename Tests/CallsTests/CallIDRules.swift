@@ -50,9 +50,9 @@ struct CallIDRules {
     }
     tries(stage, mallory, victim)
     #expect(alice.code(alice.start([victim.user], join: 2, id: id)) == .callExists)
-    _ = alice.ask(.end(id))
+    _ = alice.ask(.call(id, .end))
     tries(stage, mallory, victim)
-    #expect(mallory.code(.state(id)) == .callNotFound, "it says nothing of the call but that the id is taken")
+    #expect(mallory.code(.call(id, .state)) == .callNotFound, "it says nothing of the call but that the id is taken")
     stage.advance(.seconds(43_200))
     stage.restart(after: .seconds(40_000))
     tries(stage, stage.connect("mallory"), stage.connect("victim"))
@@ -64,10 +64,10 @@ struct CallIDRules {
     var ids: [CallID] = []
     for _ in 0..<10 {
       let call = try alice.call([])
-      _ = alice.ask(.end(call))
+      _ = alice.ask(.call(call, .end))
       ids.append(call)
     }
-    #expect(alice.code(.state(ids[0])) == .callNotFound)
+    #expect(alice.code(.call(ids[0], .state)) == .callNotFound)
     #expect(ids.allSatisfy { alice.code(alice.start([], id: $0)) == .callExists })
     stage.restart()
     let again = stage.connect("alice")

@@ -44,7 +44,7 @@ struct ClockRules {
     stage.advance(.milliseconds(59_999))
     #expect(try again.phase(of: "bob", in: call) == .disconnected)
     stage.advance(.milliseconds(1))
-    #expect(again.code(.state(call)) == .callEnded, "alice was the only one left of two (rule 9)")
+    #expect(again.code(.call(call, .state)) == .callEnded, "alice was the only one left of two (rule 9)")
   }
 
   /// Its connection breaks without media ever having flowed: the 15 s don't count from a join that is still to come.
@@ -67,7 +67,7 @@ struct ClockRules {
     let again = stage.connect("alice")
     try again.connectMedia(call)
     stage.advance(.seconds(60))
-    #expect(again.code(.state(call)) == .callEnded)
+    #expect(again.code(.call(call, .state)) == .callEnded)
   }
 
   @Test func keysRotateInTheirTime() throws {
@@ -96,13 +96,13 @@ struct ClockRules {
 
   @Test func endedCallsCanBeReportedForADay() throws {
     let (call, alice) = try callOfTwo()
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     goBack()
     let again = stage.connect("alice")
     let bob = UserID(unchecked: "bob")
-    #expect(again.code(.report(call, ReportAbuse(user: bob, text: "x"))) == nil)
+    #expect(again.code(.call(call, .report(ReportAbuse(user: bob, text: "x")))) == nil)
     stage.advance(.seconds(86_401))
-    #expect(again.code(.report(call, ReportAbuse(user: bob, text: "x"))) == .callEnded)
+    #expect(again.code(.call(call, .report(ReportAbuse(user: bob, text: "x")))) == .callEnded)
   }
 
   /// Events kept for an absent device expire in time, and envelopes with their call.

@@ -25,7 +25,7 @@ struct ConfirmationRules {
   private func confirm(
     _ client: Client, _ call: CallID, _ byte: UInt8, epoch: UInt32 = 2, joinKey: JoinKey? = nil
   ) -> RequestError.Code? {
-    client.code(.confirmKey(call, ConfirmKey(epoch: epoch, tag: tag(byte), joinKey: joinKey)))
+    client.code(.inCall(call, .confirmKey(ConfirmKey(epoch: epoch, tag: tag(byte), joinKey: joinKey))))
   }
 
   @Test func everybodyHearsWhenAllAreInAndElseAfterASecond() throws {
@@ -48,7 +48,7 @@ struct ConfirmationRules {
       ])
     stage.advance(.seconds(10))
     #expect(clients.allSatisfy { !$0.events().dropFirst(3).map(\.name).contains(.keysConfirmed) })
-    let keys: KeyList = try clients[0].get(.listKeys(call, ListKeys()))
+    let keys: KeyList = try clients[0].get(.inCall(call, .listKeys(ListKeys())))
     #expect(keys.confirmed == last.buckets)
   }
 
@@ -57,13 +57,14 @@ struct ConfirmationRules {
     #expect(confirm(clients[0], call, 1) == nil)
     #expect(confirm(clients[0], call, 9) == nil, "a repeat is fine and changes nothing")
     #expect(confirm(clients[1], call, 2) == nil)
-    let tags: Confirmations = try clients[0].get(.listConfirmations(call, ListConfirmations(epoch: 2, bucket: 0)))
+    let tags: Confirmations = try clients[0].get(
+      .inCall(call, .listConfirmations(ListConfirmations(epoch: 2, bucket: 0))))
     #expect(tags.tags.map(\.participant) == [1, 2] && tags.tags.map(\.tag) == [tag(1), tag(2)])
     #expect(confirm(clients[0], call, 1, epoch: 1) == .keysEpochStale)
     #expect(confirm(clients[0], call, 1, epoch: 3) == .keysNotAllowed)
-    #expect(clients[0].code(.confirmKey(call, ConfirmKey(epoch: 2, tag: Base64Bytes([1])))) == .requestInvalid)
+    #expect(clients[0].code(.inCall(call, .confirmKey(ConfirmKey(epoch: 2, tag: Base64Bytes([1]))))) == .requestInvalid)
     func ask(_ epoch: UInt32, _ bucket: Int) -> RequestError.Code? {
-      clients[0].code(.listConfirmations(call, ListConfirmations(epoch: epoch, bucket: bucket)))
+      clients[0].code(.inCall(call, .listConfirmations(ListConfirmations(epoch: epoch, bucket: bucket))))
     }
     #expect(ask(1, 0) == .keysEpochStale && ask(3, 0) == .keysEpochStale)
     #expect(ask(2, 1) == .requestInvalid && ask(2, -1) == .requestInvalid && ask(2, .max) == .requestInvalid)
@@ -77,7 +78,7 @@ struct ConfirmationRules {
     #expect(confirm(clients[0], call, 1) == nil && confirm(clients[2], call, 4) == nil)
     stage.restart()
     let again = ["alice", "bob", "carol"].map { stage.connect($0) }
-    let keys: KeyList = try again[0].get(.listKeys(call, ListKeys()))
+    let keys: KeyList = try again[0].get(.inCall(call, .listKeys(ListKeys())))
     #expect(keys.confirmed.map(\.who.bytes.first) == [0xa0] && keys.confirmed.map(\.tag) == [tag(5)])
     #expect(confirm(again[0], call, 9) == nil && confirm(again[1], call, 2) == nil)
     #expect(again[2].events().confirmed.last?.buckets.map(\.tag) == [tag(7)])
@@ -86,12 +87,12 @@ struct ConfirmationRules {
   @Test func theNextEpochIsConfirmedAnew() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
     #expect(confirm(clients[0], call, 1) == nil)
-    _ = clients[2].ask(.leave(call))
+    _ = clients[2].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     _ = try clients[0].handOut(call, 3, to: [clients[1]])
     stage.advance(.seconds(10))
     #expect(clients[0].events().confirmed.isEmpty)
-    let keys: KeyList = try clients[0].get(.listKeys(call, ListKeys()))
+    let keys: KeyList = try clients[0].get(.inCall(call, .listKeys(ListKeys())))
     #expect(keys.epoch == 3 && keys.confirmed.isEmpty)
     #expect(confirm(clients[0], call, 1) == .keysEpochStale)
   }
@@ -114,8 +115,8 @@ struct ConfirmationRules {
     let names = (0..<200).map { "u\($0)" }
     let clients = names.map { stage.connect($0) }
     let call = try clients[0].call([]) { $0.aloneSeconds = 60 }
-    let link: CallLink = try clients[0].get(.link(call, MakeLink()))
-    for client in clients.dropFirst() { _ = client.ask(.join(call, client.join(link: link.link))) }
+    let link: CallLink = try clients[0].get(.call(call, .link(MakeLink())))
+    for client in clients.dropFirst() { _ = client.ask(.call(call, .join(client.join(link: link.link)))) }
     stage.advance(.milliseconds(100))
     _ = try clients[0].handOut(call, 2, to: Array(clients.dropFirst()))
     for client in clients { _ = client.events() }
@@ -133,7 +134,8 @@ struct ConfirmationRules {
     let joinId = try #require(try clients[0].state(call).members[1].participants.first?.joinId)
     let fresh = clients[1].joinKey(joinId, generation: 1)
     #expect(confirm(clients[1], call, 2, joinKey: clients[1].joinKey(joinId, generation: 2)) == .requestInvalid)
-    let tags: Confirmations = try clients[0].get(.listConfirmations(call, ListConfirmations(epoch: 2, bucket: 0)))
+    let tags: Confirmations = try clients[0].get(
+      .inCall(call, .listConfirmations(ListConfirmations(epoch: 2, bucket: 0))))
     #expect(tags.tags.isEmpty, "the tag and the key count together")
     #expect(confirm(clients[1], call, 2, joinKey: fresh) == nil)
     #expect(confirm(clients[1], call, 2, joinKey: fresh) == nil, "a repeat")
@@ -143,16 +145,16 @@ struct ConfirmationRules {
     // The server dies: it is not lost.
     stage.restart()
     let again = ["alice", "bob", "carol"].map { stage.connect($0) }
-    _ = again[2].ask(.leave(call))
+    _ = again[2].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     let events = again[0].events()
     let rotate = try #require(events.rotations.last)
     #expect(rotate.deliver?.map(\.refresh) == [fresh])
     #expect(rotate.added?.allSatisfy { $0.refresh == nil } == true)
     #expect(again[1].events().rotations.last?.deliver == nil)
-    let keys: KeyList = try again[0].get(.listKeys(call, ListKeys()))
+    let keys: KeyList = try again[0].get(.inCall(call, .listKeys(ListKeys())))
     #expect(keys.list.map(\.joinKey?.generation) == [0, 0] && keys.list.allSatisfy { $0.refresh == nil })
-    #expect(again[1].code(.requestKey(call, RequestKey())) == nil)
+    #expect(again[1].code(.inCall(call, .requestKey(RequestKey()))) == nil)
     // A new stay begins with its own key.
     _ = try again[0].handOut(call, rotate.epoch, to: [again[1]])
     #expect(again[0].events().keyRequests.allSatisfy { $0.to.refresh == fresh })
@@ -171,7 +173,7 @@ struct ConfirmationRules {
     let envelope = try #require(clients[2].deliveries().first { $0.message.body.isEnvelope })
     _ = clients[0].events()
     func wait(_ client: Client, _ epoch: UInt32) -> RequestError.Code? {
-      client.code(.waitForKey(call, WaitForKey(epoch: epoch, reason: .trust)))
+      client.code(.inCall(call, .waitForKey(WaitForKey(epoch: epoch, reason: .trust))))
     }
     #expect(wait(clients[1], 3) == .keysNotAllowed, "no envelope is under way to it")
     #expect(wait(clients[2], 2) == .keysEpochStale && wait(clients[2], 4) == .keysNotAllowed)
@@ -201,7 +203,7 @@ struct ConfirmationRules {
     #expect(try clients[2].handOut(call, 3, to: [clients[5]]).delivered == [clients[5].device])
     #expect(clients[5].events().envelopes.map(\.from) == [clients[2].device])
     let second = HandOutKeys(epoch: 3, envelopes: [clients[1].envelope(for: clients[5], epoch: 3)])
-    #expect(clients[1].code(.keys(call, second)) == .keysEpochStale, "the first answer counts")
+    #expect(clients[1].code(.inCall(call, .keys(second))) == .keysEpochStale, "the first answer counts")
   }
 
   @Test func aDeviceThatIsLeftOutAsksTheNextAndTheLeaderMayChangeItsMind() throws {
@@ -211,8 +213,8 @@ struct ConfirmationRules {
     _ = try clients[0].handOut(call, 3, to: [clients[1]])
     #expect(clients[1].events().keyRequests.count == 1)
     // Only the leader is left: a rotation would lead nowhere, so none begins.
-    for _ in 0..<3 { #expect(clients[2].code(.requestKey(call, RequestKey())) == nil) }
-    #expect(clients[2].code(.requestKey(call, RequestKey())) == .rateLimited)
+    for _ in 0..<3 { #expect(clients[2].code(.inCall(call, .requestKey(RequestKey()))) == nil) }
+    #expect(clients[2].code(.inCall(call, .requestKey(RequestKey()))) == .rateLimited)
     #expect(clients[0].events().keyRequests.count == 3)
     stage.advance(.seconds(5))
     #expect(clients[0].events().rotations.isEmpty)

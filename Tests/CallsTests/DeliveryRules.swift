@@ -13,7 +13,7 @@ struct DeliveryRules {
     let bob = stage.connect("bob", mode: .client)
     for _ in 0..<3 {
       let call = try alice.call(["bob"])
-      _ = bob.ask(.decline(call, Decline()))
+      _ = bob.ask(.call(call, .decline(Decline())))
     }
     #expect(bob.deliveries().map(\.seq) == Array(1...9))
   }
@@ -22,13 +22,13 @@ struct DeliveryRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob", mode: .individual)
     let call = try alice.call(["bob", "carol"])
-    _ = bob.ask(.decline(call, Decline()))
-    _ = alice.ask(.invite(call, Invite(callees: [bob.user])))
+    _ = bob.ask(.call(call, .decline(Decline())))
+    _ = alice.ask(.call(call, .invite(Invite(callees: [bob.user]))))
     let first = bob.deliveries()
     #expect(first.map(\.message.body.name) == [.callRing, .callMember, .callRing, .callMember])
     bob.acknowledge(first[1].seq)
     bob.disconnect()
-    _ = alice.ask(.cancel(call, Cancel()))
+    _ = alice.ask(.call(call, .cancel(Cancel())))
     let second = stage.connect("bob", mode: .individual).deliveries()
     #expect(second.map(\.message.body.name) == [.callMember, .callCancelled, .callMember])
     #expect(second.map(\.redelivered) == [true, false, false])
@@ -58,7 +58,7 @@ struct DeliveryRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
-    _ = bob.ask(.decline(call, Decline()))
+    _ = bob.ask(.call(call, .decline(Decline())))
     bob.disconnect()
     #expect(stage.connect("bob").events().isEmpty)
   }
@@ -71,7 +71,7 @@ struct DeliveryRules {
     bob.disconnect()
     stage.advance(.seconds(60))
     let call = try alice.call(["bob"])
-    _ = alice.ask(.end(call))
+    _ = alice.ask(.call(call, .end))
     stage.advance(.seconds(100))
     let again = stage.connect("bob").deliveries()
     #expect(again.map(\.message.body.name) == [.callEnded], "the first call's end is too old, the second's is not")
@@ -82,7 +82,7 @@ struct DeliveryRules {
     let stage = Stage { $0.maximumKeptEvents = 10 }
     let alice = stage.connect("alice")
     stage.connect("bob").disconnect()
-    for _ in 0..<100 { _ = alice.ask(.end(try alice.call(["bob"]))) }
+    for _ in 0..<100 { _ = alice.ask(.call(try alice.call(["bob"]), .end)) }
     let kept = stage.connect("bob").deliveries()
     #expect(kept.count <= 10 && kept.allSatisfy { $0.message.body.name == .callEnded })
     #expect(kept.last?.seq == 100)
@@ -108,7 +108,7 @@ struct DeliveryRules {
     #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
     stage.advance(.milliseconds(100))
     #expect(Set(bob.names()).isSuperset(of: [.trackAdded, .keysRotate]))
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     bob.disconnect()
     let names = stage.connect("bob").names()
     #expect(!names.contains(.trackAdded) && !names.contains(.keysRotate) && names.contains(.callMember))
@@ -133,7 +133,7 @@ struct DeliveryRules {
     let carol = stage.connect("carol")
     let dave = stage.connect("dave")
     let call = try alice.call(["bob", "carol", "dave"])
-    _ = dave.ask(.decline(call, Decline()))
+    _ = dave.ask(.call(call, .decline(Decline())))
     try bob.accept(call)
     for client in [alice, alicePad, bob, bobPad, carol, dave] { _ = client.events() }
     #expect(bob.offer(call, .sending(["0": .camera]), [.init(mid: "0", source: .camera)]) == nil)
@@ -146,7 +146,7 @@ struct DeliveryRules {
     #expect(bob.names() == [.trackAdded, .speakers, .mediaNeed, .mediaSlots, .callMember])
     for other in [alicePad, bobPad, carol] { #expect(other.names() == [.callMember]) }
     #expect(dave.names().isEmpty)
-    _ = alice.ask(.end(call))
+    _ = alice.ask(.call(call, .end))
     for client in [alice, alicePad, bob, bobPad, carol, dave] { #expect(client.names().last == .callEnded) }
     #expect(!carol.names().contains(.callMissed))
   }
@@ -158,7 +158,7 @@ struct DeliveryRules {
         Identity(
           device: Device(user: UserID(unchecked: "s"), device: DeviceID(unchecked: "s")), name: nil, isService: true)))
     let reply = stage.request(SessionID(rawValue: 99)) {
-      .request(SessionID(rawValue: 99), id: $0, .setPresence(SetPresence(state: .available)))
+      .request(SessionID(rawValue: 99), id: $0, .people(.setPresence(SetPresence(state: .available))))
     }
     guard case .failed(let error)? = reply else { return #expect(Bool(false)) }
     #expect(error.code == .authForbidden)

@@ -32,10 +32,10 @@ struct EpochRules {
     #expect(list.map(\.joinId) == [joinId(1), nil] && list.map(\.participant) == [1, 0])
     #expect(tablet.events().rings.first?.envelope == nil)
     #expect(try alice.state(call).epoch == 1)
-    let keys: KeyList = try alice.get(.listKeys(call, ListKeys()))
+    let keys: KeyList = try alice.get(.inCall(call, .listKeys(ListKeys())))
     #expect(keys.epoch == 1 && keys.mode == .fresh && keys.list == list)
     #expect(keys.previous.bytes == [UInt8](repeating: 0, count: 32) && list[1].joinKey == nil)
-    _ = tablet.ask(.decline(call, Decline()))
+    _ = tablet.ask(.call(call, .decline(Decline())))
     stage.advance(.seconds(10))
     #expect(alice.events().rotations.isEmpty, "a decline changes nothing")
   }
@@ -115,7 +115,7 @@ struct EpochRules {
   @Test func epochs3AJoinAloneIsARatchet() throws {
     let (call, clients) = try settled(["alice", "bob"])
     let carol = stage.connect("carol")
-    _ = clients[0].ask(.invite(call, Invite(callees: [carol.user])))
+    _ = clients[0].ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
     stage.advance(.milliseconds(100))
     let rotate = try #require(clients[0].events().rotations.first)
@@ -129,9 +129,9 @@ struct EpochRules {
   @Test func epochs3AJoinWithALeaveIsFresh() throws {
     let (call, clients) = try settled(["alice", "bob", "dave"])
     let carol = stage.connect("carol")
-    _ = clients[0].ask(.invite(call, Invite(callees: [carol.user])))
+    _ = clients[0].ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
-    _ = clients[2].ask(.leave(call))
+    _ = clients[2].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     let rotate = try #require(clients[0].events().rotations.first)
     #expect(rotate.mode == .fresh && rotate.deliver?.map(\.address) == [clients[1].device, carol.device])
@@ -143,7 +143,7 @@ struct EpochRules {
     if changed {
       var keys = clients[1].keys
       keys[1].publicKey.bytes.append(7)
-      _ = clients[1].ask(.registerDevice(RegisterDevice(name: nil, keys: keys)))
+      _ = clients[1].ask(.people(.registerDevice(RegisterDevice(name: nil, keys: keys))))
     }
     try clients[1].rejoin(call, join: 9)
     stage.advance(.milliseconds(100))
@@ -154,7 +154,7 @@ struct EpochRules {
 
   @Test func epochs4TheLeaderHasThreeSecondsThenTheNextIsAsked() throws {
     let (call, clients) = try settled(["alice", "bob", "carol", "dave"])
-    _ = clients[3].ask(.leave(call))
+    _ = clients[3].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     #expect(clients[0].events().rotations.first?.deliver?.count == 2)
     #expect(clients[1].events().rotations.first?.deliver == nil)
@@ -163,16 +163,16 @@ struct EpochRules {
     stage.advance(.milliseconds(1))
     let asked = try #require(clients[1].events().rotations.first)
     #expect(asked.leader == 2 && asked.deliver?.map(\.address) == [clients[0].device, clients[2].device])
-    let none: RequestError.Code? = clients[2].code(.keys(call, HandOutKeys(epoch: 3, envelopes: [])))
+    let none: RequestError.Code? = clients[2].code(.inCall(call, .keys(HandOutKeys(epoch: 3, envelopes: []))))
     #expect(none == .keysNotAllowed, "it was not asked")
     let delivered = try clients[0].handOut(call, 3, to: [clients[1]])
     #expect(delivered.delivered == [clients[1].device] && delivered.missing == [clients[2].device])
-    #expect(clients[1].code(.keys(call, HandOutKeys(epoch: 3, envelopes: []))) == .keysEpochStale)
+    #expect(clients[1].code(.inCall(call, .keys(HandOutKeys(epoch: 3, envelopes: [])))) == .keysEpochStale)
   }
 
   @Test func epochs4ABrokenConnectionOfTheLeaderPassesItOn() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
-    _ = clients[2].ask(.leave(call))
+    _ = clients[2].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     _ = clients[1].events()
     clients[0].disconnect()
@@ -182,7 +182,7 @@ struct EpochRules {
   @Test func epochs4WithoutAnyConnectionTheEpochWaits() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
     for client in clients { try client.connectMedia(call) }
-    _ = clients[2].ask(.leave(call))
+    _ = clients[2].ask(.call(call, .leave))
     clients[0].disconnect()
     clients[1].disconnect()
     stage.advance(.seconds(60))
@@ -194,12 +194,12 @@ struct EpochRules {
   @Test func epochs4ALeaderThatLacksTheOldSecretIsFollowedByAFreshEpoch() throws {
     let (call, clients) = try settled(["alice", "bob"])
     let carol = stage.connect("carol")
-    _ = clients[0].ask(.invite(call, Invite(callees: [carol.user])))
+    _ = clients[0].ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
     stage.advance(.milliseconds(100))
     #expect(clients[0].events().rotations.map(\.mode) == [.ratchet])
-    #expect(clients[0].code(.requestKey(call, RequestKey())) == nil)
-    #expect(clients[0].code(.keys(call, HandOutKeys(epoch: 3, envelopes: []))) == .keysEpochStale)
+    #expect(clients[0].code(.inCall(call, .requestKey(RequestKey()))) == nil)
+    #expect(clients[0].code(.inCall(call, .keys(HandOutKeys(epoch: 3, envelopes: [])))) == .keysEpochStale)
     stage.advance(.milliseconds(100))
     let rotate = try #require(clients[0].events().rotations.first)
     #expect(rotate.epoch == 4 && rotate.mode == .fresh && rotate.deliver?.count == 2)
@@ -208,7 +208,7 @@ struct EpochRules {
 
   @Test func epochs5SwitchWhenAllConnectedHaveAcknowledged() throws {
     let (call, clients) = try settled(["alice", "bob", "carol", "dave"], mode: .individual)
-    _ = clients[3].ask(.leave(call))
+    _ = clients[3].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     _ = try clients[0].handOut(call, 3, to: [clients[1], clients[2]])
     for client in clients.dropFirst().prefix(2) {
@@ -220,7 +220,7 @@ struct EpochRules {
 
   @Test(arguments: [true, false]) func epochs5OrAfter1Or2Seconds(somebodyWent: Bool) throws {
     let (call, clients) = try settled(["alice", "bob", "carol"], mode: .individual)
-    if somebodyWent { _ = clients[2].ask(.leave(call)) } else { try clients[2].rejoin(call) }
+    if somebodyWent { _ = clients[2].ask(.call(call, .leave)) } else { try clients[2].rejoin(call) }
     stage.advance(.milliseconds(100))
     _ = try clients[0].handOut(call, 3, to: [clients[somebodyWent ? 1 : 2]])
     stage.advance(.milliseconds(somebodyWent ? 999 : 1_999))
@@ -252,17 +252,17 @@ struct EpochRules {
   @Test func epochs6ARequestIsForwardedThreeTimesToTheLeaderAndThenToTheOthers() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
     for holder in [0, 2, 0] {
-      #expect(clients[1].code(.requestKey(call, RequestKey(epoch: 2))) == nil)
+      #expect(clients[1].code(.inCall(call, .requestKey(RequestKey(epoch: 2)))) == nil)
       let request = try #require(clients[holder].events().keyRequests.first)
       #expect(clients[2 - holder].events().keyRequests.isEmpty)
       #expect(request.epoch == 2 && request.to.address == clients[1].device && request.to.keys == clients[1].keys)
     }
-    #expect(clients[1].code(.requestKey(call, RequestKey())) == .rateLimited)
+    #expect(clients[1].code(.inCall(call, .requestKey(RequestKey()))) == .rateLimited)
     let answer = try clients[0].handOut(call, 2, to: [clients[1]])
     #expect(answer.delivered == [clients[1].device] && answer.missing.isEmpty)
     #expect(clients[1].events().envelopes.map(\.epoch) == [2])
-    #expect(clients[0].code(.keys(call, HandOutKeys(epoch: 2, envelopes: []))) == .keysEpochStale)
-    #expect(clients[1].code(.requestKey(call, RequestKey(epoch: 1))) == .keysEpochStale)
+    #expect(clients[0].code(.inCall(call, .keys(HandOutKeys(epoch: 2, envelopes: [])))) == .keysEpochStale)
+    #expect(clients[1].code(.inCall(call, .requestKey(RequestKey(epoch: 1)))) == .keysEpochStale)
   }
 
   @Test func epochs6ANackedEnvelopeIsAskedForAndWaitedFor() throws {
@@ -283,17 +283,17 @@ struct EpochRules {
   @Test func epochs6WithoutALeaderAnotherHolderIsTold() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
     clients[0].disconnect()
-    #expect(clients[2].code(.requestKey(call, RequestKey())) == nil)
+    #expect(clients[2].code(.inCall(call, .requestKey(RequestKey()))) == nil)
     #expect(clients[1].events().keyRequests.count == 1)
   }
 
   @Test func epochs7AllOrNothing() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"])
     let eve = stage.connect("eve")
-    _ = clients[2].ask(.leave(call))
+    _ = clients[2].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     func code(_ envelopes: [Envelope], epoch: UInt32 = 3, from client: Client? = nil) -> RequestError.Code? {
-      (client ?? clients[0]).code(.keys(call, HandOutKeys(epoch: epoch, envelopes: envelopes)))
+      (client ?? clients[0]).code(.inCall(call, .keys(HandOutKeys(epoch: epoch, envelopes: envelopes))))
     }
     let good = clients[0].envelope(for: clients[1], epoch: 3)
     #expect(code([good, clients[0].envelope(for: eve, epoch: 3)]) == .keysNotAllowed)
@@ -324,7 +324,7 @@ struct EpochRules {
 
   @Test func epochs7SupersededEnvelopesAreForgotten() throws {
     let (call, clients) = try settled(["alice", "bob", "carol"], mode: .individual)
-    _ = clients[2].ask(.leave(call))
+    _ = clients[2].ask(.call(call, .leave))
     stage.advance(.milliseconds(100))
     _ = try clients[0].handOut(call, 3, to: [clients[1]])
     stage.advance(.seconds(600) + .seconds(2))
@@ -337,13 +337,13 @@ struct EpochRules {
     let (call, clients) = try settled(["alice", "bob"])
     let guest = stage.connect("carol", "guest", keys: false)
     _ = stage.connect("carol", "phone")
-    _ = clients[0].ask(.invite(call, Invite(callees: [guest.user])))
+    _ = clients[0].ask(.call(call, .invite(Invite(callees: [guest.user]))))
     try guest.accept(call)
     stage.advance(.seconds(1))
     #expect(clients[0].events().rotations.isEmpty)
-    #expect(guest.code(.keys(call, HandOutKeys(epoch: 2, envelopes: []))) == .keysNotAllowed)
-    #expect(guest.code(.requestKey(call, RequestKey())) == .keysNotAllowed)
-    #expect(try guest.get(.listKeys(call, ListKeys()), as: KeyList.self).list.count == 2)
+    #expect(guest.code(.inCall(call, .keys(HandOutKeys(epoch: 2, envelopes: [])))) == .keysNotAllowed)
+    #expect(guest.code(.inCall(call, .requestKey(RequestKey()))) == .keysNotAllowed)
+    #expect(try guest.get(.inCall(call, .listKeys(ListKeys())), as: KeyList.self).list.count == 2)
   }
 
   @Test func aDeviceWithoutKeysStartsNoCall() throws {
@@ -351,17 +351,18 @@ struct EpochRules {
     let start = alice.start([bob.user], join: 1)
     #expect(alice.code(start) == .keysNotAllowed)
     #expect(stage.node.isIdle && bob.events().isEmpty, "nobody is rung")
-    _ = alice.ask(.registerDevice(RegisterDevice(name: nil, keys: alice.keys)))
+    _ = alice.ask(.people(.registerDevice(RegisterDevice(name: nil, keys: alice.keys))))
     #expect(alice.code(start) == nil)
     #expect(stage.node.callSummaries.map(\.ringing) == [1])
   }
 
   @Test func registeringTakesOneKeyOfEachUse() throws {
     let alice = stage.connect("alice", keys: false)
-    #expect(alice.code(.registerDevice(RegisterDevice(name: nil, keys: [alice.keys[0]]))) == .requestInvalid)
+    #expect(alice.code(.people(.registerDevice(RegisterDevice(name: nil, keys: [alice.keys[0]])))) == .requestInvalid)
     #expect(
-      alice.code(.registerDevice(RegisterDevice(name: nil, keys: [alice.keys[0], alice.keys[0]]))) == .requestInvalid)
-    let registered: Registered = try alice.get(.registerDevice(RegisterDevice(name: "Mac", keys: alice.keys)))
+      alice.code(.people(.registerDevice(RegisterDevice(name: nil, keys: [alice.keys[0], alice.keys[0]]))))
+        == .requestInvalid)
+    let registered: Registered = try alice.get(.people(.registerDevice(RegisterDevice(name: "Mac", keys: alice.keys))))
     var bytes = Array("conclave-device-v1".utf8)
     for part in [Array("alice".utf8), Array("phone".utf8)] { bytes += [0, UInt8(part.count)] + part }
     for key in alice.keys {
@@ -369,7 +370,7 @@ struct EpochRules {
       bytes += [0, UInt8(key.publicKey.bytes.count)] + key.publicKey.bytes
     }
     #expect(registered.fingerprint.bytes == Stage.digest(bytes))
-    let devices: Devices = try stage.connect("bob").get(.listDevices(ListDevices(users: [alice.user])))
+    let devices: Devices = try stage.connect("bob").get(.people(.listDevices(ListDevices(users: [alice.user]))))
     #expect(devices.devices.map(\.name) == ["Mac"] && devices.devices[0].registeredAt == stage.now)
   }
 }

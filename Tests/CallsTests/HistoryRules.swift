@@ -19,8 +19,8 @@ struct HistoryRules {
     let alice = stage.connect("alice")
     let callees = ["bob", "carol"].map { stage.connect($0) }
     let call = try alice.call(["bob", "carol"])
-    for callee in callees { #expect(callee.code(.decline(call, Decline())) == nil) }
-    #expect(alice.code(.end(call)) == nil)
+    for callee in callees { #expect(callee.code(.call(call, .decline(Decline()))) == nil) }
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(outcome(of: "alice") == .declined)
   }
 
@@ -29,7 +29,7 @@ struct HistoryRules {
     for user in ["bob", "carol"] { _ = stage.connect(user) }
     let call = try alice.call(["bob", "carol"]) { $0.ringSeconds = 5 }
     stage.advance(.seconds(6))
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(outcome(of: "alice") == .missed)
   }
 
@@ -38,10 +38,10 @@ struct HistoryRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
     try bob.accept(call)
-    let link: CallLink = try bob.get(.link(call, MakeLink(expiresIn: 3_600, revoke: nil)))
+    let link: CallLink = try bob.get(.call(call, .link(MakeLink(expiresIn: 3_600, revoke: nil))))
     stage.handle(.forget(alice.user))
     let again = stage.connect("alice")
-    _ = try again.get(.join(call, again.join(link: link.link)), as: Joined.self)
+    _ = try again.get(.call(call, .join(again.join(link: link.link))), as: Joined.self)
     let stays = stage.disk.history.count { if case .came(_, alice.user, _) = $0 { true } else { false } }
     #expect(stays == 1, "the stay before is forgotten, this one is not")
   }

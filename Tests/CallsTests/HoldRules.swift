@@ -30,20 +30,20 @@ struct HoldRules {
     try bob.accept(call)
     #expect(bob.offer(call, .sending([:]), []) == nil)
     _ = alice.events()
-    #expect(bob.code(.hold(call, Hold(held: true))) == nil)
+    #expect(bob.code(.call(call, .hold(Hold(held: true)))) == nil)
     #expect(alice.events().causes == [.held])
     #expect(try isHeld("bob", in: call, seenBy: alice) == [true])
-    #expect(bob.code(.hold(call, Hold(held: true))) == nil)
+    #expect(bob.code(.call(call, .hold(Hold(held: true)))) == nil)
     #expect(alice.events().isEmpty && holds() == [true], "nothing changed")
-    #expect(bob.code(.hold(call, Hold(held: false))) == nil)
+    #expect(bob.code(.call(call, .hold(Hold(held: false)))) == nil)
     #expect(alice.events().causes == [.held])
     #expect(holds() == [false])
-    #expect(carol.code(.hold(call, Hold(held: true))) == .callNotFound)
+    #expect(carol.code(.call(call, .hold(Hold(held: true)))) == .callNotFound)
   }
 
   @Test func onlyAParticipantHolds() throws {
     let call = try alice.call(["bob"])
-    #expect(bob.code(.hold(call, Hold(held: true))) == .callNotJoined)
+    #expect(bob.code(.call(call, .hold(Hold(held: true)))) == .callNotJoined)
   }
 
   @Test func acceptOfAnotherHoldsThePresentOne() throws {
@@ -58,10 +58,10 @@ struct HoldRules {
     #expect(try isHeld("bob", in: second, seenBy: carol) == [false])
     #expect(alice.events().causes == [.held])
     #expect(holds() == [true])
-    #expect(bob.code(.hold(first, Hold(held: false))) == nil)
+    #expect(bob.code(.call(first, .hold(Hold(held: false)))) == nil)
     #expect(try isHeld("bob", in: first, seenBy: alice) == [false])
     #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "the other one is held then")
-    _ = bob.ask(.leave(first))
+    _ = bob.ask(.call(first, .leave))
     #expect(try isHeld("bob", in: second, seenBy: carol) == [true], "nothing goes on by itself")
   }
 
@@ -83,7 +83,7 @@ struct HoldRules {
 
   @Test func aHoldBeforeTheFirstOfferIsToldWithIt() throws {
     let call = try alice.call(["bob"])
-    #expect(alice.code(.hold(call, Hold(held: true))) == nil)
+    #expect(alice.code(.call(call, .hold(Hold(held: true)))) == nil)
     #expect(holds().isEmpty, "the media plane does not know the peer")
     #expect(alice.offer(call, .sending([:]), []) == nil)
     #expect(holds() == [true])
@@ -94,7 +94,7 @@ struct HoldRules {
   @Test func aHeldParticipantStaysOnTheListOfKeysAndIsNoSpeaker() throws {
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
-    _ = bob.ask(.hold(call, Hold(held: true)))
+    _ = bob.ask(.call(call, .hold(Hold(held: true))))
     try carol.accept(call)
     stage.advance(.milliseconds(100))
     #expect(alice.events().rotations.last?.deliver?.count == 2)

@@ -17,7 +17,7 @@ struct KeyChainRules {
   }
 
   private func list(_ client: Client, _ call: CallID, since: UInt32? = nil) throws -> KeyList {
-    try client.get(.listKeys(call, ListKeys(since: since)))
+    try client.get(.inCall(call, .listKeys(ListKeys(since: since))))
   }
 
   private func number(_ value: UInt32) -> [UInt8] {
@@ -94,12 +94,12 @@ struct KeyChainRules {
     let (call, clients) = try calling(["alice", "bob"])
     for join in [Join(joinId: joinId(7)), Join(joinKey: clients[0].joinKey(joinId(8)))] {
       let carol = stage.connect("carol")
-      _ = clients[0].ask(.invite(call, Invite(callees: [carol.user])))
-      #expect(carol.code(.accept(call, join)) == nil)
+      _ = clients[0].ask(.call(call, .invite(Invite(callees: [carol.user]))))
+      #expect(carol.code(.call(call, .accept(join))) == nil)
       stage.advance(.seconds(1))
       #expect(try list(clients[0], call).list.map(\.address) == clients.map(\.device))
-      #expect(carol.code(.requestKey(call, RequestKey())) == .keysNotAllowed)
-      _ = carol.ask(.leave(call))
+      #expect(carol.code(.inCall(call, .requestKey(RequestKey()))) == .keysNotAllowed)
+      _ = carol.ask(.call(call, .leave))
     }
   }
 
@@ -129,22 +129,24 @@ struct KeyChainRules {
   @Test func aJoinIdOrJoinKeyOfAnotherIsRefused() throws {
     let (call, clients) = try calling(["alice", "bob"])
     let mallory = stage.connect("mallory")
-    _ = clients[0].ask(.invite(call, Invite(callees: [mallory.user])))
+    _ = clients[0].ask(.call(call, .invite(Invite(callees: [mallory.user]))))
     let bob = try #require(try list(clients[0], call).list.first { $0.address == clients[1].device })
     let theirs = try #require(bob.joinId)
-    #expect(mallory.code(.accept(call, Join(joinId: theirs, joinKey: mallory.joinKey(theirs)))) == .requestInvalid)
+    #expect(
+      mallory.code(.call(call, .accept(Join(joinId: theirs, joinKey: mallory.joinKey(theirs))))) == .requestInvalid)
     var copied = mallory.joinKey(joinId(9))
     copied.publicKey = try #require(bob.joinKey?.publicKey)
-    #expect(mallory.code(.accept(call, Join(joinId: joinId(9), joinKey: copied))) == .requestInvalid)
+    #expect(mallory.code(.call(call, .accept(Join(joinId: joinId(9), joinKey: copied)))) == .requestInvalid)
     let zeros = joinId(0)
-    #expect(mallory.code(.accept(call, Join(joinId: zeros, joinKey: mallory.joinKey(zeros)))) == .requestInvalid)
+    #expect(mallory.code(.call(call, .accept(Join(joinId: zeros, joinKey: mallory.joinKey(zeros))))) == .requestInvalid)
     // A joinId of somebody who has left never returns either, not even after a restart.
-    _ = clients[1].ask(.leave(call))
-    #expect(mallory.code(.accept(call, Join(joinId: theirs, joinKey: mallory.joinKey(theirs)))) == .requestInvalid)
+    _ = clients[1].ask(.call(call, .leave))
+    #expect(
+      mallory.code(.call(call, .accept(Join(joinId: theirs, joinKey: mallory.joinKey(theirs))))) == .requestInvalid)
     stage.restart()
     let again = stage.connect("mallory")
-    #expect(again.code(.accept(call, Join(joinId: theirs, joinKey: again.joinKey(theirs)))) == .requestInvalid)
-    #expect(again.code(.accept(call, again.join())) == nil)
+    #expect(again.code(.call(call, .accept(Join(joinId: theirs, joinKey: again.joinKey(theirs))))) == .requestInvalid)
+    #expect(again.code(.call(call, .accept(again.join()))) == nil)
   }
 
   /// A ring's envelopes may all be for devices that can't be rung: its list has them all the same.
@@ -153,14 +155,14 @@ struct KeyChainRules {
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")
     _ = try carol.call(["dave"]) { $0.aloneSeconds = 600 }
-    _ = bob.ask(.setPresence(SetPresence(state: .unavailable)))
+    _ = bob.ask(.people(.setPresence(SetPresence(state: .unavailable))))
     let call = try alice.call(["bob", "carol"], envelopes: [alice.envelope(for: bob, epoch: 1)]) {
       $0.aloneSeconds = 600
     }
     #expect(bob.events().rings.isEmpty)
-    #expect(bob.code(.join(call, bob.join())) == .callNotFound)
-    let link: CallLink = try alice.get(.link(call, MakeLink()))
-    #expect(bob.code(.join(call, bob.join(link: link.link))) == nil)
+    #expect(bob.code(.call(call, .join(bob.join()))) == .callNotFound)
+    let link: CallLink = try alice.get(.call(call, .link(MakeLink())))
+    #expect(bob.code(.call(call, .join(bob.join(link: link.link)))) == nil)
     stage.advance(.milliseconds(100))
     #expect(alice.events().rotations.first?.mode == .fresh)
   }
@@ -169,9 +171,9 @@ struct KeyChainRules {
     let (call, clients) = try calling(["alice", "bob"])
     for client in clients { _ = client.events() }
     let carol = stage.connect("carol")
-    _ = clients[0].ask(.invite(call, Invite(callees: [carol.user])))
+    _ = clients[0].ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
-    _ = clients[1].ask(.leave(call))
+    _ = clients[1].ask(.call(call, .leave))
     stage.advance(.seconds(3))
     let names = clients[0].names()
     let rotate = try #require(names.firstIndex(of: .keysRotate))
@@ -197,7 +199,7 @@ struct KeyChainRules {
     var envelope = clients[0].envelope(for: clients[1], epoch: 2)
     envelope.key = Base64Bytes([UInt8](repeating: 1, count: 31))
     guard
-      case .failed(let error) = clients[0].ask(.keys(call, HandOutKeys(epoch: 2, envelopes: [envelope])))
+      case .failed(let error) = clients[0].ask(.inCall(call, .keys(HandOutKeys(epoch: 2, envelopes: [envelope]))))
     else { return #expect(Bool(false)) }
     #expect(error.code == .requestInvalid && error.field == "envelopes.0.key")
   }

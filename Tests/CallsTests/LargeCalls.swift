@@ -13,7 +13,7 @@ struct LargeCalls {
     let call = try alice.call([], policy: { $0.aloneSeconds = 60 })
     for start in stride(from: 0, to: others.count, by: 100) {
       let hundred = others[start..<min(start + 100, others.count)]
-      #expect(alice.code(.invite(call, Invite(callees: hundred.map(\.user)))) == nil)
+      #expect(alice.code(.call(call, .invite(Invite(callees: hundred.map(\.user))))) == nil)
       for other in hundred { try other.accept(call) }
     }
     stage.advance(.milliseconds(100))
@@ -22,7 +22,7 @@ struct LargeCalls {
     #expect(others.allSatisfy { $0.events().switches == [2] })
     stage.handle(.media(.speakers(call, [3, 1])))
     #expect(others.allSatisfy { $0.names() == [.speakers] })
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(stage.node.control.timers.count == 0)
   }
 
@@ -31,7 +31,7 @@ struct LargeCalls {
     let stage = Stage()
     let alice = stage.connect("alice")
     let call = try alice.call([]) { $0.aloneSeconds = 3_600 }
-    let link = try (alice.get(.link(call, MakeLink(expiresIn: 3_600))) as CallLink).link
+    let link = try (alice.get(.call(call, .link(MakeLink(expiresIn: 3_600)))) as CallLink).link
     var clients: [Device: Client] = [:]
     var watcher: Client?
     func come(_ numbers: Range<Int>) throws {
@@ -39,7 +39,7 @@ struct LargeCalls {
         let client = stage.connect("u\(number)")
         clients[client.device] = client
         watcher = watcher ?? client
-        let _: Joined = try client.get(.join(call, client.join(link: link)))
+        let _: Joined = try client.get(.call(call, .join(client.join(link: link))))
         try client.connectMedia(call)
         stage.advance(.milliseconds(30))
         for rotation in alice.events().rotations {

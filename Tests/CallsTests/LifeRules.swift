@@ -15,18 +15,18 @@ struct LifeRules {
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
     try carol.accept(call)
-    #expect(alice.code(.leave(call)) == nil)
+    #expect(alice.code(.call(call, .leave)) == nil)
     #expect(try bob.state(call).state == .active)
     #expect(try alice.rejoin(call).participant == 4)
-    #expect(alice.code(.leave(call)) == nil)
-    #expect(alice.code(.end(call)) == nil, "also without being there")
+    #expect(alice.code(.call(call, .leave)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil, "also without being there")
   }
 
   @Test func rule8WhileNobodyHasJoinedItsLeaveCancelsAllRings() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob", "carol"])
-    #expect(alice.code(.leave(call)) == nil)
+    #expect(alice.code(.call(call, .leave)) == nil)
     let events = bob.events()
     #expect(events.contains(.callCancelled))
     #expect(events.causes.prefix(2) == [.left, .cancelled])
@@ -56,8 +56,8 @@ struct LifeRules {
     let call = try alice.call(["bob", "carol"]) { $0.aloneSeconds = 7 }
     for (other, outcome) in zip(others, outcomes) {
       switch outcome {
-      case "declined": _ = other.ask(.decline(call, Decline()))
-      case "cancelled": _ = alice.ask(.cancel(call, Cancel(callees: [other.user])))
+      case "declined": _ = other.ask(.call(call, .decline(Decline())))
+      case "cancelled": _ = alice.ask(.call(call, .cancel(Cancel(callees: [other.user]))))
       default: break
       }
     }
@@ -70,12 +70,12 @@ struct LifeRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let declined = try alice.call(["bob"])
-    _ = bob.ask(.decline(declined, Decline()))
+    _ = bob.ask(.call(declined, .decline(Decline())))
     #expect(alice.events().ended?.reason == .declined)
     _ = bob.events()
     let left = try alice.call(["bob"])
     try bob.accept(left)
-    _ = alice.ask(.leave(left))
+    _ = alice.ask(.call(left, .leave))
     #expect(bob.events().ended?.reason == .allLeft)
   }
 
@@ -85,9 +85,9 @@ struct LifeRules {
     let carol = stage.connect("carol")
     let call = try alice.call(["bob"])
     try bob.accept(call)
-    _ = alice.ask(.invite(call, Invite(callees: [carol.user])))
-    _ = carol.ask(.decline(call, Decline()))
-    _ = bob.ask(.leave(call))
+    _ = alice.ask(.call(call, .invite(Invite(callees: [carol.user]))))
+    _ = carol.ask(.call(call, .decline(Decline())))
+    _ = bob.ask(.call(call, .leave))
     stage.advance(.milliseconds(119_999))
     #expect(try alice.state(call).state == .active)
     stage.advance(.milliseconds(1))
@@ -97,10 +97,10 @@ struct LifeRules {
   @Test func rule9ARingCountsAsCompany() throws {
     let alice = stage.connect("alice")
     let call = try alice.call(["bob", "carol"])
-    #expect(stage.connect("bob").code(.accept(call, Join())) == .callNotFound)
+    #expect(stage.connect("bob").code(.call(call, .accept(Join()))) == .callNotFound)
     let dave = stage.connect("dave")
     stage.advance(.seconds(119))
-    _ = alice.ask(.invite(call, Invite(callees: [dave.user])))
+    _ = alice.ask(.call(call, .invite(Invite(callees: [dave.user]))))
     stage.advance(.seconds(29))
     #expect(try alice.state(call).state == .ringing)
     stage.advance(.seconds(121))
@@ -114,7 +114,7 @@ struct LifeRules {
     try bob.accept(call)
     stage.advance(.seconds(7_200))
     #expect(alice.events().ended?.reason == .expired)
-    #expect(alice.code(.state(call)) == .callEnded)
+    #expect(alice.code(.call(call, .state)) == .callEnded)
     #expect(stage.node.control.timers.count(of: call) == 0)
   }
 
@@ -207,8 +207,8 @@ struct LifeRules {
     let tablet = stage.connect("bob", "tablet")
     let call = try alice.call(["bob", "carol"])
     try phone.accept(call)
-    #expect(tablet.code(.join(call, tablet.join())) == .callAnsweredElsewhere)
-    #expect(tablet.code(.rejoin(call, tablet.join())) == .callAnsweredElsewhere)
+    #expect(tablet.code(.call(call, .join(tablet.join()))) == .callAnsweredElsewhere)
+    #expect(tablet.code(.call(call, .rejoin(tablet.join()))) == .callAnsweredElsewhere)
     phone.disconnect()
     stage.advance(.seconds(15))
     #expect(try tablet.rejoin(call).participant == 3)
@@ -223,11 +223,11 @@ struct LifeRules {
     for client in [alice, bob] { _ = client.events() }
     #expect(try alice.started(["bob", "carol"], join: 1) == first)
     #expect(try bob.accept(first.call.id, join: 2) == accepted)
-    #expect(bob.code(.rejoin(first.call.id, bob.join(2))) == .requestInvalid)
+    #expect(bob.code(.call(first.call.id, .rejoin(bob.join(2)))) == .requestInvalid)
     #expect(alice.events().isEmpty && bob.events().isEmpty)
-    _ = alice.ask(.end(first.call.id))
+    _ = alice.ask(.call(first.call.id, .end))
     #expect(try alice.started(["bob", "carol"], join: 1) == first)
-    #expect(bob.code(.accept(first.call.id, bob.join(2))) == .callEnded)
+    #expect(bob.code(.call(first.call.id, .accept(bob.join(2)))) == .callEnded)
   }
 
   @Test func rule15AParticipantKeepsItsKeysAndOthersHearOfNewOnes() throws {
@@ -236,15 +236,15 @@ struct LifeRules {
     let call = try alice.call(["bob"], join: 1)
     try bob.accept(call)
     _ = alice.events()
-    let list: KeyList = try alice.get(.listKeys(call, ListKeys()))
+    let list: KeyList = try alice.get(.inCall(call, .listKeys(ListKeys())))
     var keys = alice.keys
     keys[0].publicKey.bytes.append(1)
-    let registered: Registered = try alice.get(.registerDevice(RegisterDevice(name: nil, keys: keys)))
+    let registered: Registered = try alice.get(.people(.registerDevice(RegisterDevice(name: nil, keys: keys))))
     #expect(registered.fingerprint != list.list[0].fingerprint)
     #expect(bob.names().last == .keysDevicesChanged)
-    #expect(try alice.get(.listKeys(call, ListKeys()), as: KeyList.self).list == list.list)
+    #expect(try alice.get(.inCall(call, .listKeys(ListKeys())), as: KeyList.self).list == list.list)
     _ = bob.events()
-    _ = alice.ask(.registerDevice(RegisterDevice(name: "new name", keys: keys)))
+    _ = alice.ask(.people(.registerDevice(RegisterDevice(name: "new name", keys: keys))))
     #expect(bob.events().isEmpty, "the same keys again are no change")
   }
 
@@ -266,15 +266,15 @@ struct LifeRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob", "carol"])
-    _ = bob.ask(.decline(call, Decline()))
-    #expect(bob.code(.rejoin(call, bob.join())) == .callNotJoined)
+    _ = bob.ask(.call(call, .decline(Decline())))
+    #expect(bob.code(.call(call, .rejoin(bob.join()))) == .callNotJoined)
     #expect(try bob.get(.listCalls, as: CallList.self).calls.map(\.id) == [call])
-    let joined: Joined = try bob.get(.join(call, bob.join()))
+    let joined: Joined = try bob.get(.call(call, .join(bob.join())))
     #expect(joined.participant == 2 && joined.call.state == .active)
     #expect(alice.events().causes == [.declined, .joined])
-    #expect(bob.code(.leave(call)) == nil)
-    #expect(bob.code(.leave(call)) == .callNotJoined)
-    #expect(bob.code(.join(call, bob.join())) == nil)
+    #expect(bob.code(.call(call, .leave)) == nil)
+    #expect(bob.code(.call(call, .leave)) == .callNotJoined)
+    #expect(bob.code(.call(call, .join(bob.join()))) == nil)
   }
 
   @Test func aCallIsFull() throws {
@@ -284,9 +284,9 @@ struct LifeRules {
     let carol = stage.connect("carol")
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
-    #expect(carol.code(.accept(call, carol.join())) == .callFull)
-    _ = bob.ask(.leave(call))
-    #expect(carol.code(.accept(call, carol.join())) == nil)
+    #expect(carol.code(.call(call, .accept(carol.join()))) == .callFull)
+    _ = bob.ask(.call(call, .leave))
+    #expect(carol.code(.call(call, .accept(carol.join()))) == nil)
   }
 
   @Test func nothingIsLeftOfACall() throws {
@@ -295,7 +295,7 @@ struct LifeRules {
     let call = try alice.call(["bob"])
     try bob.accept(call)
     stage.advance(.seconds(1))
-    _ = alice.ask(.end(call))
+    _ = alice.ask(.call(call, .end))
     #expect(
       stage.node.control.timers.count == 0 && stage.node.control.calls.isEmpty
         && stage.node.people.memberships.isEmpty)

@@ -18,12 +18,12 @@ struct LinkRules {
   }
 
   private func link(_ call: CallID, _ seconds: Int? = nil, by client: Client? = nil) throws -> CallLink {
-    try (client ?? alice).get(.link(call, MakeLink(expiresIn: seconds)))
+    try (client ?? alice).get(.call(call, .link(MakeLink(expiresIn: seconds))))
   }
 
   private func join(_ call: CallID, _ link: String, _ client: Client? = nil) -> RequestError.Code? {
     let client = client ?? guest
-    return client.code(.join(call, client.join(link: link)))
+    return client.code(.call(call, .join(client.join(link: link))))
   }
 
   @Test func itsHolderBecomesAMemberShownAsSuch() throws {
@@ -33,15 +33,15 @@ struct LinkRules {
     #expect(
       link.link.utf8.allSatisfy { "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8.contains($0) }
     )
-    let joined: Joined = try guest.get(.join(call, guest.join(link: link.link)))
+    let joined: Joined = try guest.get(.call(call, .join(guest.join(link: link.link))))
     let member = try #require(joined.call.members.first { $0.user == guest.user })
     #expect(member.link == true && member.state == .joined && joined.call.state == .active)
     #expect(joined.call.members.first?.link == nil)
     guard case .member(let change)? = alice.events().last else { return #expect(Bool(false)) }
     #expect(change.cause == .joined && change.member.link == true && change.member.name == "guest")
-    _ = guest.ask(.leave(call))
-    #expect(guest.code(.join(call, guest.join())) == nil, "a member needs no link")
-    #expect(bob.code(.accept(call, bob.join())) == nil)
+    _ = guest.ask(.call(call, .leave))
+    #expect(guest.code(.call(call, .join(guest.join()))) == nil, "a member needs no link")
+    #expect(bob.code(.call(call, .accept(bob.join()))) == nil)
   }
 
   @Test func aLinkThatIsOverForeignOrGarbledIsInvalid() throws {
@@ -57,8 +57,8 @@ struct LinkRules {
     ] {
       #expect(join(call, bad) == .callLinkInvalid)
     }
-    #expect(guest.code(.join(call, guest.join())) == .callNotFound)
-    #expect(guest.code(.accept(call, Join(link: good))) == .callNotFound, "for join alone")
+    #expect(guest.code(.call(call, .join(guest.join()))) == .callNotFound)
+    #expect(guest.code(.call(call, .accept(Join(link: good)))) == .callNotFound, "for join alone")
     stage.advance(.milliseconds(59_999))
     #expect(join(call, good) == nil)
     stage.advance(.milliseconds(1))
@@ -68,7 +68,7 @@ struct LinkRules {
   @Test func revokedLinksAreVoidAndNewOnesAreNot() throws {
     let call = try alice.call(["bob"])
     let old = try link(call).link
-    #expect(alice.code(.link(call, MakeLink(revoke: true))) == nil)
+    #expect(alice.code(.call(call, .link(MakeLink(revoke: true)))) == nil)
     #expect(join(call, old) == .callLinkInvalid)
     let new = try link(call).link
     #expect(join(call, old) == .callLinkInvalid)
@@ -77,13 +77,13 @@ struct LinkRules {
 
   @Test func eachMemberThatMayInviteMayMakeOne() throws {
     let call = try alice.call(["bob", "nobody"]) { $0.invite = .initiator }
-    #expect(bob.code(.link(call, MakeLink())) == .callNotJoined)
+    #expect(bob.code(.call(call, .link(MakeLink()))) == .callNotJoined)
     try bob.accept(call)
-    #expect(bob.code(.link(call, MakeLink())) == .callInviteNotAllowed)
-    #expect(bob.code(.link(call, MakeLink(revoke: true))) == .callInviteNotAllowed)
-    #expect(guest.code(.link(call, MakeLink())) == .callNotFound)
+    #expect(bob.code(.call(call, .link(MakeLink()))) == .callInviteNotAllowed)
+    #expect(bob.code(.call(call, .link(MakeLink(revoke: true)))) == .callInviteNotAllowed)
+    #expect(guest.code(.call(call, .link(MakeLink()))) == .callNotFound)
     for seconds in [0, 59, 86_401, .min, .max] {
-      #expect(alice.code(.link(call, MakeLink(expiresIn: seconds))) == .requestInvalid)
+      #expect(alice.code(.call(call, .link(MakeLink(expiresIn: seconds)))) == .requestInvalid)
     }
     #expect(try link(call, 86_400).expiresAt == stage.now + .seconds(86_400))
   }
@@ -92,11 +92,11 @@ struct LinkRules {
     let carol = stage.connect("carol")
     let call = try alice.call(["bob", "carol"])
     let link = try link(call).link
-    _ = alice.ask(.cancel(call, Cancel(callees: [bob.user])))
-    #expect(bob.code(.join(call, bob.join())) == .authForbidden)
+    _ = alice.ask(.call(call, .cancel(Cancel(callees: [bob.user]))))
+    #expect(bob.code(.call(call, .join(bob.join()))) == .authForbidden)
     #expect(join(call, "nonsense", bob) == .callLinkInvalid)
     #expect(join(call, link, bob) == nil)
-    _ = carol.ask(.decline(call, Decline()))
+    _ = carol.ask(.call(call, .decline(Decline())))
     #expect(join(call, "nonsense", carol) == nil, "she needs none")
     #expect(try alice.state(call).members.map(\.link) == [nil, true, nil])
   }
@@ -108,20 +108,20 @@ struct LinkRules {
     }
     let alice = stage.connect("alice")
     let call = try alice.call(["nobody"]) { $0.aloneSeconds = 60 }
-    let link: CallLink = try alice.get(.link(call, MakeLink()))
+    let link: CallLink = try alice.get(.call(call, .link(MakeLink())))
     let guests = ["a", "b", "c"].map { stage.connect($0) }
     #expect(join(call, link.link, guests[0]) == nil)
     #expect(join(call, link.link, guests[1]) == .callFull)
-    _ = guests[0].ask(.leave(call))
+    _ = guests[0].ask(.call(call, .leave))
     #expect(join(call, link.link, guests[1]) == nil)
-    _ = guests[1].ask(.leave(call))
+    _ = guests[1].ask(.call(call, .leave))
     #expect(join(call, link.link, guests[2]) == .callFull, "three members are all, those who left counted")
   }
 
   @Test func aStrangerLearnsFromNoRefusalWhetherACallIsOrWas() throws {
     let over = try alice.call(["bob"])
     let overLink = try link(over).link
-    #expect(alice.code(.end(over)) == nil)
+    #expect(alice.code(.call(over, .end)) == nil)
     let call = try alice.call(["bob"])
     let linkless = try bob.call(["alice"])
     let good = try link(call).link
@@ -129,7 +129,7 @@ struct LinkRules {
       (over, overLink), (over, "nonsense"), (call, overLink), (call, "nonsense"), (linkless, good),
       (linkless, "nonsense"),
       (CallID(unchecked: "other"), good), (CallID(unchecked: "other"), "nonsense"),
-    ].map { id, link in guest.error(.join(id, Join(link: link))) }
+    ].map { id, link in guest.error(.call(id, .join(Join(link: link)))) }
     #expect(refusals.first??.code == .callLinkInvalid && Set(refusals).count == 1)
     #expect(join(over, "nonsense", bob) == .callEnded, "a former member hears that it is over")
     #expect(join(call, good) == nil)
@@ -138,9 +138,9 @@ struct LinkRules {
   @Test func aRepeatedJoinByLinkIsTheSameJoin() throws {
     let call = try alice.call(["bob"])
     let link = try link(call).link
-    let first: Joined = try guest.get(.join(call, Join(link: link, joinId: joinId(5))))
-    _ = alice.ask(.link(call, MakeLink(revoke: true)))
-    #expect(try guest.get(.join(call, Join(link: link, joinId: joinId(5))), as: Joined.self) == first)
+    let first: Joined = try guest.get(.call(call, .join(Join(link: link, joinId: joinId(5)))))
+    _ = alice.ask(.call(call, .link(MakeLink(revoke: true))))
+    #expect(try guest.get(.call(call, .join(Join(link: link, joinId: joinId(5)))), as: Joined.self) == first)
   }
 
   @Test func rule9ALinkKeepsWhoIsAloneForAnHour() throws {
@@ -168,7 +168,7 @@ struct LinkRules {
     let third = try alice.call([])
     _ = try link(third)
     stage.advance(.seconds(130))
-    #expect(alice.code(.link(third, MakeLink(revoke: true))) == nil)
+    #expect(alice.code(.call(third, .link(MakeLink(revoke: true)))) == nil)
     #expect(alice.events().ended != nil, "alone for longer than 120 s already")
   }
 
@@ -183,7 +183,7 @@ struct LinkRules {
     let call = try alice.call(["bob"])
     _ = try link(call, 60)
     try bob.accept(call)
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     stage.advance(.milliseconds(59_999))
     #expect(try alice.state(call).state == .active)
     stage.advance(.milliseconds(1))
@@ -195,9 +195,9 @@ struct LinkRules {
     try bob.accept(call)
     let link = try link(call).link
     #expect(join(call, link) == nil)
-    _ = alice.ask(.link(call, MakeLink(revoke: true)))
-    _ = bob.ask(.leave(call))
-    _ = guest.ask(.leave(call))
+    _ = alice.ask(.call(call, .link(MakeLink(revoke: true))))
+    _ = bob.ask(.call(call, .leave))
+    _ = guest.ask(.call(call, .leave))
     stage.advance(.seconds(119))
     #expect(try alice.state(call).state == .active)
   }

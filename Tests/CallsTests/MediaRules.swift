@@ -23,9 +23,9 @@ struct MediaRules {
     #expect(clients[0].offer(call, unreadable, []) == .mediaSDPInvalid)
     #expect(stage.connect("eve").offer(call, unreadable, []) == .callNotFound)
     #expect(stage.connectService().offer(call, unreadable, []) == .authForbidden)
-    _ = clients[1].ask(.leave(call))
+    _ = clients[1].ask(.call(call, .leave))
     #expect(clients[1].offer(call, unreadable, []) == .callNotJoined)
-    _ = clients[0].ask(.end(call))
+    _ = clients[0].ask(.call(call, .end))
     #expect(clients[0].offer(call, unreadable, []) == .callEnded)
   }
 
@@ -40,8 +40,8 @@ struct MediaRules {
       // A device without keys starts no call, and may come into one.
       let host = stage.connect("host")
       call = try host.call([])
-      let link = try (host.get(.link(call, MakeLink())) as CallLink).link
-      #expect(alice.code(.join(call, alice.join(link: link))) == nil)
+      let link = try (host.get(.call(call, .link(MakeLink()))) as CallLink).link
+      #expect(alice.code(.call(call, .join(alice.join(link: link)))) == nil)
     }
     for _ in 0..<2 {
       #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
@@ -149,7 +149,7 @@ struct MediaRules {
     #expect(stage.takeMedia().count == 2)
     #expect(share(clients[0], replace: false) == .screenBusy)
     #expect(share(clients[1], replace: nil) == nil, "its own stays")
-    _ = clients[1].ask(.leave(call))
+    _ = clients[1].ask(.call(call, .leave))
     #expect(share(clients[0], replace: nil) == nil)
   }
 
@@ -159,7 +159,7 @@ struct MediaRules {
     _ = clients[1].events()
     let track = TrackID(participant: 1, index: 1)
     func code(_ client: Client, _ track: TrackID, _ muted: Bool = true) -> RequestError.Code? {
-      client.code(.track(call, track, ChangeTrack(muted: muted)))
+      client.code(.inCall(call, .track(track, ChangeTrack(muted: muted))))
     }
     #expect(code(clients[1], track) == .trackNotOwn)
     #expect(code(clients[1], TrackID(participant: 1, index: 2)) == .trackNotFound)
@@ -177,7 +177,7 @@ struct MediaRules {
     #expect(clients[1].offer(call, .sending(["0": .camera]), [.init(mid: "0", source: .camera)]) == nil)
     let peer = try clients[1].peer(in: call)
     _ = clients[2].events()
-    _ = clients[1].ask(.leave(call))
+    _ = clients[1].ask(.call(call, .leave))
     #expect(clients[2].names() == [.trackRemoved, .callMember])
     #expect(stage.takeMedia().contains { if case .remove(peer) = $0 { true } else { false } })
     stage.handle(.media(.connected(peer)))

@@ -26,7 +26,7 @@ struct MessageRules {
   private func clear() { for client in [alice, bob, carol] { _ = client.events() } }
 
   private func send(_ client: Client, bytes: Int = 1, to: [ParticipantNumber]? = nil) -> RequestError.Code? {
-    client.code(.message(call, SendMessage(to: to, body: Base64Bytes([UInt8](repeating: 1, count: bytes)))))
+    client.code(.inCall(call, .message(SendMessage(to: to, body: Base64Bytes([UInt8](repeating: 1, count: bytes))))))
   }
 
   private func messages(_ client: Client) -> [CallMessage] {
@@ -41,7 +41,7 @@ struct MessageRules {
     #expect(messages(carol).map(\.from) == [2], "who is not there is passed over")
     #expect(messages(alice).isEmpty && messages(bob).isEmpty)
     for nobody in [[], [99], [1]] as [[ParticipantNumber]] { #expect(send(alice, to: nobody) == .userNotFound) }
-    _ = carol.ask(.leave(call))
+    _ = carol.ask(.call(call, .leave))
     #expect(send(carol) == .callNotJoined)
     #expect(send(alice, to: [3]) == .userNotFound)
     #expect(send(stage.connect("dave")) == .callNotFound)
@@ -55,7 +55,7 @@ struct MessageRules {
 
   @Test func aParticipantSends10ASecond() throws {
     for _ in 0..<10 { #expect(send(alice) == nil) }
-    guard case .failed(let error) = alice.ask(.message(call, SendMessage(body: Base64Bytes([1])))) else {
+    guard case .failed(let error) = alice.ask(.inCall(call, .message(SendMessage(body: Base64Bytes([1]))))) else {
       return #expect(Bool(false))
     }
     #expect(error.code == .rateLimited && error.retryAfterMs == 100)
@@ -95,21 +95,21 @@ struct MessageRules {
     let first = TrackID(participant: 2, index: 1)
     let second = TrackID(participant: 3, index: 1)
     let height = Receive(lastN: 4, videos: [.init(track: first, maxHeight: 360, priority: 2)])
-    #expect(alice.code(.receive(call, height)) == nil)
+    #expect(alice.code(.inCall(call, .receive(height))) == nil)
     #expect(wishes() == [Wishes(lastN: 4, videos: [first: .init(maxHeight: 360, priority: 2)])])
     let pause = Receive(videos: [.init(track: first, paused: true), .init(track: second, maxHeight: 90)])
-    #expect(alice.code(.receive(call, pause)) == nil)
+    #expect(alice.code(.inCall(call, .receive(pause))) == nil)
     #expect(
       wishes() == [
         Wishes(
           lastN: 4, videos: [first: .init(maxHeight: 360, priority: 2, isPaused: true), second: .init(maxHeight: 90)])
       ])
-    #expect(alice.code(.receive(call, pause)) == nil)
+    #expect(alice.code(.inCall(call, .receive(pause))) == nil)
     #expect(wishes().isEmpty, "nothing changed")
   }
 
   @Test func wishesBeforeTheFirstOfferAreToldWithIt() throws {
-    #expect(alice.code(.receive(call, Receive(lastN: 0))) == nil)
+    #expect(alice.code(.inCall(call, .receive(Receive(lastN: 0)))) == nil)
     #expect(wishes().isEmpty)
     #expect(alice.offer(call, .sending([:]), []) == nil)
     #expect(wishes() == [Wishes(lastN: 0)])
@@ -120,7 +120,7 @@ struct MessageRules {
 
   @Test func wishesOutOfBoundsAreRefused() throws {
     let track = TrackID(participant: 2, index: 9)
-    func code(_ receive: Receive) -> RequestError.Code? { alice.code(.receive(call, receive)) }
+    func code(_ receive: Receive) -> RequestError.Code? { alice.code(.inCall(call, .receive(receive))) }
     #expect(code(Receive(lastN: 26)) == .requestInvalid && code(Receive(lastN: -1)) == .requestInvalid)
     for height in [0, -1, .max] {
       #expect(code(Receive(videos: [.init(track: track, maxHeight: height)])) == .requestInvalid)
@@ -128,24 +128,24 @@ struct MessageRules {
     #expect(code(Receive(videos: [.init(track: track, priority: .min)])) == .requestInvalid)
     #expect(code(Receive(videos: Array(repeating: .init(track: track), count: 65))) == .requestInvalid)
     #expect(code(Receive(videos: [.init(track: TrackID(participant: 4, index: 1))])) == .trackNotFound)
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     #expect(code(Receive(videos: [.init(track: track)])) == nil, "it may have just gone")
-    #expect(bob.code(.receive(call, Receive(lastN: 1))) == .callNotJoined)
+    #expect(bob.code(.inCall(call, .receive(Receive(lastN: 1)))) == .callNotJoined)
   }
 
   // MARK: stats, quality and reports
 
   @Test func measurementsArePassedOnWithoutWhose() throws {
     let numbers = QualityNumbers(rtt: 20, loss: 0.01, jitter: 3, freezes: 0, firstFrameMs: 300)
-    #expect(alice.code(.stats(call, numbers)) == nil)
+    #expect(alice.code(.inCall(call, .stats(numbers))) == nil)
     let measured = stage.others.compactMap { if case .measured(let numbers) = $0 { numbers } else { nil } }
     #expect(measured == [numbers])
     for bad in [
       QualityNumbers(rtt: -1), .init(loss: 1.01), .init(jitter: .infinity), .init(freezes: .nan),
       .init(firstFrameMs: 600_001),
-    ] { #expect(alice.code(.stats(call, bad)) == .requestInvalid) }
-    _ = bob.ask(.leave(call))
-    #expect(bob.code(.stats(call, numbers)) == .callNotJoined)
+    ] { #expect(alice.code(.inCall(call, .stats(bad))) == .requestInvalid) }
+    _ = bob.ask(.call(call, .leave))
+    #expect(bob.code(.inCall(call, .stats(numbers))) == .callNotJoined)
   }
 
   @Test func aDeviceHearsHowWellItIsServed() throws {
@@ -161,41 +161,43 @@ struct MessageRules {
   }
 
   @Test func membersReportAParticipantOrAUserUntil24HoursAfterTheEnd() throws {
-    #expect(bob.code(.report(call, ReportAbuse(participant: 1, text: "rude"))) == nil)
-    #expect(bob.code(.report(call, ReportAbuse(user: carol.user, text: "rude"))) == nil)
+    #expect(bob.code(.call(call, .report(ReportAbuse(participant: 1, text: "rude")))) == nil)
+    #expect(bob.code(.call(call, .report(ReportAbuse(user: carol.user, text: "rude")))) == nil)
     #expect(
       reports() == [
         Report(by: bob.user, user: alice.user, participant: 1, text: "rude"),
         Report(by: bob.user, user: carol.user, participant: nil, text: "rude"),
       ])
     try carol.rejoin(call)
-    #expect(bob.code(.report(call, ReportAbuse(participant: 3, text: "who was"))) == nil)
-    _ = alice.ask(.end(call))
-    #expect(bob.code(.report(call, ReportAbuse(participant: 3, text: "late"))) == nil)
+    #expect(bob.code(.call(call, .report(ReportAbuse(participant: 3, text: "who was")))) == nil)
+    _ = alice.ask(.call(call, .end))
+    #expect(bob.code(.call(call, .report(ReportAbuse(participant: 3, text: "late")))) == nil)
     #expect(reports().count == 4)
     stage.advance(.seconds(86_399))
-    #expect(bob.code(.report(call, ReportAbuse(participant: 1, text: "later"))) == nil)
+    #expect(bob.code(.call(call, .report(ReportAbuse(participant: 1, text: "later")))) == nil)
     stage.advance(.seconds(1))
-    #expect(bob.code(.report(call, ReportAbuse(participant: 1, text: "too late"))) == .callEnded)
-    #expect(stage.connect("eve").code(.report(call, ReportAbuse(participant: 1, text: "x"))) == .callNotFound)
+    #expect(bob.code(.call(call, .report(ReportAbuse(participant: 1, text: "too late")))) == .callEnded)
+    #expect(stage.connect("eve").code(.call(call, .report(ReportAbuse(participant: 1, text: "x")))) == .callNotFound)
   }
 
   @Test func aReportIsStoredForTheOperatorUntilEitherPersonIsForgotten() throws {
-    for text in ["one", "two"] { #expect(bob.code(.report(call, ReportAbuse(participant: 1, text: text))) == nil) }
+    for text in ["one", "two"] {
+      #expect(bob.code(.call(call, .report(ReportAbuse(participant: 1, text: text)))) == nil)
+    }
     let kept = stage.disk.reports
     #expect(
       kept.map(\.report) == reports() && kept.map(\.call) == [call, call] && kept.map(\.at) == [stage.now, stage.now])
     #expect(Set(kept.map(\.id)).count == 2)
-    #expect(bob.code(.report(call, ReportAbuse(text: "x"))) == .requestInvalid)
+    #expect(bob.code(.call(call, .report(ReportAbuse(text: "x")))) == .requestInvalid)
     #expect(stage.disk.reports == kept, "a refused one is not stored")
     #expect("\(kept[0])" == "report", "it never reaches a log")
     stage.handle(.forget(alice.user))
     #expect(stage.disk.reports.isEmpty)
-    #expect(bob.code(.report(call, ReportAbuse(user: alice.user, text: "x"))) == .userNotFound)
+    #expect(bob.code(.call(call, .report(ReportAbuse(user: alice.user, text: "x")))) == .userNotFound)
   }
 
   @Test func aReportNamesSomebodyOfTheCall() throws {
-    func code(_ report: ReportAbuse) -> RequestError.Code? { bob.code(.report(call, report)) }
+    func code(_ report: ReportAbuse) -> RequestError.Code? { bob.code(.call(call, .report(report))) }
     #expect(code(ReportAbuse(text: "x")) == .requestInvalid)
     #expect(code(ReportAbuse(user: UserID(unchecked: "eve"), text: "x")) == .userNotFound)
     #expect(code(ReportAbuse(participant: 9, text: "x")) == .userNotFound)

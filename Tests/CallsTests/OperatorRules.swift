@@ -66,7 +66,7 @@ struct OperatorRules {
     let shown = stage.node.inspection(of: call)?.members.flatMap(\.participants) ?? []
     #expect(shown.last?.key == .missing && shown.last?.media == .never && shown.last?.signaling == true)
     _ = keyless
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     #expect(keyless == [2: .missing])
   }
 
@@ -79,10 +79,10 @@ struct OperatorRules {
     let call = try alice.call(["bob"])
     try bob.accept(call)
     #expect(shown(call).map(\.quality) == [ParticipantQuality(), ParticipantQuality()])
-    _ = alice.ask(.stats(call, QualityNumbers(rtt: 20, loss: 0.5, firstFrameMs: 300)))
+    _ = alice.ask(.inCall(call, .stats(QualityNumbers(rtt: 20, loss: 0.5, firstFrameMs: 300))))
     stage.advance(.seconds(5))
     let told = stage.now
-    _ = alice.ask(.stats(call, QualityNumbers(rtt: 40, jitter: 3)))
+    _ = alice.ask(.inCall(call, .stats(QualityNumbers(rtt: 40, jitter: 3))))
     stage.handle(.media(.quality(try alice.peer(in: call), level: 2, bitrate: 90_000)))
     stage.advance(.seconds(2))
     stage.handle(.media(.quality(try alice.peer(in: call), level: 9, bitrate: 900_000)))
@@ -91,7 +91,7 @@ struct OperatorRules {
     #expect(quality.toldAt == told && quality.judgedAt == stage.now)
     #expect(quality.level == 4 && quality.bitrate == 900_000, "the newest, within its bounds")
     #expect(shown(call)[1].quality == ParticipantQuality())
-    #expect(alice.code(.stats(call, QualityNumbers(rtt: -1))) == .requestInvalid)
+    #expect(alice.code(.inCall(call, .stats(QualityNumbers(rtt: -1)))) == .requestInvalid)
     #expect(shown(call)[0].quality == quality, "a refused report changes nothing")
     try alice.rejoin(call)
     #expect(shown(call).map(\.quality) == [ParticipantQuality(), ParticipantQuality()], "another participant")
@@ -123,7 +123,7 @@ struct OperatorRules {
   @Test func aParticipantAloneHasItsOwnKey() throws {
     let alice = stage.connect("alice")
     let call = try alice.call([])
-    _ = alice.ask(.leave(call))
+    _ = alice.ask(.call(call, .leave))
     #expect(keyless.isEmpty)
   }
 }

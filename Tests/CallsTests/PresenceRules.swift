@@ -18,7 +18,7 @@ struct PresenceRules {
   /// Watches by the word of the history; what came of it is in the events.
   func watch(_ watcher: Client, _ names: String...) {
     let users = names.map { UserID(unchecked: $0) }
-    stage.handle(.request(watcher.session, id: "w", .watchPresence(WatchPresence(users: users))))
+    stage.handle(.request(watcher.session, id: "w", .people(.watchPresence(WatchPresence(users: users)))))
     for case .ask(let id, .acquainted(_, let to)) in stage.takeOthers() {
       stage.handle(.answer(id, allowed: Set(to)))
     }
@@ -34,7 +34,7 @@ struct PresenceRules {
     let dave = stage.connect("dave")
     let call = try dave.call(["bob"])
     try bob.accept(call)
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     stage.connect("bob", "tablet").disconnect()
     bob.disconnect()
     #expect(
@@ -52,7 +52,7 @@ struct PresenceRules {
     #expect(try alice.watch("bob") == ["bob": .inCall])
     #expect(bob.set(.unavailable) == nil)
     #expect(alice.events().presences.isEmpty, "in-call hides it")
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     #expect(alice.events().presences == ["bob unavailable"])
   }
 
@@ -106,7 +106,7 @@ struct PresenceRules {
   @Test func aStrangerLooksOfflineAndIsNotWatched() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
-    stage.handle(.request(alice.session, id: "w", .watchPresence(WatchPresence(users: [bob.user]))))
+    stage.handle(.request(alice.session, id: "w", .people(.watchPresence(WatchPresence(users: [bob.user])))))
     acquainted()
     _ = bob.set(.unavailable)
     #expect(alice.events().presences.isEmpty)
@@ -126,7 +126,7 @@ struct PresenceRules {
     _ = stage.connect("bob")
     _ = stage.connect("carol")
     let users = ["bob", "carol"].map { UserID(unchecked: $0) }
-    stage.handle(.request(alice.session, id: "w", .watchPresence(WatchPresence(users: users))))
+    stage.handle(.request(alice.session, id: "w", .people(.watchPresence(WatchPresence(users: users)))))
     guard case .ask(_, .acquainted(from: alice.user, to: users))? = stage.takeOthers().first else {
       return #expect(Bool(false))
     }
@@ -142,11 +142,11 @@ struct PresenceRules {
   @Test func aConnectionWatchesAThousandUsersAtMostAndForgetsThemWhenItGoes() throws {
     let alice = stage.connect("alice")
     let names = (0...1_000).map { UserID(unchecked: "u\($0)") }
-    #expect(alice.code(.watchPresence(WatchPresence(users: names))) == .requestTooLarge)
+    #expect(alice.code(.people(.watchPresence(WatchPresence(users: names)))) == .requestTooLarge)
     watch(alice, "bob")
     let bob = stage.connect("bob")
     #expect(alice.events().presences == ["bob available"])
-    #expect(alice.code(.watchPresence(WatchPresence(users: Array(names.prefix(1_000))))) == .requestTooLarge)
+    #expect(alice.code(.people(.watchPresence(WatchPresence(users: Array(names.prefix(1_000)))))) == .requestTooLarge)
     let again = stage.connect("alice")
     _ = bob.set(.unavailable)
     #expect(again.events().presences.isEmpty, "a watch ends with its connection")
@@ -154,10 +154,10 @@ struct PresenceRules {
 
   @Test func eitherUsersOrARoleIsWatched() {
     let alice = stage.connect("alice")
-    #expect(alice.code(.watchPresence(WatchPresence())) == .requestInvalid)
-    #expect(alice.code(.watchPresence(WatchPresence(users: [], role: "a"))) == .requestInvalid)
-    #expect(alice.code(.watchPresence(WatchPresence(role: ""))) == .requestInvalid)
-    #expect(alice.code(.watchPresence(WatchPresence(users: []))) == nil)
+    #expect(alice.code(.people(.watchPresence(WatchPresence()))) == .requestInvalid)
+    #expect(alice.code(.people(.watchPresence(WatchPresence(users: [], role: "a")))) == .requestInvalid)
+    #expect(alice.code(.people(.watchPresence(WatchPresence(role: "")))) == .requestInvalid)
+    #expect(alice.code(.people(.watchPresence(WatchPresence(users: [])))) == nil)
   }
 
   // MARK: roles
@@ -182,7 +182,7 @@ struct PresenceRules {
     let bob = stage.connect("bob", roles: ["interpreter", "teacher"])
     let carol = stage.connect("carol", roles: ["interpreter"])
     _ = bob.set(.available, role: "interpreter")
-    let list: PresenceList = try alice.get(.watchPresence(WatchPresence(role: "interpreter")))
+    let list: PresenceList = try alice.get(.people(.watchPresence(WatchPresence(role: "interpreter"))))
     #expect(list.users == [PresenceState(user: bob.user, state: .available)])
     _ = carol.set(.unavailable, role: "interpreter")
     _ = bob.set(.unavailable)
@@ -206,7 +206,7 @@ struct PresenceRules {
     #expect(bob.code(bob.start([alice.user])) == .roleNotAllowed)
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
-    #expect(bob.code(.invite(call, Invite(callees: [UserID(unchecked: "dave")]))) == .roleNotAllowed)
-    #expect(bob.code(.link(call, MakeLink())) == .roleNotAllowed)
+    #expect(bob.code(.call(call, .invite(Invite(callees: [UserID(unchecked: "dave")])))) == .roleNotAllowed)
+    #expect(bob.code(.call(call, .link(MakeLink()))) == .roleNotAllowed)
   }
 }

@@ -36,7 +36,7 @@ struct PushRules {
   }
 
   private func subscribe(_ client: Client, _ path: String) {
-    #expect(client.code(.subscribePush(SubscribePush(subscription: subscription(path)))) == nil)
+    #expect(client.code(.people(.subscribePush(SubscribePush(subscription: subscription(path))))) == nil)
   }
 
   private func away(_ client: Client) { stage.handle(.disconnect(client.session)) }
@@ -53,7 +53,7 @@ struct PushRules {
     away(bob)
     let call = try alice.call(["bob"])
     #expect(sent == [Sent(endpoint: "https://push.example/bob", notice: ring(call))])
-    #expect(alice.code(.cancel(call, Cancel())) == nil)
+    #expect(alice.code(.call(call, .cancel(Cancel()))) == nil)
     #expect(sent == [Sent(endpoint: "https://push.example/bob", notice: over(call))])
   }
 
@@ -75,7 +75,7 @@ struct PushRules {
     away(tabs[2])
     var call = try alice.call(["bob"])
     #expect(sent.map(\.endpoint) == ["https://push.example/phone"])
-    #expect(alice.code(.leave(call)) == nil)
+    #expect(alice.code(.call(call, .leave)) == nil)
     _ = sent
     away(tabs[1])
     call = try alice.call(["bob"])
@@ -100,9 +100,9 @@ struct PushRules {
     away(bob)
     let call = try alice.call(["bob"])
     #expect(sent.map(\.endpoint) == ["https://push.example/new"])
-    #expect(alice.code(.leave(call)) == nil)
+    #expect(alice.code(.call(call, .leave)) == nil)
     let again = stage.connect("bob")
-    #expect(again.code(.subscribePush(SubscribePush(subscription: nil))) == nil)
+    #expect(again.code(.people(.subscribePush(SubscribePush(subscription: nil)))) == nil)
     away(again)
     _ = sent
     _ = try alice.call(["bob"])
@@ -124,7 +124,7 @@ struct PushRules {
     let (alice, bob, tablet) = (stage.connect("alice"), stage.connect("bob"), stage.connect("bob", "tablet"))
     subscribe(tablet, "tablet")
     away(tablet)
-    #expect(bob.code(.removeDevice(RemoveDevice(device: DeviceID(unchecked: "tablet")))) == nil)
+    #expect(bob.code(.people(.removeDevice(RemoveDevice(device: DeviceID(unchecked: "tablet"))))) == nil)
     _ = try alice.call(["bob"])
     #expect(sent.isEmpty)
   }
@@ -134,7 +134,7 @@ struct PushRules {
     func code(_ change: (inout PushSubscription) -> Void) -> RequestError.Code? {
       var changed = subscription("x")
       change(&changed)
-      return bob.code(.subscribePush(SubscribePush(subscription: changed)))
+      return bob.code(.people(.subscribePush(SubscribePush(subscription: changed))))
     }
     #expect(code { $0.endpoint = "http://push.example/x" } == .requestInvalid)
     #expect(code { $0.endpoint = "https://push.example/" + String(repeating: "x", count: 2_048) } == .requestInvalid)
@@ -144,12 +144,12 @@ struct PushRules {
     #expect(code { _ in } == nil)
     let stranger = stage.connect("carol", keys: false)
     let body = SubscribePush(subscription: subscription("x"))
-    #expect(stranger.code(.subscribePush(body)) == .deviceNotFound)
+    #expect(stranger.code(.people(.subscribePush(body))) == .deviceNotFound)
   }
 
   @Test func withoutWebPushThereAreNoSubscriptions() {
     let bob = Stage().connect("bob")
-    #expect(bob.code(.subscribePush(SubscribePush(subscription: subscription("x")))) == .requestInvalid)
-    #expect(bob.code(.subscribePush(SubscribePush(subscription: nil))) == nil)
+    #expect(bob.code(.people(.subscribePush(SubscribePush(subscription: subscription("x"))))) == .requestInvalid)
+    #expect(bob.code(.people(.subscribePush(SubscribePush(subscription: nil)))) == nil)
   }
 }

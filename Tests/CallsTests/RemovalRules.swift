@@ -18,7 +18,7 @@ struct RemovalRules {
   }
 
   private func remove(_ device: String, by client: Client) -> RequestError.Code? {
-    client.code(.removeDevice(RemoveDevice(device: DeviceID(unchecked: device))))
+    client.code(.people(.removeDevice(RemoveDevice(device: DeviceID(unchecked: device)))))
   }
 
   @Test func theDeviceLosesItsPlaceAndTheKeysRotate() throws {
@@ -37,9 +37,9 @@ struct RemovalRules {
     #expect(events.causes == [.left] && events.contains(.keysDevicesChanged))
     #expect(events.rotations.first?.mode == .fresh)
     #expect(events.rotations.first?.removed == [2])
-    let devices: Devices = try alice.get(.listDevices(ListDevices(users: [phone.user])))
+    let devices: Devices = try alice.get(.people(.listDevices(ListDevices(users: [phone.user]))))
     #expect(devices.devices.map(\.device.text) == ["tablet"])
-    #expect(tablet.code(.rejoin(call, tablet.join())) == nil, "the user may come back")
+    #expect(tablet.code(.call(call, .rejoin(tablet.join()))) == nil, "the user may come back")
   }
 
   @Test func onlyOnesOwn() throws {
@@ -51,11 +51,12 @@ struct RemovalRules {
   @Test func theDeviceThatAsksGetsItsReplyBeforeItIsClosed() throws {
     var kinds: [String] = []
     for effect in stage.node.handle(
-      .request(phone.session, id: "r", .removeDevice(RemoveDevice(device: phone.device.device))), now: stage.now)
+      .request(phone.session, id: "r", .people(.removeDevice(RemoveDevice(device: phone.device.device)))),
+      now: stage.now)
     {
       switch effect {
-      case .reply(_, _, .ok): kinds.append("reply")
-      case .close(let session, let reason):
+      case .client(.reply(_, _, .ok)): kinds.append("reply")
+      case .client(.close(let session, let reason)):
         #expect(session == phone.session && reason == "this device was removed")
         kinds.append("close")
       case .store: break

@@ -46,11 +46,11 @@ struct RestartMemoryRules {
     let ivan = connect()
     #expect(stage.disk.stored.presence.isEmpty, "what a role begins with is not written")
     #expect(stage.disk.writes == writes + 1, "its keys are")
-    #expect(ivan.code(.setPresence(SetPresence(state: .available, role: "interpreter"))) == nil)
+    #expect(ivan.code(.people(.setPresence(SetPresence(state: .available, role: "interpreter")))) == nil)
     stage.restart()
     _ = connect()
     let alice = stage.connect("alice")
-    let list: PresenceList = try alice.get(.watchPresence(WatchPresence(role: "interpreter")))
+    let list: PresenceList = try alice.get(.people(.watchPresence(WatchPresence(role: "interpreter"))))
     #expect(list.users == [PresenceState(user: user("ivan"), state: .available)])
     stage.handle(.forget(user("ivan")))
     #expect(stage.disk.stored.presence.isEmpty)
@@ -63,12 +63,12 @@ struct RestartMemoryRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"]) { $0.aloneSeconds = 600 }
     let first = try bob.accept(call, join: 2)
-    #expect(bob.code(.leave(call)) == nil)
+    #expect(bob.code(.call(call, .leave)) == nil)
     stage.restart()
     let again = stage.connect("bob")
     #expect(try again.accept(call, join: 2).participant == first.participant)
     #expect(try stage.connect("alice").phase(of: "bob", in: call) == .left)
-    #expect(again.code(.rejoin(call, again.join(2))) == .requestInvalid, "it stands for one stay")
+    #expect(again.code(.call(call, .rejoin(again.join(2)))) == .requestInvalid, "it stands for one stay")
     #expect(try again.rejoin(call, join: 3).participant == 3)
   }
 
@@ -90,18 +90,18 @@ struct RestartMemoryRules {
     let call = try alice.call(["bob", "carol"], join: 1)
     let bob = stage.connect("bob")
     let carol = stage.connect("carol")
-    _ = try alice.get(.invite(call, Invite(callees: [bob.user, carol.user]))) as InviteResults
+    _ = try alice.get(.call(call, .invite(Invite(callees: [bob.user, carol.user])))) as InviteResults
     try bob.accept(call)
     try carol.accept(call)
     stage.handle(.forget(alice.user))
-    #expect(bob.code(.leave(call)) == nil)
-    #expect(carol.code(.leave(call)) == nil)
+    #expect(bob.code(.call(call, .leave)) == nil)
+    #expect(carol.code(.call(call, .leave)) == nil)
     let end = try #require(stage.disk.stored.ended.first)
     #expect(end.starter == nil && end.joinId == nil && end.reply == nil)
     #expect(Set(end.users) == [bob.user, carol.user])
     stage.restart()
-    #expect(stage.connect("bob", keys: false).code(.state(call)) == .callEnded)
-    #expect(stage.connect("alice").code(.state(call)) == .callNotFound)
+    #expect(stage.connect("bob", keys: false).code(.call(call, .state)) == .callEnded)
+    #expect(stage.connect("alice").code(.call(call, .state)) == .callNotFound)
   }
 
   @Test func theActsOfAUserInAnEndedCallAreForgotten() throws {
@@ -109,7 +109,7 @@ struct RestartMemoryRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"], join: 1)
     try bob.accept(call)
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     var end = try #require(stage.disk.stored.ended.first)
     #expect(end.end.by == alice.user && end.starter?.user == alice.user)
     end.forget(bob.user)

@@ -58,7 +58,7 @@ struct RestartRules {
     try bob.connectMedia(call)
     stage.advance(.seconds(3_600))
     #expect(try alice.state(call).state == .active)
-    #expect(alice.code(.end(call)) == nil, "alice is the initiator still")
+    #expect(alice.code(.call(call, .end)) == nil, "alice is the initiator still")
   }
 
   @Test func aDeviceThatDoesNotComeBackIsDisconnectedAndThenLeft() throws {
@@ -76,7 +76,7 @@ struct RestartRules {
     let again = stage.connect("alice")
     #expect(try again.phase(of: "bob", in: call) == .disconnected)
     stage.advance(.seconds(1))
-    #expect(again.code(.state(call)) == .callEnded, "alice was the only one left of two (rule 9)")
+    #expect(again.code(.call(call, .state)) == .callEnded, "alice was the only one left of two (rule 9)")
   }
 
   @Test func messagesKeptForAnAbsentDeviceGoAfter2Minutes() throws {
@@ -100,7 +100,7 @@ struct RestartRules {
     stage.advance(.seconds(4))
     #expect(try again.phase(of: "alice", in: call) == .joined)
     stage.advance(.seconds(1))
-    #expect(again.code(.state(call)) == .callEnded)
+    #expect(again.code(.call(call, .state)) == .callEnded)
   }
 
   @Test func tracksKeepTheirNames() throws {
@@ -108,7 +108,7 @@ struct RestartRules {
     let sources: [String: TrackSource] = ["0": .microphone, "1": .camera]
     let tracks = [MediaRequest.Track(mid: "0", source: .microphone), MediaRequest.Track(mid: "1", source: .camera)]
     #expect(alice.offer(call, .sending(sources), tracks) == nil)
-    #expect(alice.code(.track(call, TrackID(participant: 1, index: 2), ChangeTrack(muted: true))) == nil)
+    #expect(alice.code(.inCall(call, .track(TrackID(participant: 1, index: 2), ChangeTrack(muted: true)))) == nil)
     stage.restart()
     let again = stage.connect("alice")
     let camera = try again.state(call).members[0].participants[0].tracks[1]
@@ -144,7 +144,7 @@ struct RestartRules {
     let bob = stage.connect("bob", mode: .individual)
     let call = try alice.call(["bob", "carol"])
     let carol = stage.connect("carol")
-    _ = try alice.get(.invite(call, Invite(callees: [carol.user]))) as InviteResults
+    _ = try alice.get(.call(call, .invite(Invite(callees: [carol.user])))) as InviteResults
     stage.restart(after: .seconds(40))
     let again = stage.connect("bob", mode: .individual)
     #expect(again.names().first == .callMissed, "who was rung hears what became of it")
@@ -166,10 +166,10 @@ struct RestartRules {
   @Test func keysAndNamesAreKnownStill() throws {
     _ = stage.connect("bob")
     let alice = stage.connect("alice")
-    let before: Devices = try alice.get(.listDevices(ListDevices(users: [UserID(unchecked: "bob")])))
+    let before: Devices = try alice.get(.people(.listDevices(ListDevices(users: [UserID(unchecked: "bob")]))))
     stage.restart()
     let again = stage.connect("alice", keys: false)
-    #expect(try again.get(.listDevices(ListDevices(users: [UserID(unchecked: "bob")]))) == before)
+    #expect(try again.get(.people(.listDevices(ListDevices(users: [UserID(unchecked: "bob")])))) == before)
     let started = try again.started(["bob"])
     #expect(started.results == [UserID(unchecked: "bob"): .offline])
     #expect(started.call.members.last?.name == "bob")
@@ -180,7 +180,7 @@ struct RestartRules {
   @Test func anEnvelopeThatWasNotAcknowledgedComesAgain() throws {
     let (call, alice, bob) = try callOfTwo()
     let carol = stage.connect("carol", mode: .individual)
-    _ = try alice.get(.invite(call, Invite(callees: [carol.user]))) as InviteResults
+    _ = try alice.get(.call(call, .invite(Invite(callees: [carol.user])))) as InviteResults
     try carol.accept(call)
     stage.advance(.milliseconds(100))
     _ = try alice.handOut(call, 3, to: [carol, bob])
@@ -201,7 +201,7 @@ struct RestartRules {
   @Test func anEnvelopeThatWasNeverWrittenComesForTheFirstTime() throws {
     let (call, alice, bob) = try callOfTwo()
     let carol = stage.connect("carol")
-    _ = try alice.get(.invite(call, Invite(callees: [carol.user]))) as InviteResults
+    _ = try alice.get(.call(call, .invite(Invite(callees: [carol.user])))) as InviteResults
     bob.disconnect()
     try carol.accept(call)
     stage.advance(.milliseconds(100))
@@ -282,13 +282,13 @@ struct RestartRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"], join: 1)
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(stage.disk.isEmptyOfCalls)
     stage.restart()
     let again = stage.connect("alice")
-    #expect(again.code(.state(call)) == .callEnded)
-    #expect(stage.connect("bob").code(.accept(call, Join())) == .callEnded)
-    #expect(stage.connect("eve").code(.state(call)) == .callNotFound)
+    #expect(again.code(.call(call, .state)) == .callEnded)
+    #expect(stage.connect("bob").code(.call(call, .accept(Join()))) == .callEnded)
+    #expect(stage.connect("eve").code(.call(call, .state)) == .callNotFound)
     #expect(try again.started(["bob"], join: 1).call.id == call)
     #expect(stage.node.control.calls.isEmpty, "a repeated start makes no second call")
     _ = bob
@@ -302,7 +302,7 @@ struct RestartRules {
     let callees = (0..<100).map { UserID(unchecked: "u\($0)") }
     let call = try (alice.get(.start(StartCall(id: .random, callees: callees, media: .audio))) as Joined).call.id
     let clients = (0..<100).map { stage.connect("u\($0)") }
-    _ = try alice.get(.invite(call, Invite(callees: clients.map(\.user)))) as InviteResults
+    _ = try alice.get(.call(call, .invite(Invite(callees: clients.map(\.user))))) as InviteResults
     var most = 0
     for client in clients {
       let before = stage.disk.writes
@@ -325,9 +325,9 @@ struct RestartRules {
     let call = try alice.call(["bob", "carol"]) { $0.aloneSeconds = 0 }
     stage.advance(.seconds(1))
     try bob.accept(call)
-    #expect(carol.code(.decline(call, Decline())) == nil)
+    #expect(carol.code(.call(call, .decline(Decline()))) == nil)
     stage.advance(.seconds(5))
-    #expect(bob.code(.leave(call)) == nil)
+    #expect(bob.code(.call(call, .leave)) == nil)
     func part(_ client: Client, _ direction: HistoryEntry.Direction, _ outcome: HistoryEntry.Outcome?) -> HistoryFact {
       .part(call, client.user, name: client.user.text, direction, outcome)
     }
@@ -347,7 +347,7 @@ struct RestartRules {
       let alice = stage.connect("alice")
       let bob = stage.connect("bob")
       let call = try alice.call(["bob"])
-      if decline { _ = bob.ask(.decline(call, Decline())) }
+      if decline { _ = bob.ask(.call(call, .decline(Decline()))) }
       stage.advance(.seconds(seconds))
       #expect(stage.disk.history.contains(.part(call, alice.user, name: "alice", .outgoing, outcome)))
       #expect(stage.disk.history.contains(.part(call, bob.user, name: "bob", .incoming, outcome)))
@@ -359,17 +359,17 @@ struct RestartRules {
   @Test func aForgottenUserIsGone() throws {
     let (call, alice, bob) = try callOfTwo()
     let carol = stage.connect("carol")
-    _ = try alice.get(.invite(call, Invite(callees: [carol.user]))) as InviteResults
+    _ = try alice.get(.call(call, .invite(Invite(callees: [carol.user])))) as InviteResults
     try carol.accept(call)
     _ = acknowledgeAll(alice)
     stage.handle(.forget(bob.user))
     #expect(stage.closed == [bob.session])
     #expect(alice.events().causes == [.left])
     #expect(try alice.state(call).members.map(\.user.text) == ["alice", "carol"])
-    #expect(stage.connect("bob", keys: false).code(.state(call)) == .callNotFound)
-    let devices: Devices = try alice.get(.listDevices(ListDevices(users: [bob.user])))
+    #expect(stage.connect("bob", keys: false).code(.call(call, .state)) == .callNotFound)
+    let devices: Devices = try alice.get(.people(.listDevices(ListDevices(users: [bob.user]))))
     #expect(devices.devices.isEmpty)
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(!stage.disk.history.contains { if case .part(_, bob.user, _, _, _) = $0 { true } else { false } })
     stage.restart()
     #expect(stage.node.storable == stage.disk.contents)

@@ -39,7 +39,7 @@ struct RingRules {
     let tablet = stage.connect("bob", "tablet")
     let call = try alice.call(["bob"])
     try tablet.accept(call)
-    #expect(phone.code(.accept(call, phone.join())) == .callAnsweredElsewhere)
+    #expect(phone.code(.call(call, .accept(phone.join()))) == .callAnsweredElsewhere)
     #expect(phone.names() == [.callRing, .callAnsweredElsewhere, .callMember])
     #expect(!tablet.names().contains(.callAnsweredElsewhere))
     #expect(try alice.state(call).members.map(\.participants.count) == [1, 1])
@@ -52,13 +52,13 @@ struct RingRules {
     let phone = stage.connect("bob", "phone")
     let tablet = stage.connect("bob", "tablet")
     let call = try alice.call(["bob", "carol"])
-    #expect(phone.code(.decline(call, Decline(reason: "busy"))) == nil)
+    #expect(phone.code(.call(call, .decline(Decline(reason: "busy")))) == nil)
     #expect(tablet.names() == [.callRing, .callDeclinedElsewhere, .callMember])
     #expect(phone.names() == [.callRing, .callMember])
     #expect(alice.events().causes == [.declined])
     #expect(carol.events().causes == [.declined])
-    #expect(tablet.code(.accept(call, tablet.join())) == .callNotRinging)
-    #expect(phone.code(.decline(call, Decline())) == .callNotRinging)
+    #expect(tablet.code(.call(call, .accept(tablet.join()))) == .callNotRinging)
+    #expect(phone.code(.call(call, .decline(Decline()))) == .callNotRinging)
   }
 
   @Test(arguments: [5, 30, 120]) func rule4ARingLasts(seconds: Int) throws {
@@ -93,12 +93,13 @@ struct RingRules {
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
     _ = alice.events()
-    let results: InviteResults = try bob.get(.invite(call, Invite(callees: [dave.user, carol.user, alice.user])))
+    let results: InviteResults = try bob.get(
+      .call(call, .invite(Invite(callees: [dave.user, carol.user, alice.user]))))
     #expect(results.results == [dave.user: .ringing, carol.user: .alreadyRinging, alice.user: .alreadyJoined])
     #expect(alice.events().causes == [.invited])
     #expect(dave.names() == [.callRing, .callMember])
-    #expect(carol.code(.invite(call, Invite(callees: [dave.user]))) == .callNotJoined)
-    #expect(stage.connect("eve").code(.invite(call, Invite(callees: [dave.user]))) == .callNotFound)
+    #expect(carol.code(.call(call, .invite(Invite(callees: [dave.user])))) == .callNotJoined)
+    #expect(stage.connect("eve").code(.call(call, .invite(Invite(callees: [dave.user])))) == .callNotFound)
   }
 
   @Test func rule5OrTheInitiatorAlone() throws {
@@ -107,8 +108,8 @@ struct RingRules {
     let carol = stage.connect("carol")
     let call = try alice.call(["bob"]) { $0.invite = .initiator }
     try bob.accept(call)
-    #expect(bob.code(.invite(call, Invite(callees: [carol.user]))) == .callInviteNotAllowed)
-    #expect(alice.code(.invite(call, Invite(callees: [carol.user]))) == nil)
+    #expect(bob.code(.call(call, .invite(Invite(callees: [carol.user])))) == .callInviteNotAllowed)
+    #expect(alice.code(.call(call, .invite(Invite(callees: [carol.user])))) == nil)
   }
 
   @Test func rule6ABusyUserRingsWaitingOrIsBusyAtOnce() throws {
@@ -149,13 +150,13 @@ struct RingRules {
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
     try bob.accept(call)
-    #expect(bob.code(.end(call)) == .callNotInitiator)
-    #expect(stage.connect("eve").code(.end(call)) == .callNotFound)
+    #expect(bob.code(.call(call, .end)) == .callNotInitiator)
+    #expect(stage.connect("eve").code(.call(call, .end)) == .callNotFound)
     stage.advance(.seconds(70))
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(bob.events().ended == Ended(reason: .endedByInitiator, by: alice.user, seconds: 70))
-    #expect(alice.code(.end(call)) == .callEnded)
-    #expect(bob.code(.accept(call, bob.join())) == .callEnded)
+    #expect(alice.code(.call(call, .end)) == .callEnded)
+    #expect(bob.code(.call(call, .accept(bob.join()))) == .callEnded)
   }
 
   @Test func cancelIsForWhoRangThemOrTheInitiator() throws {
@@ -165,15 +166,15 @@ struct RingRules {
     let dave = stage.connect("dave")
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
-    _ = bob.ask(.invite(call, Invite(callees: [dave.user])))
-    #expect(bob.code(.cancel(call, Cancel(callees: [carol.user]))) == .callNotInitiator)
-    #expect(bob.code(.cancel(call, Cancel())) == nil)
+    _ = bob.ask(.call(call, .invite(Invite(callees: [dave.user]))))
+    #expect(bob.code(.call(call, .cancel(Cancel(callees: [carol.user])))) == .callNotInitiator)
+    #expect(bob.code(.call(call, .cancel(Cancel()))) == nil)
     #expect(dave.names() == [.callRing, .callMember, .callCancelled, .callMember])
     #expect(!carol.events().contains(.callCancelled))
-    #expect(alice.code(.cancel(call, Cancel(callees: [carol.user]))) == nil)
+    #expect(alice.code(.call(call, .cancel(Cancel(callees: [carol.user])))) == nil)
     #expect(carol.events().contains(.callCancelled))
-    #expect(alice.code(.cancel(call, Cancel())) == .callNotRinging)
-    #expect(carol.code(.join(call, carol.join())) == .authForbidden)
+    #expect(alice.code(.call(call, .cancel(Cancel()))) == .callNotRinging)
+    #expect(carol.code(.call(call, .join(carol.join()))) == .authForbidden)
   }
 
   @Test func rule17ADeviceWithoutKeysIsNotRung() throws {
@@ -193,16 +194,16 @@ struct RingRules {
     let others = ["leaver", "decliner", "misser", "cancelled"].map { stage.connect($0) }
     let call = try alice.call(others.map(\.user.text))
     try others[0].accept(call)
-    _ = others[0].ask(.leave(call))
-    _ = others[1].ask(.decline(call, Decline()))
-    _ = alice.ask(.cancel(call, Cancel(callees: [others[3].user])))
+    _ = others[0].ask(.call(call, .leave))
+    _ = others[1].ask(.call(call, .decline(Decline())))
+    _ = alice.ask(.call(call, .cancel(Cancel(callees: [others[3].user]))))
     stage.advance(.seconds(30))
     for other in others { _ = other.events() }
-    let results: InviteResults = try alice.get(.invite(call, Invite(callees: others.map(\.user))))
+    let results: InviteResults = try alice.get(.call(call, .invite(Invite(callees: others.map(\.user)))))
     #expect(Set(results.results.values) == [.ringing])
     for other in others {
       #expect(other.events().rings.count == 1)
-      #expect(other.code(.accept(call, other.join())) == nil)
+      #expect(other.code(.call(call, .accept(other.join()))) == nil)
     }
   }
 
@@ -214,8 +215,8 @@ struct RingRules {
     #expect(alice.code(alice.start(others.map(\.user))) == .callFull)
     #expect(others.allSatisfy { $0.events().isEmpty })
     let call = try alice.call(Array(names.prefix(3)))
-    #expect(alice.code(.invite(call, Invite(callees: [others[3].user]))) == .callFull)
+    #expect(alice.code(.call(call, .invite(Invite(callees: [others[3].user])))) == .callFull)
     try others[0].accept(call)
-    #expect(alice.code(.invite(call, Invite(callees: [others[3].user]))) == nil)
+    #expect(alice.code(.call(call, .invite(Invite(callees: [others[3].user])))) == nil)
   }
 }

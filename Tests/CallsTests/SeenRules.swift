@@ -11,7 +11,7 @@ struct SeenRules {
 
   private func seen(by client: Client, of users: [String]? = nil) throws -> [Devices.Seen]? {
     let users = users?.map(UserID.init(unchecked:)) ?? [client.user]
-    return try client.get(.listDevices(ListDevices(users: users)), as: Devices.self).seen
+    return try client.get(.people(.listDevices(ListDevices(users: users))), as: Devices.self).seen
   }
 
   private func today(_ days: Int64 = 0) -> Timestamp {

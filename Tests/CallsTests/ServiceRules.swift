@@ -32,7 +32,7 @@ struct ServiceRules {
     for client in [alice, bob] { #expect(client.events().rings.map(\.from) == [alice.user]) }
     #expect(try alice.accept(started.call.id).participant == 1)
     #expect(try bob.accept(started.call.id).call.state == .active)
-    #expect(alice.code(.end(started.call.id)) == nil, "the user is the initiator")
+    #expect(alice.code(.call(started.call.id, .end)) == nil, "the user is the initiator")
   }
 
   @Test func theFirstWhoJoinsMakesEpoch1() throws {
@@ -83,14 +83,14 @@ struct ServiceRules {
     #expect(alice.events().ended?.reason == .noAnswer)
     _ = bob.events()
     _ = try start(service, for: "alice", ["bob"])
-    _ = alice.ask(.decline(try #require(stage.node.control.calls.keys.first), Decline()))
+    _ = alice.ask(.call(try #require(stage.node.control.calls.keys.first), .decline(Decline())))
     #expect(bob.events().ended?.reason == .cancelled, "one who comes would be alone at once")
     _ = try start(service, for: "alice", ["bob", "carol"])
     _ = stage.connect("carol")
     let three = try start(service, for: "alice", ["bob", "carol"]).call.id
-    for client in [alice, bob] { _ = client.ask(.decline(three, Decline())) }
+    for client in [alice, bob] { _ = client.ask(.call(three, .decline(Decline()))) }
     #expect(stage.node.control.calls[three] != nil, "the third may still come")
-    #expect(stage.connect("carol", "tablet").code(.decline(three, Decline())) == nil)
+    #expect(stage.connect("carol", "tablet").code(.call(three, .decline(Decline()))) == nil)
     #expect(bob.events().ended?.reason == .declined)
   }
 
@@ -105,10 +105,10 @@ struct ServiceRules {
     #expect(list.calls.map(\.id) == [newer, older])
     #expect(list.calls.allSatisfy { $0.metadata == nil })
     #expect(try service.state(older).initiator == alice.user)
-    #expect(service.code(.end(older)) == nil)
+    #expect(service.code(.call(older, .end)) == nil)
     #expect(alice.events().ended == Ended(reason: .endedByInitiator, by: nil, seconds: 0))
-    #expect(service.code(.end(older)) == .callEnded && service.code(.state(older)) == .callEnded)
-    #expect(service.code(.end(CallID(unchecked: "none"))) == .callNotFound)
+    #expect(service.code(.call(older, .end)) == .callEnded && service.code(.call(older, .state)) == .callEnded)
+    #expect(service.code(.call(CallID(unchecked: "none"), .end)) == .callNotFound)
   }
 
   @Test func allElseIsForbidden() throws {
@@ -118,13 +118,17 @@ struct ServiceRules {
     let call = try alice.call([])
     let key = DeviceKey(use: .wrap, alg: "x", publicKey: Base64Bytes([1]))
     let requests: [Request] = [
-      .registerDevice(RegisterDevice(name: nil, keys: [key])), .listDevices(ListDevices(users: [alice.user])),
-      .accept(call, Join()), .join(call, Join()), .rejoin(call, Join()), .leave(call), .decline(call, Decline()),
-      .invite(call, Invite(callees: [])), .cancel(call, Cancel()), .listKeys(call, ListKeys()),
-      .requestKey(call, RequestKey()),
-      .keys(call, HandOutKeys(epoch: 1, envelopes: [])), .setPresence(SetPresence(state: .available)),
-      .watchPresence(WatchPresence(users: [])), .listHistory(ListHistory()), .deleteHistory(DeleteHistory(all: true)),
-      .historyTotals(HistoryTotals(with: alice.user)), .removeDevice(RemoveDevice(device: alice.device.device)),
+      .people(.registerDevice(RegisterDevice(name: nil, keys: [key]))),
+      .people(.listDevices(ListDevices(users: [alice.user]))),
+      .call(call, .accept(Join())), .call(call, .join(Join())), .call(call, .rejoin(Join())), .call(call, .leave),
+      .call(call, .decline(Decline())),
+      .call(call, .invite(Invite(callees: []))), .call(call, .cancel(Cancel())), .inCall(call, .listKeys(ListKeys())),
+      .inCall(call, .requestKey(RequestKey())),
+      .inCall(call, .keys(HandOutKeys(epoch: 1, envelopes: []))), .people(.setPresence(SetPresence(state: .available))),
+      .people(.watchPresence(WatchPresence(users: []))), .history(.list(ListHistory())),
+      .history(.delete(DeleteHistory(all: true))),
+      .history(.totals(HistoryTotals(with: alice.user))),
+      .people(.removeDevice(RemoveDevice(device: alice.device.device))),
     ]
     for request in requests { #expect(service.code(request) == .authForbidden) }
     let again = stage.connectService("alice")
@@ -134,7 +138,7 @@ struct ServiceRules {
     let watcher = stage.connect("bob")
     let other = try watcher.call(["alice"])
     #expect(try watcher.watch("alice") == ["alice": .offline], "a service is nobody's presence")
-    _ = watcher.ask(.end(other))
+    _ = watcher.ask(.call(other, .end))
   }
 
   // MARK: topics and webhooks
@@ -154,7 +158,7 @@ struct ServiceRules {
     let bob = stage.connect("bob")
     _ = try start(service, for: "alice", ["bob"])
     let call = try #require(stage.node.control.calls.keys.first)
-    _ = alice.ask(.decline(call, Decline()))
+    _ = alice.ask(.call(call, .decline(Decline())))
     let topic = service.published(.serviceCalls)
     #expect(
       topic.map(\.name) == [

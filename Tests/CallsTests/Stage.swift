@@ -78,13 +78,14 @@ final class Stage {
     disk.write(effects)
     for effect in effects {
       switch effect {
-      case .reply(_, let id, let reply): replies[id] = reply
-      case .event(let session, let delivery): inbox[session, default: []].append(delivery)
-      case .close(let session, _): closed.append(session)
+      case .client(.reply(_, let id, let reply)): replies[id] = reply
+      case .client(.event(let session, let delivery)): inbox[session, default: []].append(delivery)
+      case .client(.close(let session, _)): closed.append(session)
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)
       case .webhook(let channel, let event): webhooks.append((channel, event))
-      case .admission, .publish, .push, .ask, .history, .measured, .keyless: others.append(effect)
+      case .client(.admission), .client(.publish), .read, .push, .ask, .history, .measured, .keyless:
+        others.append(effect)
       case .store(.device): writes += 1
       case .store: break
       }
@@ -111,7 +112,7 @@ final class Stage {
       stage: self, session: SessionID(rawValue: lastSession),
       device: Device(user: UserID(unchecked: user), device: DeviceID(unchecked: device)))
     handle(.connect(client.session, Identity(device: client.device, name: user, roles: roles, guestOf: call)))
-    if keys { _ = client.ask(.registerDevice(RegisterDevice(name: nil, keys: client.keys))) }
+    if keys { _ = client.ask(.people(.registerDevice(RegisterDevice(name: nil, keys: client.keys)))) }
     handle(.subscribe(client.session, .replies, .auto))
     handle(.subscribe(client.session, .events, mode))
     return client
@@ -244,17 +245,17 @@ struct Client {
 
   @discardableResult
   func accept(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.accept(call, self.join(join)))
+    try get(.call(call, .accept(self.join(join))))
   }
 
   @discardableResult
   func rejoin(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.rejoin(call, self.join(join)))
+    try get(.call(call, .rejoin(self.join(join))))
   }
 
   @discardableResult
   func transfer(_ call: CallID, join: UInt8? = nil) throws -> Joined {
-    try get(.transfer(call, self.join(join)))
+    try get(.call(call, .transfer(self.join(join))))
   }
 
   /// The numbers of a user's participants, as this client sees them.
@@ -266,7 +267,7 @@ struct Client {
   func subscribe(_ channel: Channel) -> String? {
     stage.handle(.subscribe(session, channel, .auto))
     let admissions: [String?] = stage.others.compactMap {
-      if case .admission(session, channel, let refusal) = $0 { .some(refusal) } else { nil }
+      if case .client(.admission(session, channel, let refusal)) = $0 { .some(refusal) } else { nil }
     }
     return admissions.last ?? "no admission"
   }
@@ -274,20 +275,20 @@ struct Client {
   /// The events published to this client on a channel since the last `takeOthers`.
   func published(_ channel: Channel) -> [EventBody] {
     stage.others.compactMap {
-      if case .publish(session, channel, _, let event) = $0 { event.body } else { nil }
+      if case .client(.publish(session, channel, _, let event)) = $0 { event.body } else { nil }
     }
   }
 
   func watch(_ users: String...) throws -> [String: PresenceState.State] {
-    let list: PresenceList = try get(.watchPresence(WatchPresence(users: users.map { UserID(unchecked: $0) })))
+    let list: PresenceList = try get(.people(.watchPresence(WatchPresence(users: users.map { UserID(unchecked: $0) }))))
     return Dictionary(uniqueKeysWithValues: list.users.map { ($0.user.text, $0.state) })
   }
 
   func set(_ state: SetPresence.State, role: String? = nil) -> RequestError.Code? {
-    code(.setPresence(SetPresence(state: state, role: role)))
+    code(.people(.setPresence(SetPresence(state: state, role: role))))
   }
 
-  func state(_ call: CallID) throws -> CallState { try get(.state(call)) }
+  func state(_ call: CallID) throws -> CallState { try get(.call(call, .state)) }
 
   func phase(of user: String, in call: CallID) throws -> MemberPhase? {
     try state(call).members.first { $0.user.text == user }?.state
@@ -313,7 +314,7 @@ struct Client {
   }
 
   func handOut(_ call: CallID, _ epoch: UInt32, to others: [Client]) throws -> KeysDelivered {
-    try get(.keys(call, HandOutKeys(epoch: epoch, envelopes: others.map { envelope(for: $0, epoch: epoch) })))
+    try get(.inCall(call, .keys(HandOutKeys(epoch: epoch, envelopes: others.map { envelope(for: $0, epoch: epoch) }))))
   }
 
   /// The peer that the server made for this device's place in a call.

@@ -19,7 +19,7 @@ struct TopicRules {
     bob.disconnect()
     stage.advance(.seconds(16))
     #expect(stage.connect("bob", "tablet").subscribe(.call(call)) == nil)
-    _ = carol.ask(.decline(call, Decline()))
+    _ = carol.ask(.call(call, .decline(Decline())))
     #expect(carol.subscribe(.call(call)) != nil)
     #expect(stage.connect("eve").subscribe(.call(call)) != nil)
     #expect(alice.subscribe(.call(CallID(unchecked: "none"))) != nil)
@@ -35,10 +35,10 @@ struct TopicRules {
     _ = alice.events()
     try bob.accept(call)
     let carol = stage.connect("carol")
-    _ = alice.ask(.invite(call, Invite(callees: [carol.user], metadata: Base64Bytes([7]))))
+    _ = alice.ask(.call(call, .invite(Invite(callees: [carol.user], metadata: Base64Bytes([7])))))
     stage.handle(.media(.speakers(call, [1])))
     stage.advance(.seconds(1))
-    _ = carol.ask(.decline(call, Decline()))
+    _ = carol.ask(.call(call, .decline(Decline())))
     let topic = alice.published(.call(call))
     #expect(
       topic.map(\.name) == [
@@ -60,7 +60,7 @@ struct TopicRules {
     _ = stage.takeOthers()
     _ = alice.events()
     stage.handle(.media(.speakers(call, [2])))
-    let ids = stage.others.compactMap { if case .publish(_, _, let id, _) = $0 { id } else { nil } }
+    let ids = stage.others.compactMap { if case .client(.publish(_, _, let id, _)) = $0 { id } else { nil } }
     #expect(ids == [UInt64](repeating: alice.deliveries()[0].messageID, count: 2))
   }
 
@@ -71,12 +71,12 @@ struct TopicRules {
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
     for client in [alice, bob, carol] { _ = client.subscribe(.call(call)) }
-    _ = bob.ask(.leave(call))
+    _ = bob.ask(.call(call, .leave))
     #expect(bob.published(.call(call)).isEmpty)
     #expect(carol.published(.call(call)).map(\.name) == [.callMember])
     stage.advance(.seconds(30))
     #expect(alice.published(.call(call)).map(\.name) == [.callMember, .callMissed, .callMember])
-    _ = alice.ask(.end(call))
+    _ = alice.ask(.call(call, .end))
     #expect(bob.published(.call(call)).isEmpty)
     #expect(carol.published(.call(call)).count == 1)
     #expect(alice.published(.call(call)).last?.name == .callEnded)
@@ -90,7 +90,7 @@ struct TopicRules {
     _ = bob.subscribe(.call(call))
     try bob.accept(call)
     #expect(bob.published(.call(call)).map(\.name) == [.callAnsweredElsewhere, .callMember])
-    _ = alice.ask(.end(call))
+    _ = alice.ask(.call(call, .end))
     #expect(bob.published(.call(call)).last?.name == .callEnded)
   }
 
@@ -98,7 +98,7 @@ struct TopicRules {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")
     let call = try alice.call(["bob"])
-    _ = bob.ask(.decline(call, Decline()))
+    _ = bob.ask(.call(call, .decline(Decline())))
     #expect(bob.subscribe(.call(call)) == nil)
     #expect(bob.published(.call(call)).map(\.name) == [.callEnded])
     #expect(bob.published(.call(call)).ended?.reason == .declined)
@@ -112,7 +112,7 @@ struct TopicRules {
     for client in [alice, bob] { _ = client.subscribe(.call(call)) }
     stage.handle(.unsubscribe(alice.session, .call(call)))
     let second = stage.connect("bob")
-    _ = second.ask(.decline(call, Decline()))
+    _ = second.ask(.call(call, .decline(Decline())))
     #expect(alice.published(.call(call)).isEmpty && bob.published(.call(call)).isEmpty)
     #expect(!stage.node.people.topics.isRead(.call(call)))
   }

@@ -36,7 +36,7 @@ struct TransferRules {
     #expect(joined.participant == 3)
     #expect(joined.call.members[1].participants.map(\.participant) == [2, 3])
     #expect(alice.events().causes == [.joined])
-    #expect(phone.code(.track(call, TrackID(participant: 2, index: 1), ChangeTrack(muted: true))) == nil)
+    #expect(phone.code(.inCall(call, .track(TrackID(participant: 2, index: 1), ChangeTrack(muted: true)))) == nil)
     _ = [alice, phone, tablet].map { $0.events() }
     _ = stage.takeMedia()
     try tablet.connectMedia(call)
@@ -50,7 +50,7 @@ struct TransferRules {
     #expect(participant.participant == 3 && participant.connected && participant.device.text == "tablet")
     stage.advance(.seconds(30))
     #expect(try alice.participants(of: "bob", in: call) == [3], "the 20 s are over with that")
-    #expect(phone.code(.leave(call)) == .callNotJoined)
+    #expect(phone.code(.call(call, .leave)) == .callNotJoined)
   }
 
   @Test func withoutMediaFor20SecondsTheNewOneGoes() throws {
@@ -60,18 +60,18 @@ struct TransferRules {
     stage.advance(.milliseconds(1))
     #expect(try alice.participants(of: "bob", in: call) == [2])
     #expect(alice.events().causes == [.joined, .failed])
-    #expect(tablet.code(.leave(call)) == .callNotJoined)
+    #expect(tablet.code(.call(call, .leave)) == .callNotJoined)
     #expect(try phone.state(call).members[1].state == .joined)
     #expect(try tablet.transfer(call).participant == 4)
   }
 
   @Test func itNeedsAnotherDeviceInTheCall() throws {
     let carol = stage.connect("carol")
-    #expect(carol.code(.transfer(call, carol.join())) == .callNotFound)
-    _ = alice.ask(.invite(call, Invite(callees: [carol.user])))
-    #expect(carol.code(.transfer(call, carol.join())) == .callNotJoined)
-    _ = phone.ask(.leave(call))
-    #expect(tablet.code(.transfer(call, tablet.join())) == .callNotJoined)
+    #expect(carol.code(.call(call, .transfer(carol.join()))) == .callNotFound)
+    _ = alice.ask(.call(call, .invite(Invite(callees: [carol.user]))))
+    #expect(carol.code(.call(call, .transfer(carol.join()))) == .callNotJoined)
+    _ = phone.ask(.call(call, .leave))
+    #expect(tablet.code(.call(call, .transfer(tablet.join()))) == .callNotJoined)
   }
 
   @Test func onTheDeviceThatIsInTheCallItIsARejoin() throws {
@@ -86,10 +86,10 @@ struct TransferRules {
   @Test func joinAndRejoinBesideAConnectedDeviceAreStillRefused() throws {
     let watch = stage.connect("bob", "watch")
     try tablet.transfer(call)
-    #expect(watch.code(.join(call, watch.join())) == .callAnsweredElsewhere)
-    #expect(watch.code(.rejoin(call, watch.join())) == .callAnsweredElsewhere)
-    #expect(watch.code(.decline(call, Decline())) == .callAnsweredElsewhere)
-    #expect(tablet.code(.decline(call, Decline())) == .callNotRinging)
+    #expect(watch.code(.call(call, .join(watch.join()))) == .callAnsweredElsewhere)
+    #expect(watch.code(.call(call, .rejoin(watch.join()))) == .callAnsweredElsewhere)
+    #expect(watch.code(.call(call, .decline(Decline()))) == .callAnsweredElsewhere)
+    #expect(tablet.code(.call(call, .decline(Decline()))) == .callNotRinging)
   }
 
   @Test func aThirdDeviceTakesThePlaceOfTheSecond() throws {
@@ -113,7 +113,7 @@ struct TransferRules {
     stage.advance(.milliseconds(150))
     // Only the second had not opened its envelope: the switch, and what waits for it, come at once.
     try tablet.transfer(call, join: 5)
-    let list: KeyList = try tablet.get(.listKeys(call, ListKeys()))
+    let list: KeyList = try tablet.get(.inCall(call, .listKeys(ListKeys())))
     #expect(list.epoch == 3 && list.list.map(\.device.text) == ["phone", "phone", "tablet"])
     #expect(tablet.names().contains(.keysRotate))
   }
@@ -133,7 +133,7 @@ struct TransferRules {
 
   @Test func whenTheOldDeviceLeavesOrDiesTheNewOneStays() throws {
     try tablet.transfer(call)
-    #expect(phone.code(.leave(call)) == nil)
+    #expect(phone.code(.call(call, .leave)) == nil)
     #expect(try alice.participants(of: "bob", in: call) == [3])
     #expect(alice.events().causes == [.joined, .transferred])
     try tablet.connectMedia(call)
@@ -148,7 +148,7 @@ struct TransferRules {
 
   @Test func whenTheNewDeviceLeavesOrDiesTheOldOneStays() throws {
     try tablet.transfer(call)
-    #expect(tablet.code(.leave(call)) == nil)
+    #expect(tablet.code(.call(call, .leave)) == nil)
     #expect(try alice.participants(of: "bob", in: call) == [2])
     try tablet.transfer(call)
     tablet.disconnect()
@@ -175,7 +175,7 @@ struct TransferRules {
     #expect(last.epoch == 4 && last.mode == .fresh && last.removed == [2])
     #expect(last.deliver?.map(\.device.text) == ["tablet"])
     #expect(phone.events().rotations.map(\.epoch) == [3], "nothing for a device that went")
-    #expect(phone.code(.listKeys(call, ListKeys())) == .callNotJoined)
+    #expect(phone.code(.inCall(call, .listKeys(ListKeys()))) == .callNotJoined)
   }
 
   @Test func aRepeatedTransferGetsTheFirstReplyAgain() throws {
@@ -183,7 +183,7 @@ struct TransferRules {
     _ = alice.events()
     #expect(try tablet.transfer(call, join: 7) == first)
     #expect(alice.events().isEmpty)
-    #expect(tablet.code(.rejoin(call, tablet.join(7))) == .requestInvalid)
+    #expect(tablet.code(.call(call, .rejoin(tablet.join(7)))) == .requestInvalid)
   }
 
   @Test func bothHearWhatParticipantsHearAndEachHasItsOwnTracks() throws {
@@ -192,13 +192,13 @@ struct TransferRules {
     #expect(tablet.offer(call, .sending(["0": .camera]), [.init(mid: "0", source: .camera)]) == nil)
     for client in [alice, phone, tablet] { #expect(client.names() == [.trackAdded]) }
     let track = TrackID(participant: 3, index: 1)
-    #expect(phone.code(.track(call, track, ChangeTrack(muted: true))) == .trackNotOwn)
-    #expect(tablet.code(.track(call, track, ChangeTrack(muted: true))) == nil)
+    #expect(phone.code(.inCall(call, .track(track, ChangeTrack(muted: true)))) == .trackNotOwn)
+    #expect(tablet.code(.inCall(call, .track(track, ChangeTrack(muted: true)))) == nil)
     let peer = try tablet.peer(in: call)
     #expect(stage.takeMedia().contains { if case .mute(peer, track, true) = $0 { true } else { false } })
     stage.handle(.media(.need(peer, audio: 1, video: 1)))
     #expect(tablet.names() == [.trackUpdated, .mediaNeed] && phone.names() == [.trackUpdated])
-    _ = phone.ask(.requestKey(call, RequestKey()))
+    _ = phone.ask(.inCall(call, .requestKey(RequestKey())))
   }
 
   @Test func aScreenOfTheOldDeviceCountsUntilItGoes() throws {
@@ -213,7 +213,7 @@ struct TransferRules {
 
   @Test func theEndTakesBoth() throws {
     try tablet.transfer(call)
-    #expect(alice.code(.end(call)) == nil)
+    #expect(alice.code(.call(call, .end)) == nil)
     #expect(phone.events().ended != nil && tablet.events().ended != nil)
     #expect(stage.node.control.peers.isEmpty && stage.node.control.timers.count == 0)
   }

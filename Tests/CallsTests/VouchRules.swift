@@ -18,7 +18,7 @@ struct VouchRules {
   }
 
   private func devices(_ client: Client? = nil, of user: String = "bob") throws -> Devices {
-    try (client ?? alice).get(.listDevices(ListDevices(users: [UserID(unchecked: user)])))
+    try (client ?? alice).get(.people(.listDevices(ListDevices(users: [UserID(unchecked: user)]))))
   }
 
   private func fingerprint(_ device: String) throws -> Base64Bytes {
@@ -34,7 +34,7 @@ struct VouchRules {
   private func register(_ client: Client, _ byte: UInt8) {
     var keys = client.keys
     keys[1].publicKey.bytes.append(byte)
-    _ = client.ask(.registerDevice(RegisterDevice(name: nil, keys: keys)))
+    _ = client.ask(.people(.registerDevice(RegisterDevice(name: nil, keys: keys))))
   }
 
   @Test func aVouchIsListedWithItsSignerAndToldToTheCall() throws {
@@ -42,7 +42,7 @@ struct VouchRules {
     try phone.accept(call)
     _ = alice.events()
     let subject = try fingerprint("tablet")
-    #expect(phone.code(.vouchForDevice(statement("tablet", subject))) == nil)
+    #expect(phone.code(.people(.vouchForDevice(statement("tablet", subject)))) == nil)
     #expect(alice.names() == [.keysDevicesChanged])
     let entry = try #require(try devices().devices.first { $0.device.text == "tablet" })
     #expect(
@@ -51,16 +51,16 @@ struct VouchRules {
           device: tablet.device.device, fingerprint: subject, by: phone.device.device,
           byFingerprint: try fingerprint("phone"), at: stage.now, sigAlg: "ES256", signature: Base64Bytes([1]))
       ])
-    #expect(phone.code(.vouchForDevice(statement("tablet", subject))) == nil)
+    #expect(phone.code(.people(.vouchForDevice(statement("tablet", subject)))) == nil)
     #expect(alice.events().isEmpty, "the same again changes nothing")
-    #expect(phone.code(.vouchForDevice(statement("tablet", subject, 2))) == nil)
+    #expect(phone.code(.people(.vouchForDevice(statement("tablet", subject, 2)))) == nil)
     #expect(try devices().devices[1].vouches.map(\.signature.bytes) == [[2]], "a newer one takes its place")
   }
 
   @Test func onlyOnesOwnDevicesAsTheyAreAreVouchedFor() throws {
     let subject = try fingerprint("tablet")
     func code(_ client: Client, _ statement: DeviceStatement) -> String? {
-      guard case .failed(let error) = client.ask(.vouchForDevice(statement)) else { return nil }
+      guard case .failed(let error) = client.ask(.people(.vouchForDevice(statement))) else { return nil }
       return "\(error.code.rawValue) \(error.field ?? "")"
     }
     #expect(code(alice, statement("tablet", subject)) == "device.not-found device")
@@ -83,18 +83,18 @@ struct VouchRules {
   }
 
   @Test func aVouchGoesWithTheKeysThatItIsForAndWithTheDeviceThatMadeIt() throws {
-    #expect(phone.code(.vouchForDevice(statement("tablet", try fingerprint("tablet")))) == nil)
+    #expect(phone.code(.people(.vouchForDevice(statement("tablet", try fingerprint("tablet"))))) == nil)
     register(tablet, 5)
     #expect(try devices().devices.allSatisfy { $0.vouches.isEmpty })
-    #expect(phone.code(.vouchForDevice(statement("tablet", try fingerprint("tablet")))) == nil)
-    #expect(tablet.code(.removeDevice(RemoveDevice(device: phone.device.device))) == nil)
+    #expect(phone.code(.people(.vouchForDevice(statement("tablet", try fingerprint("tablet"))))) == nil)
+    #expect(tablet.code(.people(.removeDevice(RemoveDevice(device: phone.device.device)))) == nil)
     #expect(try devices().devices.map(\.vouches) == [[]])
   }
 
   @Test func aDeviceHasEightVouches() throws {
     let subject = try fingerprint("tablet")
     for number in 0..<10 {
-      #expect(stage.connect("bob", "d\(number)").code(.vouchForDevice(statement("tablet", subject))) == nil)
+      #expect(stage.connect("bob", "d\(number)").code(.people(.vouchForDevice(statement("tablet", subject)))) == nil)
     }
     let entry = try #require(try devices().devices.first { $0.device.text == "tablet" })
     #expect(entry.vouches.map(\.by.text) == (2..<10).map { "d\($0)" })
@@ -107,12 +107,12 @@ struct VouchRules {
     let call = try alice.call(["bob"])
     try phone.accept(call)
     _ = alice.events()
-    #expect(phone.code(.removeDevice(RemoveDevice(device: tablet.device.device, revoke: signed))) == nil)
+    #expect(phone.code(.people(.removeDevice(RemoveDevice(device: tablet.device.device, revoke: signed)))) == nil)
     #expect(alice.names() == [.keysDevicesChanged], "told once")
     let listed = try devices()
     #expect(listed.devices.map(\.device.text) == ["phone"])
     #expect(listed.revokes.map(\.device.text) == ["tablet"] && listed.revokes.map(\.by.text) == ["phone"])
-    #expect(phone.code(.revokeDevice(statement("old", Base64Bytes([UInt8](repeating: 5, count: 32))))) == nil)
+    #expect(phone.code(.people(.revokeDevice(statement("old", Base64Bytes([UInt8](repeating: 5, count: 32)))))) == nil)
     stage.restart()
     #expect(try devices(stage.connect("alice")).revokes.map(\.device.text) == ["tablet", "old"])
     stage.handle(.forget(phone.user))
@@ -123,11 +123,11 @@ struct VouchRules {
 
   /// A thief who has a device may sign what it likes: the owner's revokes stay.
   @Test func aThiefsRevokesPushOutNoOthers() throws {
-    #expect(phone.code(.revokeDevice(statement("tablet", try fingerprint("tablet")))) == nil)
+    #expect(phone.code(.people(.revokeDevice(statement("tablet", try fingerprint("tablet"))))) == nil)
     for number in 0..<100 {
       stage.advance(.seconds(2))
       let fingerprint = Base64Bytes([UInt8](repeating: UInt8(number), count: 32))
-      #expect(tablet.code(.revokeDevice(statement("x", fingerprint))) == nil)
+      #expect(tablet.code(.people(.revokeDevice(statement("x", fingerprint)))) == nil)
     }
     let revokes = try devices().revokes
     #expect(revokes.count == 64 && revokes.contains { $0.by == phone.device.device })
@@ -135,7 +135,7 @@ struct VouchRules {
 
   @Test func statementsAreLimited() throws {
     let codes = (0..<70).map { number in
-      tablet.code(.revokeDevice(statement("x", Base64Bytes([UInt8](repeating: UInt8(number), count: 32)))))
+      tablet.code(.people(.revokeDevice(statement("x", Base64Bytes([UInt8](repeating: UInt8(number), count: 32))))))
     }
     #expect(codes.prefix(60).allSatisfy { $0 == nil } && codes.suffix(10).allSatisfy { $0 == .rateLimited })
   }
@@ -144,7 +144,7 @@ struct VouchRules {
 
   private func pair(_ client: Client, _ device: String, _ bytes: Int = 1) -> RequestError.Code? {
     let body = Base64Bytes([UInt8](repeating: 3, count: bytes))
-    return client.code(.pairDevice(PairDevice(to: DeviceID(unchecked: device), body: body)))
+    return client.code(.people(.pairDevice(PairDevice(to: DeviceID(unchecked: device), body: body))))
   }
 
   @Test func aStepReachesTheOneDeviceAlone() throws {

@@ -19,7 +19,7 @@ struct WaitingChangesRules {
       stage = Stage { $0.crowd = crowd }
       clients = [stage.connect("u0")]
       call = try clients[0].call([], join: 1) { $0.aloneSeconds = 3_600 }
-      link = try (clients[0].get(.link(call, MakeLink(expiresIn: 3_600))) as CallLink).link
+      link = try (clients[0].get(.call(call, .link(MakeLink(expiresIn: 3_600)))) as CallLink).link
       for number in 1..<count { try join("u\(number)") }
       rest()
     }
@@ -28,7 +28,7 @@ struct WaitingChangesRules {
     mutating func join(_ name: String) throws -> Client {
       let client = stage.connect(name)
       clients.append(client)
-      let _: Joined = try client.get(.join(call, client.join(link: link)))
+      let _: Joined = try client.get(.call(call, .join(client.join(link: link))))
       return client
     }
 
@@ -80,7 +80,7 @@ struct WaitingChangesRules {
     var large = try Large(6)
     try large.join("a")
     let leaver = large.clients[2]
-    #expect(leaver.code(.leave(large.call)) == nil)
+    #expect(leaver.code(.call(large.call, .leave)) == nil)
     #expect(leaver.events().changes.map(\.cause) == [.joined, .left])
     try large.join("b")
     large.stage.advance(.seconds(1))
@@ -105,7 +105,7 @@ struct WaitingChangesRules {
     #expect(large.clients[0].subscribe(.call(large.call)) == nil)
     _ = large.stage.takeOthers()
     try large.join("a")
-    #expect(large.clients[2].code(.leave(large.call)) == nil)
+    #expect(large.clients[2].code(.call(large.call, .leave)) == nil)
     _ = try large.clients[1].state(large.call)
     large.stage.advance(.seconds(1))
     #expect(large.clients[0].published(.call(large.call)).changes.map(\.cause) == [.joined, .left])
@@ -114,7 +114,7 @@ struct WaitingChangesRules {
   @Test func theEndComesLast() throws {
     var large = try Large()
     try large.join("a")
-    #expect(large.clients[0].code(.end(large.call)) == nil)
+    #expect(large.clients[0].code(.call(large.call, .end)) == nil)
     for client in large.clients { #expect(client.names().suffix(2) == [.callMember, .callEnded]) }
     #expect(large.stage.node.control.timers.count == 0)
   }
@@ -150,8 +150,8 @@ private struct Rehearsal {
     clients = []
     for number in 0..<9 { clients.append(stage.connect("u\(number)")) }
     call = try clients[0].call(["u1", "u2", "u3"], join: 1) { $0.aloneSeconds = 3_600 }
-    let link = try (clients[0].get(.link(call, MakeLink(expiresIn: 3_600))) as CallLink).link
-    for client in clients[1...4] { _ = client.ask(.join(call, client.join(link: link))) }
+    let link = try (clients[0].get(.call(call, .link(MakeLink(expiresIn: 3_600)))) as CallLink).link
+    for client in clients[1...4] { _ = client.ask(.call(call, .join(client.join(link: link)))) }
     for _ in 0..<150 {
       act(clients[random.below(clients.count)], link)
       stage.advance(.milliseconds(random.below(4) * 20))
@@ -164,16 +164,16 @@ private struct Rehearsal {
     let other = clients[random.below(clients.count)]
     let kind = random.below(12)
     switch kind {
-    case 0, 1: _ = client.ask(.join(call, client.join(link: link)))
-    case 2: if client.device != clients[0].device { _ = client.ask(.leave(call)) }
-    case 3: _ = client.ask(.rejoin(call, client.join()))
-    case 4: _ = client.ask(.invite(call, Invite(callees: [other.user])))
-    case 5: _ = client.ask(.decline(call, Decline()))
+    case 0, 1: _ = client.ask(.call(call, .join(client.join(link: link))))
+    case 2: if client.device != clients[0].device { _ = client.ask(.call(call, .leave)) }
+    case 3: _ = client.ask(.call(call, .rejoin(client.join())))
+    case 4: _ = client.ask(.call(call, .invite(Invite(callees: [other.user]))))
+    case 5: _ = client.ask(.call(call, .decline(Decline())))
     case 6: if isIn(client) { try? client.connectMedia(call) }
     case 7: if isIn(client) { try? client.loseMedia(call) }
-    case 8: _ = client.ask(.hold(call, Hold(held: random.chance(50))))
-    case 9: _ = client.ask(.message(call, SendMessage(to: nil, body: Base64Bytes([1]))))
-    case 10: _ = client.ask(.cancel(call, Cancel()))
+    case 8: _ = client.ask(.call(call, .hold(Hold(held: random.chance(50)))))
+    case 9: _ = client.ask(.inCall(call, .message(SendMessage(to: nil, body: Base64Bytes([1])))))
+    case 10: _ = client.ask(.call(call, .cancel(Cancel())))
     default:
       guard let state = try? client.state(call) else { return }
       // The reply stands among the events.

@@ -29,7 +29,7 @@ struct EpochTests {
     _ = bob.enter(joined, now: world.now)
     func asks(at time: Int) -> Bool {
       bob.handleTimeout(now: world.now.advanced(by: .milliseconds(time))).contains {
-        if case .request(.listKeys) = $0 { true } else { false }
+        if case .request(.calls(.inCall(_, .listKeys))) = $0 { true } else { false }
       }
     }
     #expect(!asks(at: milliseconds - 1))
@@ -112,7 +112,7 @@ struct EpochTests {
     world.announce(names, mode: .fresh, leader: "alice")
     let counted = world.envelopes
     let effects = world.members["bob"]!.agreement.handle(.rotate(second), now: world.now, using: &world.generator)
-    #expect(effects.contains { if case .request(.keys) = $0 { true } else { false } })
+    #expect(effects.contains { if case .request(.calls(.inCall(_, .keys))) = $0 { true } else { false } })
     world.feed(.handedOut(epoch: world.epoch, taken: false), to: "bob")
     world.envelopes = counted
     world.deliverEnvelopes()

@@ -106,8 +106,8 @@ struct KeyCostTests {
       effects = []
       for case .request(let request) in asked {
         switch request {
-        case .listDevices: take(.directory(Devices(devices: directory)))
-        case .keys(_, let keys): take(.handedOut(epoch: keys.epoch, taken: true))
+        case .people(.listDevices): take(.directory(Devices(devices: directory)))
+        case .calls(.inCall(_, .keys(let keys))): take(.handedOut(epoch: keys.epoch, taken: true))
         default: break
         }
       }
@@ -187,7 +187,7 @@ struct KeyCostTests {
       crowd.effects = []
       let time = Self.milliseconds { crowd.take(.rotate(rotation)) }
       let envelopes = crowd.effects.compactMap {
-        if case .request(.keys(_, let keys)) = $0 { keys.envelopes } else { nil }
+        if case .request(.calls(.inCall(_, .keys(let keys)))) = $0 { keys.envelopes } else { nil }
       }
       #expect(envelopes.first?.count == count - 1)
       crowd.answer()

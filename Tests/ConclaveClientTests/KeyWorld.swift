@@ -34,14 +34,14 @@ struct KeyWorld {
     var silence: [SilenceCause] = []
     var confirmation: ConfirmationState?
 
-    var keyRequests: Int { requests.count { if case .requestKey = $0 { true } else { false } } }
-    var listRequests: Int { requests.count { if case .listKeys = $0 { true } else { false } } }
+    var keyRequests: Int { requests.count { if case .calls(.inCall(_, .requestKey)) = $0 { true } else { false } } }
+    var listRequests: Int { requests.count { if case .calls(.inCall(_, .listKeys)) = $0 { true } else { false } } }
     var lookUps: [ListDevices] {
-      requests.compactMap { if case .listDevices(let body) = $0 { body } else { nil } }
+      requests.compactMap { if case .people(.listDevices(let body)) = $0 { body } else { nil } }
     }
-    var waits: Int { requests.count { if case .waitForKey = $0 { true } else { false } } }
+    var waits: Int { requests.count { if case .calls(.inCall(_, .waitForKey)) = $0 { true } else { false } } }
     var confirmations: [ConfirmKey] {
-      requests.compactMap { if case .confirmKey(_, let body) = $0 { body } else { nil } }
+      requests.compactMap { if case .calls(.inCall(_, .confirmKey(let body))) = $0 { body } else { nil } }
     }
   }
 
@@ -248,16 +248,16 @@ struct KeyWorld {
 
   private mutating func answer(_ request: Request, of name: String) {
     switch request {
-    case .listDevices where failingLookUps[name, default: 0] > 0:
+    case .people(.listDevices) where failingLookUps[name, default: 0] > 0:
       failingLookUps[name, default: 0] -= 1
       feed(.directory(nil), to: name)
-    case .listDevices(let body):
+    case .people(.listDevices(let body)):
       let found = directory.filter { body.users.contains($0.user) }
       feed(.directory(Devices(devices: found)), to: name)
-    case .keys(_, let body):
+    case .calls(.inCall(_, .keys(let body))):
       envelopes += body.envelopes
       feed(.handedOut(epoch: body.epoch, taken: true), to: name)
-    case .confirmKey(_, let body):
+    case .calls(.inCall(_, .confirmKey(let body))):
       guard body.epoch == epoch else { return feed(.confirmationSent(epoch: body.epoch, taken: false), to: name) }
       if let key = body.joinKey { refreshes[name] = key }
       feed(.confirmationSent(epoch: body.epoch, taken: true), to: name)

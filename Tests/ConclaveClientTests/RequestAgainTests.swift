@@ -56,10 +56,10 @@ struct RequestAgainTests {
     try await client.connect()
     #expect(try await client.requestAgain(.listCalls, reply: CallList.self).calls.isEmpty)
     await #expect(throws: SignalingError.refused(code: code, message: "later")) {
-      try await client.requestAgain(.listHistory(ListHistory(before: nil, limit: nil)), reply: HistoryList.self)
+      try await client.requestAgain(.history(.list(ListHistory(before: nil, limit: nil))), reply: HistoryList.self)
     }
     await #expect(throws: SignalingError.refused(code: "auth.forbidden", message: "no")) {
-      try await client.requestAgain(.listDevices(ListDevices(users: [])), reply: Devices.self)
+      try await client.requestAgain(.people(.listDevices(ListDevices(users: []))), reply: Devices.self)
     }
     let counts = asked.withLock { $0 }
     #expect(counts["/app/calls/list"] == 3 && counts["/app/history/list"] == 3)

@@ -52,7 +52,7 @@ struct SignalingConnectionTests {
     async let list = connection.request(.listCalls, reply: CallList.self)
     #expect(try await list.calls.isEmpty)
     await #expect(throws: SignalingError.refused(code: "call.not-initiator", message: "only the initiator")) {
-      _ = try await connection.request(.end(CallID("c")!), reply: NoBody.self)
+      _ = try await connection.request(.call(CallID("c")!, .end), reply: NoBody.self)
     }
     await #expect(throws: SignalingError.notUnderstood) {
       _ = try await connection.request(.listCalls, reply: Joined.self)

@@ -86,7 +86,8 @@ private final class Plane: Sendable {
 
   /// A request that stores something.
   func setPresence(_ session: UInt64, _ id: String) {
-    control.submit(.request(SessionID(rawValue: session), id: id, .setPresence(SetPresence(state: .unavailable))))
+    control.submit(
+      .request(SessionID(rawValue: session), id: id, .people(.setPresence(SetPresence(state: .unavailable)))))
   }
 
   /// A request that stores nothing.
@@ -176,7 +177,7 @@ private final class Plane: Sendable {
     plane.holdDisk()
     plane.setPresence(1, "a1")
     let users = [UserID(unchecked: "alice")]
-    plane.control.submit(.request(SessionID(rawValue: 2), id: "b1", .listDevices(ListDevices(users: users))))
+    plane.control.submit(.request(SessionID(rawValue: 2), id: "b1", .people(.listDevices(ListDevices(users: users)))))
     #expect(await eventually { server.received.count == 1 })
     #expect(plane.replies == 0, "what is not on the disk is not told")
     plane.releaseDisk()

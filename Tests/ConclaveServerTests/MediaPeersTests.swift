@@ -45,8 +45,8 @@ struct MediaPeersTests {
   private struct Unexpected: Error {}
 
   /// A reply as `session id status`.
-  private func text(_ effect: Calls.Effect?) -> String? {
-    guard case .reply(let session, let id, let reply)? = effect else { return nil }
+  private func text(_ delivery: Delivery?) -> String? {
+    guard case .reply(let session, let id, let reply)? = delivery else { return nil }
     switch reply {
     case .ok(let body):
       guard let answer = body as? MediaAnswer else { return "\(session.rawValue) \(id) strange" }

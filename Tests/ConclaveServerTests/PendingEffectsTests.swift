@@ -10,13 +10,13 @@ struct PendingEffectsTests {
   private var pending = PendingEffects()
 
   private func reply(_ session: UInt64, _ id: String) -> Calls.Effect {
-    .reply(SessionID(rawValue: session), id: id, .ok(NoBody()))
+    .client(.reply(SessionID(rawValue: session), id: id, .ok(NoBody())))
   }
 
   private func words(_ effects: [Calls.Effect]) -> [String] {
     effects.map { effect in
       switch effect {
-      case .reply(_, let id, _): id
+      case .client(.reply(_, let id, _)): id
       case .media(.remove(let peer)): "remove \(peer.rawValue)"
       default: "other"
       }
@@ -73,7 +73,7 @@ struct PendingEffectsTests {
     let joined = Joined(call: state(members: 1_000), participant: 1, ice: ICE())
     var replies = 0
     while !pending.isFull, replies < 1_000 {
-      pending.append([.reply(SessionID(rawValue: UInt64(replies)), id: "1", .ok(joined))], behind: 1)
+      pending.append([.client(.reply(SessionID(rawValue: UInt64(replies)), id: "1", .ok(joined)))], behind: 1)
       replies += 1
     }
     #expect(pending.isFull && (50...200).contains(replies), "full after \(replies)")
@@ -87,9 +87,10 @@ struct PendingEffectsTests {
     let message = EventMessage(at: Timestamp(milliseconds: 5), call: nil, body: .state(state(members: 1_000)))
     func events(of id: (UInt64) -> UInt64) -> [Calls.Effect] {
       (1...1_000).map { number in
-        .event(
-          SessionID(rawValue: number),
-          EventDelivery(seq: 1, redelivered: false, messageID: id(number), message: message))
+        .client(
+          .event(
+            SessionID(rawValue: number),
+            EventDelivery(seq: 1, redelivered: false, messageID: id(number), message: message)))
       }
     }
     pending.append(events { _ in 7 }, behind: 1)

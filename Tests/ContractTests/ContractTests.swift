@@ -25,8 +25,9 @@ func unknownDestinationsAreNoRequests(destination: String) throws {
 @Test(arguments: requests)
 func aRequestIsReadWhereAClientSendsIt(destination: String, body: String) throws {
   let request = try #require(try readRequest(destination, Array(body.utf8)))
-  #expect(request.destination == destination)
-  #expect(String(decoding: try JSONCoding.encode(AnyBody(request.body)), as: UTF8.self) == body)
+  let message = request.message
+  #expect(message.destination == destination)
+  #expect(String(decoding: try JSONCoding.encode(AnyBody(message.body)), as: UTF8.self) == body)
 }
 
 /// Reads a request as the server does.

@@ -108,7 +108,7 @@ final class Ghost {
     for effect in keys.handle(input, now: world.instant, using: &random) {
       switch effect {
       case .install(let keys): cipher.install(keys)
-      case .request(.listDevices):
+      case .request(.people(.listDevices)):
         feed(.directory(Devices(devices: world.devices.map { Self.entry(of: $0.identity) })))
       default: break
       }
@@ -131,13 +131,13 @@ final class Ghost {
   /// It gets the envelopes that are for it, and the server hides them from its own rules.
   func intercept() {
     world.alter = { [unowned self] request, sender in
-      guard case .keys(let id, var handedOut) = request else { return request }
+      guard case .calls(.inCall(let id, .keys(var handedOut))) = request else { return request }
       for var envelope in handedOut.envelopes where envelope.to == entry.address {
         envelope.from = sender
         feed(.envelope(envelope, delivery: 1))
       }
       handedOut.envelopes.removeAll { $0.to == entry.address }
-      return .keys(id, handedOut)
+      return .inCall(id, .keys(handedOut))
     }
   }
 }

@@ -63,7 +63,7 @@ struct HonestRunTests {
     world.run(1_000)
     let call = try #require(world.calls.control.calls.keys.first)
     var link: CallLink?
-    first.ask(.link(call, MakeLink())) { (made: CallLink) in link = made }
+    first.ask(.call(call, .link(MakeLink()))) { (made: CallLink) in link = made }
     world.run(500)
     let token = try #require(link).link
     let others = (1...200).map { world.add("u\(String(1_000 + $0).suffix(3))") }

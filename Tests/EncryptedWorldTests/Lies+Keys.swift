@@ -53,7 +53,7 @@ extension Lies {
     let same = other.refresh(scene.bob.identity, at: scene.world.timestamp)
     var given: [Envelope] = []
     scene.world.alter = { request, _ in
-      if case .keys(_, let keys) = request { given += keys.envelopes }
+      if case .calls(.inCall(_, .keys(let keys))) = request { given += keys.envelopes }
       return request
     }
     func ask(_ refresh: JoinKey?) throws -> Int {
@@ -148,7 +148,7 @@ extension Lies {
     scene.world.run(3_000)
     let list = try #require(scene.world.calls.control.calls[scene.call]).epochs.newest
     scene.world.alter = { request, device in
-      guard case .keys(let id, var handedOut) = request, device == scene.alice.address,
+      guard case .calls(.inCall(let id, .keys(var handedOut))) = request, device == scene.alice.address,
         let index = handedOut.envelopes.firstIndex(where: { $0.to == scene.bob.address }),
         let keys = scene.alice.stay?.keys, let epoch = keys.epochs[handedOut.epoch],
         let keyedDevice = scene.world.calls.control.calls[id]?.epochs.keyedDevices[scene.bob.address],
@@ -158,7 +158,7 @@ extension Lies {
           in: EnvelopeContext(call: id, epoch: epoch.number, listHash: epoch.listHash), from: scene.alice.identity)
       else { return request }
       handedOut.envelopes[index] = other
-      return .keys(id, handedOut)
+      return .inCall(id, .keys(handedOut))
     }
     dave.leave()
     scene.world.run(25_000)
@@ -175,7 +175,7 @@ extension Lies {
   private static func join(_ scene: Scene, _ user: String) throws -> SimDevice {
     let device = scene.world.add(user)
     scene.world.run(500)
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID(user)!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID(user)!])))) { (_: InviteResults) in }
     scene.world.run(500)
     device.accept(scene.call)
     return device
@@ -203,7 +203,7 @@ extension Lies {
       return message
     }
     scene.world.alter = { request, device in
-      if case .requestKey = request, device == scene.bob.address { asked += 1 }
+      if case .calls(.inCall(_, .requestKey)) = request, device == scene.bob.address { asked += 1 }
       return request
     }
     scene.carol.leave()
@@ -270,7 +270,7 @@ extension Lies {
       #expect(scene.bob.stay?.confirmation == .confirmed)
       var asked = 0
       scene.world.alter = { request, device in
-        if case .listConfirmations = request, device == scene.bob.address { asked += 1 }
+        if case .calls(.inCall(_, .listConfirmations)) = request, device == scene.bob.address { asked += 1 }
         return request
       }
       let keys = try #require(scene.bob.stay).keys
@@ -329,9 +329,11 @@ extension Lies {
   private static func poisoned(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     scene.world.alter = { request, device in
-      guard case .confirmKey(let call, var body) = request, device == scene.carol.address else { return request }
+      guard case .calls(.inCall(let call, .confirmKey(var body))) = request, device == scene.carol.address else {
+        return request
+      }
       body.tag.bytes[0] ^= 1
-      return .confirmKey(call, body)
+      return .inCall(call, .confirmKey(body))
     }
     _ = try join(scene, "dave")
     scene.world.run(15_000)
@@ -429,7 +431,7 @@ extension Lies {
     let ghost = Ghost(scene.world, call: scene.call)
     var given: [Device] = []
     scene.world.alter = { request, _ in
-      if case .keys(_, let keys) = request { given += keys.envelopes.map(\.to) }
+      if case .calls(.inCall(_, .keys(let keys))) = request { given += keys.envelopes.map(\.to) }
       return request
     }
     let newest = try #require(scene.alice.stay).keys.newest

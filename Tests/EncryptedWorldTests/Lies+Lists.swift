@@ -66,7 +66,7 @@ extension Lies {
     }
     scene.world.add("dave")
     scene.world.run(500)
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID("dave")!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
     scene.world.run(500)
     scene.world.devices[3].accept(scene.call)
     scene.world.run(30_000)
@@ -209,7 +209,7 @@ extension Lies {
       message.body = .rotate(rotation)
       return message
     }
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID("dave")!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
     scene.world.run(500)
     dave.accept(scene.call)
     scene.world.run(15_000)
@@ -271,7 +271,7 @@ extension Lies {
     ghost.intercept()
     scene.world.add("dave")
     scene.world.run(500)
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID("dave")!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
     scene.world.run(500)
     scene.world.devices[3].accept(scene.call)
     scene.world.run(6_000)
@@ -389,11 +389,11 @@ extension Lies {
     let foreign = JoinCredentials(
       dave.identity, call: CallID(unchecked: scene.world.uuid()), at: scene.world.timestamp, using: &scene.world.random)
     scene.world.alter = { request, device in
-      guard case .accept(let call, var join) = request, device == dave.address else { return request }
+      guard case .calls(.call(let call, .accept(var join))) = request, device == dave.address else { return request }
       join.joinKey = foreign.joinKey
-      return .accept(call, join)
+      return .call(call, .accept(join))
     }
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID("dave")!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
     scene.world.run(500)
     dave.accept(scene.call)
     scene.world.run(5_000)

@@ -126,7 +126,7 @@ extension Lies {
     let dave = scene.world.add("dave")
     scene.world.run(500)
     scene.world.lie = { message, _ in if case .rotate = message.body { nil } else { message } }
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID("dave")!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
     scene.world.run(500)
     dave.accept(scene.call)
     scene.world.run(10_000)
@@ -197,7 +197,7 @@ extension Lies {
     scene.haunt(with: ghost)
     let taken = scene.world.alter
     scene.world.alter = { request, device in
-      if case .keys(_, let keys) = request { given += keys.envelopes.map(\.to) }
+      if case .calls(.inCall(_, .keys(let keys))) = request { given += keys.envelopes.map(\.to) }
       return taken?(request, device) ?? request
     }
     scene.world.run(5_000)
@@ -226,7 +226,9 @@ extension Lies {
     let old = try #require(scene.bob.pins[scene.alice.address])
     scene.bob.pins.pin(scene.alice.address, [UInt8](repeating: 9, count: 32))
     scene.world.alter = { request, device in
-      if case .keys(_, let keys) = request, device == scene.bob.address { given += keys.envelopes.map(\.to) }
+      if case .calls(.inCall(_, .keys(let keys))) = request, device == scene.bob.address {
+        given += keys.envelopes.map(\.to)
+      }
       return request
     }
     scene.carol.leave()
@@ -267,7 +269,7 @@ extension Lies {
     let scene = try Scene(seed: seed)
     let other = scene.world.add("b0b")
     scene.world.run(500)
-    scene.alice.ask(.invite(scene.call, Invite(callees: [UserID("b0b")!]))) { (_: InviteResults) in }
+    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("b0b")!])))) { (_: InviteResults) in }
     scene.world.run(500)
     other.accept(scene.call)
     scene.world.run(4_000)

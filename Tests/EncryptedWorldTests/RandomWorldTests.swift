@@ -107,7 +107,7 @@ struct RandomWorldTests {
     case 9:
       // Stolen, say: another device of the user takes it out of the call.
       let other = world.devices.first { $0.address.user == device.address.user && $0 !== device && $0.isConnected }
-      other?.ask(.removeDevice(RemoveDevice(device: device.address.device))) { (_: NoBody) in }
+      other?.ask(.people(.removeDevice(RemoveDevice(device: device.address.device)))) { (_: NoBody) in }
     default:
       if let stay = device.stay { world.setMedia(world.random.chance(50), of: device, in: stay.call) }
     }

@@ -16,7 +16,7 @@ extension SimDevice {
     switch body {
     case .ring(let ring):
       rings[call] = ring
-      ask(.listDevices(ListDevices(users: (ring.list ?? []).map(\.user)))) { [unowned self] (reply: Devices) in
+      ask(.people(.listDevices(ListDevices(users: (ring.list ?? []).map(\.user))))) { [unowned self] (reply: Devices) in
         directory.learn(reply.devices)
       }
     case .cancelled, .missed, .answeredElsewhere, .declinedElsewhere: rings[call] = nil
@@ -40,7 +40,9 @@ extension SimDevice {
   private func isEntering(_ call: CallID) -> Bool {
     pending.values.contains {
       switch $0.request {
-      case .accept(call, _), .join(call, _), .rejoin(call, _), .transfer(call, _): true
+      case .calls(.call(call, .accept)), .calls(.call(call, .join)), .calls(.call(call, .rejoin)),
+        .calls(.call(call, .transfer)):
+        true
       default: false
       }
     }

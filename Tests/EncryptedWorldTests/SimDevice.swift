@@ -82,7 +82,8 @@ final class SimDevice {
       world.serve(.connect(session, Identity(device: address, name: nil)))
       world.serve(.subscribe(session, .events, .individual))
     }
-    ask(.registerDevice(RegisterDevice(name: nil, keys: identity.registration))) { [unowned self] (_: Registered) in
+    ask(.people(.registerDevice(RegisterDevice(name: nil, keys: identity.registration)))) {
+      [unowned self] (_: Registered) in
       if let stay {
         feed(.signaling(isConnected: true), to: stay)
         recover(stay, .signalingBack)
@@ -105,7 +106,7 @@ final class SimDevice {
     early = []
     let unanswered = pending.filter { !$0.value.request.isRepeated }.sorted { $0.key < $1.key }
     pending = pending.filter { $0.value.request.isRepeated }
-    for case .keys(let call, let handedOut) in unanswered.map(\.value.request) {
+    for case .calls(.inCall(let call, .keys(let handedOut))) in unanswered.map(\.value.request) {
       if let stay, stay.call == call { feed(.handedOut(epoch: handedOut.epoch, taken: nil), to: stay) }
     }
     if let stay {
@@ -191,7 +192,7 @@ final class SimDevice {
     let id = CallID(unchecked: world.uuid())
     let join = JoinCredentials(identity, call: id, at: clock, using: &world.random)
     var keys = KeyAgreement(identity: identity, join: join, pins: pins, trust: trust, now: world.instant)
-    ask(.listDevices(ListDevices(users: callees))) { [unowned self] (devices: Devices) in
+    ask(.people(.listDevices(ListDevices(users: callees)))) { [unowned self] (devices: Devices) in
       let (envelopes, effects) = keys.ring(devices.devices, using: &world.random)
       for effect in effects { note(effect) }
       let start = StartCall(
@@ -209,7 +210,7 @@ final class SimDevice {
 
   func accept(_ call: CallID) {
     let ring = rings[call]
-    enter(call, { .accept(call, $0) }) { [unowned self] keys, joined in
+    enter(call, { .call(call, .accept($0)) }) { [unowned self] keys, joined in
       guard let ring, joined.call.epoch == 1, !usedRings.contains(call) else { return [] }
       usedRings.insert(call, at: clock)
       return keys.accept(ring, clock: clock, now: world.instant)
@@ -222,26 +223,26 @@ final class SimDevice {
       {
         var body = $0
         body.link = link
-        return .join(call, body)
+        return .call(call, .join(body))
       }
     ) { _, _ in [] }
   }
 
-  func transfer(_ call: CallID) { enter(call, { .transfer(call, $0) }) { _, _ in [] } }
+  func transfer(_ call: CallID) { enter(call, { .call(call, .transfer($0)) }) { _, _ in [] } }
 
   /// Events were lost: what they said is asked for.
   func catchUp() {
     guard let stay else { return }
-    run(.listKeys(stay.call, ListKeys(since: stay.keys.newestAccepted)), of: stay)
+    run(.inCall(stay.call, .listKeys(ListKeys(since: stay.keys.newestAccepted))), of: stay)
     askState(of: stay)
   }
 
-  func rejoin(_ call: CallID) { enter(call, { .rejoin(call, $0) }) { _, _ in [] } }
+  func rejoin(_ call: CallID) { enter(call, { .call(call, .rejoin($0)) }) { _, _ in [] } }
 
   func leave() {
     guard let stay else { return }
     stay.isOver = true
-    ask(.leave(stay.call)) { (_: NoBody) in }
+    ask(.call(stay.call, .leave)) { (_: NoBody) in }
   }
 
   private func enter(
@@ -254,7 +255,7 @@ final class SimDevice {
     ask(request(join.body)) { [unowned self] (joined: Joined) in
       rings[call] = nil
       var isRejoined = false
-      if case .rejoin = request(join.body) { isRejoined = true }
+      if case .calls(.call(_, .rejoin)) = request(join.body) { isRejoined = true }
       guard joined.call.id == call else { return refuse(.notUnderstood) }
       keys.pins = pins
       var effects = keys.enter(joined, now: world.instant)
@@ -378,27 +379,27 @@ final class SimDevice {
 
   private func run(_ request: Request, of stay: Stay) {
     switch request {
-    case .listDevices:
+    case .people(.listDevices):
       ask(request, orElse: { [unowned self] in feed(.directory(nil), to: stay) }) { [unowned self] (reply: Devices) in
         directory.learn(reply.devices)
         feed(.directory(reply), to: stay)
       }
-    case .listKeys:
+    case .calls(.inCall(_, .listKeys)):
       ask(request, orElse: { [unowned self] in feed(.list(nil), to: stay) }) { [unowned self] (list: KeyList) in
         feed(.list(list), to: stay)
       }
-    case .confirmKey(_, let body):
+    case .calls(.inCall(_, .confirmKey(let body))):
       ask(request, orElse: { [unowned self] in feed(.confirmationSent(epoch: body.epoch, taken: false), to: stay) }) {
         [unowned self] (_: NoBody) in feed(.confirmationSent(epoch: body.epoch, taken: true), to: stay)
       }
-    case .listConfirmations(_, let body):
+    case .calls(.inCall(_, .listConfirmations(let body))):
       ask(
         request,
         orElse: { [unowned self] in feed(.confirmations(epoch: body.epoch, bucket: body.bucket, nil), to: stay) }
       ) { [unowned self] (reply: Confirmations) in
         feed(.confirmations(epoch: body.epoch, bucket: body.bucket, reply), to: stay)
       }
-    case .keys(_, let handedOut):
+    case .calls(.inCall(_, .keys(let handedOut))):
       guard let response else { return }
       world.at(Int64(response)) { [unowned self] in
         ask(request, orElse: { self.feed(.handedOut(epoch: handedOut.epoch, taken: false), to: stay) }) {
@@ -426,7 +427,7 @@ final class SimDevice {
 
   private func askState(of stay: Stay) {
     ask(
-      .state(stay.call),
+      .call(stay.call, .state),
       orElse: { [unowned self] in
         if lastError != nil { stay.isOver = true } else { feed(.stateFailed, to: stay) }
       }
@@ -450,7 +451,7 @@ final class SimDevice {
       var keys = KeyAgreement(
         identity: identity, join: join, pins: pins, trust: trust, directory: directory, now: world.instant)
       ask(
-        .rejoin(stay.call, join.body),
+        .call(stay.call, .rejoin(join.body)),
         orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
       ) { [unowned self] (joined: Joined) in
         stay.cipher.stopSending()
@@ -466,7 +467,9 @@ extension Request {
   /// Our client sends it again on the next connection when the reply has not come.
   fileprivate var isRepeated: Bool {
     switch self {
-    case .start, .accept, .join, .rejoin, .transfer, .listDevices, .listKeys: true
+    case .people(.listDevices), .calls(.start), .calls(.call(_, .accept)), .calls(.call(_, .join)),
+      .calls(.call(_, .rejoin)), .calls(.call(_, .transfer)), .calls(.inCall(_, .listKeys)):
+      true
     default: false
     }
   }

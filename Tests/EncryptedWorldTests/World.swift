@@ -135,12 +135,12 @@ final class World {
     if let mortality, random.below(mortality) == 0 { return killServer(for: 50 + random.below(1_500)) }
     for effect in effects {
       switch effect {
-      case .reply(let session, let id, let reply):
+      case .client(.reply(let session, let id, let reply)):
         guard let device = sessions[session] else { continue }
         let said = lieInReply.map { $0(reply, device.address) } ?? reply
         device.sendDown(session) { $0.receive(said, to: id) }
-      case .event(let session, let delivery): deliver(delivery.message, delivery.seq, session)
-      case .close(let session, _): sessions[session]?.lose(session)
+      case .client(.event(let session, let delivery)): deliver(delivery.message, delivery.seq, session)
+      case .client(.close(let session, _)): sessions[session]?.lose(session)
       default: break
       }
     }
@@ -168,8 +168,8 @@ final class World {
   private func noteGone(_ command: NodeCommand) {
     guard case .request(let session, _, let request) = command, let asker = sessions[session] else { return }
     switch request {
-    case .leave(let call): for stay in asker.stays where stay.call == call { audit.isOver(stay.joinId) }
-    case .removeDevice(let body):
+    case .calls(.call(let call, .leave)): for stay in asker.stays where stay.call == call { audit.isOver(stay.joinId) }
+    case .people(.removeDevice(let body)):
       let removed = device(Device(user: asker.address.user, device: body.device))
       for stay in removed?.stays ?? [] { audit.isOver(stay.joinId) }
     default: break

@@ -38,10 +38,10 @@ struct SmallWorld {
     guard let call else { return start(session) }
     let join = someJoin()
     switch Int.random(in: 0..<12, using: &random) {
-    case 0, 1: return ask(session, .accept(call, join))
-    case 2: return ask(session, .decline(call, Decline()))
-    case 3: return ask(session, .rejoin(call, join))
-    case 4: return ask(session, .leave(call))
+    case 0, 1: return ask(session, .call(call, .accept(join)))
+    case 2: return ask(session, .call(call, .decline(Decline())))
+    case 3: return ask(session, .call(call, .rejoin(join)))
+    case 4: return ask(session, .call(call, .leave))
     case 5: return handOut(call, session)
     case 6: return start(session)
     case 9: return confirm(call, session)
@@ -65,7 +65,7 @@ struct SmallWorld {
       DeviceKey(use: $0, alg: "x", publicKey: Base64Bytes(Array(device.user.text.utf8)))
     }
     return handle(.connect(session, Identity(device: device, name: "Ä \"name\"\n")))
-      + handle(.request(session, id: "0", .registerDevice(RegisterDevice(name: "phone", keys: keys))))
+      + handle(.request(session, id: "0", .people(.registerDevice(RegisterDevice(name: "phone", keys: keys)))))
       + handle(.subscribe(session, .events, .client))
   }
 
@@ -93,7 +93,7 @@ struct SmallWorld {
     let tag = Base64Bytes((0..<16).map { _ in UInt8.random(in: 0...255, using: &random) })
     let generation = (keyedDevice.refresh ?? keyedDevice.joinKey).generation + 1
     let joinKey = Bool.random(using: &random) ? joinKey(keyedDevice.joinId, generation: generation) : nil
-    return ask(session, .confirmKey(call, ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey)))
+    return ask(session, .inCall(call, .confirmKey(ConfirmKey(epoch: epochs.newest.number, tag: tag, joinKey: joinKey))))
   }
 
   /// One device says something of another one.
@@ -103,13 +103,15 @@ struct SmallWorld {
     else { return [] }
     let statement = DeviceStatement(
       device: other.device, fingerprint: other.fingerprint, at: now, sigAlg: "y", signature: Base64Bytes([5]))
-    return ask(session, Bool.random(using: &random) ? .vouchForDevice(statement) : .revokeDevice(statement))
+    return ask(
+      session, Bool.random(using: &random) ? .people(.vouchForDevice(statement)) : .people(.revokeDevice(statement)))
   }
 
   private mutating func handOut(_ call: CallID, _ session: SessionID) -> [StoreChange] {
     guard let newest = node.control.calls[call]?.epochs.newest else { return [] }
     let envelopes = newest.list.map { envelope(to: $0.address, epoch: newest.number) }
-    return handle(.request(session, id: "1", .keys(call, HandOutKeys(epoch: newest.number, envelopes: envelopes))))
+    return handle(
+      .request(session, id: "1", .inCall(call, .keys(HandOutKeys(epoch: newest.number, envelopes: envelopes)))))
   }
 
   private func envelope(to device: Device, epoch: UInt32) -> Envelope {

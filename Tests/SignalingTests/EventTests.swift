@@ -84,7 +84,7 @@ import Testing
       }
       let message = EventMessage(at: Timestamp(milliseconds: 5), call: nil, body: .switchKeys(SwitchKeys(epoch: 9)))
       let other = EventMessage(at: Timestamp(milliseconds: 6), call: nil, body: .switchKeys(SwitchKeys(epoch: 10)))
-      var deliveries: [Calls.Effect] = []
+      var deliveries: [Delivery] = []
       for (_, session) in clients {
         deliveries.append(.event(session, EventDelivery(seq: 1, redelivered: false, messageID: 4, message: message)))
       }

@@ -90,7 +90,7 @@ import Testing
       let callees = (0..<100).map { #""c\#($0)""# }.joined(separator: ",")
       let invite = "SEND\ndestination:/app/calls/c/invite\nrequest-id:1\n\n{\"callees\":[\(callees)]}\0"
       try await client.send(invite)
-      try await sink.first { if case .request(_, _, .invite) = $0 { () } else { nil } }
+      try await sink.first { if case .request(_, _, .calls(.call(_, .invite))) = $0 { () } else { nil } }
       try await client.send(invite)
       #expect(try await client.frame().map { String(buffer: $0.body) }?.contains("rate.limited") == true)
     }

@@ -19,7 +19,7 @@ import Testing
       try await client.subscribe("replies", id: "q")
       try await client.send(send("/app/calls/c1/decline", #"{"reason":"busy","unknown":1}"#, id: "a:b"))
       let (session, id, reason) = try await sink.first { command -> (SessionID, String, String?)? in
-        if case .request(let session, let id, .decline(_, let body)) = command {
+        if case .request(let session, let id, .calls(.call(_, .decline(let body)))) = command {
           (session, id, body.reason)
         } else {
           nil
@@ -41,8 +41,8 @@ import Testing
     try await withServer { server, sink in
       let client = try await TestClient.connected(to: server.stompPort, token: "alice")
       try await client.send(send("/app/calls/c1/decline", "") + send("/app/calls/list", " {} "))
-      try await sink.first { if case .request(_, _, .decline) = $0 { () } else { nil } }
-      try await sink.first { if case .request(_, _, .listCalls) = $0 { () } else { nil } }
+      try await sink.first { if case .request(_, _, .calls(.call(_, .decline))) = $0 { () } else { nil } }
+      try await sink.first { if case .request(_, _, .calls(.list)) = $0 { () } else { nil } }
     }
   }
 
@@ -89,7 +89,7 @@ import Testing
       try await client.send(send("/app/calls/c1/leave", "{\(blanks)}"))
       #expect(try await client.error().code == "request.too-large")
       try await client.send(send("/app/calls/c1/keys", "{\(blanks)\"epoch\":2,\"envelopes\":[]}"))
-      try await sink.first { if case .request(_, _, .keys) = $0 { () } else { nil } }
+      try await sink.first { if case .request(_, _, .calls(.inCall(_, .keys))) = $0 { () } else { nil } }
       try await client.send("SEND\ndestination:/app/calls/c1/keys\nrequest-id:1\nreceipt:9\ncontent-length:1048577\n\n")
       let frame = try await client.frame()
       #expect(frame?.command == .error && frame?.headers["message"] == "body too long")

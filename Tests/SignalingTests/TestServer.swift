@@ -87,7 +87,7 @@ func withServer(
 }
 
 extension SignalingServer {
-  func deliver(_ effect: Calls.Effect) { deliver([effect]) }
+  func deliver(_ delivery: Delivery) { deliver([delivery]) }
 
   func event(_ session: SessionID, seq: UInt64, redelivered: Bool = false, epoch: UInt32 = 1) {
     let message = EventMessage(

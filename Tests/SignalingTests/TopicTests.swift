@@ -107,7 +107,7 @@ import Testing
 
   @Test func oneEventIsSharedByManySubscribersOfAllVersions() async throws {
     try await withServer { server, sink in
-      var deliveries: [Calls.Effect] = []
+      var deliveries: [Delivery] = []
       var clients: [TestClient] = []
       for version in Version.allCases {
         let client = try await TestClient.connected(

@@ -108,8 +108,8 @@ struct CallRun: Sendable {
     let traffic = await traffic().map { $0.since(earlier[$0.index]) }
     let after = tally
     return Measurement(
-      seconds: seconds, delivery: Delivery(traffic) { !plan.churns($0) },
-      undisturbed: Delivery(traffic) { !plan.churns($0) && !plan.isImpaired($0) },
+      seconds: seconds, delivery: PacketArrivals(traffic) { !plan.churns($0) },
+      undisturbed: PacketArrivals(traffic) { !plan.churns($0) && !plan.isImpaired($0) },
       latency: after.latency.since(tallyBefore.latency),
       decryptFailures: after.decryptFailures - tallyBefore.decryptFailures, packets: packets, server: server.result,
       own: OwnUsage(from: readingBefore, to: readingAfter))

@@ -1,5 +1,5 @@
 /// The packets that participants sent while the test measured, once for each other participant of the call, and those of them that came.
-struct Delivery: Sendable, Hashable {
+struct PacketArrivals: Sendable, Hashable {
   private(set) var expected: UInt64 = 0
   private(set) var received: UInt64 = 0
 

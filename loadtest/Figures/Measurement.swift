@@ -2,9 +2,9 @@
 struct Measurement: Sendable {
   var seconds: Double
   /// To all participants that stayed.
-  var delivery: Delivery
+  var delivery: PacketArrivals
   /// Among those whose paths this program does not impair.
-  var undisturbed: Delivery
+  var undisturbed: PacketArrivals
   var latency: LatencyHistogram
   var decryptFailures: UInt64
   /// RTP packets that came.

@@ -4,7 +4,7 @@ import MediaModel
 /// `start`, `accept`, `join`, `rejoin` and `invite`.
 extension CallControl {
   /// - Parameter message: `request` with the facts about people that it needs.
-  mutating func start(_ request: StartCall, _ message: CallRequest) throws(RequestError) -> Transition {
+  mutating func start(_ request: StartCall, _ message: BriefedRequest) throws(RequestError) -> Transition {
     guard request.as == nil else {
       throw RequestError(.authForbidden, "only a service starts calls on behalf of others", field: "as")
     }
@@ -50,6 +50,8 @@ extension CallControl {
     _ id: CallID, _ request: Join, _ kind: JoinMemory.Kind, _ caller: Caller
   ) throws(RequestError) -> Transition {
     let device = caller.device
+    // The state in the reply says what waits.
+    tellChanges(to: device.user, of: id)
     let hasLink = kind == .join ? try isLetIn(device.user, by: request.link, to: id) : false
     if !hasLink { try checkMembership(device.user, of: id) }
     let joiner = try joiner(caller, joinId: request.joinId, joinKey: request.joinKey)
@@ -82,7 +84,7 @@ extension CallControl {
   }
 
   mutating func invite(
-    _ id: CallID, _ request: Invite, _ message: CallRequest
+    _ id: CallID, _ request: Invite, _ message: BriefedRequest
   ) throws(RequestError) -> Transition {
     let user = message.caller.device.user
     try checkMetadata(request.metadata)

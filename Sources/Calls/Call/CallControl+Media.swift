@@ -3,21 +3,12 @@ import MediaModel
 
 /// Offers, and the events of the SFU.
 extension CallControl {
-  /// Why the client may not offer media for the call; nil when it may.
-  func refusal(ofOfferBy identity: Identity, to id: CallID) -> RequestError? {
-    do throws(RequestError) {
-      try checkMayOffer(identity, to: id)
-      try checkMembership(identity.device.user, of: id)
-      _ = try calls[id]?.participant(of: identity.device)
-      return nil
-    } catch {
-      return error
-    }
-  }
-
-  private func checkMayOffer(_ identity: Identity, to id: CallID) throws(RequestError) {
-    guard !identity.isService else { throw RequestError(.authForbidden, "a service is no device of a call") }
+  /// To be asked before the SDP is read, which costs far more.
+  func checkMayOffer(_ identity: Identity, to id: CallID) throws(RequestError) {
+    guard !identity.isService else { throw .notForServices }
     guard identity.guestOf ?? id == id else { throw .notForGuests }
+    try checkMembership(identity.device.user, of: id)
+    _ = try calls[id]?.participant(of: identity.device)
   }
 
   mutating func take(

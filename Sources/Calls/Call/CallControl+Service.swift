@@ -3,21 +3,23 @@ import MediaModel
 
 /// Requests of the app's back end (protocol section 11).
 extension CallControl {
-  mutating func performForService(_ request: CallRequest) throws(RequestError) -> Transition {
+  mutating func performForService(_ request: BriefedRequest) throws(RequestError) -> Transition {
     switch request.request {
     case .start(let body): return try startForService(body, request)
-    case .end(let id):
+    case .call(let id, .end):
       try checkRuns(id)
       var out = Outputs()
       calls[id]?.endByService(now: now, out: &out)
       return Transition(NoBody(), id, out)
-    case .state(let id):
+    case .call(let id, .state):
       try checkRuns(id)
       guard let call = calls[id] else { throw .notFound }
       return Transition(call.stateForServices)
-    case .listCalls: return Transition(CallList(calls: newestCalls()))
-    default:
-      throw RequestError(.authForbidden, "a service is no device of a call: it may start, end, list and see calls")
+    case .list: return Transition(CallList(calls: newestCalls()))
+    case .call(_, .accept), .call(_, .decline), .call(_, .invite), .call(_, .cancel), .call(_, .join),
+      .call(_, .rejoin), .call(_, .transfer), .call(_, .leave), .call(_, .link), .call(_, .hold), .call(_, .report),
+      .inCall:
+      throw .notForServices
     }
   }
 
@@ -29,7 +31,7 @@ extension CallControl {
 
   /// `start` on behalf of a user, who is rung like the callees; the first device that joins makes epoch 1.
   private mutating func startForService(
-    _ request: StartCall, _ message: CallRequest
+    _ request: StartCall, _ message: BriefedRequest
   ) throws(RequestError) -> Transition {
     guard let user = request.as else {
       throw RequestError(.requestInvalid, "a service starts a call on behalf of a user", field: "as")

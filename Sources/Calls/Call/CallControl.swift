@@ -42,6 +42,8 @@ struct CallControl {
     case .request(let request): respond(to: request)
     case .offer(let session, let id, let identity, let call, let offer, let tracks):
       take(offer, tracks, of: call, identity, session: session, id: id)
+    case .history(let session, let id, let device, let calls, let body):
+      out.messages.append(.history(session, id: id, history(body, of: device, in: calls)))
     case .greet(let session, let device, let id): greet(session, device, in: id)
     case .readTopic(let session, let user, let id): out.messages.append(.topic(session, id, topic(of: id, for: user)))
     case .signaling(let device, let isUp, let id):

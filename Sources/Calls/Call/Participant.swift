@@ -25,7 +25,7 @@ struct Participant {
   var media = MediaState.never
   /// Nothing is forwarded to or from it.
   var isHeld = false
-  /// The turn of the device's last request to speak here (`CallRequest.turn`); 0 after a restart.
+  /// The turn of the device's last request to speak here (`BriefedRequest.turn`); 0 after a restart.
   var turn: UInt64 = 0
   /// The video it wants to receive; nil: it has not said.
   var wishes: Wishes?

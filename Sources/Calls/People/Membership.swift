@@ -100,6 +100,6 @@ extension People {
 /// A device's last request to speak in a call, of those that the calls have told.
 struct Speaking {
   var call: CallID
-  /// `CallRequest.turn`.
+  /// `BriefedRequest.turn`.
   var turn: UInt64
 }

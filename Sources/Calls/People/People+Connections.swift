@@ -28,7 +28,7 @@ extension People {
   }
 
   private mutating func replace(_ old: SessionID) {
-    out.effects.append(.close(old, reason: "replaced by a newer connection"))
+    out.effects.append(.client(.close(old, reason: "replaced by a newer connection")))
     drop(old)
   }
 
@@ -57,7 +57,7 @@ extension People {
         send(.remove(.device(device), from: place.call))
       }
       guard let session = directory[device]?.connection?.session else { continue }
-      out.effects.append(.close(session, reason: "an operator closed this connection"))
+      out.effects.append(.client(.close(session, reason: "an operator closed this connection")))
       disconnect(session)
     }
   }

@@ -107,7 +107,7 @@ extension People {
   func isAcknowledgedSpecially(_ body: EventBody) -> Bool { body.isEnvelope || body.isRing }
 
   mutating func emit(_ delivery: EventDelivery, to device: Device, _ session: SessionID, _ mode: AcknowledgementMode) {
-    out.effects.append(.event(session, delivery))
+    out.effects.append(.client(.event(session, delivery)))
     guard isAcknowledgedSpecially(delivery.message.body) else { return }
     journal.mailboxes.insert(device)
     // With `auto` an event counts as acknowledged when written.

@@ -4,11 +4,13 @@ import MediaModel
 /// Questions outside the state machines about the users that a request may reach: to the app's back end (`authorize`), or the history (protocol section 7).
 extension People {
   /// The question to ask before the request, if any; `known` users are within reach without asking. For a `start` or an `invite` it follows when the calls
-  /// have checked it: see `CallRequest.asks`.
+  /// have checked it: see `BriefedRequest.asks`.
   /// - Throws: the error with which the request would fail whatever the answer is.
-  private func question(
-    before request: Request, _ identity: Identity
+  func question(
+    before request: PeopleRequest, _ identity: Identity
   ) throws(RequestError) -> (question: Question, known: Set<UserID>)? {
+    // The app's back end is not asked about guests: it does not know them.
+    guard identity.guestOf == nil else { return nil }
     let user = identity.device.user
     switch request {
     case .listDevices(let body):
@@ -20,7 +22,8 @@ extension People {
       let strangers = others(body.users ?? [], than: user).filter { !haveCall(user, $0) }
       guard !strangers.isEmpty else { return nil }
       return (.acquainted(from: user, to: strangers), Set(body.users ?? []).subtracting(strangers))
-    default: return nil
+    case .registerDevice, .subscribePush, .removeDevice, .vouchForDevice, .revokeDevice, .pairDevice, .setPresence:
+      return nil
     }
   }
 
@@ -45,31 +48,22 @@ extension People {
     return calls(of: one).contains(where: theirs.contains)
   }
 
-  /// Returns whether the request has to wait for an answer.
-  mutating func ask(
-    before request: Request, _ identity: Identity, _ session: SessionID, _ id: String
-  ) throws(RequestError) -> Bool {
-    guard let (question, known) = try question(before: request, identity) else { return false }
-    try ask(question, known, request, session, id)
-    return true
-  }
-
   /// The call accepted the `start` or `invite`: asks the back end which users it may ring.
-  mutating func ask(before message: CallRequest) {
+  mutating func ask(before message: BriefedRequest) {
     guard identity(of: message.session) != nil else { return }
     let user = message.caller.device.user
     let callees = message.callees.map(\.user).filter { $0 != user && !$0.isGuest }
     do throws(RequestError) {
       try ask(
-        .authorize(.ring, from: user, to: callees, call: message.request.call), [user], message.request,
-        message.session, message.id)
+        .authorize(.ring, from: user, to: callees, call: message.request.callID), [user],
+        .calls(message.request), message.session, message.id)
     } catch {
-      out.effects.append(.reply(message.session, id: message.id, .failed(error)))
+      out.effects.append(.client(.reply(message.session, id: message.id, .failed(error))))
     }
   }
 
-  private mutating func ask(
-    _ question: Question, _ known: Set<UserID>, _ request: Request, _ session: SessionID, _ id: String
+  mutating func ask(
+    _ question: Question, _ known: Set<UserID>, _ request: Questions.Asking, _ session: SessionID, _ id: String
   ) throws(RequestError) {
     guard questions.hasRoom(for: session) else {
       throw RequestError(
@@ -93,18 +87,27 @@ extension People {
   /// Much may have happened meanwhile: the request is checked anew, as if it had come just now.
   private mutating func resume(_ waiting: Questions.Waiting, allowed: Set<UserID>) {
     guard let identity = identity(of: waiting.session), !isLeaving(identity.device) else { return }
-    perform(
-      waiting.request, waiting.id, on: waiting.session, identity, .only(waiting.known.union(allowed)))
+    let asker = Asker(session: waiting.session, id: waiting.id, identity: identity)
+    let reach = Reach.only(waiting.known.union(allowed))
+    switch waiting.request {
+    case .calls(let request): pass(on: request, asker, reach)
+    case .people(let request):
+      do throws(RequestError) {
+        try answer(request, asker, reach)
+      } catch {
+        out.effects.append(.client(.reply(asker.session, id: asker.id, .failed(error))))
+      }
+    }
   }
 }
 
-extension Request {
-  /// The call that a `start` makes or an `invite` is about.
-  fileprivate var call: CallID? {
+extension CallsRequest {
+  /// The call that a `start` makes or another request is about.
+  var callID: CallID? {
     switch self {
     case .start(let body): body.id
-    case .invite(let call, _): call
-    default: nil
+    case .list: nil
+    case .call(let call, _), .inCall(let call, _): call
     }
   }
 }

@@ -74,7 +74,7 @@ extension People {
       drop(session)
       _ = directory.disconnect(session)
       notePresence(of: device.user)
-      out.effects.append(.close(session, reason: "this device was removed"))
+      out.effects.append(.client(.close(session, reason: "this device was removed")))
     }
     forget(device)
     dropVouches(by: device)
@@ -85,8 +85,8 @@ extension People {
   private mutating func forget(_ user: UserID) {
     for device in directory.devices(of: user) {
       if let session = directory[device]?.connection?.session {
-        out.effects.append(
-          .close(session, reason: user.isGuest ? "this guest's call is over" : "this user's data was deleted"))
+        let reason = user.isGuest ? "this guest's call is over" : "this user's data was deleted"
+        out.effects.append(.client(.close(session, reason: reason)))
         drop(session)
         _ = directory.disconnect(session)
       }

@@ -15,51 +15,49 @@ struct Response {
   init(_ reply: any Encodable & Sendable) { self.reply = reply }
 }
 
-/// Requests: those about people are answered here, all others are passed on.
+/// The client that makes a request, and the name under which it expects the reply.
+struct Asker {
+  var session: SessionID
+  var id: String
+  var identity: Identity
+}
+
+/// Requests: those about people are answered here, those about calls are passed on.
 extension People {
   mutating func respond(to session: SessionID, _ id: String, _ request: Request) {
     guard let identity = identity(of: session), !isLeaving(identity.device) else { return }
-    guard !identity.isService else { return pass(on: request, id, session, identity, .everybody) }
-    if let call = identity.guestOf {
-      guard request.isOpen(toGuestOf: call) else {
-        return out.effects.append(.reply(session, id: id, .failed(.notForGuests)))
-      }
-      return perform(request, id, on: session, identity, reach(of: identity, request))
-    }
+    let asker = Asker(session: session, id: id, identity: identity)
     do throws(RequestError) {
-      if let query = try historyQuery(request, identity.device.user) {
-        return out.effects.append(.history(session, id: id, query))
+      if let call = identity.guestOf, !request.isOpen(toGuestOf: call) { throw .notForGuests }
+      switch request {
+      case .calls(let request):
+        pass(on: request, asker, .everybody, asks: !identity.isService && identity.guestOf == nil)
+      case _ where identity.isService: throw .notForServices
+      case .people(let request):
+        if let (question, known) = try question(before: request, identity) {
+          try ask(question, known, .people(request), session, id)
+        } else {
+          try answer(request, asker, reach(of: identity, request))
+        }
+      case .history(let request): try answer(request, asker)
       }
-      if try ask(before: request, identity, session, id) { return }
     } catch {
-      return out.effects.append(.reply(session, id: id, .failed(error)))
+      out.effects.append(.client(.reply(session, id: id, .failed(error))))
     }
-    perform(request, id, on: session, identity, .everybody, asks: true)
   }
 
-  /// `reach` are the users that the request may reach, if that had to be asked; `asks` says that it may still have to be asked.
-  mutating func perform(
-    _ request: Request, _ id: String, on session: SessionID, _ identity: Identity, _ reach: Reach, asks: Bool = false
-  ) {
-    let done: Response
-    do throws(RequestError) {
-      guard let response = try perform(request, identity, reach) else {
-        return pass(on: request, id, session, identity, reach, asks: asks)
-      }
-      done = response
-    } catch {
-      return out.effects.append(.reply(session, id: id, .failed(error)))
-    }
-    out.effects.append(.reply(session, id: id, .ok(done.reply)))
+  /// - Parameter reach: the users that the request may reach.
+  mutating func answer(_ request: PeopleRequest, _ asker: Asker, _ reach: Reach) throws(RequestError) {
+    let done = try perform(request, asker.identity, reach)
+    out.effects.append(.client(.reply(asker.session, id: asker.id, .ok(done.reply))))
     if let user = done.devicesChanged { tellOfDevices(of: user) }
     if let device = done.removed { dismiss(.device(device)) }
     if let (device, message) = done.pairing { deliver(makeMessage(.pairing(message), of: nil), to: device) }
   }
 
-  /// nil for a request about calls.
   private mutating func perform(
-    _ request: Request, _ identity: Identity, _ reach: Reach
-  ) throws(RequestError) -> Response? {
+    _ request: PeopleRequest, _ identity: Identity, _ reach: Reach
+  ) throws(RequestError) -> Response {
     let device = identity.device
     switch request {
     case .registerDevice(let body): return try register(body, for: identity)
@@ -71,24 +69,20 @@ extension People {
     case .pairDevice(let body): return try pair(body, from: device)
     case .setPresence(let body): return try setPresence(body, identity)
     case .watchPresence(let body): return try watchPresence(body, identity, reach)
-    case .media: throw RequestError(.internal, "an offer was not read")
-    case .deleteHistory, .historyTotals: throw RequestError(.internal, "the history was not read")
-    case .start, .accept, .join, .rejoin, .transfer, .invite, .listCalls, .decline, .cancel, .leave, .end, .state,
-      .hold, .link, .report, .track, .receive, .message, .stats, .keys, .requestKey, .listKeys, .waitForKey,
-      .confirmKey, .listConfirmations, .listHistory:
-      return nil
     }
   }
 
   // MARK: for the calls
 
-  private mutating func pass(
-    on request: Request, _ id: String, _ session: SessionID, _ identity: Identity, _ reach: Reach, asks: Bool = false
-  ) {
+  /// - Parameters:
+  ///   - reach: the users that the request may reach, as far as known.
+  ///   - asks: the app's back end may still have to be asked.
+  mutating func pass(on request: CallsRequest, _ asker: Asker, _ reach: Reach, asks: Bool = false) {
+    let identity = asker.identity
     let user = identity.device.user
     turns += 1
-    var message = CallRequest(
-      session: session, id: id, request: request, turn: turns, caller: Caller(identity: identity))
+    var message = BriefedRequest(
+      session: asker.session, id: asker.id, request: request, turn: turns, caller: Caller(identity: identity))
     switch request {
     case .start(let body):
       identify(&message.caller)
@@ -96,14 +90,16 @@ extension People {
       message.callees = callees(named, nil, reach)
       for envelope in body.envelopes ?? [] { message.keys[envelope.to] = directory[envelope.to]?.entry }
       message.asks = asks && configuration.asksBackEnd && message.callees.contains { !$0.user.isGuest }
-    case .invite(let call, let body):
+    case .call(let call, .invite(let body)):
       message.caller.mayStart = mayStart(identity)
       message.callees = callees(body.callees, call, reach)
       message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user && !$0.isGuest }
-    case .link: message.caller.mayStart = mayStart(identity)
-    case .accept, .join, .rejoin, .transfer: identify(&message.caller)
-    case .listCalls, .listHistory: message.caller.calls = calls(of: user)
-    default: break
+    case .call(_, .link): message.caller.mayStart = mayStart(identity)
+    case .call(_, .accept), .call(_, .join), .call(_, .rejoin), .call(_, .transfer): identify(&message.caller)
+    case .list: message.caller.calls = calls(of: user)
+    case .call(_, .decline), .call(_, .cancel), .call(_, .leave), .call(_, .end), .call(_, .hold), .call(_, .state),
+      .call(_, .report), .inCall:
+      break
     }
     send(.request(message))
   }
@@ -145,9 +141,9 @@ extension People {
     if let wait = directory[device]?.connection?.reports.take(Self.reportCost, now: now.nanoseconds) {
       let error = RequestError(
         .rateLimited, "5 reports at once, then one every 10 seconds", retryAfterMs: wait.millisecondsRoundedUp)
-      return out.effects.append(.reply(session, id: id, .failed(error)))
+      return out.effects.append(.client(.reply(session, id: id, .failed(error))))
     }
-    out.effects.append(.reply(session, id: id, .ok(NoBody())))
+    out.effects.append(.client(.reply(session, id: id, .ok(NoBody()))))
     journal.reports.append(StoredReport(id: ReportID(number: number), at: now, call: call, report: report))
     tellService(.serviceReports, makeMessage(.report(report), of: call))
   }

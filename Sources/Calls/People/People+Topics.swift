@@ -28,8 +28,8 @@ extension People {
     // Heard before the answer, unless it is over again.
     case .listener where part(of: user, in: call)?.isListening == true: admit(session, to: channel)
     case .over(let end):
-      out.effects.append(.admission(session, channel, refusal: nil))
-      out.effects.append(.publish(session, channel, messageID: Message.unshared, end))
+      out.effects.append(.client(.admission(session, channel, refusal: nil)))
+      out.effects.append(.client(.publish(session, channel, messageID: Message.unshared, end)))
     case .listener, .stranger:
       refuse(session, channel, "only who is joined, ringing or disconnected in a call may read its topic")
     }
@@ -39,11 +39,11 @@ extension People {
     guard topics.add(session, to: channel) else {
       return refuse(session, channel, "this destination has as many subscribers as it may")
     }
-    out.effects.append(.admission(session, channel, refusal: nil))
+    out.effects.append(.client(.admission(session, channel, refusal: nil)))
   }
 
   private mutating func refuse(_ session: SessionID, _ channel: Channel, _ why: String) {
-    out.effects.append(.admission(session, channel, refusal: why))
+    out.effects.append(.client(.admission(session, channel, refusal: why)))
   }
 
   /// For the topic of the call and, where they concern them, the services.
@@ -55,7 +55,7 @@ extension People {
 
   mutating func write(_ message: Message, to channel: Channel) {
     for session in topics.readers(of: channel) {
-      out.effects.append(.publish(session, channel, messageID: message.id, message.event))
+      out.effects.append(.client(.publish(session, channel, messageID: message.id, message.event)))
     }
   }
 

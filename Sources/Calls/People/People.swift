@@ -84,7 +84,7 @@ struct People {
 
   /// A connection that is gone needs no reply.
   mutating func reply(_ reply: Reply, to session: SessionID, _ id: String) {
-    if identity(of: session) != nil { out.effects.append(.reply(session, id: id, reply)) }
+    if identity(of: session) != nil { out.effects.append(.client(.reply(session, id: id, reply))) }
   }
 
   mutating func makeMessage(_ body: EventBody, of call: CallID?) -> Message {

@@ -6,10 +6,16 @@ struct Questions {
   struct Waiting {
     var session: SessionID
     var id: String
-    var request: Request
+    var request: Asking
     /// Within reach without asking.
     var known: Set<UserID>
     var due: Timestamp
+  }
+
+  /// The request that waits.
+  enum Asking {
+    case people(PeopleRequest)
+    case calls(CallsRequest)
   }
 
   static let maximumOfDevice = 16

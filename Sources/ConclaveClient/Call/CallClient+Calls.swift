@@ -34,7 +34,7 @@ extension CallClient {
       keys.pins = self.pins
       guard let effects = keys.start(joined, now: Self.now, using: &generator) else {
         // Another call than the one that was asked for, or another's place in it: nobody is to think that it goes on.
-        try? await self.perform(.leave(id))
+        try? await self.perform(.call(id, .leave))
         throw .notUnderstood
       }
       return self.open(joined, keys, effects)
@@ -67,7 +67,8 @@ extension CallClient {
   /// The envelopes for the callees' devices; none when the server does not list them.
   private func envelopes(for callees: [UserID], _ keys: inout KeyAgreement) async -> [Envelope] {
     guard !callees.isEmpty,
-      let devices = try? await requestAgain(.listDevices(ListDevices(users: callees)), reply: Devices.self).devices
+      let devices = try? await requestAgain(.people(.listDevices(ListDevices(users: callees))), reply: Devices.self)
+        .devices
     else { return [] }
     var generator = SystemRandomNumberGenerator()
     keys.pins = pins
@@ -84,7 +85,7 @@ extension CallClient {
     let credentials = makeCredentials(id)
     var keys = agreement(credentials)
     return try await entering(id) { () throws(SignalingError) in
-      let joined = try await self.requestAgain(.accept(id, credentials.body), reply: Joined.self)
+      let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
       self.rings[id] = nil
       keys.pins = self.pins
@@ -108,7 +109,7 @@ extension CallClient {
   public func decline(_ call: String, reason: String? = nil) async throws(SignalingError) {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     rings[id] = nil
-    try await perform(.decline(id, Decline(reason: reason)))
+    try await perform(.call(id, .decline(Decline(reason: reason))))
   }
 
   /// Comes into a call without being rung: after a decline, a missed ring or a leave, or with a link.
@@ -116,19 +117,19 @@ extension CallClient {
     try await join(call) { id, credentials in
       var body = credentials.body
       body.link = link
-      return .join(id, body)
+      return .call(id, .join(body))
     }
   }
 
   /// Comes back into a call that this user was in, after a restart of the app: as a new participant with new keys and a new PeerConnection. From a lost
   /// connection a call comes back by itself.
   public func rejoin(_ call: String) async throws(SignalingError) -> JoinedCall {
-    try await join(call) { .rejoin($0, $1.body) }
+    try await join(call) { .call($0, .rejoin($1.body)) }
   }
 
   /// Moves a call of this user here from the other device, which is let go once media flows here.
   public func transfer(_ call: String) async throws(SignalingError) -> JoinedCall {
-    try await join(call) { .transfer($0, $1.body) }
+    try await join(call) { .call($0, .transfer($1.body)) }
   }
 
   /// Leaves a call that the app has no `JoinedCall` for (`ClientEvent.interrupted`).
@@ -150,7 +151,7 @@ extension CallClient {
     var keys = agreement(credentials)
     let request = request(id, credentials)
     var isRejoined = false
-    if case .rejoin = request { isRejoined = true }
+    if case .calls(.call(_, .rejoin)) = request { isRejoined = true }
     return try await entering(id) { [isRejoined] () throws(SignalingError) in
       let joined = try await self.requestAgain(request, reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
@@ -203,7 +204,7 @@ extension CallClient {
       MediaRequest.Track(mid: $0.mid, source: $0.source.trackSource, replace: $0.replacesScreen ? true : nil)
     }
     let answer = try await connection.request(
-      .media(call, MediaRequest(sdp: sdp, tracks: offered)), reply: MediaAnswer.self)
+      .inCall(call, .media(MediaRequest(sdp: sdp, tracks: offered))), reply: MediaAnswer.self)
     guard let own = calls[call]?.session.participant else { throw .notInCall }
     _ = calls[call]?.session.take(answer)
     assignSlots(of: call)
@@ -216,7 +217,7 @@ extension CallClient {
 
   func invite(_ call: CallID, _ users: [String]) async throws(SignalingError) -> [String: String] {
     let invitation = Invite(callees: try Self.identifiers(users))
-    let reply = try await connection.request(.invite(call, invitation), reply: InviteResults.self)
+    let reply = try await connection.request(.call(call, .invite(invitation)), reply: InviteResults.self)
     return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
   }
 
@@ -281,7 +282,7 @@ extension CallClient {
     calls[call]?.isLeaving = true
     defer { forget(call) }
     do {
-      return .success(try await perform(.leave(call)))
+      return .success(try await perform(.call(call, .leave)))
     } catch {
       return .failure(error)
     }

@@ -67,7 +67,7 @@ extension CallClient {
 
   /// Asks for what lost events would have said.
   func catchUp(_ id: CallID) {
-    run(.listKeys(id, ListKeys(since: calls[id]?.keys.newestAccepted)), of: id)
+    run(.inCall(id, .listKeys(ListKeys(since: calls[id]?.keys.newestAccepted))), of: id)
     askState(of: id)
   }
 
@@ -207,19 +207,19 @@ extension CallClient {
     guard let participant = calls[id]?.session.participant else { return }
     Task {
       switch request {
-      case .listDevices:
+      case .people(.listDevices):
         let reply = try? await requestAgain(request, reply: Devices.self)
         if let reply { learn(reply) }
         feed(.directory(reply), to: id, as: participant)
-      case .listKeys:
+      case .calls(.inCall(_, .listKeys)):
         feed(.list(try? await requestAgain(request, reply: KeyList.self)), to: id, as: participant)
-      case .confirmKey(_, let confirmation):
+      case .calls(.inCall(_, .confirmKey(let confirmation))):
         let reply = try? await connection.request(request, reply: NoBody.self)
         feed(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil), to: id, as: participant)
-      case .listConfirmations(_, let wanted):
+      case .calls(.inCall(_, .listConfirmations(let wanted))):
         let reply = try? await connection.request(request, reply: Confirmations.self)
         feed(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply), to: id, as: participant)
-      case .keys(_, let handedOut):
+      case .calls(.inCall(_, .keys(let handedOut))):
         feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
       default:
         try? await perform(request)

@@ -18,7 +18,7 @@ extension CallClient {
       guard let frame = try? cipher.seal(message, track: 0, metadata: Array("message".utf8)) else { throw .noKey }
       sealed = [Self.publicKind] + frame
     }
-    try await perform(.message(id, SendMessage(to: participants, body: Base64Bytes(sealed))))
+    try await perform(.inCall(id, .message(SendMessage(to: participants, body: Base64Bytes(sealed)))))
   }
 
   func receive(_ message: CallMessage, of id: CallID) {

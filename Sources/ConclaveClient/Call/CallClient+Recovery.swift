@@ -48,15 +48,15 @@ extension CallClient {
       if call.keepsState {
         var body = credentials.body
         body.state = false
-        let rejoined = try await requestAgain(.rejoin(id, body), reply: Rejoined.self)
+        let rejoined = try await requestAgain(.call(id, .rejoin(body)), reply: Rejoined.self)
         joined = Joined(call: call.session.state, participant: rejoined.participant, ice: rejoined.ice)
       } else {
-        joined = try await requestAgain(.rejoin(id, credentials.body), reply: Joined.self)
+        joined = try await requestAgain(.call(id, .rejoin(credentials.body)), reply: Joined.self)
       }
       guard joined.call.id == id else { throw .notUnderstood }
       guard calls[id] != nil else {
         // The person has left meanwhile: no ghost stays behind.
-        return _ = try? await perform(.leave(id))
+        return _ = try? await perform(.call(id, .leave))
       }
       resume(id, joined, credentials)
     } catch {

@@ -5,18 +5,19 @@ import MediaModel
 extension CallClient {
   /// Says whether this user may be rung; a user with roles says as which of them.
   public func setPresence(isAvailable: Bool, role: String? = nil) async throws(SignalingError) {
-    try await perform(.setPresence(SetPresence(state: isAvailable ? .available : .unavailable, role: role)))
+    try await perform(.people(.setPresence(SetPresence(state: isAvailable ? .available : .unavailable, role: role))))
   }
 
   /// Watches users: returns how they are now; `ClientEvent.presence` tells each change, until the connection breaks.
   public func watch(_ users: [String]) async throws(SignalingError) -> [Presence] {
     let body = WatchPresence(users: try Self.identifiers(users))
-    return try await connection.request(.watchPresence(body), reply: PresenceList.self).users.map(Presence.init)
+    return try await connection.request(.people(.watchPresence(body)), reply: PresenceList.self).users.map(
+      Presence.init)
   }
 
   /// Watches everyone who has picked a role.
   public func watch(role: String) async throws(SignalingError) -> [Presence] {
-    try await connection.request(.watchPresence(WatchPresence(role: role)), reply: PresenceList.self).users
+    try await connection.request(.people(.watchPresence(WatchPresence(role: role))), reply: PresenceList.self).users
       .map(Presence.init)
   }
 
@@ -25,7 +26,7 @@ extension CallClient {
     before milliseconds: Int64? = nil, limit: Int? = nil
   ) async throws(SignalingError) -> [PastCall] {
     let body = ListHistory(before: milliseconds.map { Timestamp(milliseconds: $0) }, limit: limit)
-    return try await connection.request(.listHistory(body), reply: HistoryList.self).calls.map(PastCall.init)
+    return try await connection.request(.history(.list(body)), reply: HistoryList.self).calls.map(PastCall.init)
   }
 
   /// Deletes calls from this user's history; all of them when none is named.
@@ -35,27 +36,27 @@ extension CallClient {
       guard let id = CallID(call) else { throw .invalidIdentifier }
       ids.append(id)
     }
-    try await perform(.deleteHistory(calls == nil ? DeleteHistory(all: true) : DeleteHistory(calls: ids)))
+    try await perform(.history(.delete(calls == nil ? DeleteHistory(all: true) : DeleteHistory(calls: ids))))
   }
 
   /// Calls and seconds spent with a user.
   public func historyTotals(with user: String) async throws(SignalingError) -> (calls: Int, seconds: Int) {
     guard let user = UserID(user) else { throw .invalidIdentifier }
-    let totals = try await connection.request(.historyTotals(HistoryTotals(with: user)), reply: Totals.self)
+    let totals = try await connection.request(.history(.totals(HistoryTotals(with: user))), reply: Totals.self)
     return (totals.calls, totals.seconds)
   }
 
   /// The registered devices of users, as the server lists them.
   public func devices(of users: [String]) async throws(SignalingError) -> [RegisteredDevice] {
     let body = ListDevices(users: try Self.identifiers(users))
-    return try await connection.request(.listDevices(body), reply: Devices.self).devices.compactMap(
+    return try await connection.request(.people(.listDevices(body)), reply: Devices.self).devices.compactMap(
       RegisteredDevice.init)
   }
 
   /// Removes one of this user's devices: it loses its place in calls, and their keys change.
   public func removeDevice(_ device: String) async throws(SignalingError) {
     guard let device = DeviceID(device) else { throw .invalidIdentifier }
-    try await perform(.removeDevice(RemoveDevice(device: device)))
+    try await perform(.people(.removeDevice(RemoveDevice(device: device))))
   }
 }
 

@@ -57,7 +57,7 @@ extension CallClient {
       !directory.contains(entry.fingerprint)
     else { return }
     let users = Array(Set((ring.list ?? []).map(\.user))).sorted()
-    if let reply = try? await requestAgain(.listDevices(ListDevices(users: users)), reply: Devices.self) {
+    if let reply = try? await requestAgain(.people(.listDevices(ListDevices(users: users))), reply: Devices.self) {
       learn(reply)
     }
   }
@@ -65,7 +65,8 @@ extension CallClient {
   /// A member's devices or keys have changed: a person should know before they are in the call.
   func examineDevices(of user: UserID, _ id: CallID) {
     Task {
-      guard let reply = try? await requestAgain(.listDevices(ListDevices(users: [user])), reply: Devices.self) else {
+      guard let reply = try? await requestAgain(.people(.listDevices(ListDevices(users: [user]))), reply: Devices.self)
+      else {
         return
       }
       learn(reply)

@@ -13,7 +13,7 @@ extension CallClient {
     trust(PinnedDevice(user: device.user, device: device.device, fingerprint: device.fingerprint, isVerified: true))
     let statement = TrustStatement(
       .vouch, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
-    try await perform(.vouchForDevice(try body(statement)))
+    try await perform(.people(.vouchForDevice(try body(statement))))
   }
 
   /// Says to everybody that a device of this user is not to be trusted any more, for good. It may be removed already.
@@ -21,7 +21,7 @@ extension CallClient {
     guard device.user == identity.user else { throw .invalidIdentifier }
     let statement = TrustStatement(
       .revoke, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
-    try await perform(.revokeDevice(try body(statement)))
+    try await perform(.people(.revokeDevice(try body(statement))))
   }
 
   /// Removes one of this user's devices and says that it is not to be trusted any more.
@@ -31,11 +31,12 @@ extension CallClient {
       .revoke, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
     let body = try body(statement)
     try await perform(
-      .removeDevice(
-        RemoveDevice(
-          device: body.device,
-          revoke: RemoveDevice.Revoke(
-            fingerprint: body.fingerprint, at: body.at, sigAlg: body.sigAlg, signature: body.signature))))
+      .people(
+        .removeDevice(
+          RemoveDevice(
+            device: body.device,
+            revoke: RemoveDevice.Revoke(
+              fingerprint: body.fingerprint, at: body.at, sigAlg: body.sigAlg, signature: body.signature)))))
   }
 
   private func body(_ statement: TrustStatement) throws(SignalingError) -> DeviceStatement {
@@ -122,7 +123,7 @@ extension CallClient {
       switch action {
       case .send(let message):
         guard let body = try? JSONEncoder().encode(message) else { continue }
-        try? await perform(.pairDevice(PairDevice(to: other, body: Base64Bytes(Array(body)))))
+        try? await perform(.people(.pairDevice(PairDevice(to: other, body: Base64Bytes(Array(body))))))
       case .show(let digits): eventSink.yield(.pairing(.showDigits(digits)))
       case .ask: eventSink.yield(.pairing(.typeDigits(device: other.text)))
       case .trust(let fingerprint):

@@ -171,7 +171,7 @@ public actor CallClient {
   private func register() async -> Bool {
     do {
       let registration = RegisterDevice(name: nil, keys: identity.registration)
-      _ = try await connection.request(.registerDevice(registration), reply: Registered.self)
+      _ = try await connection.request(.people(.registerDevice(registration)), reply: Registered.self)
       return true
     } catch .refused(let code, let message) where code != "rate.limited" {
       await connection.close(reason: "\(code): \(message)")

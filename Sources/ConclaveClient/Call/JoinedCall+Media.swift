@@ -11,12 +11,12 @@ extension JoinedCall {
   /// Mutes or unmutes one of this device's tracks: the server tells all, and forwards nothing of a muted one.
   public func setMuted(_ muted: Bool, track: String) async throws(SignalingError) {
     guard let track = TrackID(track) else { throw .invalidIdentifier }
-    try await client.perform(.track(callID, track, ChangeTrack(muted: muted)))
+    try await client.perform(.inCall(callID, .track(track, ChangeTrack(muted: muted))))
   }
 
   /// Puts the call on hold, or takes it up again: nothing is forwarded to or from this device meanwhile.
   public func hold(_ held: Bool) async throws(SignalingError) {
-    try await client.perform(.hold(callID, Hold(held: held)))
+    try await client.perform(.call(callID, .hold(Hold(held: held))))
   }
 
   /// This device's preferences for a video track.
@@ -47,7 +47,7 @@ extension JoinedCall {
       wishes.append(
         Receive.Video(track: track, maxHeight: wish.maxHeight, priority: wish.priority, paused: wish.isPaused))
     }
-    try await client.perform(.receive(callID, Receive(lastN: lastN, videos: videos == nil ? nil : wishes)))
+    try await client.perform(.inCall(callID, .receive(Receive(lastN: lastN, videos: videos == nil ? nil : wishes))))
   }
 
   /// Says that the PeerConnection has lost its path (`failed`, or `disconnected` for seconds): `CallUpdate.restartMedia` asks for an ICE restart, and if that
@@ -83,6 +83,6 @@ extension JoinedCall {
   public func report(_ stats: Stats) async throws(SignalingError) {
     let numbers = QualityNumbers(
       rtt: stats.rtt, loss: stats.loss, jitter: stats.jitter, freezes: stats.freezes, firstFrameMs: stats.firstFrame)
-    try await client.perform(.stats(callID, numbers))
+    try await client.perform(.inCall(callID, .stats(numbers)))
   }
 }

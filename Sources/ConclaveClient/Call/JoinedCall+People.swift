@@ -10,7 +10,7 @@ extension JoinedCall {
 
   /// Stops the ringing of these users, or of all.
   public func cancel(_ users: [String]? = nil) async throws(SignalingError) {
-    try await client.perform(.cancel(callID, Cancel(callees: try users.map(CallClient.identifiers))))
+    try await client.perform(.call(callID, .cancel(Cancel(callees: try users.map(CallClient.identifiers)))))
   }
 
   /// A link with which anyone can join by `CallClient.join(_:link:)`.
@@ -23,13 +23,14 @@ extension JoinedCall {
 
   /// Makes a link that is valid for `seconds`, 60 to 86,400; by default for an hour.
   public func makeLink(expiresIn seconds: Int? = nil) async throws(SignalingError) -> Invitation {
-    let reply = try await client.connection.request(.link(callID, MakeLink(expiresIn: seconds)), reply: CallLink.self)
+    let reply = try await client.connection.request(
+      .call(callID, .link(MakeLink(expiresIn: seconds))), reply: CallLink.self)
     return Invitation(link: reply.link, expiresAt: reply.expiresAt.milliseconds)
   }
 
   /// Makes all links of this call void.
   public func revokeLinks() async throws(SignalingError) {
-    try await client.perform(.link(callID, MakeLink(revoke: true)))
+    try await client.perform(.call(callID, .link(MakeLink(revoke: true))))
   }
 
   /// Sends a message to these participants, or to all: sealed as frames are, so that the server can't read it. At most 16 KiB, 10 a second.
@@ -39,12 +40,12 @@ extension JoinedCall {
 
   /// Reports a participant to the app's back end.
   public func report(participant: UInt32, text: String) async throws(SignalingError) {
-    try await client.perform(.report(callID, ReportAbuse(participant: participant, text: text)))
+    try await client.perform(.call(callID, .report(ReportAbuse(participant: participant, text: text))))
   }
 
   /// Reports a user to the app's back end, until 24 hours after the call.
   public func report(user: String, text: String) async throws(SignalingError) {
     guard let user = UserID(user) else { throw .invalidIdentifier }
-    try await client.perform(.report(callID, ReportAbuse(user: user, text: text)))
+    try await client.perform(.call(callID, .report(ReportAbuse(user: user, text: text))))
   }
 }

@@ -76,5 +76,5 @@ public final class JoinedCall: Sendable {
   }
 
   /// Ends the call for all; only its initiator may.
-  public func end() async throws(SignalingError) { try await client.perform(.end(callID)) }
+  public func end() async throws(SignalingError) { try await client.perform(.call(callID, .end)) }
 }

@@ -110,7 +110,7 @@ package actor SignalingConnection {
   package func askState(of call: CallID) {
     do {
       guard let openChannel else { throw SignalingError.disconnected }
-      let (id, frame, timeout) = try prepare(.state(call))
+      let (id, frame, timeout) = try prepare(.call(call, .state))
       waiting[id] = .state(call, timeout: timeout)
       openChannel.write(frame)
     } catch {
@@ -132,8 +132,9 @@ package actor SignalingConnection {
     nextRequest += 1
     let id = String(nextRequest)
     let headers: Headers = ["request-id": id, "content-type": "application/json"]
+    let (destination, body) = request.message
     let frame = Frame.send(
-      to: request.destination, headers: headers, body: ByteBuffer(bytes: try JSONEncoder().encode(request.body)))
+      to: destination, headers: headers, body: ByteBuffer(bytes: try JSONEncoder().encode(body)))
     let timeout = Task {
       try await Task.sleep(for: Self.replyTimeout)
       settle(id, .failure(.timedOut))

@@ -55,10 +55,11 @@ extension KeyAgreement {
     confirming?.hasRefresh = refresh != nil
     effects.append(
       .request(
-        .confirmKey(
+        .inCall(
           call,
-          ConfirmKey(
-            epoch: number, tag: Base64Bytes(Confirmation.tag(key, participant, own)), joinKey: refresh))))
+          .confirmKey(
+            ConfirmKey(
+              epoch: number, tag: Base64Bytes(Confirmation.tag(key, participant, own)), joinKey: refresh)))))
   }
 
   mutating func confirmationSent(_ epoch: UInt32, taken: Bool, now: Instant) {
@@ -96,7 +97,7 @@ extension KeyAgreement {
     switch finding {
     case .right: break
     case .examine(let index):
-      effects.append(.request(.listConfirmations(call, ListConfirmations(epoch: number, bucket: index))))
+      effects.append(.request(.inCall(call, .listConfirmations(ListConfirmations(epoch: number, bucket: index)))))
     case .refused: refuseConfirmation(into: &effects)
     }
   }

@@ -21,14 +21,14 @@ extension KeyAgreement {
       secret = own.secret
     } else {
       // A leader that can't follow the ratchet says so, and a fresh epoch follows.
-      effects.append(.request(.requestKey(call, RequestKey(epoch: number))))
+      effects.append(.request(.inCall(call, .requestKey(RequestKey(epoch: number)))))
       return
     }
     var envelopes: [Envelope] = []
     for entry in deliver {
       if let envelope = envelope(secret, for: entry, in: epoch, into: &effects) { envelopes.append(envelope) }
     }
-    effects.append(.request(.keys(call, HandOutKeys(epoch: number, envelopes: envelopes))))
+    effects.append(.request(.inCall(call, .keys(HandOutKeys(epoch: number, envelopes: envelopes)))))
   }
 
   mutating func handedOut(_ number: UInt32, taken: Bool?, now: Instant, into effects: inout [KeyEffect]) {
@@ -47,7 +47,7 @@ extension KeyAgreement {
     guard !isBroken, request.epoch == newest, let epoch = epochs[newest], let secret = epoch.secret,
       let envelope = envelope(secret, for: request.to, in: epoch, into: &effects)
     else { return }
-    effects.append(.request(.keys(call, HandOutKeys(epoch: newest, envelopes: [envelope]))))
+    effects.append(.request(.inCall(call, .keys(HandOutKeys(epoch: newest, envelopes: [envelope])))))
   }
 
   /// The secret for one device, if it is on the list, trusted, and signed the key that it is to be sealed to.
@@ -146,7 +146,7 @@ extension KeyAgreement {
     if let old = untrusted.updateValue(new, forKey: new.envelope.epoch) {
       effects.append(.drop(delivery: old.delivery))
     } else {
-      effects.append(.request(.waitForKey(call, WaitForKey(epoch: new.envelope.epoch, reason: .trust))))
+      effects.append(.request(.inCall(call, .waitForKey(WaitForKey(epoch: new.envelope.epoch, reason: .trust)))))
     }
   }
 

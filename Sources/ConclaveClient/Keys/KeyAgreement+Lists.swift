@@ -70,7 +70,7 @@ extension KeyAgreement {
   mutating func askForList(into effects: inout [KeyEffect]) {
     guard listing == nil, !isBroken else { return }
     listing = newest
-    effects.append(.request(.listKeys(call, ListKeys(since: newest > 0 ? newest : nil))))
+    effects.append(.request(.inCall(call, .listKeys(ListKeys(since: newest > 0 ? newest : nil)))))
   }
 
   mutating func take(_ reply: KeyList?, now: Instant, into effects: inout [KeyEffect]) {

@@ -101,7 +101,7 @@ extension KeyAgreement {
     missing = wanted
     // An envelope that waits for the person's trust is as good as another one.
     guard untrusted[wanted.epoch] == nil else { return }
-    effects.append(.request(.requestKey(call, RequestKey(epoch: wanted.epoch))))
+    effects.append(.request(.inCall(call, .requestKey(RequestKey(epoch: wanted.epoch)))))
   }
 
   /// This device's own key in an epoch, from its own values alone.
@@ -118,7 +118,7 @@ extension KeyAgreement {
     if watch.takeQuestion(now: now) {
       effects.append(.askState)
       listing = newest
-      effects.append(.request(.listKeys(call, ListKeys(since: newest > 0 ? newest : nil))))
+      effects.append(.request(.inCall(call, .listKeys(ListKeys(since: newest > 0 ? newest : nil)))))
     }
     tellTiles(now: now, into: &effects)
     if let due = ageDue, due <= now {

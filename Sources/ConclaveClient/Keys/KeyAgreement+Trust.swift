@@ -100,7 +100,7 @@ extension KeyAgreement {
     guard !unknown.isEmpty else { return }
     lookedUp.formUnion(unknown.map(\.fingerprint.bytes))
     lookUps += 1
-    effects.append(.request(.listDevices(ListDevices(users: Array(Set(unknown.map(\.user))).sorted()))))
+    effects.append(.request(.people(.listDevices(ListDevices(users: Array(Set(unknown.map(\.user))).sorted())))))
   }
 
   mutating func learn(_ devices: Devices?, now: Instant, into effects: inout [KeyEffect]) {

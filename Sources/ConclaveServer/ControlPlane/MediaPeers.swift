@@ -76,7 +76,7 @@ struct MediaPeers {
 
   /// The worker has confirmed a configuration.
   /// - Returns: the reply to the offer; nil when none waits, as for a peer that is gone.
-  mutating func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Calls.Effect? {
+  mutating func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Delivery? {
     guard let index = peers[peer]?.answers.firstIndex(where: { $0.request == request }),
       let answer = peers[peer]?.answers.remove(at: index)
     else { return nil }
@@ -88,7 +88,7 @@ struct MediaPeers {
 
   /// Forgets a peer.
   /// - Returns: the replies to its offers that no worker will confirm, in their order.
-  mutating func remove(_ peer: PeerID) -> [Calls.Effect] {
+  mutating func remove(_ peer: PeerID) -> [Delivery] {
     placement.remove(peer)
     let answers = peers.removeValue(forKey: peer)?.answers ?? []
     return answers.map { answer in

@@ -87,17 +87,19 @@ struct PendingEffects {
     var last: UInt64 = 0
     for effect in effects {
       switch effect {
-      case .event(_, let event):
+      case .client(.event(_, let event)):
         if event.messageID == 0 || event.messageID != last { bytes += event.message.body.cost }
         last = event.messageID
-      case .publish(_, _, let messageID, let message):
+      case .client(.publish(_, _, let messageID, let message)):
         if messageID == 0 || messageID != last { bytes += message.body.cost }
         last = messageID
       case .webhook(_, let message): bytes += message.body.cost
-      case .reply(_, _, .ok(let reply)): bytes += (reply as? any Weighed)?.bytes ?? 256
+      case .client(.reply(_, _, .ok(let reply))): bytes += (reply as? any Weighed)?.bytes ?? 256
       case .negotiate: bytes += 4_096
       case .push(_, let subscription, _, _): bytes += 512 + subscription.endpoint.utf8.count
-      case .reply, .close, .admission, .media, .ask, .history, .store, .measured, .keyless: break
+      case .read(_, _, _, let request): bytes += request.sdp.utf8.count
+      case .client(.reply), .client(.close), .client(.admission), .media, .ask, .history, .store, .measured, .keyless:
+        break
       }
     }
     return bytes
@@ -107,6 +109,11 @@ struct PendingEffects {
     guard let count = sessions[session] else { return }
     sessions[session] = count == 1 ? nil : count - 1
   }
+}
+
+extension Calls.Effect {
+  /// The session whose client gets the effect; nil for effects that are not for a client, or not at once.
+  fileprivate var session: SessionID? { if case .client(let delivery) = self { delivery.session } else { nil } }
 }
 
 /// A reply whose size grows with a call or with the request.

@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import STOMP
 
-/// Effects as what connections write. Events become JSON here; the last one is kept since many may get it.
+/// Deliveries as what connections write. Events become JSON here; the last one is kept since many may get it.
 struct EventEncoder {
   let log: LimitedLog
   let texts: StateTexts
@@ -17,9 +17,9 @@ struct EventEncoder {
     self.texts = texts
   }
 
-  /// nil for an effect that is not for a client, and, logged, for an event that can't be written.
-  mutating func outgoing(_ effect: Calls.Effect) -> Outgoing? {
-    switch effect {
+  /// nil, and logged, for an event that can't be written.
+  mutating func outgoing(_ delivery: Delivery) -> Outgoing? {
+    switch delivery {
     case .reply(_, let id, let reply): return .reply(id: id, encoded(reply))
     case .close(_, let reason): return .close(reason: reason)
     case .admission(_, _, let refusal): return .admission(refusal: refusal)
@@ -29,7 +29,6 @@ struct EventEncoder {
     case .publish(_, let channel, let messageID, let message):
       guard let body = body(message, messageID) else { return nil }
       return .publish(messageID: messageID, shared(message, body, channel.destination))
-    case .negotiate, .media, .webhook, .push, .ask, .history, .store, .measured, .keyless: return nil
     }
   }
 

@@ -51,20 +51,40 @@ extension UInt8 {
   fileprivate var isJSONBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
 }
 
+/// The cost of a request beside its frame, in units of the simplest one (protocol section 10). The work that follows from it is charged when it is known.
 extension Request {
-  /// Its cost beside its frame, in units of the simplest request (protocol section 10). The work that follows from it is charged when it is known.
   var weight: Int {
     switch self {
-    case .start(let body): 2 + body.callees.count / 2 + (body.envelopes?.count ?? 0) / 16
-    case .invite(_, let body): 2 + body.callees.count / 2
-    case .cancel(_, let body): 2 + (body.callees?.count ?? 0) / 4
-    case .listDevices(let body): body.users.count
-    case .watchPresence(let body): (body.users?.count ?? 0) / 8
-    case .keys(_, let body): body.envelopes.count / 16
+    case .people(.listDevices(let body)): body.users.count
+    case .people(.watchPresence(let body)): (body.users?.count ?? 0) / 8
+    case .people: 0
+    case .history: 2
+    case .calls(.start(let body)): 2 + body.callees.count / 2 + (body.envelopes?.count ?? 0) / 16
+    case .calls(.list): 2
+    case .calls(.call(_, let request)): request.weight
+    case .calls(.inCall(_, let request)): request.weight
+    }
+  }
+}
+
+extension MemberRequest {
+  fileprivate var weight: Int {
+    switch self {
+    case .accept, .join, .rejoin, .transfer: 2
+    case .invite(let body): 2 + body.callees.count / 2
+    case .cancel(let body): 2 + (body.callees?.count ?? 0) / 4
+    case .decline, .leave, .end, .link, .hold, .state, .report: 0
+    }
+  }
+}
+
+extension ParticipantRequest {
+  fileprivate var weight: Int {
+    switch self {
     case .media: 8
-    case .message(_, let body): (body.to?.count ?? 0) / 8
-    case .accept, .join, .rejoin, .transfer, .listCalls, .listHistory, .deleteHistory, .historyTotals: 2
-    default: 0
+    case .keys(let body): body.envelopes.count / 16
+    case .message(let body): (body.to?.count ?? 0) / 8
+    case .track, .receive, .stats, .requestKey, .listKeys, .waitForKey, .confirmKey, .listConfirmations: 0
     }
   }
 }

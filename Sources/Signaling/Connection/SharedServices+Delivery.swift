@@ -4,22 +4,21 @@ import NIOCore
 import STOMP
 
 extension SharedServices {
-  /// Sorts the effects for clients by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a
+  /// Sorts what clients get by event loop, one task each. A message for many is written as JSON once, and so is each change of a member in the states of a
   /// large call.
-  func deliver(_ effects: [Calls.Effect]) {
-    var batches: [ObjectIdentifier: [Delivery]] = [:]
+  func deliver(_ deliveries: [Delivery]) {
+    var batches: [ObjectIdentifier: [Addressed]] = [:]
     var encoder = EventEncoder(log: log, texts: stateTexts)
     var crowd = Crowd()
-    for (place, effect) in effects.enumerated() {
-      crowd.look(at: effects, place)
-      guard let session = effect.session else { continue }
-      guard let entry = connections.entry(session) else {
+    for (place, delivery) in deliveries.enumerated() {
+      crowd.look(at: deliveries, place)
+      guard let entry = connections.entry(delivery.session) else {
         counters.drop(.sessionGone)
         continue
       }
-      if let outgoing = encoder.outgoing(effect) {
+      if let outgoing = encoder.outgoing(delivery) {
         batches[ObjectIdentifier(entry.loop), default: []].append(
-          Delivery(entry: entry, outgoing: outgoing, isUrgent: !crowd.mayWait))
+          Addressed(entry: entry, outgoing: outgoing, isUrgent: !crowd.mayWait))
       }
     }
     for batch in batches.values {
@@ -27,7 +26,7 @@ extension SharedServices {
     }
   }
 
-  private struct Delivery: Sendable {
+  private struct Addressed: Sendable {
     var entry: ConnectionTable.Entry
     var outgoing: Outgoing
     var isUrgent: Bool
@@ -43,22 +42,22 @@ extension SharedServices {
     private(set) var mayWait = false
 
     /// The receivers of an event stand next to each other.
-    mutating func look(at effects: [Calls.Effect], _ place: Int) {
-      guard case .event(_, let event) = effects[place], event.messageID != 0 else {
+    mutating func look(at deliveries: [Delivery], _ place: Int) {
+      guard case .event(_, let event) = deliveries[place], event.messageID != 0 else {
         messageID = 0
         return mayWait = false
       }
       guard event.messageID != messageID else { return }
       messageID = event.messageID
       mayWait = false
-      guard event.message.body.mayWait, place + Self.size <= effects.count,
-        case .event(_, let last) = effects[place + Self.size - 1]
+      guard event.message.body.mayWait, place + Self.size <= deliveries.count,
+        case .event(_, let last) = deliveries[place + Self.size - 1]
       else { return }
       mayWait = last.messageID == messageID
     }
   }
 
-  private static func write(_ batch: [Delivery]) {
+  private static func write(_ batch: [Addressed]) {
     var last: (id: UInt64, message: SharedMessage)?
     for delivery in batch {
       let handler = delivery.entry.handler.value

@@ -93,7 +93,7 @@ struct ChainInvariants {
   // MARK: confirmations
 
   private mutating func noteConfirmation(_ step: WorldStep) {
-    guard case .confirmKey(let id, let body) = step.request, step.isOK, let asker = step.asker,
+    guard case .calls(.inCall(let id, .confirmKey(let body))) = step.request, step.isOK, let asker = step.asker,
       let participant = step.before[id]?.participants[asker]
     else { return }
     if tags[id]?[body.epoch]?[participant.participant] == nil {
@@ -108,7 +108,7 @@ struct ChainInvariants {
       guard let epochs = step.node.control.calls[id]?.epochs else { continue }
       let wasGathering = gathering.remove(id) != nil
       if epochs.isTelling { gathering.insert(id) }
-      let isConfirmed = if case .confirmKey(id, _) = step.request { true } else { false }
+      let isConfirmed = if case .calls(.inCall(id, .confirmKey)) = step.request { true } else { false }
       guard step.isWhole, !epochs.isTelling, wasGathering || isConfirmed else { continue }
       let isHeard = epochs.newest.list.contains { entry in
         epochs.isJoined(entry.address, on: epochs.newest)

@@ -82,7 +82,9 @@ extension WorldStep {
   var seenCall: CallID? {
     guard isOK else { return nil }
     switch request {
-    case .state(let id), .accept(let id, _), .join(let id, _), .rejoin(let id, _), .transfer(let id, _): return id
+    case .calls(.call(let id, .state)), .calls(.call(let id, .accept)), .calls(.call(let id, .join)),
+      .calls(.call(let id, .rejoin)), .calls(.call(let id, .transfer)):
+      return id
     default: return nil
     }
   }

@@ -76,13 +76,13 @@ extension ToCalls {
   /// The receiver; nil: whatever calls there are.
   var call: CallID? {
     switch self {
-    case .request(let request): request.call
+    case .request(let request): request.request.callID
     case .offer(_, _, _, let call, _, _), .greet(_, _, let call), .readTopic(_, _, let call),
       .signaling(_, _, let call), .hold(_, _, let call), .acknowledged(_, _, _, let call),
       .ringAcknowledged(_, let call),
       .pushed(_, let call), .devicesChanged(_, let call), .remove(_, let call):
       call
-    case .forget: nil
+    case .history, .forget: nil
     }
   }
 
@@ -91,8 +91,8 @@ extension ToCalls {
     switch self {
     case .request(let request): request.caller.device.user
     case .offer(_, _, let identity, _, _, _): identity.device.user
-    case .greet(_, let device, _), .signaling(let device, _, _), .hold(let device, _, _),
-      .acknowledged(let device, _, _, _), .ringAcknowledged(let device, _):
+    case .history(_, _, let device, _, _), .greet(_, let device, _), .signaling(let device, _, _),
+      .hold(let device, _, _), .acknowledged(let device, _, _, _), .ringAcknowledged(let device, _):
       device.user
     case .readTopic(_, let user, _), .pushed(let user, _), .devicesChanged(let user, _), .forget(let user): user
     case .remove(let leaver, _): leaver.user
@@ -107,7 +107,7 @@ extension ToCalls {
     case .greet(_, let device, _), .signaling(let device, _, _), .hold(let device, _, _),
       .acknowledged(let device, _, _, _), .ringAcknowledged(let device, _), .remove(.device(let device), _):
       device
-    case .readTopic, .pushed, .devicesChanged, .forget, .remove(.user, _): nil
+    case .history, .readTopic, .pushed, .devicesChanged, .forget, .remove(.user, _): nil
     }
   }
 
@@ -115,26 +115,17 @@ extension ToCalls {
   var command: NodeCommand? {
     let none = SessionID(rawValue: 0)
     switch self {
-    case .request(let request): return .request(request.session, id: request.id, request.request)
+    case .request(let request): return .request(request.session, id: request.id, .calls(request.request))
     case .offer(let session, let id, _, let call, let offer, let tracks):
       return .offer(session, id: id, call, offer, tracks)
     case .signaling(let device, true, _): return .connect(none, Identity(device: device, name: nil))
     case .signaling(_, false, _): return .disconnect(none)
-    case .hold(_, _, let call): return .request(none, id: "", .hold(call, Hold(held: true)))
+    case .hold(_, _, let call): return .request(none, id: "", .call(call, .hold(Hold(held: true))))
     case .acknowledged(_, _, let accepted, _): return .acknowledge(none, seqs: [], accepted: accepted)
     case .remove(.device(let device), _):
-      return .request(none, id: "", .removeDevice(RemoveDevice(device: device.device)))
+      return .request(none, id: "", .people(.removeDevice(RemoveDevice(device: device.device))))
     case .remove(.user(let user), _), .forget(let user): return .forget(user)
-    case .greet, .readTopic, .ringAcknowledged, .pushed, .devicesChanged: return nil
+    case .history, .greet, .readTopic, .ringAcknowledged, .pushed, .devicesChanged: return nil
     }
-  }
-}
-
-extension CallRequest {
-  /// The call that it concerns; nil for a list of calls, and for a service's `start`.
-  fileprivate var call: CallID? {
-    if case .start(let body) = request { return body.id }
-    let path = request.destination.split(separator: "/")
-    return path.count > 3 && path[1] == "calls" ? CallID(String(path[2])) : nil
   }
 }

@@ -75,7 +75,7 @@ extension EventInvariants {
       var audience = participants(before, after)
       audience.least = audience.least.filter { after?.participants[$0]?.participant != content.from }
       audience.most = audience.most.filter { after?.participants[$0]?.participant != content.from }
-      if case .message(_, let body) = step.request, body.to != nil { audience.least = [] }
+      if case .calls(.inCall(_, .message(let body))) = step.request, body.to != nil { audience.least = [] }
       return audience
     case .rotate(let rotate):
       // A device that comes in may thereby end the call, as nobody else is there.
@@ -92,7 +92,7 @@ extension EventInvariants {
 
   /// The devices that were removed in this step, and heard of it.
   private func goneDevices(_ step: WorldStep) -> Set<Device> {
-    guard let asker = step.asker, case .removeDevice(let body) = step.request else {
+    guard let asker = step.asker, case .people(.removeDevice(let body)) = step.request else {
       return step.isForgetting ? Set(models.keys) : []
     }
     return [Device(user: asker.user, device: body.device)]

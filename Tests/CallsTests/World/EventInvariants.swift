@@ -60,7 +60,7 @@ struct EventInvariants {
 
   private func deliveries(_ step: WorldStep) -> [Device: [EventDelivery]] {
     var deliveries: [Device: [EventDelivery]] = [:]
-    for case .event(let session, let delivery) in step.effects {
+    for case .client(.event(let session, let delivery)) in step.effects {
       guard let device = step.devices[session] else {
         verdict.require(.nobodyElse, false, "an event goes to a connection that is gone")
         continue
@@ -110,7 +110,7 @@ struct EventInvariants {
     if let asker = step.asker {
       switch step.command {
       case .connect:
-        let isReplaced = step.effects.contains { if case .close = $0 { true } else { false } }
+        let isReplaced = step.effects.contains { if case .client(.close) = $0 { true } else { false } }
         if isReplaced { models[asker, default: DeviceModel()].goAway(now: step.now) }
       case .disconnect, .unsubscribe(_, .events): models[asker, default: DeviceModel()].goAway(now: step.now)
       case .acknowledge(_, let seqs, _): for seq in seqs { models[asker]?.acknowledge(seq) }
@@ -120,7 +120,7 @@ struct EventInvariants {
   }
 
   private mutating func forgetDevices(_ step: WorldStep) {
-    if let asker = step.asker, case .removeDevice(let body) = step.request, step.isOK {
+    if let asker = step.asker, case .people(.removeDevice(let body)) = step.request, step.isOK {
       models[Device(user: asker.user, device: body.device)] = DeviceModel()
     }
     if case .forget(let user) = step.command {
@@ -132,7 +132,7 @@ struct EventInvariants {
   private mutating func keepForAway(_ step: WorldStep, _ heard: inout [Device: [EventMessage]]) {
     var users = Set([step.asker?.user].compactMap { $0 })
     // Its call may have ended at once.
-    if case .start(let start) = step.request { users.formUnion(start.callees + [start.as].compactMap { $0 }) }
+    if case .calls(.start(let start)) = step.request { users.formUnion(start.callees + [start.as].compactMap { $0 }) }
     for id in step.changed { users.formUnion(step.after[id]?.members.keys.map { $0 } ?? []) }
     for id in step.gone { users.formUnion(step.before[id]?.members.keys.map { $0 } ?? []) }
     for user in users {

@@ -102,7 +102,7 @@ struct HistoryInvariants {
 
   /// How a ring ended that was the last of its call: its devices hear of it.
   private func end(of user: UserID, _ id: CallID, _ step: WorldStep) -> MemberPhase {
-    if case .decline(id, _) = step.request, step.asker?.user == user { return .declined }
+    if case .calls(.call(id, .decline)) = step.request, step.asker?.user == user { return .declined }
     if step.isTimeout, let ring = step.before[id]?.rings[user], ring.expiresAt <= step.now {
       // Another timer that was due may have ended the call before.
       return stored[id]?[user]?.outcome == .cancelled ? .cancelled : .missed

@@ -125,7 +125,7 @@ struct KeyInvariants {
 
   /// `/keys`: the first answer of a device that was asked counts; a later one only for recipients of a key request.
   private mutating func checkAnswer(_ step: WorldStep) {
-    guard case .keys(let id, let keys) = step.request, step.isOK, let asker = step.asker,
+    guard case .calls(.inCall(let id, .keys(let keys))) = step.request, step.isOK, let asker = step.asker,
       let known = epochs[id]?[keys.epoch]
     else { return }
     verdict.require(

@@ -64,13 +64,13 @@ struct LateInvariants {
   ) {
     for effect in effects {
       switch effect {
-      case .reply(let session, let id, let reply):
+      case .client(.reply(let session, let id, let reply)):
         answered(id, session)
         guard case .ok(let body) = reply, let joined = body as? Joined else { break }
         // A repetition gets the first reply, with the state of that time (rule 14). Events that wait for a device may expire.
         if fresh.remove(id) != nil, isReading(session) { believe(joined.call, session) }
       case .history(let session, let id, _): answered(id, session)
-      case .event(let session, let delivery):
+      case .client(.event(let session, let delivery)):
         if let device = devices[session] { follow(delivery, session, device) }
       default: break
       }

@@ -29,7 +29,7 @@ struct MemberInvariants {
       if step.isWhole, case .request = step.command { for member in call.members { checkHolds(member, step.node) } }
     }
     checkEnds(step)
-    for case .event(_, let delivery) in step.effects {
+    for case .client(.event(_, let delivery)) in step.effects {
       for change in delivery.message.body.memberChanges { causes[change.cause, default: 0] += 1 }
     }
   }
@@ -115,7 +115,8 @@ struct MemberInvariants {
     switch member.state {
     case .ringing: isRight = false
     case .joined: isRight = asker == member.user
-    case .declined: if case .decline = step.request { isRight = asker == member.user } else { isRight = false }
+    case .declined:
+      if case .calls(.call(_, .decline)) = step.request { isRight = asker == member.user } else { isRight = false }
     case .missed: isRight = step.isTimeout && ring.expiresAt <= step.now
     case .cancelled:
       let initiator = step.before[id]?.initiator
@@ -127,7 +128,7 @@ struct MemberInvariants {
 
   /// Exactly one of two devices that answer one ring wins (rule 2).
   private mutating func checkAnswers(_ step: WorldStep) {
-    guard case .accept(let id, _) = step.request, step.isOK, let asker = step.asker else { return }
+    guard case .calls(.call(let id, .accept)) = step.request, step.isOK, let asker = step.asker else { return }
     answers[id, default: [:]][asker.user, default: []].insert(asker)
     verdict.require(.oneDeviceAnswers, answers[id]?[asker.user]?.count == 1, "two devices answered one ring")
   }
@@ -176,16 +177,17 @@ struct MemberInvariants {
   }
 
   private func checkEnds(_ step: WorldStep) {
-    if case .end(let id) = step.request, let old = step.before[id], !step.isService {
+    if case .calls(.call(let id, .end)) = step.request, let old = step.before[id], !step.isService {
       let isInitiator = step.asker?.user == old.initiator
       verdict.require(.onlyInitiatorEnds, step.isOK == isInitiator, "end by somebody else is no error")
       verdict.require(.onlyInitiatorEnds, isInitiator == (step.after[id] == nil), "end by somebody else ends the call")
     }
-    for case .event(_, let delivery) in step.effects where !delivery.redelivered && delivery.message.at == step.now {
+    for case .client(.event(_, let delivery)) in step.effects
+    where !delivery.redelivered && delivery.message.at == step.now {
       guard case .ended(let ended) = delivery.message.body, ended.reason == .endedByInitiator,
         let id = delivery.message.call, let old = step.before[id]
       else { continue }
-      let isEnd = if case .end(id) = step.request { true } else { false }
+      let isEnd = if case .calls(.call(id, .end)) = step.request { true } else { false }
       verdict.require(
         .onlyInitiatorEnds, isEnd && (step.isService || step.asker?.user == old.initiator),
         "a call was ended by its initiator, who did not")

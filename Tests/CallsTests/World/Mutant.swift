@@ -73,10 +73,10 @@ struct Mutant {
     let greets = if case .subscribe(_, .events, _) = command { true } else { false }
     let places = effects.indices.filter { place in
       switch (mutation, effects[place]) {
-      case (.losesUnacknowledged, .event(_, let delivery)): delivery.redelivered
-      case (.greetsWithoutState, .event(_, let delivery)): greets && delivery.message.body.name == .callState
-      case (.hidesPresence, .event(_, let delivery)): delivery.message.body.name == .presence
-      case (.dropsPublication, .publish(_, .call, _, _)): true
+      case (.losesUnacknowledged, .client(.event(_, let delivery))): delivery.redelivered
+      case (.greetsWithoutState, .client(.event(_, let delivery))): greets && delivery.message.body.name == .callState
+      case (.hidesPresence, .client(.event(_, let delivery))): delivery.message.body.name == .presence
+      case (.dropsPublication, .client(.publish(_, .call, _, _))): true
       case (.dropsWebhook, .webhook), (.swapsWebhooks, .webhook): true
       default: false
       }
@@ -91,12 +91,15 @@ struct Mutant {
 
   private mutating func changeEvents(_ effects: inout [Calls.Effect], _ world: SimulatedWorld) {
     let places = effects.indices.filter { Mutant.isCallEvent(effects[$0]) }
-    guard let place = places.randomElement(using: &random), case .event(let session, let delivery) = effects[place]
+    guard let place = places.randomElement(using: &random),
+      case .client(.event(let session, let delivery)) = effects[place]
     else { return }
     switch mutation {
     case .dropsEvent: effects.remove(at: place)
     case .losesStatesOfMembers:
-      effects.removeAll { if case .event(_, let event) = $0 { event.message.body.name == .callMember } else { false } }
+      effects.removeAll {
+        if case .client(.event(_, let event)) = $0 { event.message.body.name == .callMember } else { false }
+      }
     case .repeatsEvent: effects.insert(effects[place], at: place)
     case .sendsToAnother:
       let user = world.places[session].map { world.devices[$0].device.user }
@@ -104,25 +107,25 @@ struct Mutant {
         world.devices[$0.value].device.user != user && world.isMember(of: delivery, $0.value) == false
       }
       if let other = others.keys.sorted(by: { $0.rawValue < $1.rawValue }).first {
-        effects.insert(.event(other, delivery), at: place)
+        effects.insert(.client(.event(other, delivery)), at: place)
       }
     default:
       let next = places.first { other in
-        if other > place, case .event(session, _) = effects[other] { true } else { false }
+        if other > place, case .client(.event(session, _)) = effects[other] { true } else { false }
       }
       if let next { effects.swapAt(place, next) }
     }
   }
 
   private static func isCallEvent(_ effect: Calls.Effect) -> Bool {
-    guard case .event(_, let delivery) = effect else { return false }
+    guard case .client(.event(_, let delivery)) = effect else { return false }
     return delivery.message.call != nil
   }
 
   // MARK: keys
 
   private mutating func note(_ effects: [Calls.Effect], _ world: SimulatedWorld, _ command: NodeCommand) {
-    for case .event(let session, let delivery) in effects where delivery.message.body.isEnvelope {
+    for case .client(.event(let session, let delivery)) in effects where delivery.message.body.isEnvelope {
       if let place = world.places[session] { sent[world.devices[place].device, default: [:]][delivery.seq] = delivery }
     }
     if case .acknowledge(let session, let seqs, true) = command, let seq = seqs.last, let place = world.places[session],
@@ -142,16 +145,16 @@ struct Mutant {
       }
       var again = old
       again.redelivered = true
-      effects.append(.event(session, again))
-    case (.takesSecondAnswer, .request(_, let id, .keys)):
+      effects.append(.client(.event(session, again)))
+    case (.takesSecondAnswer, .request(_, let id, .calls(.inCall(_, .keys)))):
       for place in effects.indices {
-        if case .reply(let session, id, .failed(let error)) = effects[place], error.code == .keysEpochStale {
-          effects[place] = .reply(session, id: id, .ok(KeysDelivered(delivered: [], missing: [])))
+        if case .client(.reply(let session, id, .failed(let error))) = effects[place], error.code == .keysEpochStale {
+          effects[place] = .client(.reply(session, id: id, .ok(KeysDelivered(delivered: [], missing: []))))
         }
       }
     default:
       for place in effects.indices {
-        guard case .event(let session, var delivery) = effects[place], !delivery.redelivered else { continue }
+        guard case .client(.event(let session, var delivery)) = effects[place], !delivery.redelivered else { continue }
         if case .envelope(var envelope) = delivery.message.body {
           if mutation == .forgesSender { envelope.from = envelope.to }
           if mutation == .envelopeForUnlisted {
@@ -161,7 +164,7 @@ struct Mutant {
         } else {
           mutate(&delivery.message.body)
         }
-        effects[place] = .event(session, delivery)
+        effects[place] = .client(.event(session, delivery))
       }
     }
   }
@@ -205,7 +208,7 @@ struct Mutant {
     case .beginsTwoEpochs:
       // It has waited since an earlier step.
       guard case .spreading = call.epochs.phase else { return }
-      if case .request(_, _, .keys) = command { return }
+      if case .request(_, _, .calls(.inCall(_, .keys))) = command { return }
       node.control.calls[id]?.epochs.phase = .settled
       node.control.calls[id]?.epochs.newest = AnnouncedEpoch(
         number: epoch.number + 1, mode: .fresh, call: id, previous: epoch.listHash, entries: epoch.list,
@@ -274,13 +277,13 @@ struct Mutant {
   // MARK: members
 
   private func letStrangerEnd(_ effects: inout [Calls.Effect], _ node: inout Node, _ command: NodeCommand) {
-    guard case .request(let session, let request, .end(let id)) = command, node.control.calls[id] != nil,
-      effects.contains(where: { if case .reply(session, request, .failed) = $0 { true } else { false } })
+    guard case .request(let session, let request, .calls(.call(let id, .end))) = command, node.control.calls[id] != nil,
+      effects.contains(where: { if case .client(.reply(session, request, .failed)) = $0 { true } else { false } })
     else { return }
     var out = Outputs()
     node.control.calls[id]?.endByService(now: node.control.now, out: &out)
     node.control.carryOut(out, of: id)
-    effects = [.reply(session, id: request, .ok(NoBody()))] + node.handle(.timeout, now: node.control.now)
+    effects = [.client(.reply(session, id: request, .ok(NoBody())))] + node.handle(.timeout, now: node.control.now)
   }
 
   private func keepAfterEnd(_ node: inout Node, _ effects: [Calls.Effect]) {
@@ -362,6 +365,6 @@ extension SimulatedWorld {
   }
 
   fileprivate func hasEntered(_ command: NodeCommand, _ effects: [Calls.Effect]) -> Bool {
-    effects.contains { if case .reply(_, _, .ok(let body)) = $0 { body is Joined } else { false } }
+    effects.contains { if case .client(.reply(_, _, .ok(let body))) = $0 { body is Joined } else { false } }
   }
 }

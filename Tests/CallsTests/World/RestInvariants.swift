@@ -88,7 +88,7 @@ struct RestInvariants {
 
   /// All numbers of a run are above those of the runs before, so that a device sees the jump.
   func checkNumbers(_ effects: [Calls.Effect], boots: UInt32) {
-    for case .event(_, let delivery) in effects where !delivery.redelivered {
+    for case .client(.event(_, let delivery)) in effects where !delivery.redelivered {
       verdict.require(.restartTells, delivery.seq > UInt64(boots) << 32, "seq does not tell of the restart")
     }
   }

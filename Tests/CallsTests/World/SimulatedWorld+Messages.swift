@@ -58,13 +58,13 @@ extension SimulatedWorld {
     for id in touched { views[id] = node.control.calls[id].map(CallView.init) }
     let replies = messages.compactMap { message in
       if case .reply(let session, let id, let reply) = message {
-        Calls.Effect.reply(session, id: id, reply)
+        Calls.Effect.client(.reply(session, id: id, reply))
       } else {
         nil
       }
     }
-    for case .reply(_, let id, .ok(let body as Joined)) in replies { late.note(body, by: id) }
-    var request: CallRequest?
+    for case .client(.reply(_, let id, .ok(let body as Joined))) in replies { late.note(body, by: id) }
+    var request: BriefedRequest?
     if case .request(let asked) = message { request = asked }
     look(
       WorldStep(
@@ -112,7 +112,7 @@ extension SimulatedWorld {
     node.people.out.move(to: &messages, &effects)
     let known = places.mapValues { devices[$0].device }
     let reply = effects.lazy.compactMap { effect -> (SessionID, String)? in
-      if case .reply(let session, let id, .ok) = effect { (session, id) } else { nil }
+      if case .client(.reply(let session, let id, .ok)) = effect { (session, id) } else { nil }
     }.first
     watchers.check(
       WorldStep(
@@ -158,7 +158,7 @@ extension SimulatedWorld {
   private func command(for message: ToPeople) -> NodeCommand {
     switch message {
     case .reply(let session, let id, _): late.requests[id].map { .request(session, id: id, $0) } ?? .drain
-    case .checked(let request): .request(request.session, id: request.id, request.request)
+    case .checked(let request): .request(request.session, id: request.id, .calls(request.request))
     case .greeting(let session, _, _, _): .subscribe(session, .events, .auto)
     default: .drain
     }

@@ -68,16 +68,16 @@ extension SimulatedWorld {
 
   func spread(_ effect: Calls.Effect, _ command: NodeCommand) {
     switch effect {
-    case .event(let session, let delivery):
+    case .client(.event(let session, let delivery)):
       guard let place = places[session], devices[place].session == session, !devices[place].isDeaf else { return }
       agenda.append((now + devices[place].latency, session, .receive(delivery)))
-    case .close(let session, _):
+    case .client(.close(let session, _)):
       guard let place = places.removeValue(forKey: session), devices[place].session == session else { return }
       devices[place].session = nil
       devices[place].isSubscribed = false
       devices[place].isDeaf = false
-    case .reply(_, _, .ok(let body)):
-      if let link = body as? CallLink, case .request(_, _, .link(let call, _)) = command {
+    case .client(.reply(_, _, .ok(let body))):
+      if let link = body as? CallLink, case .request(_, _, .calls(.call(let call, .link))) = command {
         links.append((call, link.link))
       }
     case .ask(let id, .acquainted(_, let users)): handle(.answer(id, allowed: Set(users)), nil)
@@ -111,7 +111,8 @@ extension SimulatedWorld {
       let envelopes = entries.map { envelope(to: $0.address, epoch: epoch) }
       lastRequest += 1
       plan(
-        .request(session, id: "\(lastRequest)", .keys(call, HandOutKeys(epoch: epoch, envelopes: envelopes))), in: delay
+        .request(session, id: "\(lastRequest)", .inCall(call, .keys(HandOutKeys(epoch: epoch, envelopes: envelopes)))),
+        in: delay
       )
     }
     switch (delivery.message.body, delivery.message.call) {
@@ -120,7 +121,7 @@ extension SimulatedWorld {
       answer(call, rotate.epoch, to: deliver.filter { _ in !random.chance(5) }, in: simulated.answerTime)
     case (.switchKeys(let keys), let call?): confirm(keys.epoch, call, place)
     case (.envelope(let envelope), let call?):
-      if whims.chance(5) { ask(place, .waitForKey(call, WaitForKey(epoch: envelope.epoch, reason: .trust))) }
+      if whims.chance(5) { ask(place, .inCall(call, .waitForKey(WaitForKey(epoch: envelope.epoch, reason: .trust)))) }
     case (.keyRequest(let request), let call?):
       answer(call, request.epoch, to: [request.to], in: .milliseconds(50))
     default: break

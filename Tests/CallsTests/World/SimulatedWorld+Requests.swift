@@ -12,15 +12,15 @@ extension SimulatedWorld {
     let keys = [KeyUse.wrap, .sign].map {
       DeviceKey(use: $0, alg: "x", publicKey: Base64Bytes([UInt8(place), version, $0 == .wrap ? 0 : 1]))
     }
-    ask(place, .registerDevice(RegisterDevice(name: nil, keys: keys)))
+    ask(place, .people(.registerDevice(RegisterDevice(name: nil, keys: keys))))
   }
 
   func watch(_ place: Int) {
     guard let session = devices[place].session else { return }
     let calls = node.people.calls(of: devices[place].device.user)
     switch random.below(4) {
-    case 0: ask(place, .watchPresence(WatchPresence(users: someUsers())))
-    case 1: ask(place, .setPresence(SetPresence(state: random.chance(70) ? .available : .unavailable)))
+    case 0: ask(place, .people(.watchPresence(WatchPresence(users: someUsers()))))
+    case 1: ask(place, .people(.setPresence(SetPresence(state: random.chance(70) ? .available : .unavailable))))
     default:
       guard let call = calls.randomElement(using: &random) else { return }
       send(
@@ -52,19 +52,19 @@ extension SimulatedWorld {
     }
     let join = self.join(place)
     switch random.below(28) {
-    case 0...5: ask(place, .accept(call, join))
-    case 6: ask(place, .decline(call, Decline()))
-    case 7, 8: ask(place, .invite(call, Invite(callees: someUsers())))
-    case 9: ask(place, .cancel(call, Cancel(callees: random.chance(50) ? someUsers() : nil)))
-    case 10, 11: ask(place, .join(call, join))
-    case 12, 13: ask(place, .rejoin(call, join))
-    case 14: ask(place, .leave(call))
-    case 15: if random.chance(30) { ask(place, .end(call)) }
-    case 16: ask(place, .requestKey(call, RequestKey()))
+    case 0...5: ask(place, .call(call, .accept(join)))
+    case 6: ask(place, .call(call, .decline(Decline())))
+    case 7, 8: ask(place, .call(call, .invite(Invite(callees: someUsers()))))
+    case 9: ask(place, .call(call, .cancel(Cancel(callees: random.chance(50) ? someUsers() : nil))))
+    case 10, 11: ask(place, .call(call, .join(join)))
+    case 12, 13: ask(place, .call(call, .rejoin(join)))
+    case 14: ask(place, .call(call, .leave))
+    case 15: if random.chance(30) { ask(place, .call(call, .end)) }
+    case 16: ask(place, .inCall(call, .requestKey(RequestKey())))
     case 17...19: mute(place, joined(place) ?? call)
-    case 20: ask(place, .transfer(call, join))
-    case 21: ask(place, .hold(call, Hold(held: random.chance(40))))
-    case 22: ask(place, .link(call, MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20))))
+    case 20: ask(place, .call(call, .transfer(join)))
+    case 21: ask(place, .call(call, .hold(Hold(held: random.chance(40)))))
+    case 22: ask(place, .call(call, .link(MakeLink(expiresIn: 60 + random.below(100), revoke: random.chance(20)))))
     case 23: joinByLink(place, join)
     case 24...26: seldomRequest(place, call)
     default: offer(place, joined(place) ?? call)
@@ -84,27 +84,28 @@ extension SimulatedWorld {
     guard let (call, link) = links.randomElement(using: &random) else { return }
     var join = join
     join.link = link
-    ask(place, .join(call, join))
+    ask(place, .call(call, .join(join)))
   }
 
   private func seldomRequest(_ place: Int, _ call: CallID) {
     let number = ParticipantNumber(1 + random.below(6))
     let track = TrackID(participant: number, index: 1)
     switch random.below(15) {
-    case 9: ask(place, .state(call))
+    case 9: ask(place, .call(call, .state))
     case 10: ask(place, .listCalls)
-    case 11: ask(place, .listKeys(call, ListKeys()))
-    case 12: ask(place, .listDevices(ListDevices(users: someUsers())))
-    case 13: ask(place, .listHistory(ListHistory()))
-    case 14: ask(place, .historyTotals(HistoryTotals(with: devices[random.below(devices.count)].device.user)))
-    case 0: ask(place, .stats(call, QualityNumbers(rtt: 1)))
-    case 1: ask(place, .report(call, ReportAbuse(participant: number, text: "x")))
+    case 11: ask(place, .inCall(call, .listKeys(ListKeys())))
+    case 12: ask(place, .people(.listDevices(ListDevices(users: someUsers()))))
+    case 13: ask(place, .history(.list(ListHistory())))
+    case 14: ask(place, .history(.totals(HistoryTotals(with: devices[random.below(devices.count)].device.user))))
+    case 0: ask(place, .inCall(call, .stats(QualityNumbers(rtt: 1))))
+    case 1: ask(place, .call(call, .report(ReportAbuse(participant: number, text: "x"))))
     case 2:
       let device = devices[random.below(devices.count)].device.device
-      if random.chance(30) { ask(place, .removeDevice(RemoveDevice(device: device))) }
-    case 3, 4: ask(place, .receive(call, Receive(lastN: random.below(5), videos: [.init(track: track, paused: true)])))
+      if random.chance(30) { ask(place, .people(.removeDevice(RemoveDevice(device: device)))) }
+    case 3, 4:
+      ask(place, .inCall(call, .receive(Receive(lastN: random.below(5), videos: [.init(track: track, paused: true)]))))
     default:
-      ask(place, .message(call, SendMessage(to: random.chance(50) ? [number] : nil, body: Base64Bytes([1]))))
+      ask(place, .inCall(call, .message(SendMessage(to: random.chance(50) ? [number] : nil, body: Base64Bytes([1])))))
     }
   }
 
@@ -148,7 +149,7 @@ extension SimulatedWorld {
     }
     for _ in 0..<(whims.chance(10) ? 2 : 1) {
       lastRequest += 1
-      let request = Request.confirmKey(call, ConfirmKey(epoch: epoch, tag: tag, joinKey: key))
+      let request = Request.inCall(call, .confirmKey(ConfirmKey(epoch: epoch, tag: tag, joinKey: key)))
       let due = now + .milliseconds(whims.below(500))
       agenda.append((due, session, .command(.request(session, id: "\(lastRequest)", request))))
     }
@@ -162,9 +163,9 @@ extension SimulatedWorld {
     let statement = DeviceStatement(
       device: other.device, fingerprint: fingerprint, at: now, sigAlg: "y", signature: Base64Bytes([1]))
     switch whims.below(3) {
-    case 0: ask(place, .vouchForDevice(statement))
-    case 1: ask(place, .revokeDevice(statement))
-    default: ask(place, .pairDevice(PairDevice(to: other.device, body: Base64Bytes([1]))))
+    case 0: ask(place, .people(.vouchForDevice(statement)))
+    case 1: ask(place, .people(.revokeDevice(statement)))
+    default: ask(place, .people(.pairDevice(PairDevice(to: other.device, body: Base64Bytes([1])))))
     }
   }
 
@@ -193,7 +194,7 @@ extension SimulatedWorld {
     let tracks = members.filter { $0.user == devices[place].device.user || random.chance(10) }
       .flatMap { $0.participants.flatMap(\.tracks.live) }
     guard let track = tracks.randomElement(using: &random) else { return offer(place, call) }
-    ask(place, .track(call, track.id, ChangeTrack(muted: !track.muted)))
+    ask(place, .inCall(call, .track(track.id, ChangeTrack(muted: !track.muted))))
   }
 
   func envelope(to device: Device, epoch: UInt32) -> Envelope {
@@ -205,7 +206,8 @@ extension SimulatedWorld {
   func ask(_ place: Int, _ request: Request) {
     guard let session = devices[place].session else { return }
     switch request {
-    case .start, .accept, .join, .rejoin, .transfer:
+    case .calls(.start), .calls(.call(_, .accept)), .calls(.call(_, .join)), .calls(.call(_, .rejoin)),
+      .calls(.call(_, .transfer)):
       devices[place].lastJoin = request
     default: break
     }
@@ -225,9 +227,9 @@ extension SimulatedWorld {
     guard let service else { return }
     let call = node.control.calls.keys.sorted().randomElement(using: &random)
     switch random.below(10) {
-    case 0: if let call { requestOfService(service, .end(call)) }
+    case 0: if let call { requestOfService(service, .call(call, .end)) }
     case 1: requestOfService(service, .listCalls)
-    case 2: if let call { requestOfService(service, .accept(call, Join())) }
+    case 2: if let call { requestOfService(service, .call(call, .accept(Join()))) }
     default:
       var policy = Policy()
       policy.ringSeconds = 5 + random.below(20)

@@ -212,7 +212,7 @@ final class SimulatedWorld {
     rest.checkSettled(node)
     chain.checkTold(node)
     rest.checkQueues(node, disk)
-    if let service { for id in node.control.calls.keys.sorted() { requestOfService(service, .end(id)) } }
+    if let service { for id in node.control.calls.keys.sorted() { requestOfService(service, .call(id, .end)) } }
     advance(.seconds(10))
     rest.checkSeen(events.models, devices)
     advance(.seconds(300))

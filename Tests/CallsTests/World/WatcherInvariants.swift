@@ -22,7 +22,7 @@ struct WatcherInvariants {
 
   mutating func check(_ step: WorldStep) {
     var there = step.devices
-    for case .close(let session, _) in step.effects { there[session] = nil }
+    for case .client(.close(let session, _)) in step.effects { there[session] = nil }
     let before = readers
     checkTopics(step, there)
     if step.isWhole { checkChanges(before, step) }
@@ -35,11 +35,11 @@ struct WatcherInvariants {
     let node = step.node
     for effect in step.effects {
       switch effect {
-      case .reply(let session, _, .ok(let list as PresenceList)):
+      case .client(.reply(let session, _, .ok(let list as PresenceList))):
         // A user not named by the back end looks offline, and is not watched.
         let seen = list.users.filter { step.allowed?.contains($0.user) != false || $0.user == step.asker?.user }
         for state in seen { told[session, default: [:]][state.user] = .some(state.state) }
-      case .event(let session, let delivery):
+      case .client(.event(let session, let delivery)):
         guard case .presence(let state) = delivery.message.body else { break }
         guard let last = told[session]?[state.user] else {
           verdict.require(.presenceIsTold, false, "the presence of somebody who is not watched")
@@ -88,7 +88,7 @@ struct WatcherInvariants {
     let before = readers
     update(step, there)
     var published: [SessionID: [CallID: Set<UInt64>]] = [:]
-    for case .publish(let session, .call(let id), let message, let event) in step.effects {
+    for case .client(.publish(let session, .call(let id), let message, let event)) in step.effects {
       let isEnd = event.body.name == .callEnded
       verdict.require(
         .topicIsTold, before[id]?.contains(session) == true || readers[id]?.contains(session) == true || isEnd,
@@ -98,7 +98,8 @@ struct WatcherInvariants {
     }
     // Events pending for a device are written at its subscription, and were published long ago.
     if case .subscribe = step.command { return }
-    for case .event(_, let delivery) in step.effects where delivery.message.body.isPublic && !delivery.redelivered {
+    for case .client(.event(_, let delivery)) in step.effects
+    where delivery.message.body.isPublic && !delivery.redelivered {
       // Each device has its own part of the changes that wait: see `checkChanges`.
       guard let id = delivery.message.call, delivery.message.body.memberChanges.isEmpty else { continue }
       for session in before[id] ?? [] where readers[id]?.contains(session) == true {
@@ -113,7 +114,7 @@ struct WatcherInvariants {
   private mutating func checkChanges(_ before: [CallID: Set<SessionID>], _ step: WorldStep) {
     number += 1
     var published: [CallID: [SessionID: [MemberState]]] = [:]
-    for case .publish(let session, .call(let id), _, let event) in step.effects {
+    for case .client(.publish(let session, .call(let id), _, let event)) in step.effects {
       published[id, default: [:]][session, default: []] += event.body.memberChanges.map(\.member)
     }
     for id in Set(step.changed).union(changes.keys).union(published.keys) {
@@ -144,7 +145,7 @@ struct WatcherInvariants {
 
   /// The readers are sessions that were admitted, are still open, and whose user is joined, ringing or disconnected.
   private mutating func update(_ step: WorldStep, _ there: [SessionID: Device]) {
-    for case .admission(let session, .call(let id), refusal: nil) in step.effects {
+    for case .client(.admission(let session, .call(let id), refusal: nil)) in step.effects {
       readers[id, default: []].insert(session)
     }
     if case .unsubscribe(let session, .call(let id)) = step.command { readers[id]?.remove(session) }

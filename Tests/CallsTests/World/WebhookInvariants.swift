@@ -32,8 +32,9 @@ struct WebhookInvariants {
         posted.append(event)
         if channel == .serviceCalls { follow(event) }
         if channel == .servicePush { followPush(event) }
-      case .publish(let session, .serviceCalls, _, let event), .publish(let session, .servicePush, _, let event),
-        .publish(let session, .serviceReports, _, let event):
+      case .client(.publish(let session, .serviceCalls, _, let event)),
+        .client(.publish(let session, .servicePush, _, let event)),
+        .client(.publish(let session, .serviceReports, _, let event)):
         if session == service { published.append(event) }
       default: break
       }

@@ -88,13 +88,13 @@ struct WorldStep {
   enum Part {
     case people
     /// With the message that it took, if it was a request.
-    case calls(CallRequest?)
+    case calls(BriefedRequest?)
   }
 
   /// The people's side knows of all that the calls did, and the other way round.
   var isWhole: Bool { part == nil }
 
-  private var callRequest: CallRequest? { if case .calls(let request) = part { request } else { nil } }
+  private var callRequest: BriefedRequest? { if case .calls(let request) = part { request } else { nil } }
 
   /// The roles of the device that asks, as the server knew them when it took the request.
   var roles: [String] {
@@ -124,7 +124,7 @@ struct WorldStep {
   var gone: [CallID] { before.keys.filter { after[$0] == nil } }
 
   var isOK: Bool {
-    effects.contains { if case .reply(_, _, .ok) = $0 { true } else { false } }
+    effects.contains { if case .client(.reply(_, _, .ok)) = $0 { true } else { false } }
   }
 
   var isForgetting: Bool { if case .forget = command { true } else { false } }
@@ -134,8 +134,10 @@ struct WorldStep {
   /// That the request brings; without one the device is on no list.
   var joinKey: JoinKey? {
     switch request {
-    case .start(let body): body.joinKey
-    case .accept(_, let body), .join(_, let body), .rejoin(_, let body), .transfer(_, let body): body.joinKey
+    case .calls(.start(let body)): body.joinKey
+    case .calls(.call(_, .accept(let body))), .calls(.call(_, .join(let body))), .calls(.call(_, .rejoin(let body))),
+      .calls(.call(_, .transfer(let body))):
+      body.joinKey
     default: nil
     }
   }
@@ -143,11 +145,11 @@ struct WorldStep {
   /// The call that the request wants to come into, nil for another request.
   var entry: (kind: JoinMemory.Kind, call: CallID?)? {
     switch request {
-    case .start: (.start, nil)
-    case .accept(let id, _): (.accept, id)
-    case .join(let id, _): (.join, id)
-    case .rejoin(let id, _): (.rejoin, id)
-    case .transfer(let id, _): (.transfer, id)
+    case .calls(.start): (.start, nil)
+    case .calls(.call(let id, .accept)): (.accept, id)
+    case .calls(.call(let id, .join)): (.join, id)
+    case .calls(.call(let id, .rejoin)): (.rejoin, id)
+    case .calls(.call(let id, .transfer)): (.transfer, id)
     default: nil
     }
   }

@@ -1,0 +1,116 @@
+import Calls
+import Contract
+import MediaModel
+import NIOCore
+
+/// Carries out effects whose turn has come: each goes to the one part of the server that it is for. Confined to the control plane's loop.
+final class EffectOutlet {
+  /// The parts of the server that effects are for; none of them blocks.
+  struct Parts {
+    var clients: ControlPlane.Clients
+    var media: MediaOutlet
+    var archive: Archive
+    var backEnd: BackEnd?
+    var webPush: WebPush?
+    var measurements: Measurements
+    /// Takes the answers to questions; callable from any thread.
+    var answer: @Sendable (NodeCommand) -> Void
+  }
+
+  /// The way to the workers.
+  struct MediaOutlet: Sendable {
+    var submit: @Sendable (MediaCommand, _ worker: Int) -> Void
+    var candidates: @Sendable (_ worker: Int) -> [MediaModel.SocketAddress]
+  }
+
+  private let parts: Parts
+  private let reader: OfferReader
+  private let loop: any EventLoop
+  private let clock: WallClock
+  private var peers: MediaPeers
+  private var log: CallLog
+  private var telemetry: Telemetry?
+
+  init(
+    parts: Parts, peers: MediaPeers, reader: OfferReader, log: CallLog, telemetry: Telemetry?, clock: WallClock,
+    loop: any EventLoop
+  ) {
+    self.parts = parts
+    self.peers = peers
+    self.reader = reader
+    self.log = log
+    self.telemetry = telemetry
+    self.clock = clock
+    self.loop = loop
+  }
+
+  /// A worker has confirmed a configuration. Returns the reply to the offer, if one is pending.
+  func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Calls.Effect? {
+    peers.configured(peer, request: request, slots: slots).map(Calls.Effect.client)
+  }
+
+  /// Deliveries to clients go out together, after the others.
+  func carryOut(_ effects: [Calls.Effect]) {
+    var deliveries: [Delivery] = []
+    for effect in effects {
+      switch effect {
+      case .client(let delivery): deliveries.append(delivery)
+      case .read(let session, let id, let call, let request): reader.read(request, of: call, for: session, id: id)
+      case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session, id)
+      case .media(let command):
+        guard let worker = peers.worker(of: command.peer) else { continue }
+        parts.media.submit(command, worker)
+        if case .remove(let peer) = command { deliveries += peers.remove(peer) }
+      case .webhook(_, let event):
+        let traceparent = telemetry?.take(event)
+        parts.backEnd?.webhooks?.send(event, traceparent: traceparent)
+        log.take(event)
+      case .push(let user, let subscription, let notice, let until):
+        parts.webPush?.send(notice, to: subscription, of: user, until: until)
+      case .ask(let question, .authorize(let action, let from, let to, let call)):
+        ask(question, action, from: from, to: to, call)
+      case .ask(let question, .acquainted(let user, let others)):
+        parts.archive.acquainted(user, with: others) { [answer = parts.answer] in
+          answer(.answer(question, allowed: $0))
+        }
+      case .history(let session, let id, let query):
+        parts.archive.answer(query) { [loop, clients = parts.clients] reply in
+          loop.execute { clients.deliver([.reply(session, id: id, reply)]) }
+        }
+      case .measured(let numbers): parts.measurements.add(numbers)
+      case .keyless(let call, let participant, let state): log.take(participant, wasWithoutKey: state, in: call)
+      case .store: break
+      }
+    }
+    if !deliveries.isEmpty { parts.clients.deliver(deliveries) }
+  }
+
+  private func negotiate(_ negotiate: Negotiate, _ session: SessionID, _ id: String) {
+    var generator = SystemRandomNumberGenerator()
+    let (command, worker) = peers.negotiate(
+      negotiate, for: session, id: id, candidates: parts.media.candidates, using: &generator)
+    parts.media.submit(command, worker)
+  }
+
+  private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID], _ call: CallID?) {
+    guard let backEnd = parts.backEnd else { return parts.answer(.answer(question, allowed: [])) }
+    let logger = log.logger
+    let context = call.flatMap { telemetry?.ask(about: $0) }
+    let asked = clock.now()
+    let outlet = NIOLoopBound(self, eventLoop: loop)
+    backEnd.ask(action, from: from, to: to, traceparent: context?.traceparent) {
+      [loop, clock, pass = parts.answer] answer in
+      if let call { CallLog.log(answer, of: to.count, for: call, to: logger) }
+      if let call, let context {
+        loop.execute {
+          outlet.value.telemetry?.take(
+            answer, to: context, about: call, asked: to.count, from: asked, now: clock.now())
+        }
+      }
+      pass(.answer(question, allowed: answer.allowed))
+    }
+  }
+
+  /// Ends all spans.
+  func stop() { telemetry?.stop(now: clock.now()) }
+}
