@@ -68,6 +68,15 @@ final class FakeServer: Sendable {
     return Frame(.message, headers, body: ByteBuffer(string: body))
   }
 
+  /// Answers a request that `reply` was silent about.
+  func reply(to request: String, body: String, on connection: Int) async throws {
+    let headers: Headers = [
+      "destination": "/user/queue/replies", "subscription": "replies", "message-id": "r", "request-id": request,
+      "status": "ok",
+    ]
+    try await write(Frame(.message, headers, body: ByteBuffer(string: body)), on: connection)
+  }
+
   func fail(_ message: String, on connection: Int) async throws {
     try await write(Frame(.error, ["message": message]), on: connection)
     try await drop(connection)

@@ -179,7 +179,7 @@ struct SignalingConnectionTests {
 
 extension SignalingConnection {
   /// The events among what arrives.
-  fileprivate nonisolated var deliveries: AsyncCompactMapSequence<AsyncStream<IncomingMessage>, ReceivedEvent> {
+  fileprivate nonisolated var deliveries: AsyncCompactMapSequence<ArrivalQueue, ReceivedEvent> {
     arrivals.compactMap { if case .event(let delivery) = $0 { delivery } else { nil } }
   }
 }

@@ -102,7 +102,7 @@ extension CallClient {
   /// A ring's key is used once.
   private func use(_ ring: CallID) {
     usedRings.insert(ring, at: Self.clock)
-    eventSink.yield(.ringUsed(UsedRing(call: ring.text, at: Self.clock.milliseconds)))
+    tell(.ringUsed(UsedRing(call: ring.text, at: Self.clock.milliseconds)))
   }
 
   /// Declines a ring for the user, on all devices.
@@ -189,7 +189,7 @@ extension CallClient {
     let id = joined.call.id
     // A ring brought keys to know; pins come as effects.
     directory.learn(keys.directory)
-    let updates = UpdateQueue()
+    let updates = UnreadQueue<CallUpdate>()
     let cipher = FrameCipher()
     let stay = CurrentStay(joined)
     forget(id)

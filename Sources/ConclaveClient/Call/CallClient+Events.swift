@@ -3,10 +3,12 @@ import MediaModel
 
 /// Events of the server, and effects of the key agreement.
 extension CallClient {
-  /// At most so many events are kept for a call whose join is still being answered.
-  static let earlyLimit = 256
+  /// Requests that one call's key agreement may wait for. Another counts as failed at once.
+  static let requestLimit = 1_024
+  /// Members whose devices may wait to be looked at, as many as a call has.
+  static let examinationLimit = 2_000
   /// Rings whose key is kept.
-  private static let maximumRings = 32
+  static let maximumRings = 32
 
   func receive(_ arrival: IncomingMessage) {
     switch arrival {
@@ -20,7 +22,7 @@ extension CallClient {
     defer { if delivery.followsGap { for id in calls.keys { noteGap(in: id) } } }
     guard let id = delivery.message.call else {
       switch delivery.message.body {
-      case .presence(let state): eventSink.yield(.presence(Presence(state)))
+      case .presence(let state): tell(.presence(Presence(state)))
       case .pairing(let message): receive(message)
       default: break
       }
@@ -33,11 +35,9 @@ extension CallClient {
   /// Hands an event to its call.
   func route(_ delivery: ReceivedEvent, to id: CallID) {
     guard let call = calls[id], !call.recovery.isRejoining else {
-      if isEntering(id), early[id, default: []].count < Self.earlyLimit {
-        early[id, default: []].append(delivery)
-      } else {
+      guard isEntering(id), early.keep(delivery, of: id) else {
         calls[id]?.isCurrent = false
-        acknowledge(delivery)
+        return acknowledge(delivery)
       }
       return
     }
@@ -67,8 +67,26 @@ extension CallClient {
 
   /// Asks for what lost events would have said.
   func catchUp(_ id: CallID) {
-    run(.inCall(id, .listKeys(ListKeys(since: calls[id]?.keys.newestAccepted))), of: id)
+    guard let call = calls[id] else { return }
     askState(of: id)
+    call.isBehind = true
+    guard !call.isCatchingUp else { return }
+    call.isCatchingUp = true
+    Task { await askForLists(of: id) }
+  }
+
+  /// One request at a time, however many events are lost.
+  private func askForLists(of id: CallID) async {
+    guard let call = calls[id] else { return }
+    defer { call.isCatchingUp = false }
+    while call.isBehind {
+      call.isBehind = false
+      let participant = call.session.participant
+      let request = Request.inCall(id, .listKeys(ListKeys(since: call.keys.newestAccepted)))
+      let list = try? await requestAgain(request, reply: KeyList.self)
+      guard calls[id] === call else { return }
+      feed(.list(list), to: id, as: participant)
+    }
   }
 
   private func announceRing(_ body: EventBody, of id: CallID) {
@@ -80,21 +98,21 @@ extension CallClient {
     case .ring(let ring):
       if ring.envelope != nil, rings.count < Self.maximumRings {
         rings[id] = ring
-        Task { await learnDevices(of: ring) }
+        lookUp(ring)
       }
-      eventSink.yield(
+      tell(
         .ring(
           IncomingCall(
             id: id.text, from: ring.from.text, media: CallSnapshot.Media(rawValue: ring.media.rawValue) ?? .video,
             members: ring.members.map(CallSnapshot.Member.init), isWaiting: ring.waiting,
             expiresAt: ring.expiresAt.milliseconds, metadata: ring.metadata?.bytes)))
-    case .answeredElsewhere: eventSink.yield(.ringStopped(call: id.text, .answeredElsewhere))
-    case .declinedElsewhere: eventSink.yield(.ringStopped(call: id.text, .declinedElsewhere))
-    case .cancelled: eventSink.yield(.ringStopped(call: id.text, .cancelled))
-    case .missed: eventSink.yield(.ringStopped(call: id.text, .missed))
+    case .answeredElsewhere: tell(.ringStopped(call: id.text, .answeredElsewhere))
+    case .declinedElsewhere: tell(.ringStopped(call: id.text, .declinedElsewhere))
+    case .cancelled: tell(.ringStopped(call: id.text, .cancelled))
+    case .missed: tell(.ringStopped(call: id.text, .missed))
     case .state(let state) where calls[id] == nil && joining[id] == nil:
-      eventSink.yield(.interrupted(CallSnapshot(state, speakers: [])))
-    case .ended where calls[id] == nil: eventSink.yield(.ringStopped(call: id.text, .cancelled))
+      tell(.interrupted(CallSnapshot(state, speakers: [])))
+    case .ended where calls[id] == nil: tell(.ringStopped(call: id.text, .cancelled))
     default: break
     }
   }
@@ -204,26 +222,36 @@ extension CallClient {
 
   /// Sends a key agreement's request and feeds it the reply.
   private func run(_ request: Request, of id: CallID) {
-    guard let participant = calls[id]?.session.participant else { return }
-    Task {
-      switch request {
-      case .people(.listDevices):
-        let reply = try? await requestAgain(request, reply: Devices.self)
-        if let reply { learn(reply) }
-        feed(.directory(reply), to: id, as: participant)
-      case .calls(.inCall(_, .listKeys)):
-        feed(.list(try? await requestAgain(request, reply: KeyList.self)), to: id, as: participant)
-      case .calls(.inCall(_, .confirmKey(let confirmation))):
-        let reply = try? await connection.request(request, reply: NoBody.self)
-        feed(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil), to: id, as: participant)
-      case .calls(.inCall(_, .listConfirmations(let wanted))):
-        let reply = try? await connection.request(request, reply: Confirmations.self)
-        feed(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply), to: id, as: participant)
-      case .calls(.inCall(_, .keys(let handedOut))):
-        feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
-      default:
-        try? await perform(request)
-      }
+    guard let call = calls[id] else { return }
+    guard call.requests < Self.requestLimit else {
+      if let failure = KeyInput(failed: request) { feed(failure, to: id) }
+      return
+    }
+    call.requests += 1
+    Task { await carryOut(request, of: id) }
+  }
+
+  private func carryOut(_ request: Request, of id: CallID) async {
+    guard let call = calls[id] else { return }
+    defer { call.requests -= 1 }
+    let participant = call.session.participant
+    switch request {
+    case .people(.listDevices):
+      let reply = try? await requestAgain(request, reply: Devices.self)
+      if let reply { learn(reply) }
+      feed(.directory(reply), to: id, as: participant)
+    case .calls(.inCall(_, .listKeys)):
+      feed(.list(try? await requestAgain(request, reply: KeyList.self)), to: id, as: participant)
+    case .calls(.inCall(_, .confirmKey(let confirmation))):
+      let reply = try? await connection.request(request, reply: NoBody.self)
+      feed(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil), to: id, as: participant)
+    case .calls(.inCall(_, .listConfirmations(let wanted))):
+      let reply = try? await connection.request(request, reply: Confirmations.self)
+      feed(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply), to: id, as: participant)
+    case .calls(.inCall(_, .keys(let handedOut))):
+      feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
+    default:
+      try? await perform(request)
     }
   }
 
@@ -264,6 +292,22 @@ extension CallClient {
       forgetLeftovers(of: id)
     }
     scheduleTimer()
+  }
+}
+
+extension KeyInput {
+  /// The outcome of a request that was not made; nil when nothing waits for its reply.
+  fileprivate init?(failed request: Request) {
+    switch request {
+    case .people(.listDevices): self = .directory(nil)
+    case .calls(.inCall(_, .listKeys)): self = .list(nil)
+    case .calls(.inCall(_, .confirmKey(let confirmation))):
+      self = .confirmationSent(epoch: confirmation.epoch, taken: false)
+    case .calls(.inCall(_, .listConfirmations(let wanted))):
+      self = .confirmations(epoch: wanted.epoch, bucket: wanted.bucket, nil)
+    case .calls(.inCall(_, .keys(let handedOut))): self = .handedOut(epoch: handedOut.epoch, taken: nil)
+    default: return nil
+    }
   }
 }
 

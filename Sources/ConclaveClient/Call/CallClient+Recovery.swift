@@ -22,11 +22,15 @@ extension CallClient {
     }
   }
 
-  /// Asks how the call stands.
-  func askState(of id: CallID) { Task { await connection.askState(of: id) } }
+  /// Asks how the call stands, unless that is asked already.
+  func askState(of id: CallID) {
+    guard askedStates.insert(id).inserted else { return }
+    Task { await connection.askState(of: id) }
+  }
 
   /// A call that this device is no member of any more is over.
   func take(_ reply: Result<CallState, SignalingError>, of id: CallID) {
+    askedStates.remove(id)
     switch reply {
     case .success(let state): apply(.state(state), to: id)
     case .failure(.refused("call.not-found", _)), .failure(.refused("call.ended", _)):
@@ -90,8 +94,6 @@ extension CallClient {
     call.updates.yield(.rejoined(participant: joined.participant))
     call.updates.yield(.changed)
     takeEarly(joined, isRejoined: true)
-    // Events were lost meanwhile.
-    if !call.isCurrent { catchUp(id) }
   }
 
   func isComingBack(to id: CallID) -> Bool { calls[id]?.recovery.isRejoining ?? false }
@@ -113,13 +115,16 @@ extension CallClient {
   /// Hands out what came while the join was being answered.
   func takeEarly(_ joined: Joined, isRejoined: Bool) {
     let id = joined.call.id
-    let deliveries = early.removeValue(forKey: id) ?? []
+    let (deliveries, isComplete) = early.take(id)
     // Events before the one that begins the new stay were meant for the previous participant. An old state, if applied, would say that the new one is gone.
     let start = deliveries.firstIndex { $0.message.body.begins(joined.participant) }
     // The reply may overtake that event, which only a rejoin brings; one that there was no room for does not come.
-    calls[id]?.isBeginning = isRejoined && start == nil && deliveries.count < Self.earlyLimit
+    calls[id]?.isBeginning = isRejoined && start == nil && isComplete
     for delivery in deliveries[..<(start ?? 0)] { pass(delivery, to: id) }
     for delivery in deliveries[(start ?? 0)...] { route(delivery, to: id) }
+    // Events were lost meanwhile.
+    if !isComplete { calls[id]?.isCurrent = false }
+    if calls[id]?.isCurrent == false { catchUp(id) }
   }
 
   /// Whether a join of the call is awaited, or it is gone on with when its rejoin is answered.
@@ -127,9 +132,8 @@ extension CallClient {
 
   /// A join is no longer awaited: drops the events kept for it, which belong to a call that this device is not in.
   func dropEarly() {
-    for (id, deliveries) in early where joining[id] == nil && calls[id]?.recovery.isRejoining != true {
-      for delivery in deliveries { acknowledge(delivery) }
-      early[id] = nil
+    for id in early.calls where joining[id] == nil && calls[id]?.recovery.isRejoining != true {
+      for delivery in early.take(id).events { acknowledge(delivery) }
     }
   }
 

@@ -11,7 +11,7 @@ extension CallClient {
     guard pins.add(device), let user = UserID(device.user), let id = DeviceID(device.device) else { return }
     let address = Device(user: user, device: id)
     if let keys = directory[Base64Bytes(device.fingerprint)] { _ = pins.remember(keys) }
-    if let pin = pins.pinned(address) { eventSink.yield(.pinned(pin)) }
+    if let pin = pins.pinned(address) { tell(.pinned(pin)) }
     for call in calls.keys { feed(.trusted(address), to: call) }
   }
 
@@ -20,7 +20,7 @@ extension CallClient {
   /// Takes up what `devices/list` says: public keys, which prove themselves, and what devices signed about each other.
   func learn(_ devices: Devices) {
     for keys in directory.learn(devices.devices) where pins.remember(keys) {
-      if let pin = pins.pinned(keys.address) { eventSink.yield(.pinned(pin)) }
+      if let pin = pins.pinned(keys.address) { tell(.pinned(pin)) }
     }
     let vouches = devices.devices.flatMap { device in device.vouches.map { TrustStatement($0, user: device.user) } }
     for statement in vouches + devices.revokes.map(TrustStatement.init) { note(statement) }
@@ -29,10 +29,10 @@ extension CallClient {
   /// Statements that lie more than a day ahead are ignored.
   func note(_ statement: TrustStatement) {
     guard statement.at <= Self.clock.milliseconds + 86_400_000, pins.learn(statement) else { return }
-    eventSink.yield(.statement(statement))
+    tell(.statement(statement))
     guard let user = UserID(statement.user) else { return }
     for dispute in pins.disputes(of: user) where dispute == statement {
-      eventSink.yield(
+      tell(
         .keyWarning(KeyWarning(.disputed, user: dispute.user, device: dispute.device, fingerprint: dispute.fingerprint))
       )
     }
@@ -44,10 +44,20 @@ extension CallClient {
     switch effect {
     case .pin(let device, let fingerprint):
       pins.pin(device, fingerprint)
-      eventSink.yield(
+      tell(
         .pinned(PinnedDevice(user: device.user.text, device: device.device.text, fingerprint: fingerprint)))
-    case .warn(let warning): eventSink.yield(.keyWarning(warning))
+    case .warn(let warning): tell(.keyWarning(warning))
     default: break
+    }
+  }
+
+  /// Learns a ring's devices before it is answered. While as many rings are looked up as are kept, a further one is looked up when it is answered.
+  func lookUp(_ ring: Ring) {
+    guard ringLookUps < Self.maximumRings else { return }
+    ringLookUps += 1
+    Task {
+      await learnDevices(of: ring)
+      ringLookUps -= 1
     }
   }
 
@@ -62,12 +72,23 @@ extension CallClient {
     }
   }
 
-  /// A member's devices or keys have changed: a person should know before they are in the call.
+  /// A member's devices or keys have changed: a person should know before they are in the call. There is one request at a time. A member beyond
+  /// `examinationLimit` is examined when the list of keys names its device.
   func examineDevices(of user: UserID, _ id: CallID) {
-    Task {
+    guard let call = calls[id], call.unexamined.count < Self.examinationLimit else { return }
+    call.unexamined.insert(user)
+    guard !call.isExamining else { return }
+    call.isExamining = true
+    Task { await examineDevices(of: id) }
+  }
+
+  private func examineDevices(of id: CallID) async {
+    guard let call = calls[id] else { return }
+    defer { call.isExamining = false }
+    while calls[id] === call, let user = call.unexamined.popFirst() {
       guard let reply = try? await requestAgain(.people(.listDevices(ListDevices(users: [user]))), reply: Devices.self)
       else {
-        return
+        continue
       }
       learn(reply)
       for device in reply.devices.compactMap(DeviceKeys.init) where device.address != identity.address {
@@ -78,7 +99,7 @@ extension CallClient {
           ListEntry(
             user: device.address.user, device: device.address.device, participant: 0, joinId: nil, joinKey: nil,
             fingerprint: Base64Bytes(device.fingerprint)))
-        if calls[id]?.keys.isNews(warning) == true { calls[id]?.updates.yield(.keyWarning(warning)) }
+        if call.keys.isNews(warning) { call.updates.yield(.keyWarning(warning)) }
       }
     }
   }

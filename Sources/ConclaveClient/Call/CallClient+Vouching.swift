@@ -104,7 +104,7 @@ extension CallClient {
       let content = try? JSONDecoder().decode(PairingSession.Message.self, from: Data(message.body.bytes))
     else { return }
     let actions = pairing?.handle(content, from: message.from, now: Self.now) ?? []
-    Task { await carryOut(actions) }
+    if !actions.isEmpty { Task { await carryOut(actions) } }
   }
 
   private func countPairing() throws(SignalingError) {
@@ -124,20 +124,20 @@ extension CallClient {
       case .send(let message):
         guard let body = try? JSONEncoder().encode(message) else { continue }
         try? await perform(.people(.pairDevice(PairDevice(to: other, body: Base64Bytes(Array(body))))))
-      case .show(let digits): eventSink.yield(.pairing(.showDigits(digits)))
-      case .ask: eventSink.yield(.pairing(.typeDigits(device: other.text)))
+      case .show(let digits): tell(.pairing(.showDigits(digits)))
+      case .ask: tell(.pairing(.typeDigits(device: other.text)))
       case .trust(let fingerprint):
         let device = try? await devices(of: [identity.user]).first { $0.fingerprint == fingerprint }
         guard let device, (try? await vouch(for: device)) != nil else {
-          eventSink.yield(.pairing(.ended))
+          tell(.pairing(.ended))
           continue
         }
-        eventSink.yield(.pairing(.vouched(device: other.text)))
+        tell(.pairing(.vouched(device: other.text)))
       case .confirmed(let fingerprint):
-        eventSink.yield(
+        tell(
           .pairing(
             .confirmed(PinnedDevice(user: identity.user, device: other.text, fingerprint: fingerprint))))
-      case .end: eventSink.yield(.pairing(.ended))
+      case .end: tell(.pairing(.ended))
       }
     }
   }

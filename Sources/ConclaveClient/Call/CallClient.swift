@@ -8,12 +8,15 @@ import NIOPosix
 ///
 /// Media is the app's: a WebRTC library makes the offers, and its frames go through the call's `cipher`.
 public actor CallClient {
-  /// Events outside the calls, to be read by one task.
+  /// Events outside the calls, to be read by one task. While they are not read, only the newest of each call, user and kind of state waits, and the oldest of
+  /// too many go. Pins, statements, used rings and warnings about keys never go: when `securityLimit` of them wait, the client closes for good.
   public nonisolated let events: AsyncStream<ClientEvent>
 
   let identity: DeviceIdentity
   let connection: SignalingConnection
-  let eventSink: AsyncStream<ClientEvent>.Continuation
+  private let unread = UnreadQueue<ClientEvent>()
+  /// Events that the app has to keep and has not read: many more than one call brings.
+  static let securityLimit = 16_384
   let trust: KeyTrust
   let work: PublicWork
   var pins: Pins
@@ -30,7 +33,11 @@ public actor CallClient {
   var deliveries: [UInt64: ReceivedEvent] = [:]
   /// Joins whose reply is awaited, by call; while there are any, the call's events are kept.
   var joining: [CallID: Int] = [:]
-  var early: [CallID: [ReceivedEvent]] = [:]
+  var early = EarlyEvents()
+  /// Calls whose state was asked for; its reply comes behind everything that is asked meanwhile.
+  var askedStates: Set<CallID> = []
+  /// Rings whose devices are being looked up.
+  var ringLookUps = 0
   /// Wakes up for the calls, and when.
   var timer: (task: Task<Void, Never>, due: Instant)?
   private(set) var isConnected = false
@@ -62,16 +69,27 @@ public actor CallClient {
     /// Messages whose key has not arrived, and how many were not their sender's or not for this device.
     var messages = WaitingFrames<CallMessage>()
     var droppedMessages = 0
+    /// Requests of the key agreement whose reply is awaited.
+    var requests = 0
+    /// The list of keys is being asked for to make up for lost events; more were lost since.
+    var isCatchingUp = false
+    var isBehind = false
+    /// Members whose devices are to be looked at, and whether some are.
+    var unexamined: Set<UserID> = []
+    var isExamining = false
     /// Envelopes' events that are neither acknowledged nor refused.
     var deliveries: Set<UInt64> = []
     /// Epochs of the participant that was, and when they are forgotten.
     var leftovers: (epochs: [UInt32], due: Instant)?
     let stay: CurrentStay
     let cipher: FrameCipher
-    let updates: UpdateQueue
+    let updates: UnreadQueue<CallUpdate>
 
     /// `keys` without the client's knowledge of other devices.
-    init(_ session: CallSession, _ keys: KeyAgreement, stay: CurrentStay, cipher: FrameCipher, updates: UpdateQueue) {
+    init(
+      _ session: CallSession, _ keys: KeyAgreement, stay: CurrentStay, cipher: FrameCipher,
+      updates: UnreadQueue<CallUpdate>
+    ) {
       self.session = session
       self.keys = keys
       self.stay = stay
@@ -106,7 +124,7 @@ public actor CallClient {
     self.work = work
     connection = SignalingConnection(
       address: server, user: identity.user, device: identity.device, group: group, work: work, token: token)
-    (events, eventSink) = AsyncStream.makeStream()
+    events = unread.stream
   }
 
   /// Connects, and keeps the connection until `close`. Returns when the device's keys are registered; cancelling it ends only the waiting.
@@ -136,6 +154,13 @@ public actor CallClient {
     await connection.restart()
   }
 
+  /// Tells the app. A server that makes up devices without end must not grow the memory of an app that does not read of them.
+  func tell(_ event: ClientEvent) {
+    let waiting = unread.yield(event)
+    guard waiting == Self.securityLimit, !isOver else { return }
+    Task { await connection.close(reason: "the app does not read the client's events") }
+  }
+
   private func follow(_ status: SignalingConnection.Status) async {
     switch status {
     case .connected:
@@ -143,14 +168,14 @@ public actor CallClient {
       isConnected = true
       registrations += 1
       resumeWaiting()
-      eventSink.yield(.connected)
+      tell(.connected)
       for id in calls.keys {
         feed(.signaling(isConnected: true), to: id)
         recover(id, .signalingBack)
       }
     case .disconnected:
       isConnected = false
-      eventSink.yield(.disconnected)
+      tell(.disconnected)
       for id in calls.keys {
         calls[id]?.isCurrent = false
         feed(.signaling(isConnected: false), to: id)
@@ -160,8 +185,8 @@ public actor CallClient {
       isConnected = false
       isOver = true
       resumeWaiting()
-      eventSink.yield(.ended(reason))
-      eventSink.finish()
+      tell(.ended(reason))
+      unread.finish()
       timer?.task.cancel()
       for id in calls.keys { forget(id) }
     }

@@ -1,4 +1,5 @@
-/// An update from a call to its app. An app that reads late gets each kind of state once, as it was last.
+/// An update from a call to its app. An app that reads late gets each kind of state once, as it was last, and of everything else the newest 1,024 updates or
+/// 4 MiB.
 public enum CallUpdate: Sendable, Hashable {
   /// Members, tracks, speakers or tiles changed: `JoinedCall.snapshot` says how the call stands now.
   case changed

@@ -1,27 +1,85 @@
 import NIOCore
 import STOMP
+import Synchronization
 
 /// Turns a TCP connection into frames and back, beats its heart, and closes it when the server's stops. Lives on the channel's event loop.
-final class FrameHandler: ChannelInboundHandler {
+///
+/// Its memory is bounded against both directions: while `Inputs.highest` reads wait for the connection's owner, nothing is read from the socket, and a server
+/// that does not read what is written to it loses the connection.
+final class FrameHandler: ChannelDuplexHandler {
   typealias InboundIn = ByteBuffer
+  typealias OutboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// An input to the connection's owner.
-  enum Input: Sendable {
-    /// The frames of one read, in their order.
-    case frames([Frame])
-    /// Nothing more comes.
-    case closed
+  /// The frames of one read, in their order, for the connection's owner. The sequence ends with the connection.
+  enum Inputs {
+    /// Reads that may wait, and how few wait when reading goes on.
+    static let highest = 32
+    static let lowest = 8
+
+    typealias Sequence = NIOAsyncSequenceProducer<
+      [Frame], NIOAsyncSequenceProducerBackPressureStrategies.HighLowWatermark, Demand
+    >
+
+    static func make() -> (Sequence, Sequence.Source, Demand) {
+      let demand = Demand()
+      let new = Sequence.makeSequence(
+        elementType: [Frame].self,
+        backPressureStrategy: .init(lowWatermark: lowest, highWatermark: highest), finishOnDeinit: true,
+        delegate: demand)
+      return (new.sequence, new.source, demand)
+    }
+  }
+
+  /// Tells the handler that its frames are wanted again.
+  final class Demand: NIOAsyncSequenceProducerDelegate {
+    fileprivate let resume = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func produceMore() { resume.withLock { $0 }?() }
+    func didTerminate() { produceMore() }
   }
 
   static let heartBeat = HeartBeat(sends: 10_000, wants: 10_000)
+  /// Bytes that may be written before the server reads any of them: more than the largest request.
+  static let writeLimit = 4 << 20
 
-  private let inputs: AsyncStream<Input>.Continuation
+  private let inputs: Inputs.Sequence.Source
+  private let demand: Demand
+  /// Whether the owner has more than it can handle, and whether a read was held back for it.
+  private var isPaused = false
+  private var isReadDue = false
   private var decoder = FrameDecoder(version: .v12, limits: .client)
   private var timers: HeartBeatTimers?
   private var beat: Scheduled<Void>?
 
-  init(inputs: AsyncStream<Input>.Continuation) { self.inputs = inputs }
+  init(_ inputs: Inputs.Sequence.Source, _ demand: Demand) {
+    self.inputs = inputs
+    self.demand = demand
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    let loop = context.eventLoop
+    let handler = NIOLoopBound(self, eventLoop: loop)
+    let context = NIOLoopBound(context, eventLoop: loop)
+    demand.resume.withLock { $0 = { loop.execute { handler.value.resume(context: context.value) } } }
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) { demand.resume.withLock { $0 = nil } }
+
+  func read(context: ChannelHandlerContext) {
+    if isPaused { isReadDue = true } else { context.read() }
+  }
+
+  private func resume(context: ChannelHandlerContext) {
+    isPaused = false
+    if isReadDue { context.read() }
+    isReadDue = false
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if !context.channel.isWritable { context.close(promise: nil) }
+    context.fireChannelWritabilityChanged()
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     var bytes = unwrapInboundIn(data)
@@ -37,14 +95,13 @@ final class FrameHandler: ChannelInboundHandler {
     } catch {
       isBroken = true
     }
-    if !frames.isEmpty { inputs.yield(.frames(frames)) }
+    if !frames.isEmpty, inputs.yield(frames) == .stopProducing { isPaused = true }
     // Last, because it may end the inputs at once.
     if isBroken { context.close(promise: nil) }
   }
 
   func channelInactive(context: ChannelHandlerContext) {
     beat?.cancel()
-    inputs.yield(.closed)
     inputs.finish()
   }
 

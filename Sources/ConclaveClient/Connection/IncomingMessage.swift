@@ -1,5 +1,6 @@
 package import Contract
 package import MediaModel
+import NIOCore
 import STOMP
 
 /// An event from the server, or the call state that was asked for, in the order of arrival.
@@ -19,4 +20,20 @@ package struct ReceivedEvent: Sendable {
   let frame: Frame
   /// The connection it came by; an ACK on another would mean nothing.
   let connection: Int
+}
+
+extension IncomingMessage {
+  /// Bytes that it came in, roughly.
+  var size: Int {
+    switch self {
+    case .event(let delivery): delivery.size
+    case .state(_, .success(let state)): 256 * state.members.count
+    case .state(_, .failure): 0
+    }
+  }
+}
+
+extension ReceivedEvent {
+  /// The body's bytes.
+  var size: Int { frame.body.readableBytes }
 }

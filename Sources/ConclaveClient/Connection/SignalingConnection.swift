@@ -21,7 +21,9 @@ package actor SignalingConnection {
     case ended(String)
   }
 
-  package nonisolated let arrivals: AsyncStream<IncomingMessage>
+  /// While its reader is behind, the connection reads nothing more from the server. A pause of more than 19 s counts as a lost connection.
+  package nonisolated let arrivals = ArrivalQueue()
+  /// Only the newest two wait: the first of them says that the connection broke if the second says that there is one.
   package nonisolated let statuses: AsyncStream<Status>
 
   private let address: ServerAddress
@@ -30,7 +32,6 @@ package actor SignalingConnection {
   private let token: @Sendable () async throws -> String
   private let group: any EventLoopGroup
   private let bodies: BodyDecoder
-  private let arrivalSink: AsyncStream<IncomingMessage>.Continuation
   private let statusSink: AsyncStream<Status>.Continuation
 
   /// Acknowledgements are written from wherever an event was handled.
@@ -62,8 +63,7 @@ package actor SignalingConnection {
     self.group = group
     bodies = BodyDecoder(work)
     self.token = token
-    (arrivals, arrivalSink) = AsyncStream.makeStream()
-    (statuses, statusSink) = AsyncStream.makeStream()
+    (statuses, statusSink) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(2))
   }
 
   /// Connects, and connects again whenever the connection breaks, until `close`.
@@ -106,7 +106,7 @@ package actor SignalingConnection {
   }
 
   /// Asks how a call stands. The reply takes its place among the events, as an arrival: a state that came in a way of its own could overwrite events that
-  /// were sent after it.
+  /// were sent after it. Each question brings one arrival, so the caller's questions bound those that do not wait for room.
   package func askState(of call: CallID) {
     do {
       guard let openChannel else { throw SignalingError.disconnected }
@@ -114,7 +114,7 @@ package actor SignalingConnection {
       waiting[id] = .state(call, timeout: timeout)
       openChannel.write(frame)
     } catch {
-      arrivalSink.yield(.state(call, .failure(.disconnected)))
+      arrivals.add(.state(call, .failure(.disconnected)))
     }
   }
 
@@ -150,7 +150,7 @@ package actor SignalingConnection {
       let state = result.flatMap { body in
         Result { try bodies.decode(CallState.self, from: body) }.mapError { _ in SignalingError.notUnderstood }
       }
-      arrivalSink.yield(.state(call, state))
+      arrivals.add(.state(call, state))
     case nil: break
     }
   }
@@ -183,14 +183,13 @@ extension SignalingConnection {
 
   /// One connection from its first byte to its last.
   private func serve() async -> Ending {
-    let (inputs, sink) = AsyncStream<FrameHandler.Input>.makeStream()
-    guard let token = try? await token(), let channel = try? await connect(sink) else { return .lost }
+    let (inputs, source, demand) = FrameHandler.Inputs.make()
+    guard let token = try? await token(), let channel = try? await connect(source, demand) else { return .lost }
     let hello = Frame.connect(
       host: address.host, passcode: token, device: device, versions: [.v12], heartBeat: FrameHandler.heartBeat)
     channel.writeAndFlush(FrameEncoder(version: .v12).encode(hello), promise: nil)
     var ending = Ending.lost
-    for await input in inputs {
-      guard case .frames(let frames) = input else { break }
+    for await frames in inputs {
       for frame in frames {
         switch frame.command {
         case .connected where isForThisDevice(frame): connected(frame, channel)
@@ -198,7 +197,7 @@ extension SignalingConnection {
           // Under another name its rings, calls and devices would be another's.
           channel.close(promise: nil)
           return .final("the server took this device for another one")
-        case .message: message(frame)
+        case .message: await message(frame)
         case .error: ending = Self.ending(frame)
         default: break
         }
@@ -208,11 +207,16 @@ extension SignalingConnection {
     return ending
   }
 
-  private func connect(_ sink: AsyncStream<FrameHandler.Input>.Continuation) async throws -> any Channel {
+  private func connect(
+    _ source: FrameHandler.Inputs.Sequence.Source, _ demand: FrameHandler.Demand
+  ) async throws -> any Channel {
     let address = self.address
     let tls = address.usesTLS ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
     return try await ClientBootstrap(group: group)
       .channelOption(.socketOption(.tcp_nodelay), value: 1)
+      .channelOption(
+        .writeBufferWaterMark, value: .init(low: FrameHandler.writeLimit / 2, high: FrameHandler.writeLimit)
+      )
       .connectTimeout(.seconds(10))
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -220,7 +224,7 @@ extension SignalingConnection {
             let name = address.host.contains(where: \.isLetter) && !address.host.contains(":") ? address.host : nil
             try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
           }
-          try channel.pipeline.syncOperations.addHandler(FrameHandler(inputs: sink))
+          try channel.pipeline.syncOperations.addHandler(FrameHandler(source, demand))
         }
       }
       .connect(host: address.host, port: address.port).get()
@@ -253,11 +257,11 @@ extension SignalingConnection {
     return .lost
   }
 
-  private func message(_ frame: Frame) {
+  private func message(_ frame: Frame) async {
     if frame.headers["subscription"] == "replies" {
       reply(frame)
-    } else {
-      event(frame)
+    } else if let event = event(frame) {
+      await arrivals.send(.event(event))
     }
   }
 
@@ -279,29 +283,32 @@ extension SignalingConnection {
     var error: Content
   }
 
-  private func event(_ frame: Frame) {
-    guard let openChannel else { return }
+  /// nil when there is nothing to handle: it is acknowledged.
+  private func event(_ frame: Frame) -> ReceivedEvent? {
+    guard let openChannel else { return nil }
     let redelivered = frame.headers["redelivered"] == "true"
     guard let seq = frame.headers["seq"].flatMap(UInt64.init),
       let name = frame.headers["event"].flatMap(EventName.init),
       let message = try? bodies.event(name, from: frame.body)
     else {
       // Something that a newer server says and this client does not know.
-      return openChannel.acknowledge(frame, isAwaited: false)
+      openChannel.acknowledge(frame, isAwaited: false)
+      return nil
     }
     if let lastSeq, seq <= lastSeq, redelivered, name != .keysEnvelope {
-      return openChannel.acknowledge(frame, isAwaited: false)
+      openChannel.acknowledge(frame, isAwaited: false)
+      return nil
     }
     let gap = lastSeq.map { seq > $0 && seq - $0 > 1 } ?? false
     lastSeq = redelivered ? max(lastSeq ?? 0, seq) : seq
-    arrivalSink.yield(
-      .event(ReceivedEvent(message: message, seq: seq, followsGap: gap, frame: frame, connection: openChannel.number)))
+    return ReceivedEvent(
+      message: message, seq: seq, followsGap: gap, frame: frame, connection: openChannel.number)
   }
 
   private func finish(_ reason: String) {
     for id in Array(waiting.keys) { settle(id, .failure(.disconnected)) }
     statusSink.yield(.ended(reason))
     statusSink.finish()
-    arrivalSink.finish()
+    arrivals.finish()
   }
 }

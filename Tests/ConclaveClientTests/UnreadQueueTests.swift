@@ -3,8 +3,8 @@ import Testing
 @testable import ConclaveClient
 
 @Suite(.timeLimit(.minutes(1)))
-struct UpdateQueueTests {
-  private func read(_ queue: UpdateQueue) async -> [CallUpdate] {
+struct UnreadQueueTests {
+  private func read(_ queue: UnreadQueue<CallUpdate>) async -> [CallUpdate] {
     var updates: [CallUpdate] = []
     for await update in queue.stream { updates.append(update) }
     return updates
@@ -12,7 +12,7 @@ struct UpdateQueueTests {
 
   /// An app that was away for a thousand changes reads the newest state of each kind once, and each message.
   @Test func onlyTheNewestOfAStateWaits() async {
-    let queue = UpdateQueue()
+    let queue = UnreadQueue<CallUpdate>()
     for number in 1...1_000 {
       queue.yield(.changed)
       queue.yield(.need(audio: number, video: 0))
@@ -30,15 +30,15 @@ struct UpdateQueueTests {
   }
 
   @Test func eventsAreBounded() async {
-    let queue = UpdateQueue()
-    for number in 1...UpdateQueue.limit + 10 { queue.yield(.rejoined(participant: UInt32(number))) }
+    let queue = UnreadQueue<CallUpdate>()
+    for number in 1...UnreadQueue<CallUpdate>.limit + 10 { queue.yield(.rejoined(participant: UInt32(number))) }
     queue.finish()
     let updates = await read(queue)
-    #expect(updates.count == UpdateQueue.limit && updates.first == .rejoined(participant: 11))
+    #expect(updates.count == UnreadQueue<CallUpdate>.limit && updates.first == .rejoined(participant: 11))
   }
 
   @Test func aReaderWaitsForWhatComesAndForTheEnd() async {
-    let queue = UpdateQueue()
+    let queue = UnreadQueue<CallUpdate>()
     let reader = Task { await read(queue) }
     queue.yield(.restartMedia)
     await Task.yield()
@@ -46,7 +46,7 @@ struct UpdateQueueTests {
     queue.finish()
     #expect(await reader.value == [.restartMedia, .rejoining])
     // A cancelled reader does not wait for ever.
-    let other = Task { await read(UpdateQueue()) }
+    let other = Task { await read(UnreadQueue<CallUpdate>()) }
     other.cancel()
     #expect(await other.value.isEmpty)
   }
