@@ -127,13 +127,14 @@ def test_a_reload_comes_back_into_the_call(person):
     assert alice.shown(".tile[data-user=bob]") == 1
 
 
-def test_mute_and_camera_are_seen_by_the_other(person):
+def test_mute_and_camera_are_seen_by_the_other(person, look):
     alice, bob = tabs = in_a_call(person, "Alice", "Bob")
     everybody_decodes(*tabs)
     bob.press("Mute")
     alice.sees(".tile[data-user=bob][data-muted=true]")
     bob.press("Stop camera")
     alice.sees(".tile[data-user=bob][data-video=off]")
+    look(alice, "a person who is muted and not seen")
     bob.press("Mute")
     alice.sees(".tile[data-user=bob][data-muted=false]")
     bob.press("Stop camera")

@@ -21,7 +21,7 @@ def ringing(person, caller, callee):
     return tabs
 
 
-def test_all_devices_ring_and_one_answers_then_the_call_moves_to_the_other(person):
+def test_all_devices_ring_and_one_answers_then_the_call_moves_to_the_other(person, look):
     uma, laptop, phone = ringing(person, "Uma", "Vera")
     laptop.answer()
     phone.loses("#ring")
@@ -34,6 +34,7 @@ def test_all_devices_ring_and_one_answers_then_the_call_moves_to_the_other(perso
     assert uma.shown(".tile[data-user=vera]") == 1
     offered = "button[aria-label^='Take it here']"
     laptop.sees(offered)
+    look(laptop, "a call on another device")
     assert phone.shown(offered) == 0, "the call is here"
     laptop.press("Take it here: Call with Uma")
     everybody_decodes(uma, laptop, seconds=8)
@@ -104,7 +105,7 @@ def test_the_list_of_devices_says_on_which_day_another_one_was_connected_last(pe
     assert "last connected" not in laptop.text("#own-device-list [data-level=this]")
 
 
-def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):
+def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person, look):
     grace, heidi = in_a_call(person, "Grace", "Heidi")
     ivan = person("Ivan")
     everybody_decodes(grace, heidi)
@@ -113,6 +114,8 @@ def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):
     everybody_decodes(grace, ivan, seconds=8)
     grace.sees("#held [data-kind=held]")
     wait_for(lambda: "On hold" in heidi.text(".tile[data-user=grace]"), 5, "Heidi sees that he is on hold")
+    look(grace, "a call on hold")
+    look(heidi, "a person on hold")
     grace.press("Resume: Call with Heidi")
     everybody_decodes(grace, heidi, seconds=8)
     wait_for(lambda: "On hold" in ivan.text(".tile[data-user=grace]"), 5, "Ivan sees that she is on hold")
@@ -125,15 +128,18 @@ def test_answering_while_in_a_call_holds_it_until_it_is_resumed(person):
     everybody_decodes(grace, ivan, seconds=8)
 
 
-def test_a_link_lets_somebody_in_who_is_shown_as_such(person, url):
+def test_a_link_lets_somebody_in_who_is_shown_as_such(person, url, look):
     judy, karl = in_a_call(person, "Judy", "Karl")
     liam = person("Liam")
     judy.press("Add people")
     judy.press("Make a link")
     link = wait_for(lambda: judy.driver.execute_script("return document.getElementById('link-text').value"), 5, "a link")
+    look(judy, "a link that was made")
     judy.press("Close")
     assert link.startswith(url)
     liam.driver.get(link)
+    liam.sees("#invited")
+    look(liam, "a link to a call")
     liam.press("Join with video")
     everybody_decodes(judy, karl, liam, seconds=10)
     judy.press("Add people")
@@ -256,11 +262,12 @@ def test_a_changed_key_is_a_warning_and_that_device_hears_nothing_until_it_is_tr
     everybody_decodes(quinn, rita, seconds=8)
 
 
-def test_a_killed_server_comes_back_and_so_do_all_with_media(person, server):
+def test_a_killed_server_comes_back_and_so_do_all_with_media(person, server, look):
     alice, bob = tabs = in_a_call(person, "Alice", "Bob")
     everybody_decodes(*tabs)
     server.die()
     wait_for(lambda: "Reconnecting" in alice.text("#call-path"), 10, "Alice sees that the server is gone")
+    look(alice, "a lost connection")
     server.start()
     everybody_decodes(*tabs, seconds=5)
     for tab, other in ((alice, "bob"), (bob, "alice")):

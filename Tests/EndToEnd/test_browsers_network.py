@@ -61,14 +61,14 @@ def test_lost_signaling_alone_and_a_lost_path_alone_need_no_new_participant(mobi
     assert number_of(bob, alice) == number
 
 
-def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_person_turns_it_on(mobile, network, artifacts):
+def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_person_turns_it_on(mobile, network, look):
     alice, bob = mobile
     bob.press("Share screen")
     alice.decodes("bob/screen", voices=1, seconds=8)
     # A voice and its headers take most of it.
     network.narrow(90_000)
     wait_for(lambda: "Your camera is off to keep the sound clear" in bob.text("#warnings"), 60, "Bob is told that his camera is off")
-    bob.screenshot(artifacts / "weak-uplink.png")
+    look(bob, "a weak connection")
     bob.sees("#toggle-camera[aria-pressed=true]")
     alice.sees(".tile[data-user=bob][data-source=camera][data-video=off]")
     alice.decodes(voices=1, seconds=10)

@@ -204,7 +204,7 @@ def test_a_removed_device_stays_out_for_those_who_verified_the_one_that_removed_
     assert lost.device != removed
 
 
-def test_a_device_that_the_server_hides_has_a_tile_a_warning_and_stops_the_sending(person, artifacts):
+def test_a_device_that_the_server_hides_has_a_tile_a_warning_and_stops_the_sending(person, look):
     alice = person("Alice", HIDE % "mallory")
     bob, mallory = person("Bob"), person("Mallory")
     alice.call("Bob")
@@ -214,7 +214,7 @@ def test_a_device_that_the_server_hides_has_a_tile_a_warning_and_stops_the_sendi
     alice.sees(".tile[data-user=mallory][data-doubt=stranger]")
     wait_for(lambda: "mallory" in alice.text("#warnings").lower(), 5, "a warning of Mallory's device")
     alice.sees("#call-notice[data-cause=stranger]", seconds=15)
-    alice.screenshot(artifacts / "ghost.png")
+    look(alice, "a device that the server hides")
     frames = lambda user: mallory.received()["video"].get(f"{user}/camera", (None, 0))[1]
 
     def is_bob_alone():
@@ -276,7 +276,7 @@ def test_signing_out_forgets_keys_people_and_names_when_asked_to(person, url):
     assert alice.shown("#own-device-list li") == 1
 
 
-def test_a_stranger_with_a_known_name_is_shown_with_the_user_id(person):
+def test_a_stranger_with_a_known_name_is_shown_with_the_user_id(person, look):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     bob.leave()
@@ -288,3 +288,4 @@ def test_a_stranger_with_a_known_name_is_shown_with_the_user_id(person):
     wait_for(lambda: "same name" in alice.text("#warnings"), 8, "a warning that this is somebody else")
     alice.press("Call code")
     wait_for(lambda: "Not the same person as bob" in alice.text("#person-list"), 5, "the same in the list of devices")
+    look(alice, "a person with the name of another")

@@ -111,14 +111,14 @@ def test_more_people_have_tiles_of_16_9_the_own_one_last_and_one_can_be_pinned(p
     alice.sees("#grid .tile[data-user=carol]")
 
 
-def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person, artifacts):
+def test_a_small_window_has_pages_and_what_is_on_another_one_is_not_sent(person, look):
     tabs = alice, bob, carol, dave = in_a_call(person, "Alice", "Bob", "Carol", "Dave")
     alice.decodes("bob/camera", "carol/camera", "dave/camera", voices=3, seconds=8)
     alice.driver.set_window_size(500, 520)
     # As on a small phone held sideways: two tiles fit.
     alice.driver.execute_script("Object.assign(document.getElementById('stage').style, { flex: '0 0 150px', width: '330px' })")
     wait_for(lambda: alice.shown("#pages") and alice.shown(".tile") == 2, 10, "pages of people")
-    alice.screenshot(artifacts / "pages.png")
+    look(alice, "pages of people")
     users = lambda: set(alice.driver.execute_script("return [...document.querySelectorAll('.tile')].map(({ dataset }) => dataset.user)"))
     first = users()
     shown = [f"{user}/camera" for user in first - {"alice"}]
@@ -187,7 +187,7 @@ def test_notices_cover_no_tile_and_none_of_the_call_before_is_seen_in_the_next(p
     assert "Shall we?" not in alice.text("#notices")
 
 
-def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, artifacts):
+def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, artifacts, look):
     grace, heidi = in_a_call(person, "Grace", "Heidi")
     ivan, judy = person("Ivan"), person("Judy")
     everybody_decodes(grace, heidi)
@@ -209,7 +209,7 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
     grace.sees("#second-ring")
     grace.press("Call code")
     grace.sees("#code-dialog #second-ring")  # behind the dialog it could not be pressed
-    grace.screenshot(artifacts / "second-ring-in-dialog.png")
+    look(grace, "a second ring in a dialog")
     assert grace.driver.execute_script("const { scrollWidth, clientWidth } = document.getElementById('code-dialog'); return scrollWidth <= clientWidth")
     grace.find("#code-dialog button", "Close").click()
     grace.sees("#call > #second-ring")

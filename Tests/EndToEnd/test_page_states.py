@@ -59,7 +59,7 @@ def tile_says(tab, other, words, seconds=10):
     wait_for(lambda: words in tab.text(f".tile[data-user={other.user}]"), seconds, f"{tab.name}'s tile of {other.name} says “{words}”")
 
 
-def test_without_a_key_nobody_is_shown_as_connected(person, artifacts):
+def test_without_a_key_nobody_is_shown_as_connected(person, look):
     alice, bob = person("Alice"), person("Bob")
     carol = person("Carol", NO_ENVELOPES)
     alice.call("Bob")
@@ -70,18 +70,18 @@ def test_without_a_key_nobody_is_shown_as_connected(person, artifacts):
     for other in (alice, bob):
         tile_says(carol, other, "You have no key yet")
     carol.sees("#call-notice[data-cause=no-key]")
-    carol.screenshot(artifacts / "no-key.png")
+    look(carol, "a call without a key")
     assert "Waiting for the key" in carol.text("#call-path")
     everybody_decodes(alice, bob)
 
 
-def test_blocked_sound_is_said_and_heard_after_a_tap(person, artifacts):
+def test_blocked_sound_is_said_and_heard_after_a_tap(person, look):
     alice, bob = person("Alice"), person("Bob", BLOCKED)
     alice.call("Bob")
     bob.answer()
     bob.sees("#hear")
     tile_says(bob, alice, "Sound is blocked")
-    bob.screenshot(artifacts / "blocked.png")
+    look(bob, "blocked sound")
     paused = "return [...document.querySelectorAll('audio')].map((audio) => audio.paused)"
     assert all(bob.driver.execute_script(paused))
     bob.press("Tap to hear")
@@ -90,12 +90,13 @@ def test_blocked_sound_is_said_and_heard_after_a_tap(person, artifacts):
     assert "blocked" not in bob.text(f".tile[data-user={alice.user}]")
 
 
-def test_a_warning_of_an_unverified_device_and_its_tile_lead_to_the_call_code(person):
+def test_a_warning_of_an_unverified_device_and_its_tile_lead_to_the_call_code(person, look):
     alice, bob = person("Alice"), person("Bob")
     alice.only_verified()
     alice.call("Bob")
     bob.answer()
     tile_says(alice, bob, "Not trusted by you")
+    look(alice, "a device that is not trusted")
     alice.press("Compare the call code")
     alice.sees("#code-dialog")
     alice.find("#code-dialog button", "Close").click()
@@ -108,12 +109,13 @@ def test_a_warning_of_an_unverified_device_and_its_tile_lead_to_the_call_code(pe
     wait_for(lambda: "Not trusted" not in alice.text(".tile"), 5, "the tile says so no more")
 
 
-def test_a_refused_camera_is_said_with_a_next_step_and_the_call_has_sound(person):
+def test_a_refused_camera_is_said_with_a_next_step_and_the_call_has_sound(person, look):
     alice, bob = person("Alice"), person("Bob", REFUSED_CAMERA)
     alice.call("Bob")
     bob.answer()
     wait_for(lambda: "Allow it in the browser’s settings" in bob.text("#warnings"), 10, "the next step")
     assert "Permission denied" not in bob.text("body")
+    look(bob, "a refused camera")
     alice.decodes(voices=1)
     bob.decodes("alice/camera", voices=1)
 
@@ -127,7 +129,7 @@ location.reload();
 """
 
 
-def test_a_call_whose_browsers_are_gone_is_listed_once(person):
+def test_a_call_whose_browsers_are_gone_is_listed_once(person, look):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     alice.driver.execute_script(FORGET_CALL)
@@ -135,6 +137,7 @@ def test_a_call_whose_browsers_are_gone_is_listed_once(person):
     alice.sees("#running-list li")
     rows = lambda: alice.driver.execute_script("return [...document.querySelectorAll('#running-list li, #history-list li')].map(({ dataset }) => dataset.call)")
     assert len(rows()) == 1
+    look(alice, "a running call")
     alice.press("Rejoin: Call with Bob")
     everybody_decodes(alice, bob, seconds=8)
     alice.press("End for all")
@@ -184,12 +187,13 @@ NO_VP8 = """
 """
 
 
-def test_a_browser_without_the_codec_of_the_call_has_sound_and_says_what_it_lacks(person):
+def test_a_browser_without_the_codec_of_the_call_has_sound_and_says_what_it_lacks(person, look):
     alice, bob = person("Alice"), person("Bob", NO_VP8)
     alice.call("Bob")
     bob.answer()
     tile_says(bob, alice, "This browser cannot show this picture")
     wait_for(lambda: "lacks the call’s video format" in bob.text("#warnings"), 10, "why Bob's camera is off")
+    look(bob, "a picture in an unknown format")
     alice.sees(".tile[data-user=bob][data-video=off]")
     for tab in (alice, bob):
         tab.decodes(voices=1)
@@ -216,7 +220,7 @@ def test_a_picture_that_cannot_be_shown_is_explained_on_its_tile(person, script,
     tile_says(bob, alice, words, seconds=15)
 
 
-def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person):
+def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person, look):
     alice, bob = in_a_call(person, "Alice", "Bob")
     everybody_decodes(alice, bob)
     alice.press("End for all")
@@ -229,6 +233,8 @@ def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person):
     alice.call("Bob")
     bob.answer()
     tile_says(alice, bob, "Their device does not trust yours yet: cannot hear you")
+    look(alice, "a device that does not trust this one")
+    look(bob, "a changed key")
     bob.press("Trust the new key")
     wait_for(lambda: "does not trust" not in alice.text(".tile"), 10, "the tile says so no more")
     everybody_decodes(alice, bob, seconds=8)
