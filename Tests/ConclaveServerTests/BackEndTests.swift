@@ -116,7 +116,7 @@ struct WebhookTests {
 
   @Test func aSlowCallHoldsUpNoOther() async throws {
     let server = try await BackEndServer { _, request in
-      .init(delay: request.text.contains("slow") ? .seconds(3) : .zero)
+      .init(delay: request.text.contains("slow") ? .seconds(9) : .zero)
     }
     let backEnd = try webhooks(server.url)
     backEnd.webhooks?.send(ended("slow"))
