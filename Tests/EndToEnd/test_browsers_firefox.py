@@ -6,6 +6,7 @@ from conftest import wait_for
 from firefox import Firefox
 from test_browsers import everybody_decodes
 from test_browsers_layers import RISE_SECONDS, resize_stage, shows
+from test_page_guests import link_of
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def pair(person):
     return alice, bob
 
 
-def test_firefox_and_chromium_talk_share_mute_and_come_back(pair, artifacts):
+def test_firefox_and_chromium_talk_share_mute_come_back_decline_and_meet_by_a_link(pair, artifacts):
     alice, bob = pair
     same = lambda: len(codes := {tab.call_code() for tab in pair}) == 1 and len(codes.pop()) == 40
     wait_for(same, 5, "the same call code on both screens")
@@ -54,6 +55,27 @@ def test_firefox_and_chromium_talk_share_mute_and_come_back(pair, artifacts):
     bob.call("Alice")
     alice.answer()
     everybody_decodes(alice, bob, seconds=15)
+    bob.leave()
+    alice.sees("#lobby")
+    bob.call("Alice")
+    alice.press("Decline")
+    bob.sees("#lobby")
+
+    # As somebody without an account, who has a link.
+    link = link_of(bob)
+    alice.press("Sign out")
+    alice.find("#sign-out-dialog button", "Sign out").click()
+    alice.sees("#welcome")
+    alice.driver.get("about:blank")
+    alice.driver.get(link)
+    alice.sees("#guest")
+    alice.fill("Your name", "Ana")
+    alice.press("Join with video")
+    alice.sees("#call")
+    guest = alice.driver.execute_script("return JSON.parse(sessionStorage.getItem('sign-in')).user")
+    alice.decodes("bob/camera", voices=1, seconds=15)
+    bob.decodes(f"{guest}/camera", voices=1, seconds=15)
+    assert "Ana (guest)" in bob.text(".tile .tile-name")
 
 
 def test_both_browsers_send_layers_and_receive_the_others(pair, server):
