@@ -87,7 +87,7 @@ struct BoundTests {
       group: .singletonMultiThreadedEventLoopGroup, token: { "good" })
     await connection.open()
     for await status in connection.statuses where status == .connected { break }
-    let total = 20 * ArrivalQueue.limit
+    let total = 3 * ArrivalQueue.limit
     async let flood: Void = {
       for seq in 1...total { try await server.event("speakers", seq: UInt64(seq), body: Self.silence, on: 1) }
     }()
