@@ -27,12 +27,12 @@ struct WorkerTests {
     for client in clients { queue.submit(.configure(client.configuration, request: 0)) }
     worker.turn()
     for client in clients { client.start(SocketAddress(ipv4: 0x7f00_0001, port: socket.port)) }
-    for _ in 0..<20 where !clients.allSatisfy(\.isConnected) {
+    // A flush that is held, or a flight that is lost, takes its time on a busy machine.
+    let areConnected = eventually({ clients.allSatisfy(\.isConnected) }) {
       turn()
       for client in clients { client.receive() }
     }
-    let connected = clients.filter(\.isConnected).count
-    try #require(connected == 4)
+    try #require(areConnected)
   }
 
   /// A turn that does not wait.

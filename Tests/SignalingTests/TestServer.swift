@@ -71,6 +71,8 @@ func withServer(
   var configuration = SignalingServer.Configuration()
   configuration.host = "127.0.0.1"
   (configuration.stompPort, configuration.stompTLSPort, configuration.httpPort) = (0, 0, 0)
+  // On a busy machine a client may need longer than the default to send the rest, and would see a reset.
+  configuration.linger = .seconds(60)
   configure(&configuration)
   let sink = StubSink()
   let server = try await SignalingServer.start(

@@ -1,6 +1,4 @@
 import Calls
-import Contract
-import NIOCore
 import Synchronization
 
 /// Commands on their way from any thread to the control plane's loop.
