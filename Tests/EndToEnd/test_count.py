@@ -19,11 +19,11 @@ TAP = "ok 1 - a\n# tests 3\n# fail 1\n# cancelled 0\n# skipped 1\n"
         ({"swift.status": "1", "swift-swift-testing.xml": BAD}, "1 passed, 1 failed, 0 skipped", 1),
         ({"web.status": "1", "web.tap": TAP}, "1 passed, 1 failed, 1 skipped", 1),
         # A test binary that crashed: no report, a part of one, or one from before the crash.
-        ({"worlds.status": "139"}, "0 passed, 1 failed, 0 skipped", 1),
-        ({"worlds.status": "139", "worlds-swift-testing.xml": GOOD[:40]}, "0 passed, 1 failed, 0 skipped", 1),
-        ({"worlds.status": "139", "worlds-swift-testing.xml": GOOD}, "1 passed, 1 failed, 1 skipped", 1),
+        ({"pure.status": "139"}, "0 passed, 1 failed, 0 skipped", 1),
+        ({"pure.status": "139", "pure-swift-testing.xml": GOOD[:40]}, "0 passed, 1 failed, 0 skipped", 1),
+        ({"pure.status": "139", "pure-swift-testing.xml": GOOD}, "1 passed, 1 failed, 1 skipped", 1),
         (
-            {"worlds.status": "139", "swift.status": "0", "swift-swift-testing.xml": GOOD},
+            {"pure.status": "139", "swift.status": "0", "swift-swift-testing.xml": GOOD},
             "1 passed, 1 failed, 1 skipped",
             1,
         ),
