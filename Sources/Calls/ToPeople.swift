@@ -18,7 +18,8 @@ enum ToPeople: Sendable {
   case greeting(SessionID, CallID, state: CallState?, ring: Ring?)
   case topic(SessionID, CallID, TopicAnswer)
   case removed(Leaver, from: CallID)
-  case news(CallNews, of: CallID)
+  /// `rev`: of the call after this event, if it changes the state.
+  case news(CallNews, of: CallID, rev: UInt64?)
 
   enum TopicAnswer: Sendable {
     case listener

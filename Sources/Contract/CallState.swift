@@ -30,6 +30,8 @@ package enum MemberPhase: String, Codable, Sendable {
 /// A call's state, as in replies and in `call.state` (protocol section 4).
 package struct CallState: Codable, Sendable, Hashable {
   package var id: CallID
+  /// Rises with each change of the state. The server always sends it.
+  package var rev: UInt64?
   package var state: CallPhase
   package var media: CallMedia
   package var initiator: UserID
@@ -40,10 +42,11 @@ package struct CallState: Codable, Sendable, Hashable {
   package var metadata: Base64Bytes?
 
   package init(
-    id: CallID, state: CallPhase, media: CallMedia, initiator: UserID, startedAt: Timestamp, epoch: UInt32,
-    policy: Policy, members: [MemberState], metadata: Base64Bytes?
+    id: CallID, rev: UInt64? = nil, state: CallPhase, media: CallMedia, initiator: UserID, startedAt: Timestamp,
+    epoch: UInt32, policy: Policy, members: [MemberState], metadata: Base64Bytes?
   ) {
     self.id = id
+    self.rev = rev
     self.state = state
     self.media = media
     self.initiator = initiator

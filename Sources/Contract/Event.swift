@@ -130,6 +130,17 @@ package enum EventBody: Sendable, Hashable {
     }
   }
 
+  /// Whether it changes what `CallState` says, so that it has a revision.
+  package var changesState: Bool {
+    switch self {
+    case .member, .members, .trackAdded, .trackUpdated, .trackRemoved, .switchKeys: true
+    case .ring, .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .state, .speakers, .rotate, .envelope,
+      .keyRequest, .keyWaiting, .confirmed, .devicesChanged, .pairing, .slots, .need, .wanted, .quality, .message,
+      .presence, .pushRing, .pushCancel, .report, .ended:
+      false
+    }
+  }
+
   fileprivate func encodeContent(to encoder: any Encoder) throws { try content.encode(to: encoder) }
 
   fileprivate init(_ name: EventName, from decoder: any Decoder) throws {
@@ -172,20 +183,24 @@ package enum EventBody: Sendable, Hashable {
 package struct EventMessage: Sendable, Hashable, Encodable {
   package var at: Timestamp
   package var call: CallID?
+  /// The call's revision after this change of its state; nil for events that don't change it, and for `call.state`, whose body has it.
+  package var rev: UInt64?
   package var body: EventBody
 
-  package init(at: Timestamp, call: CallID?, body: EventBody) {
+  package init(at: Timestamp, call: CallID?, rev: UInt64? = nil, body: EventBody) {
     self.at = at
     self.call = call
+    self.rev = rev
     self.body = body
   }
 
-  private enum CodingKeys: String, CodingKey { case at, call }
+  private enum CodingKeys: String, CodingKey { case at, call, rev }
 
   package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(at, forKey: .at)
     try container.encodeIfPresent(call, forKey: .call)
+    try container.encodeIfPresent(rev, forKey: .rev)
     try body.encodeContent(to: encoder)
   }
 
@@ -195,5 +210,6 @@ package struct EventMessage: Sendable, Hashable, Encodable {
     at = try container.decode(Timestamp.self, forKey: .at)
     call = try container.decodeIfPresent(CallID.self, forKey: .call)
     body = try EventBody(name, from: decoder)
+    rev = body.changesState ? try container.decodeIfPresent(UInt64.self, forKey: .rev) : nil
   }
 }

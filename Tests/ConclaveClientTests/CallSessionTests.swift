@@ -103,6 +103,17 @@ struct CallSessionTests {
     #expect(session.handle(.state(state)) == .lost)
   }
 
+  @Test func anOldStateChangesNothing() {
+    var session = session()
+    var old = session.state
+    (old.rev, old.members[0].participants) = (6, [])
+    #expect(session.handle(.member(MemberChange(member: member("bob", .left), cause: .left)), rev: 7) == .members)
+    let known = session.state
+    #expect(session.handle(.state(old)) == .outdated && session.state == known)
+    old.rev = nil
+    #expect(session.handle(.state(old)) == .lost && session.state.rev == 7, "a state without a revision counts")
+  }
+
   @Test func theEndIsTold() {
     var session = session()
     #expect(session.handle(.ended(Ended(reason: .allLeft, by: nil, seconds: 3))) == .ended)

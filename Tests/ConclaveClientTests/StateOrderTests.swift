@@ -40,11 +40,47 @@ struct StateOrderTests {
     }
   }
 
+  /// A state counts unless it is older than what was seen.
+  @Test func anOldStateIsIgnored() async throws {
+    let server = try await FakeServer { destination, _ in
+      destination.hasSuffix("/rejoin")
+        ? ("ok", #"{"call":\#(Self.state(with: ["bob"])),"participant":5,"ice":{"servers":[]}}"#)
+        : ("ok", #"{"fingerprint":"AAAA"}"#)
+    }
+    let client = CallClient(
+      server: ServerAddress(host: "127.0.0.1", port: server.port, usesTLS: false),
+      identity: try #require(DeviceIdentity(user: "alice", device: "phone")), token: { "good" })
+    try await client.connect()
+    let call = try await client.rejoin(Self.call)
+    var frames = server.frames.makeAsyncIterator()
+    var seq: UInt64 = 0
+    func tell(_ name: String, _ body: String) async throws {
+      seq += 1
+      try await server.event(name, seq: seq, body: body, on: 1)
+      while let received = await frames.next(), received.frame.headers["id"] != "a\(seq)" {}
+    }
+    func phaseOfBob() async throws -> String? {
+      try #require(await call.snapshot).members.first { $0.user == "bob" }?.state
+    }
+    let left =
+      #"{"at":1,"call":"\#(Self.call)","rev":8,"user":"bob","state":"left","participants":[],"cause":"left"}"#
+    try await tell("call.state", Self.state(with: ["bob"], rev: "7"))
+    try await tell("call.member", left)
+    #expect(try await phaseOfBob() == "left")
+    for old in ["7", "0", "-1", "8.5", #""9""#, "18446744073709551616"] {
+      try await tell("call.state", Self.state(with: ["bob"], rev: old))
+      #expect(try await phaseOfBob() == "left", "\(old)")
+    }
+    try await tell("call.state", Self.state(with: ["bob"], rev: "8"))
+    #expect(try await phaseOfBob() == "joined")
+    await client.close()
+  }
+
   /// The call in which Alice's phone is participant 5; large, so that reading it takes its time.
-  private static func state(with users: [String]) -> String {
+  private static func state(with users: [String], rev: String? = nil) -> String {
     let people = (users + (0..<500).map { "user\($0)" }).enumerated().map { member($1, $0 + 6) }
     return
-      #"{"at":1,"call":"\#(call)","id":"\#(call)","state":"active","media":"audio","initiator":"bob","startedAt":1,"epoch":4,"#
+      #"{"at":1,"call":"\#(call)","id":"\#(call)",\#(rev.map { "\"rev\":\($0)," } ?? "")"state":"active","media":"audio","initiator":"bob","startedAt":1,"epoch":4,"#
       + #""policy":{},"members":["# + ([member("alice", 5)] + people).joined(separator: ",") + "]}"
   }
 

@@ -15,7 +15,7 @@ extension Lies {
     31: longLivedKey,
     32: withheldEnvelopes, 33: withheldSwitch, 34: falseSwitches, 35: neverRotates, 41: falseSums,
     42: droppedConfirmations, 43: poisoned, 44: replayedRing, 45: foreignRing, 46: otherCall, 67: otherNumber,
-    70: strangersOnDelivery,
+    70: strangersOnDelivery, 73: oldState,
   ]
 
   /// A fresh epoch is announced to Bob alone, and this is what Alice would seal to him.
@@ -230,6 +230,22 @@ extension Lies {
     try scene.tell(scene.bob, .state(old))
     #expect(scene.bob.stay?.cipher.sendingEpoch ?? 0 > before)
     #expect(scene.bob.refusals.isEmpty)
+    return Aftermath(scene, warned: [])
+  }
+
+  private static func oldState(_ seed: UInt64) throws -> Aftermath {
+    let scene = try Scene(seed: seed)
+    let bob = try #require(scene.bob.stay)
+    // Bob is not in it, so he would rejoin.
+    var old = bob.session.state
+    old.members.removeAll { $0.user == scene.bob.address.user }
+    scene.carol.leave()
+    scene.world.run(3_000)
+    let known = bob.session.state
+    #expect(try #require(known.rev) > #require(old.rev))
+    scene.bob.apply(.state(old), to: bob)
+    scene.world.run(3_000)
+    #expect(scene.bob.stay === bob && bob.session.state == known)
     return Aftermath(scene, warned: [])
   }
 

@@ -34,7 +34,7 @@ extension SimDevice {
     if stay.isBeginning, !message.body.begins(stay.participant) { return acknowledge(seq) }
     if case .envelope(let envelope) = message.body { return feed(.envelope(envelope, delivery: seq), to: stay) }
     acknowledge(seq)
-    apply(message.body, to: stay)
+    apply(message.body, rev: message.rev, to: stay)
   }
 
   private func isEntering(_ call: CallID) -> Bool {

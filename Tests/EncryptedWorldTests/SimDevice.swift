@@ -279,9 +279,10 @@ final class SimDevice {
 
   // MARK: events
 
-  func apply(_ body: EventBody, to stay: Stay) {
-    switch stay.session.handle(body) {
+  func apply(_ body: EventBody, rev: UInt64? = nil, to stay: Stay) {
+    switch stay.session.handle(body, rev: rev) {
     case .ended, .gone: stay.isOver = true
+    case .outdated: return
     default: break
     }
     switch body {

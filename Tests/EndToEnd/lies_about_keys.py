@@ -119,6 +119,24 @@ def switches_to_unknown_and_lower_epochs(stage):
     return []
 
 
+@row(73)
+def an_old_state_is_played_again(stage):
+    stage.call()
+    stage.come()
+    # Bob is not in it: he would rejoin.
+    old = state_of(stage)
+    old = {**old, "members": [member for member in old["members"] if member["user"] != stage.bob.user]}
+    stage.go()
+    marks = stage.proxy.tell(stage.bob.user, "call.state", old)
+    for rev in (-1, 1.5, "9"):
+        marks += stage.proxy.tell(stage.bob.user, "call.state", {**old, "rev": rev})
+    stage.handled(marks)
+    stage.seals_on(stage.bob)
+    stage.goes_on(stage.alice, stage.bob)
+    assert not stage.proxy.seen("request", f"calls/{stage.id}/rejoin", stage.bob.user)
+    return []
+
+
 def state_of(stage):
     return {**stage.others[0].call(stage.id, "state"), "call": stage.id}
 

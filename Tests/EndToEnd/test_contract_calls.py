@@ -24,7 +24,7 @@ def test_start_replies_with_the_state_and_rings_the_callees(on, names):
     alice, bob = on(names[0], claims={"name": "Alice"}), on(names[1])
     call, reply = alice.start(bob.user, "nobody-at-all", media="video", metadata=b64(b"title"))
     state = reply["call"]
-    assert set(state) == {"id", "state", "media", "initiator", "startedAt", "epoch", "policy", "members", "metadata"}
+    assert set(state) == {"id", "rev", "state", "media", "initiator", "startedAt", "epoch", "policy", "members", "metadata"}
     assert (state["state"], state["media"], state["initiator"], state["epoch"]) == ("ringing", "video", alice.user, 1)
     assert state["policy"] == {"invite": "members", "whenBusy": "ring", "ringSeconds": 30, "screens": 1}
     assert reply["participant"] == 1 and reply["results"] == {bob.user: "ringing", "nobody-at-all": "no-keys"}
@@ -186,6 +186,18 @@ def test_rule_8_the_initiators_leave_while_nobody_joined_cancels_all_rings(on, n
         device.event("call.cancelled")
         assert device.event("call.ended")["reason"] == "cancelled"
     assert bob.fails(f"/app/calls/{call}/accept", join()) == "call.ended"
+
+
+def test_a_change_of_a_call_raises_its_revision(on, names):
+    call, alice, bob, carol = joined(on, *names[:3])
+    first = alice.call(call, "state")["rev"]
+    carol.call(call, "hold", {"held": True})
+    held = alice.event("call.member", where=lambda change: change["cause"] == "held")["rev"]
+    carol.call(call, "leave")
+    left = alice.event("call.member", where=lambda change: change["cause"] == "left")["rev"]
+    assert first < held < left == alice.call(call, "state")["rev"]
+    rejoined = alice.enter(call, "rejoin")["call"]["rev"]
+    assert rejoined >= left and bob.event("call.member", where=lambda change: change["cause"] == "rejoined")["rev"] > left
 
 
 def test_rule_8_the_initiator_leaves_rejoins_and_ends(on, names):

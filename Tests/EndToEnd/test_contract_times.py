@@ -100,7 +100,7 @@ def test_rule_11_a_call_survives_the_servers_death(own):
     alice.event("call.state")
     assert alice.frame is not None and int(alice.frame.headers["seq"]) > 1 << 32
     now = alice.call(call, "state")
-    assert states(now) == states(before) and now["startedAt"] == before["startedAt"]
+    assert states(now) == states(before) and now["startedAt"] == before["startedAt"] and now["rev"] > before["rev"]
     assert member(now, "alice")["participants"][0]["connected"] is False
     again = bob.event("call.ring")
     for name in ("call", "from", "media", "expiresAt", "metadata", "envelope", "list"):

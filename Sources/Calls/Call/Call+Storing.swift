@@ -107,7 +107,8 @@ extension Call {
     return StoredProgress(
       activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneSince: aloneSince,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
-      distributor: epochs.distributor)
+      distributor: epochs.distributor,
+      revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep)
   }
 
   func stored(_ member: Member) -> StoredMember {

@@ -55,6 +55,10 @@ struct Call {
   /// nil while there are none that could be valid.
   var links: CallLinks?
   var waiting = WaitingChanges()
+  /// Rises with each change of the state, over restarts too.
+  var revision: UInt64 = 0
+  /// Revisions are stored in steps, so that a change of a track writes nothing more.
+  static let revisionStep: UInt64 = 1_024
 
   init(
     id: CallID, media: CallMedia, starter: Joiner, initiator: UserID? = nil, rules: CallRules, limits: Limits,
@@ -94,6 +98,7 @@ struct Call {
     lastNumber = progress.lastNumber
     aloneSince = progress.aloneSince
     links = progress.links.map(CallLinks.init)
+    revision = progress.revisionLimit
     self.numbers = numbers
     self.members = members
     for (place, member) in members.enumerated() {
@@ -261,7 +266,7 @@ struct Call {
 
   var stateWithoutMembers: CallState {
     CallState(
-      id: id, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
+      id: id, rev: revision, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
       epoch: max(1, epochs.current),
       policy: rules.shown, members: [], metadata: metadata)
   }

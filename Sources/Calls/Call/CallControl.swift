@@ -161,7 +161,18 @@ struct CallControl {
     }
   }
 
-  mutating func tell(_ news: CallNews, of id: CallID) { out.messages.append(.news(news, of: id)) }
+  /// A change of the call's state gets the next revision. A state has all changes that were told before it, so it gets the newest.
+  mutating func tell(_ news: CallNews, of id: CallID) {
+    switch news {
+    case .event(_, let body) where body.changesState:
+      calls[id]?.revision += 1
+      out.messages.append(.news(news, of: id, rev: calls[id]?.revision))
+    case .event(let audience, .state(var state)):
+      state.rev = calls[id]?.revision
+      out.messages.append(.news(.event(audience, .state(state)), of: id, rev: nil))
+    default: out.messages.append(.news(news, of: id, rev: nil))
+    }
+  }
 
   private mutating func tellOfNewCall(_ id: CallID) {
     guard var state = calls[id]?.firstReply?.call else { return }

@@ -52,6 +52,8 @@ extension CallControl {
       timers.set(.members, of: id, at: now + WaitingChanges.time(participants: call.joinedCount))
     }
     calls[id]?.waiting.add(change)
+    // A state that is told before the change has it.
+    calls[id]?.revision += 1
     // The one that the change takes away hears of it now, since it hears nothing of what follows.
     if !change.member.state.isListening {
       tell(.event(.alone(change.member.user), .member(change)), of: id)

@@ -9,10 +9,10 @@ extension People {
       bytes: configuration.maximumKeptBytes)
   }
 
-  mutating func take(_ news: CallNews, of call: CallID) {
+  mutating func take(_ news: CallNews, of call: CallID, rev: UInt64?) {
     switch news {
     case .made(let state): tellOfNewCall(call, state)
-    case .event(let audience, let body): tell(body, of: call, to: audience)
+    case .event(let audience, let body): tell(body, of: call, rev, to: audience)
     case .ring(let rings, let envelopes, let list, let topic):
       ring(rings, envelopes, list, of: call)
       if let topic { publish(topic, of: call) }
@@ -47,8 +47,8 @@ extension People {
 
   // MARK: delivery
 
-  private mutating func tell(_ body: EventBody, of call: CallID, to audience: CallNews.Audience) {
-    let message = makeMessage(body, of: call)
+  private mutating func tell(_ body: EventBody, of call: CallID, _ rev: UInt64?, to audience: CallNews.Audience) {
+    let message = makeMessage(body, of: call, rev: rev)
     switch audience {
     case .devices(let devices): for device in devices { deliver(message, to: device) }
     case .users(let users):

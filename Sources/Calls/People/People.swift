@@ -68,7 +68,7 @@ struct People {
     case .greeting(let session, let call, let state, let ring): greet(session, call, state, ring)
     case .topic(let session, let call, let answer): admit(session, to: call, answer)
     case .removed(let leaver, let call): confirmRemoval(of: leaver, from: call)
-    case .news(let news, let call): take(news, of: call)
+    case .news(let news, let call, let rev): take(news, of: call, rev: rev)
     }
   }
 
@@ -87,8 +87,8 @@ struct People {
     if identity(of: session) != nil { out.effects.append(.client(.reply(session, id: id, reply))) }
   }
 
-  mutating func makeMessage(_ body: EventBody, of call: CallID?) -> Message {
+  mutating func makeMessage(_ body: EventBody, of call: CallID?, rev: UInt64? = nil) -> Message {
     lastMessage += 1
-    return Message(id: lastMessage, event: EventMessage(at: now, call: call, body: body))
+    return Message(id: lastMessage, event: EventMessage(at: now, call: call, rev: rev, body: body))
   }
 }

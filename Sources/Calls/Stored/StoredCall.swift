@@ -31,6 +31,8 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var isSettled: Bool
   /// The device that handed out the newest epoch's key.
   package var distributor: Device?
+  /// No revision that was told is higher.
+  package var revisionLimit: UInt64
 }
 
 /// The data that a call's links are checked against.

@@ -51,7 +51,7 @@ extension CallClient {
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
       return
     }
-    apply(delivery.message.body, to: id)
+    apply(delivery.message.body, rev: delivery.message.rev, to: id)
     acknowledge(delivery)
   }
 
@@ -117,11 +117,12 @@ extension CallClient {
     }
   }
 
-  func apply(_ body: EventBody, to id: CallID) {
+  func apply(_ body: EventBody, rev: UInt64? = nil, to id: CallID) {
     guard let call = calls[id] else { return }
-    let change = call.session.handle(body)
+    let change = call.session.handle(body, rev: rev)
     switch change {
     case .none, .lost: break
+    case .outdated: return feed(.stateFailed, to: id)
     case .members, .speakers:
       call.updates.yield(.changed)
     case .slots:

@@ -103,7 +103,7 @@ extension CallClient {
     defer { acknowledge(delivery) }
     guard let call = calls[id], call.keepsState else { return }
     let body = delivery.message.body
-    call.session.follow(body)
+    guard call.session.follow(body, rev: delivery.message.rev) else { return }
     if case .state(let state) = body {
       call.isCurrent = true
       feed(.state(state), to: id)

@@ -15,7 +15,7 @@ package struct CallSession: Sendable {
   /// Slots that the server would fill; more than there are asks for another offer.
   package private(set) var need: Need?
   package private(set) var ended: Ended?
-  private var revision: UInt64 = 0
+  private var slotRevision: UInt64 = 0
   /// Where each user stands among the state's members.
   private var places: [UserID: Int]
   /// The user of this device.
@@ -25,6 +25,8 @@ package struct CallSession: Sendable {
   package enum Change: Sendable, Hashable {
     /// Nothing, or nothing of this call's state.
     case none
+    /// A state that is older than what the session knows: nothing of it counts.
+    case outdated
     case members
     case speakers
     case slots
@@ -79,19 +81,26 @@ package struct CallSession: Sendable {
   }
 
   /// Updates people and tracks by an event for the former participant. The rest of the event is void.
-  mutating func follow(_ event: EventBody) {
+  ///
+  /// - Returns: false for a state that is older than what the session knows.
+  mutating func follow(_ event: EventBody, rev: UInt64?) -> Bool {
     switch event {
-    case .state, .member, .members, .trackAdded, .trackUpdated, .trackRemoved: _ = handle(event)
-    default: break
+    case .state, .member, .members, .trackAdded, .trackUpdated, .trackRemoved: handle(event, rev: rev) != .outdated
+    default: true
     }
   }
 
-  package mutating func handle(_ event: EventBody) -> Change {
+  /// - Parameter rev: of the event, if it changes the call's state.
+  package mutating func handle(_ event: EventBody, rev: UInt64? = nil) -> Change {
+    state.rev = max(state.rev ?? 0, rev ?? 0)
     switch event {
     case .state(let whole):
+      let known = state.rev
+      guard whole.rev ?? .max >= known ?? 0 else { return .outdated }
       let isInPlace = whole.members.elementsEqual(state.members) { $0.user == $1.user }
       if !isInPlace { places = Self.places(of: whole.members) }
       state = whole
+      state.rev = whole.rev ?? known
       return standing == .absent ? .lost : .members
     case .member, .members: return take(Self.changes(in: event))
     case .trackAdded(let change), .trackUpdated(let change):
@@ -131,8 +140,8 @@ package struct CallSession: Sendable {
 
   /// A lower revision than one already seen is ignored: replies and events are not in order with each other.
   private mutating func take(_ map: Slots) -> Change {
-    guard map.rev >= revision else { return .none }
-    revision = map.rev
+    guard map.rev >= slotRevision else { return .none }
+    slotRevision = map.rev
     slots = Dictionary(map.receive.map { ($0.mid, $0) }) { _, last in last }
     unsupported = map.unsupported
     return .slots

@@ -25,6 +25,8 @@ struct DeviceModel {
   var rung: Set<CallID> = []
   /// The numbers of the events that its user has seen.
   private(set) var seen: Set<UInt64> = []
+  /// The newest revision of each call that it was told.
+  private var revisions: [CallID: UInt64] = [:]
 
   static let lifetime = Duration.seconds(120)
 
@@ -34,8 +36,25 @@ struct DeviceModel {
   mutating func write(_ delivery: EventDelivery, mayBeGone: Bool, _ device: Device, now: Timestamp, _ verdict: Verdict)
   {
     number(delivery, device, verdict)
+    checkRevision(delivery.message, verdict)
     guard mode != .auto, delivery.message.body.isKept else { return }
     owed.append(Owed(seq: delivery.seq, message: delivery.message, since: now, mayBeGone: mayBeGone))
+  }
+
+  /// Each change has a higher one than what was told before, and a state has no lower one, over restarts too.
+  private mutating func checkRevision(_ message: EventMessage, _ verdict: Verdict) {
+    guard let call = message.call else { return }
+    let known = revisions[call] ?? 0
+    if case .state(let state) = message.body {
+      verdict.require(
+        .revisionRises, state.rev ?? 0 >= known, "a state has the revision \(state.rev ?? 0) after \(known)")
+      revisions[call] = state.rev
+    } else if message.body.changesState {
+      verdict.require(
+        .revisionRises, message.rev ?? 0 > known,
+        "\(message.body.name) has the revision \(message.rev ?? 0) after \(known)")
+      revisions[call] = message.rev
+    }
   }
 
   private mutating func number(_ delivery: EventDelivery, _ device: Device, _ verdict: Verdict) {

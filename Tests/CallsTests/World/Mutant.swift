@@ -34,6 +34,10 @@ struct Mutant {
       drop(from: &effects, command)
     case .lowersEpoch, .makesTwoLists, .listsAbsent, .letsOneBlock, .keepsEnvelope, .beginsTwoEpochs, .stopsTimers:
       changeEpochs(&node, world, command)
+    case .keepsRevision:
+      for id in node.control.calls.keys where node.control.calls[id]!.revision > 0 {
+        node.control.calls[id]!.revision -= 1
+      }
     case .dropsWaiting, .skipsListener, .tellsWaitingAgain, .reordersWaiting, .waitsOn: changeWaiting(&node)
     case .letsStrangerEnd: letStrangerEnd(&effects, &node, command)
     case .keepsTimer, .keepsMembership: keepAfterEnd(&node, effects)

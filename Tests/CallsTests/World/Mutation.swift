@@ -9,6 +9,7 @@ enum Mutation: CaseIterable {
   case breaksChain, forgetsEpoch, losesEpochAtRestart, forgesConfirmation, keepsOldJoinKey
   case losesUnacknowledged, greetsWithoutState, hidesPresence, dropsPublication, dropsWebhook, swapsWebhooks
   case ignoresRole, startsWhileDraining, ignoresAnswer, speaksInTwoCalls, beginsTwoEpochs, stopsTimers
+  case keepsRevision
   case losesMessage, repeatsMessage, swapsMessages
   case dropsWaiting, skipsListener, tellsWaitingAgain, reordersWaiting, waitsOn
 
@@ -76,6 +77,7 @@ enum Mutation: CaseIterable {
     case .speaksInTwoCalls: [.oneCallIsHeard]
     case .beginsTwoEpochs: [.oneEpochWaits]
     case .stopsTimers: [.settles, .nobodyBlocks]
+    case .keepsRevision: [.revisionRises]
     case .dropsWaiting, .waitsOn: [.waitingIsTold, .topicIsTold, .webhooksTell]
     case .skipsListener: [.waitingIsTold]
     case .tellsWaitingAgain, .reordersWaiting: [.inOrder, .topicIsTold, .webhooksTell]

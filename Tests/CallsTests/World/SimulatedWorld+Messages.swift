@@ -89,8 +89,8 @@ extension SimulatedWorld {
 
   /// The event that a message of a call brings, with the devices that have to get it. Rings are for `People` to know.
   private func told(_ message: ToPeople) -> EventInvariants.Told? {
-    guard case .news(.event(let audience, let body), let call) = message else { return nil }
-    let event = EventMessage(at: now, call: call, body: body)
+    guard case .news(.event(let audience, let body), let call, let rev) = message else { return nil }
+    let event = EventMessage(at: now, call: call, rev: rev, body: body)
     switch audience {
     case .devices(let devices): return EventInvariants.Told(message: event, devices: Set(devices))
     case .users(let users):

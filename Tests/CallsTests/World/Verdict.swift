@@ -6,7 +6,7 @@ enum Check: Int, CaseIterable {
   case onlyAllowedAreRung
   // Events.
   case everyEntitledDevice, nobodyElse, inOrder, unacknowledgedComesAgain, acknowledgedIsOver, stateComesFirst
-  case presenceIsTold, topicIsTold, webhooksTell, waitingIsTold
+  case presenceIsTold, topicIsTold, webhooksTell, waitingIsTold, revisionRises
   // Keys.
   case listIsJoined, envelopeIsForListed, oneEpochWaits, epochNeverGoesBack, oneListANumber, firstAnswerWins
   case supersededIsOver, nobodyBlocks, leaderIsLowest, fromIsServers, queueEmpties

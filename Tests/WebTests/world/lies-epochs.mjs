@@ -120,6 +120,22 @@ row(34, () =>
     await world.assertAllHear();
   }));
 
+row(73, () =>
+  inCall(async ({ world, call, bob, others: [dave] }) => {
+    // From before Dave came. Bob is not in it, so he would rejoin.
+    const old = call.state();
+    old.members = old.members.filter(({ user }) => user !== 'bob');
+    comes(call, dave);
+    await world.until(() => call.newest.epoch === 3 && epochOf(bob, 3));
+    const before = bob.call.participant;
+    await tell(world, bob, 'call.state', { call: call.id, ...old });
+    for (const rev of [-1, 1.5, '9']) await tell(world, bob, 'call.state', { call: call.id, ...old, rev });
+    await world.run(3_000);
+    assert.equal(bob.call.participant, before);
+    assert.ok(bob.call.members.has('dave'));
+    await world.assertAllHear();
+  }, ['dave']));
+
 row(35, () =>
   inCall(async ({ world, call, alice, bob, carol }) => {
     world.server.lie.event = (to, name, body) => (name === 'keys.rotate' ? undefined : body);

@@ -97,6 +97,7 @@ class ServerCall {
   links = [];
   newest; // {epoch, mode, list, previous, listHash}
   epoch = 1;
+  rev = 0;
   #nextParticipant = 1;
   #stays = new Map(); // participant -> {client, entry, refresh}
   #pending; // the epoch that is not switched to yet
@@ -157,7 +158,7 @@ class ServerCall {
   }
 
   state() {
-    return structuredClone({ id: this.id, state: 'active', media: 'audio', initiator: this.initiator, startedAt: 0, epoch: this.epoch, policy: { rotateMinutes: 10 }, members: [...this.members.values()] });
+    return structuredClone({ id: this.id, rev: this.rev, state: 'active', media: 'audio', initiator: this.initiator, startedAt: 0, epoch: this.epoch, policy: { rotateMinutes: 10 }, members: [...this.members.values()] });
   }
 
   #tellMembers(name, body, except) {
@@ -165,7 +166,8 @@ class ServerCall {
   }
 
   #tellMember(user, cause, except) {
-    this.#tellMembers('call.member', { ...this.members.get(user), cause }, except);
+    this.rev += 1;
+    this.#tellMembers('call.member', { rev: this.rev, ...this.members.get(user), cause }, except);
   }
 
   /** This client's stay is over; its signaling may be. */

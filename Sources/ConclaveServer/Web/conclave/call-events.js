@@ -3,6 +3,9 @@
 import { changesIn } from './checks.js';
 import { seatsOf } from './seats.js';
 
+/** The events that change what a call's state says. */
+const CHANGES = ['call.member', 'call.members', 'track.added', 'track.updated', 'track.removed', 'keys.switch'];
+
 /**
  * `stay()` brings the stay whose keys and media are in use. `notice(detail)` is for people, `over(detail)` ends the call here, `negotiate()` makes an offer,
  * `message(body)` opens a message.
@@ -32,11 +35,14 @@ export class CallEvents {
 
   /** Brings what a handler of keys brings: false for an envelope that did not open, `{later}` for one that waits for the person. */
   handle(name, body) {
+    if (CHANGES.includes(name)) this.#facts.changed(body.rev);
     return this.#handlers[name](body);
   }
 
   /** `call.state`, or the reply of `state`. */
   takeState(state) {
+    // Older than what is known.
+    if (state.rev < this.#facts.rev) return;
     this.#facts.take(state);
     if (state.state === 'ended') {
       this.#over({ reason: 'lost' });

@@ -8,8 +8,13 @@ const MAX_MEMBERS = 4_096;
 const ROTATE_MINUTES = 10;
 const MOST_ROTATE_MINUTES = 1_440;
 
+/** The server always sends one. */
+const isRevision = (value) => value === undefined || isWhole(value, 0, Number.MAX_SAFE_INTEGER);
+
 export class CallState {
   id;
+  /** The revision of the newest state or change. */
+  rev = 0;
   state = 'joining';
   media = 'video';
   initiator;
@@ -75,16 +80,23 @@ export class CallState {
   }
 
   /** The whole state. Throws `Refusal`, and changes nothing, for one with numbers or ids that can't be. */
-  take({ id, state, media, initiator, startedAt, epoch, policy, members }) {
+  take({ id, rev, state, media, initiator, startedAt, epoch, policy, members }) {
     if (!isCallID(id) || (this.id && id !== this.id)) throw new Refusal('a state of another call');
     if (!isWhole(epoch, 0, 0xffff_ffff)) throw new Refusal('a state with an epoch of another form');
+    if (!isRevision(rev)) throw new Refusal('a state with a revision of another form');
     const checked = listIn(members, MAX_MEMBERS, 'members').map(memberIn);
-    Object.assign(this, { id, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
+    Object.assign(this, { id, rev: rev ?? this.rev, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
     this.members = new Members(checked);
   }
 
+  /** The revision of an event that changes the state. Throws `Refusal` for what is none. */
+  changed(rev) {
+    if (!isRevision(rev)) throw new Refusal('a revision of another form');
+    this.rev = Math.max(this.rev, rev ?? 0);
+  }
+
   /** `call.member`: brings the notice that it is worth, if any. */
-  memberChanged({ cause, at, call, ...body }) {
+  memberChanged({ cause, at, call, rev, ...body }) {
     const member = memberIn(body);
     this.members.set(member.user, member);
     if (cause === 'accepted' || cause === 'joined') this.state = 'active';
