@@ -5,13 +5,13 @@ import MediaModel
 extension CallControl {
   mutating func link(_ id: CallID, _ request: MakeLink, _ user: UserID) throws(RequestError) -> Transition {
     let (random, hashing) = (random, hashing)
-    return try with(id, user) { call, now, out throws(RequestError) -> any Encodable & Sendable in
+    return try run(id, by: user) { call, now, out throws(RequestError) in
       guard request.revoke != true else {
         try call.revokeLinks(by: user, now: now, out: &out)
-        return NoBody()
+        return .done
       }
       let key = { (0..<4).flatMap { _ in bytes(of: random()) } }
-      return try call.makeLink(request.expiresIn, by: user, key: key, hashing: hashing, now: now, out: &out)
+      return .reply(try call.makeLink(request.expiresIn, by: user, key: key, hashing: hashing, now: now, out: &out))
     }
   }
 

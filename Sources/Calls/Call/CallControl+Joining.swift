@@ -41,7 +41,7 @@ extension CallControl {
     call.settle(now: now, out: &out)
     calls[id] = call
     starts[joiner.token] = id
-    var done = Transition(reply, id, out)
+    var done = Transition(.reply(reply), id, out)
     done.speaker = joiner.device
     return done
   }
@@ -62,7 +62,7 @@ extension CallControl {
     try calls[id]?.checkIsNew(joiner)
     if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: caller) }
     let ice = configuration.ice(device)
-    var done = try run(id) { call, now, out throws(RequestError) in
+    var done = try run(id, by: nil) { call, now, out throws(RequestError) in
       var later = Outputs()
       let number: ParticipantNumber
       switch kind {
@@ -77,7 +77,7 @@ extension CallControl {
       // The whole state after a rejoin, before what follows from it.
       if kind == .rejoin, !knowsState { out.event(.state(reply.call), to: .devices([device])) }
       out.append(later)
-      return knowsState ? Rejoined(reply) : reply
+      return .reply(knowsState ? Rejoined(reply) : reply)
     }
     done.speaker = device
     return done
@@ -88,9 +88,9 @@ extension CallControl {
   ) throws(RequestError) -> Transition {
     let user = message.caller.device.user
     try checkMetadata(request.metadata)
-    return try with(id, user) { call, now, out throws(RequestError) in
-      InviteResults(
-        results: try call.invite(message.callees, by: user, metadata: request.metadata, now: now, out: &out))
+    return try run(id, by: user) { call, now, out throws(RequestError) in
+      let results = try call.invite(message.callees, by: user, metadata: request.metadata, now: now, out: &out)
+      return .reply(InviteResults(results: results))
     }
   }
 

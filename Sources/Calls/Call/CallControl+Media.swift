@@ -3,25 +3,17 @@ import MediaModel
 
 /// Offers, and the events of the SFU.
 extension CallControl {
-  /// To be asked before the SDP is read, which costs far more.
-  func checkMayOffer(_ identity: Identity, to id: CallID) throws(RequestError) {
-    guard !identity.isService else { throw .notForServices }
-    guard identity.guestOf ?? id == id else { throw .notForGuests }
-    try checkMembership(identity.device.user, of: id)
-    _ = try calls[id]?.participant(of: identity.device)
-  }
-
   mutating func take(
     _ offer: Result<MediaOffer, RequestError>, _ tracks: [MediaRequest.Track], of id: CallID, _ identity: Identity,
     session: SessionID, id request: String
   ) {
     var negotiate: Negotiate?
     do throws(RequestError) {
-      try checkMayOffer(identity, to: id)
-      let device = identity.device
-      let done = try with(id, device.user) { call, now, out throws(RequestError) in
-        negotiate = try call.offer(offer, tracks: tracks, from: device, now: now, out: &out)
-        return NoBody()
+      guard !identity.isService else { throw .notForServices }
+      guard identity.guestOf ?? id == id else { throw .notForGuests }
+      let done = try run(id, by: identity.device.user) { call, now, out throws(RequestError) in
+        negotiate = try call.offer(offer, tracks: tracks, from: identity.device, now: now, out: &out)
+        return .done
       }
       if let negotiate { out.effects.append(.negotiate(session, id: request, negotiate)) }
       carryOut(done.outputs, of: id)

@@ -41,18 +41,6 @@ extension CallControl {
     }
     return user
   }
-
-  /// `stats`, of participants.
-  mutating func measure(_ id: CallID, _ numbers: QualityNumbers, _ device: Device) throws(RequestError) -> Transition {
-    let done = try with(id, device.user) { call, now, _ throws(RequestError) in
-      _ = try call.participant(of: device)
-      try numbers.check()
-      _ = call.withParticipant(of: device, isStored: false) { $0.quality.told(numbers, now: now) }
-      return NoBody()
-    }
-    out.effects.append(.measured(numbers))
-    return done
-  }
 }
 
 extension QualityNumbers {

@@ -11,6 +11,8 @@ struct Transition {
     case report(Report, of: CallID)
     /// The SDP has to be read.
     case read(MediaRequest, of: CallID)
+
+    static let done = Answer.reply(NoBody())
   }
 
   var answer: Answer
@@ -23,8 +25,8 @@ struct Transition {
 
   init(_ reply: any Encodable & Sendable) { answer = .reply(reply) }
 
-  init(_ reply: any Encodable & Sendable, _ call: CallID, _ outputs: Outputs) {
-    answer = .reply(reply)
+  init(_ answer: Answer, _ call: CallID, _ outputs: Outputs) {
+    self.answer = answer
     self.call = call
     self.outputs = outputs
   }
@@ -71,66 +73,36 @@ extension CallControl {
     case .call(let id, .rejoin(let body)): return try join(id, body, .rejoin, caller)
     case .call(let id, .transfer(let body)): return try join(id, body, .transfer, caller)
     case .call(let id, .decline):
-      return try change(id, device) { call, now, out throws(RequestError) in
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
         try call.decline(device, now: now, out: &out)
+        return .done
       }
     case .call(let id, .cancel(let body)):
-      return try change(id, device) { call, now, out throws(RequestError) in
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
         try call.cancel(body.callees, by: device.user, now: now, out: &out)
+        return .done
       }
     case .call(let id, .leave):
-      return try change(id, device) { call, now, out throws(RequestError) in
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
         try call.leave(device, now: now, out: &out)
+        return .done
       }
     case .call(let id, .end):
-      return try change(id, device) { call, now, out throws(RequestError) in
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
         try call.end(by: device.user, now: now, out: &out)
+        return .done
       }
     case .call(let id, .state):
       tellChanges(to: device.user, of: id)
-      return try with(id, device.user) { call, _, _ throws(RequestError) in call.state }
+      return try run(id, by: device.user) { call, _, _ in .reply(call.state) }
     case .call(let id, .hold(let body)): return try hold(id, body, device)
     case .call(let id, .link(let body)):
       try checkRole(caller)
       return try link(id, body, device.user)
     case .call(let id, .report(let body)): return Transition(.report(try report(id, body, device), of: id))
-    case .inCall(let id, .media(let body)):
-      try checkMayOffer(caller.identity, to: id)
-      return Transition(.read(body, of: id))
-    case .inCall(let id, .stats(let body)): return try measure(id, body, device)
-    case .inCall(let id, .track(let track, let body)):
-      return try change(id, device) { call, _, out throws(RequestError) in
-        try call.mute(track, body.muted, from: device, out: &out)
-      }
-    case .inCall(let id, .receive(let body)):
-      return try change(id, device) { call, _, out throws(RequestError) in
-        try call.receive(body, device: device, out: &out)
-      }
-    case .inCall(let id, .message(let body)):
-      return try change(id, device) { call, now, out throws(RequestError) in
-        try call.message(body, from: device, now: now, out: &out)
-      }
-    case .inCall(let id, .keys(let body)):
-      return try with(id, device.user) { call, now, out throws(RequestError) in
-        try call.handOut(body, from: device, now: now, out: &out)
-      }
-    case .inCall(let id, .requestKey(let body)):
-      return try change(id, device) { call, now, out throws(RequestError) in
-        try call.requestKey(body.epoch, from: device, now: now, out: &out)
-      }
-    case .inCall(let id, .listKeys(let body)):
-      return try with(id, device.user) { call, _, _ throws(RequestError) in try call.keyList(body, for: device) }
-    case .inCall(let id, .waitForKey(let body)):
-      return try change(id, device) { call, now, out throws(RequestError) in
-        try call.waitForKey(body, from: device, now: now, out: &out)
-      }
-    case .inCall(let id, .confirmKey(let body)):
-      return try change(id, device) { call, now, out throws(RequestError) in
-        try call.confirmKey(body, from: device, now: now, out: &out)
-      }
-    case .inCall(let id, .listConfirmations(let body)):
-      return try with(id, device.user) { call, _, _ throws(RequestError) in
-        try call.confirmations(body, for: device)
+    case .inCall(let id, let request):
+      return try run(id, by: device.user) { call, now, out throws(RequestError) in
+        try call.answer(request, from: device, now: now, out: &out)
       }
     }
   }
@@ -146,32 +118,16 @@ extension CallControl {
     return true
   }
 
-  /// Runs a transition of a call that the user is a member of; its result is the reply.
-  mutating func with(
-    _ id: CallID, _ user: UserID,
-    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
-  ) throws(RequestError) -> Transition {
-    try checkMembership(user, of: id)
-    return try run(id, transition)
-  }
-
-  /// The same for every asker.
+  /// Runs a transition of a call; its result is the answer.
+  /// - Parameter member: nil for a user who may come in without being one.
   mutating func run(
-    _ id: CallID, _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> any Encodable & Sendable
+    _ id: CallID, by member: UserID?,
+    _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Transition.Answer
   ) throws(RequestError) -> Transition {
-    var outputs = Outputs()
+    if let member { try checkMembership(member, of: id) }
     guard calls[id] != nil else { throw .notFound }
-    let body = try transition(&calls[id]!, now, &outputs)
-    return Transition(body, id, outputs)
-  }
-
-  private mutating func change(
-    _ id: CallID, _ device: Device, _ transition: (inout Call, Timestamp, inout Outputs) throws(RequestError) -> Void
-  ) throws(RequestError) -> Transition {
-    try with(id, device.user) { call, now, out throws(RequestError) in
-      try transition(&call, now, &out)
-      return NoBody()
-    }
+    var outputs = Outputs()
+    return Transition(try transition(&calls[id]!, now, &outputs), id, outputs)
   }
 
   func checkMembership(_ user: UserID, of id: CallID) throws(RequestError) {
@@ -182,9 +138,9 @@ extension CallControl {
 
   /// Call waiting: of the calls that a device is in, all but one are held.
   private mutating func hold(_ id: CallID, _ request: Hold, _ device: Device) throws(RequestError) -> Transition {
-    var done = try with(id, device.user) { call, _, out throws(RequestError) in
+    var done = try run(id, by: device.user) { call, _, out throws(RequestError) in
       try call.hold(request.held, device, out: &out)
-      return NoBody()
+      return .done
     }
     if !request.held { done.speaker = device }
     return done

@@ -10,7 +10,7 @@ extension CallControl {
       try checkRuns(id)
       var out = Outputs()
       calls[id]?.endByService(now: now, out: &out)
-      return Transition(NoBody(), id, out)
+      return Transition(.done, id, out)
     case .call(let id, .state):
       try checkRuns(id)
       guard let call = calls[id] else { throw .notFound }
@@ -64,7 +64,7 @@ extension CallControl {
     call.settle(now: now, out: &out)
     calls[call.id] = call
     starts[starter.token] = call.id
-    return Transition(StartedCall(reply), call.id, out)
+    return Transition(.reply(StartedCall(reply)), call.id, out)
   }
 
   /// The newest first, as many as fit into a reply of some megabytes.

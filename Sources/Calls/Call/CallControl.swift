@@ -151,6 +151,7 @@ struct CallControl {
       if peers.removeValue(forKey: peer) != nil { out.effects.append(.media(.remove(peer))) }
     case .media(let command): out.effects.append(.media(command))
     case .keyless(let participant, let state): out.effects.append(.keyless(id, participant, state))
+    case .measured(let numbers): out.effects.append(.measured(numbers))
     case .setTimer(let timer, let due):
       timers.set(timer, of: id, at: due)
       note(timer, due, of: id)

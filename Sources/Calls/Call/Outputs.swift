@@ -24,6 +24,8 @@ struct Outputs {
     case cancelTimer(CallTimer)
     /// The participant goes without the newest key.
     case keyless(ParticipantNumber, KeyState)
+    /// A participant's client has measured the call's quality.
+    case measured(QualityNumbers)
     case ended(Ended)
   }
 

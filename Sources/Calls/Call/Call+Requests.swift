@@ -1,0 +1,37 @@
+import Contract
+import MediaModel
+
+/// The requests that need nothing but the call.
+extension Call {
+  /// A request of a participant.
+  mutating func answer(
+    _ request: ParticipantRequest, from device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) -> Transition.Answer {
+    switch request {
+    case .media(let body):
+      // Before the SDP is read, which costs far more.
+      _ = try participant(of: device)
+      return .read(body, of: id)
+    case .track(let track, let body): try mute(track, body.muted, from: device, out: &out)
+    case .receive(let body): try receive(body, device: device, out: &out)
+    case .message(let body): try message(body, from: device, now: now, out: &out)
+    case .stats(let numbers): try measure(numbers, device, now: now, out: &out)
+    case .keys(let body): return .reply(try handOut(body, from: device, now: now, out: &out))
+    case .requestKey(let body): try requestKey(body.epoch, from: device, now: now, out: &out)
+    case .listKeys(let body): return .reply(try keyList(body, for: device))
+    case .waitForKey(let body): try waitForKey(body, from: device, now: now, out: &out)
+    case .confirmKey(let body): try confirmKey(body, from: device, now: now, out: &out)
+    case .listConfirmations(let body): return .reply(try confirmations(body, for: device))
+    }
+    return .done
+  }
+
+  private mutating func measure(
+    _ numbers: QualityNumbers, _ device: Device, now: Timestamp, out: inout Outputs
+  ) throws(RequestError) {
+    _ = try participant(of: device)
+    try numbers.check()
+    _ = withParticipant(of: device, isStored: false) { $0.quality.told(numbers, now: now) }
+    out.add(.measured(numbers))
+  }
+}
