@@ -17,9 +17,9 @@ final class EventLog: Sendable {
   var connected: [PeerID] { all.compactMap { if case .connected(let peer) = $0 { peer } else { nil } } }
 }
 
-/// Waits at most five seconds for a condition that another thread brings about; `step` may wait itself.
+/// Waits at most a minute, for a busy machine, for a condition that another thread brings about; `step` may wait itself.
 func eventually(_ condition: () -> Bool, step: () -> Void = { MonotonicClock.sleep(nanoseconds: 200_000) }) -> Bool {
-  let end = MonotonicClock.now().advanced(by: .seconds(5))
+  let end = MonotonicClock.now().advanced(by: .seconds(60))
   while !condition() {
     guard MonotonicClock.now() < end else { return false }
     step()
