@@ -47,7 +47,7 @@ def free_port():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with browsers come last: most tests that run beside the first ones (deploy/test) are over by then. For pictures, only the tests that look at the page run."""
+    """Tests with browsers come last: what runs beside the first tests (deploy/test) is over by then. For pictures, only the tests that look at the page run."""
     if os.environ.get("CONCLAVE_SCREENSHOTS"):
         items[:] = [item for item in items if "look" in item.fixturenames]
     browsers = {item.path for item in items if "person" in item.fixturenames}
