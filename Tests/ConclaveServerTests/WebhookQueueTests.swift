@@ -106,7 +106,7 @@ struct WebhookQueueTests {
     let filling = time(adding: 0..<count)
     let overflowing = time(adding: count..<3 * count)
     #expect(queue.count == count && queue.drops == [.full: UInt64(2 * count)])
-    // 20,000 searches among 10,000 calls would take hundreds of times as long.
+    // 20,000 searches among 10,000 calls would take far longer.
     #expect(overflowing < filling * 20)
   }
 

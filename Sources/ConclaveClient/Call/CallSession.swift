@@ -92,11 +92,11 @@ package struct CallSession: Sendable {
 
   /// - Parameter rev: of the event, if it changes the call's state.
   package mutating func handle(_ event: EventBody, rev: UInt64? = nil) -> Change {
-    state.rev = max(state.rev ?? 0, rev ?? 0)
+    let known = max(state.rev ?? 0, rev ?? 0)
+    state.rev = known
     switch event {
     case .state(let whole):
-      let known = state.rev
-      guard whole.rev ?? .max >= known ?? 0 else { return .outdated }
+      guard whole.rev ?? known >= known else { return .outdated }
       let isInPlace = whole.members.elementsEqual(state.members) { $0.user == $1.user }
       if !isInPlace { places = Self.places(of: whole.members) }
       state = whole
