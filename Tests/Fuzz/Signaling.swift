@@ -60,7 +60,10 @@ func readHTTP(_ input: UnsafeMutableRawBufferPointer) {
 func readWebSocket(_ input: UnsafeMutableRawBufferPointer) {
   feed(
     input,
-    to: [ByteToMessageHandler(WebSocketFrameReader(maximumBytes: 4_096)), WebSocketFraming(messageBytes: 4_096)])
+    to: [
+      ByteToMessageHandler(WebSocketFrameReader(maximumBytes: 4_096)),
+      WebSocketFraming(messageBytes: 4_096, linger: .zero),
+    ])
 }
 
 private let tls: NIOSSLContext = {

@@ -9,10 +9,6 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias OutboundOut = HTTPServerResponsePart
 
-  /// How long a client may take to read why its request was refused. If the server closed at once, the kernel would answer the client's unread bytes with a
-  /// reset, and the answer could be lost.
-  private static let patience = TimeAmount.seconds(1)
-
   private let services: SharedServices
   /// Handlers that parse requests and write responses; removed when the connection becomes a WebSocket.
   private let codec: [any ChannelHandler & RemovableChannelHandler]
@@ -70,6 +66,11 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if phase == .discarding, event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
+    context.fireUserInboundEventTriggered(event)
+  }
+
   private func read(_ part: HTTPServerRequestPart) {
     switch part {
     case .head(let head): request = (head, ByteBuffer())
@@ -100,7 +101,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       respond(
         to: HTTPRequestHead(version: .http1_1, method: .GET, uri: "/"),
         HTTPResponse(status: 400, text: "this request cannot be read (RFC 9112)"), isLast: true)
-      closeAfterPatience()
+      linger()
     }
   }
 
@@ -207,9 +208,14 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  private func closeAfterPatience() {
+  /// Ends the output behind the answer, and the connection when the client ends it too, or later. If the server closed at once, the kernel would answer the
+  /// client's unread bytes with a reset, and the answer could be lost.
+  private func linger() {
+    context?.close(mode: .output, promise: nil)
     timeout?.cancel()
-    timeout = context?.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [weak self] in
+    timeout = context?.eventLoop.assumeIsolated().scheduleTask(
+      in: .nanoseconds(services.configuration.linger.nanoseconds)
+    ) { [weak self] in
       self?.context?.close(promise: nil)
     }
   }

@@ -9,22 +9,24 @@ final class WebSocketFraming: ChannelDuplexHandler {
   typealias OutboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame
 
-  /// How long a client that broke a rule may take to read the Close frame. If the server closed at once, the kernel would answer the client's unread bytes
-  /// with a reset, and the Close frame could be lost.
-  private static let patience = TimeAmount.seconds(1)
-
   /// Fragments of one message. Its bytes do not bound them: a fragment may be empty.
   private static let maximumFragments = 1_024
 
   /// The largest message taken, all its fragments together.
   private let messageBytes: Int
+  /// How long a client that broke a rule may take to read the Close frame. If the server closed at once, the kernel would answer the client's unread bytes
+  /// with a reset, and the Close frame could be lost.
+  private let linger: TimeAmount
   private var message: (opcode: WebSocketOpcode, fragments: Int, bytes: ByteBuffer)?
   private var end: WebSocketEnd?
   private var hasSentClose = false
   /// The client broke a rule or sent its Close: further input is dropped.
   private var ignoresInput = false
 
-  init(messageBytes: Int) { self.messageBytes = messageBytes }
+  init(messageBytes: Int, linger: TimeAmount) {
+    self.messageBytes = messageBytes
+    self.linger = linger
+  }
 
   // MARK: In
 
@@ -77,14 +79,20 @@ final class WebSocketFraming: ChannelDuplexHandler {
     context.close(promise: nil)
   }
 
-  /// A violation of RFC 6455 itself: the session ends now, the connection after the client had time to read the Close frame.
+  /// A violation of RFC 6455 itself: the session and the output end now, the connection when the client ends it too, or after `linger`.
   private func fail(_ context: ChannelHandlerContext, _ code: WebSocketErrorCode) {
     guard !ignoresInput else { return }
     ignoresInput = true
     message = nil
     if !hasSentClose { sendClose(code, context) }
-    context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { context.close(promise: nil) }
+    context.close(mode: .output, promise: nil)
+    context.eventLoop.assumeIsolated().scheduleTask(in: linger) { context.close(promise: nil) }
     context.fireErrorCaught(WebSocketBreach(code))
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    if ignoresInput, event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
+    context.fireUserInboundEventTriggered(event)
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {

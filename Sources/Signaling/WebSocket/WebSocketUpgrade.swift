@@ -1,3 +1,4 @@
+import MediaModel
 import NIOCore
 import NIOHTTP1
 import NIOWebSocket
@@ -70,7 +71,7 @@ enum WebSocketUpgrade {
     let messageBytes = services.configuration.messageBytes
     try channel.pipeline.syncOperations.addHandlers(
       WebSocketFrameEncoder(), gate, ByteToMessageHandler(WebSocketFrameReader(maximumBytes: messageBytes)),
-      WebSocketFraming(messageBytes: messageBytes),
+      WebSocketFraming(messageBytes: messageBytes, linger: .nanoseconds(services.configuration.linger.nanoseconds)),
       ConnectionHandler(services: services, gate: gate, now: channel.eventLoop.now.uptimeNanoseconds))
   }
 }
