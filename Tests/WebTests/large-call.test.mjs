@@ -109,6 +109,7 @@ test('changes that come together are judged after the last, each member for itse
   assert.deepEqual(notices, [['dora', 'joined'], ['user-7', 'left']]);
   assert.equal(seated.length, 4);
   assert.equal(facts.members.size, 301);
-  for (const bad of [undefined, {}, [null], ['dora'], Array(65).fill(members[1])]) assert.throws(() => events.handle('call.members', { call: 'c', at: 0, members: bad }), Refusal);
+  for (const bad of [undefined, {}, [null], ['dora'], Array(65).fill(members[1])]) assert.throws(() => events.handle('call.members', { call: 'c', rev: 9, at: 0, members: bad }), Refusal);
   assert.equal(facts.members.size, 301);
+  assert.equal(facts.rev, 0, 'the revision of a refused event does not count');
 });

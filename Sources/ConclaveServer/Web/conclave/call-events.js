@@ -35,8 +35,8 @@ export class CallEvents {
 
   /** Brings what a handler of keys brings: false for an envelope that did not open, `{later}` for one that waits for the person. */
   handle(name, body) {
-    if (CHANGES.includes(name)) this.#facts.changed(body.rev);
-    return this.#handlers[name](body);
+    const apply = () => this.#handlers[name](body);
+    return CHANGES.includes(name) ? this.#facts.change(body.rev, apply) : apply();
   }
 
   /** `call.state`, or the reply of `state`. */

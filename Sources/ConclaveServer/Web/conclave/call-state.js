@@ -89,10 +89,12 @@ export class CallState {
     this.members = new Members(checked);
   }
 
-  /** The revision of an event that changes the state. Throws `Refusal` for what is none. */
-  changed(rev) {
+  /** Applies an event that changes the state, and brings its result. The event's revision counts once it is applied. Throws `Refusal` for a revision that is none. */
+  change(rev, apply) {
     if (!isRevision(rev)) throw new Refusal('a revision of another form');
+    const result = apply();
     this.rev = Math.max(this.rev, rev ?? 0);
+    return result;
   }
 
   /** `call.member`: brings the notice that it is worth, if any. */
