@@ -1,5 +1,7 @@
 """The network between one page and the server: it may lose the signaling, the media or both, come back at another place, and be narrow."""
 
+import collections
+import random
 import selectors
 import socket
 import threading
@@ -37,6 +39,7 @@ class Network:
         self.page = None  # where the page's media comes from
         self.rate = None  # bit/s from the page to the server
         self.credit, self.counted = 0.0, 0.0  # bytes that may pass, as of that time
+        self.down = None  # the path to the page: a `Path`, or nothing in between
         self.is_refusing = False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
@@ -100,6 +103,11 @@ class Network:
         with self.lock:
             self.rate, self.credit, self.counted = rate, 0.0, time.monotonic()
 
+    def impair(self, rate, loss=0.0, queue=0.3, delay=0.0):
+        """Datagrams to the page pass a link of `rate` bit/s with a queue of `queue` seconds, which loses a share of `loss` and takes `delay` seconds more."""
+        with self.lock:
+            self.down = Path(rate, loss, queue, delay)
+
     def close(self):
         self.is_running = False
         self.thread.join()
@@ -113,10 +121,13 @@ class Network:
 
     def run(self):
         while self.is_running:
-            for key, _ in self.selector.select(0.05):
+            for key, _ in self.selector.select(0.002 if self.down else 0.05):
                 with self.lock:
                     if key.fileobj.fileno() >= 0:
                         key.data(key.fileobj)
+            with self.lock:
+                for data in self.down.arrived(time.monotonic()) if self.down else ():
+                    self.send_to_page(data)
 
     def accept(self, listener):
         page, _ = listener.accept()
@@ -177,5 +188,38 @@ class Network:
             data = back.recv(65_536, socket.MSG_DONTWAIT)
         except (BlockingIOError, ConnectionRefusedError):
             return
+        if self.down:
+            return self.down.take(data, time.monotonic())
+        self.send_to_page(data)
+
+    def send_to_page(self, data):
         if self.page:
             self.front.sendto(data, self.page)
+
+
+class Path:
+    """A link with a tail-drop queue in front and random loss behind it."""
+
+    def __init__(self, rate, loss, queue, delay):
+        self.rate, self.loss, self.queue, self.delay = rate, loss, queue, delay
+        self.free = 0.0  # when the link has sent what waits
+        self.flying = collections.deque()  # (arrival, datagram)
+        self.random = random.Random(1)
+        self.carried, self.dropped, self.lost, self.bytes = 0, 0, 0, 0
+
+    def take(self, data, now):
+        begin = max(now, self.free)
+        if begin - now > self.queue:
+            self.dropped += 1
+            return
+        self.free = begin + len(data) * 8 / self.rate
+        if self.random.random() < self.loss:
+            self.lost += 1
+        else:
+            self.carried += 1
+            self.bytes += len(data)
+            self.flying.append((self.free + self.delay, data))
+
+    def arrived(self, now):
+        while self.flying and self.flying[0][0] <= now:
+            yield self.flying.popleft()[1]
