@@ -145,7 +145,7 @@ struct WebhookQueue {
     while let place = order.popFirst() {
       // All of its line that was older went before it, but for the one under way.
       guard let line = lines[place.line],
-        let index = line.posts.prefix(2).firstIndex(where: { $0.serial == place.serial })
+        let index = line.posts.indices.prefix(2).first(where: { line.posts[$0].serial == place.serial })
       else { continue }
       guard index != line.posts.startIndex || !line.isBusy else {
         busy.append(place)
