@@ -21,8 +21,8 @@ struct KeyFrameTests {
       call.run(milliseconds: 10)
     }
     let times = sender.tracks[0].keyFrameRequests
-    #expect((3...5).contains(times.count))
-    for (a, b) in zip(times, times.dropFirst()) { #expect(a.duration(to: b) >= .milliseconds(495)) }
+    #expect((5...7).contains(times.count))
+    for (a, b) in zip(times, times.dropFirst()) { #expect(a.duration(to: b) >= .milliseconds(330)) }
   }
 
   @Test func aNewSlotGetsAKeyFrameAtOnce() throws {
@@ -41,18 +41,60 @@ struct KeyFrameTests {
 
   @Test func anUnansweredRequestIsRepeatedWhileASlotWaits() {
     var requester = KeyFrameRequester(interval: .milliseconds(500))
-    requester.request(instant(0), isNewSource: true)
-    #expect(requester.takeDue(instant(0), isAwaited: true) == true)
-    requester.request(instant(100), isNewSource: true)
-    #expect(requester.takeDue(instant(499), isAwaited: true) == false)
-    #expect(requester.takeDue(instant(500), isAwaited: true) == true)
+    let near = Duration.milliseconds(50)
+    requester.request(instant(0))
+    #expect(requester.takeDue(instant(0), isAwaited: true, roundTrip: near) == true)
+    requester.request(instant(100))
+    #expect(requester.takeDue(instant(499), isAwaited: true, roundTrip: near) == false)
+    #expect(requester.takeDue(instant(500), isAwaited: true, roundTrip: near) == true)
     requester.keyFrameArrived()
     #expect(requester.deadline == nil)
-    requester.request(instant(510), isNewSource: false)
+    requester.request(instant(510))
     #expect(requester.deadline == instant(1000))
-    requester.request(instant(520), isNewSource: true)
-    #expect(requester.takeDue(instant(520), isAwaited: false) == true)
+    #expect(requester.takeDue(instant(1000), isAwaited: false, roundTrip: near) == true)
     #expect(requester.deadline == nil)
+  }
+
+  /// The answer cannot come before a round trip, and a second request in between would cost the sender another key frame.
+  @Test func onALongPathARequestIsRepeatedAfterTwoRoundTrips() {
+    var requester = KeyFrameRequester(interval: .milliseconds(334))
+    requester.request(instant(0))
+    #expect(requester.takeDue(instant(0), isAwaited: true, roundTrip: .milliseconds(400)) == true)
+    requester.request(instant(10))
+    #expect(requester.deadline == instant(800))
+    requester.keyFrameArrived()
+    requester.request(instant(500))
+    #expect(requester.deadline == instant(500))
+  }
+
+  /// Scenario 15 of the engineering note on rates: browsers ignore requests that come too soon, and each key frame costs all receivers.
+  @Test func manyWhoJoinAtOnceShareKeyFrames() throws {
+    var conditions = NetworkConditions()
+    conditions.delay = 25...25
+    let call = SimulatedCall(conditions, receivers: 256)
+    let sender = call.joinCamera()
+    try call.connect()
+    call.run(milliseconds: 1_000)
+    for track in sender.tracks { track.keyFrameRequests = [] }
+    var waiting: [TestPeer] = []
+    var connections: [(viewer: TestPeer, at: Instant)] = []
+    let count = isRelease ? 200 : 20
+    for step in 0..<350 {
+      if step < 200, step % (200 / count) == 0 { waiting.append(call.joinViewer()) }
+      call.run(milliseconds: 10)
+      connections += waiting.filter(\.isConnected).map { ($0, call.now) }
+      waiting.removeAll(where: \.isConnected)
+    }
+    #expect(connections.count == count)
+    for track in sender.tracks {
+      let times = track.keyFrameRequests
+      for (a, b) in zip(times, times.dropFirst(3)) { #expect(a.duration(to: b) >= .seconds(1), "three a second") }
+    }
+    #expect(sender.tracks.contains { !$0.keyFrameRequests.isEmpty })
+    for (viewer, at) in connections {
+      let first = try #require(call.decode(viewer, from: [sender]).decoded.first)
+      #expect(at.duration(to: first.at) <= .milliseconds(600))
+    }
   }
 
   /// Connects all and skips a number of the sender's camera once it runs.
@@ -65,7 +107,7 @@ struct KeyFrameTests {
     return track
   }
 
-  /// A packet that the sender cannot send again: ten NACKs, then one PLI.
+  /// A packet that the sender cannot send again: NACKs, then one PLI.
   @Test func aHoleThatStaysLeadsToAKeyFrame() throws {
     let call = SimulatedCall()
     let sender = call.join([.camera])
@@ -75,7 +117,7 @@ struct KeyFrameTests {
     call.run(milliseconds: 400)
     #expect(track.keyFrameRequests.isEmpty)
     call.run(milliseconds: 2000)
-    #expect(call.sfu.counters.nacksSent == asked + UInt64(NackGenerator.maximumTries))
+    #expect((5...10).contains(call.sfu.counters.nacksSent - asked))
     #expect(track.keyFrameRequests.count == 1)
     #expect(watcher.serials(of: track).last ?? 0 > track.keyFrames.last ?? .max)
   }
@@ -90,7 +132,7 @@ struct KeyFrameTests {
     call.run(milliseconds: 100)
     if isWatched { track.wantsKeyFrame = true }
     call.run(milliseconds: 3000)
-    #expect(call.sfu.counters.nacksSent == asked + UInt64(NackGenerator.maximumTries))
+    #expect((5...10).contains(call.sfu.counters.nacksSent - asked))
     #expect(track.keyFrameRequests.isEmpty)
   }
 

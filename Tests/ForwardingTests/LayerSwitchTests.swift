@@ -85,6 +85,9 @@ struct LayerSwitchTests {
       call.wish(bob, [alice.configuration.tracks[0].track: Wishes.Video(maxHeight: height)])
       call.run(milliseconds: Int.random(in: 50...600, using: &random))
     }
+    // The last packets that were lost are sent again.
+    call.network.conditions.upstreamLoss = 0
+    call.run(milliseconds: 300)
     let received = call.decode(bob, from: [alice])
     #expect(received.problems.filter { !$0.hasPrefix("hole") && !$0.contains("incomplete") } == [])
     #expect(received.longestGap(after: start) <= .milliseconds(400))

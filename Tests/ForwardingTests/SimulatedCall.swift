@@ -11,14 +11,16 @@ final class SimulatedCall {
   static let name = CallID(unchecked: "call")
 
   let sfu: SFU
-  let outbox = Outbox(chunks: 64)
+  let outbox: Outbox
   var network: SimulatedNetwork
   var peers: [TestPeer] = []
   var events: [MediaEvent] = []
   private(set) var millisecond: UInt64 = 1000
   private var requests: UInt64 = 0
 
-  init(seed: UInt64 = 1, _ conditions: NetworkConditions = .init()) {
+  /// - Parameter receivers: at most.
+  init(seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64) {
+    outbox = Outbox(chunks: receivers)
     sfu = SFU(configuration: SFUConfiguration(), certificate: Self.certificate, seed: seed)
     network = SimulatedNetwork(seed: seed)
     network.conditions = conditions

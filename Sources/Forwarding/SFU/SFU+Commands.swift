@@ -158,7 +158,7 @@ extension SFU {
         down.peer.needsSlots = true
       }
     } else {
-      for encoding in track.encodings { requestKeyFrame(of: encoding, now: now, isNewSource: true) }
+      for encoding in track.encodings { requestKeyFrame(of: encoding, now: now) }
     }
   }
 

@@ -28,7 +28,7 @@ extension SFU {
   /// Chooses the layer for each slot that shows the track.
   private func chooseLayers(of track: UpTrack, now: Instant) {
     for down in track.encodings.flatMap(\.downTracks) {
-      if let needed = down.chooseLayer() { requestKeyFrame(of: needed, now: now, isNewSource: true) }
+      if let needed = down.chooseLayer() { requestKeyFrame(of: needed, now: now) }
     }
   }
 

@@ -102,7 +102,7 @@ extension SFU {
     schedule(peer, peer.nextReport)
     for down in peer.downTracks {
       down.noteAwaiting()
-      if let encoding = down.encoding { requestKeyFrame(of: encoding, now: now, isNewSource: true) }
+      if let encoding = down.encoding { requestKeyFrame(of: encoding, now: now) }
     }
   }
 

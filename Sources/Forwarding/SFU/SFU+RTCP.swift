@@ -80,7 +80,7 @@ extension SFU {
   private func wantKeyFrame(_ media: UInt32, of peer: Peer, now: Instant) {
     guard let encoding = peer.downTrack(media)?.encoding else { return }
     counts.pointee.keyFrameRequestsReceived &+= 1
-    requestKeyFrame(of: encoding, now: now, isNewSource: false)
+    requestKeyFrame(of: encoding, now: now)
   }
 }
 

@@ -45,7 +45,7 @@ extension SFU {
     case .late: return drop(.late)
     }
     if reception.pointee.lastPacket == nil, encoding.isAwaited {
-      requestKeyFrame(of: encoding, now: now, isNewSource: true)
+      requestKeyFrame(of: encoding, now: now)
     }
     reception.pointee.lastPacket = now
     if !payload.isRetransmission {
@@ -53,7 +53,9 @@ extension SFU {
         index, timestamp: header.timestamp, arrival: now.ticks(track.clockRate))
     }
     guard !track.isSilent else { return drop(.muted) }
-    if let highest { mendHoles(of: encoding, highest: highest, index: index, now: now) }
+    if let highest {
+      mendHoles(of: encoding, highest: highest, index: index, isRetransmission: payload.isRetransmission, now: now)
+    }
     var packet = Packet(
       base: base, length: header.headerLength + header.payloadLength,
       header: header, index: index)
@@ -66,7 +68,7 @@ extension SFU {
     }
     if let frames = encoding.frames {
       packet.readFrame(peer.configuration.extensions.dependencyDescriptor, by: frames)
-      if frames.pointee.lacksStructure { requestKeyFrame(of: encoding, now: now, isNewSource: false) }
+      if frames.pointee.lacksStructure { requestKeyFrame(of: encoding, now: now) }
     }
     reception.pointee.rates.add(packet.length, present: packet.frame?.dependencies.present ?? 1, now: now)
     if track.isLayered {
@@ -105,7 +107,7 @@ extension SFU {
       case .dropped(let reason):
         drop(reason)
         if reason == .dependencies, stream.pointee.needsKeyFrame {
-          requestKeyFrame(of: encoding, now: now, isNewSource: false)
+          requestKeyFrame(of: encoding, now: now)
         }
       }
     }
@@ -114,19 +116,22 @@ extension SFU {
   }
 
   /// Notes the holes that a packet opens or closes.
-  private func mendHoles(of encoding: Encoding, highest: UInt64, index: UInt64, now: Instant) {
+  private func mendHoles(
+    of encoding: Encoding, highest: UInt64, index: UInt64, isRetransmission: Bool, now: Instant
+  ) {
     guard index != highest + 1, encoding.track.takesNack else { return }
     let reception = encoding.reception
-    guard index > highest else { return reception.pointee.nacks.arrived(index) }
-    let due = now.advanced(by: configuration.reorderTolerance)
-    if !reception.pointee.nacks.jumped(from: highest, to: index, due: due) {
-      requestKeyFrame(of: encoding, now: now, isNewSource: false)
+    guard index > highest else {
+      return reception.pointee.nacks.arrived(index, isRetransmission: isRetransmission, now: now)
+    }
+    if !reception.pointee.nacks.jumped(from: highest, to: index, now: now) {
+      requestKeyFrame(of: encoding, now: now)
     }
     schedule(encoding.track.peer, reception.pointee.nacks.deadline)
   }
 
-  func requestKeyFrame(of encoding: Encoding, now: Instant, isNewSource: Bool) {
-    encoding.requestKeyFrame(now, isNewSource: isNewSource)
+  func requestKeyFrame(of encoding: Encoding, now: Instant) {
+    encoding.requestKeyFrame(now)
     schedule(encoding.track.peer, encoding.reception.pointee.keyFrames.deadline)
   }
 }

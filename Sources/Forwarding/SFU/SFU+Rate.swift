@@ -45,8 +45,7 @@ extension SFU {
     for (down, allotment) in zip(peer.videoSlots, allotments) {
       guard let source = down.source, !source.isSilent else { continue }
       if allotment == .nothing, down.allotment != .nothing { counts.pointee.withheld &+= 1 }
-      // A receiver whose reports go up and down costs the sender no more key frames than its requests may.
-      if let needed = down.setAllotment(allotment) { requestKeyFrame(of: needed, now: now, isNewSource: false) }
+      if let needed = down.setAllotment(allotment) { requestKeyFrame(of: needed, now: now) }
     }
   }
 

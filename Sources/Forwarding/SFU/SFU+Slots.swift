@@ -120,7 +120,7 @@ extension SFU {
       slot.setSource(track, now: now)
       if kind == .audio { counts.pointee.forwarded &+= slot.sendPreRoll(now: now, into: outbox) }
       if let encoding = slot.encoding, peer.transport.isOpen {
-        requestKeyFrame(of: encoding, now: now, isNewSource: true)
+        requestKeyFrame(of: encoding, now: now)
       }
     }
     if kind == .video { setHeights(of: slots, wishes, isOpen: peer.transport.isOpen, now: now) }
@@ -133,7 +133,7 @@ extension SFU {
     for slot in slots {
       guard let track = slot.source else { continue }
       let height = wishes.videos.isEmpty ? nil : wishes.videos[track.track]?.maxHeight
-      if let needed = slot.setMaxHeight(height), isOpen { requestKeyFrame(of: needed, now: now, isNewSource: true) }
+      if let needed = slot.setMaxHeight(height), isOpen { requestKeyFrame(of: needed, now: now) }
     }
   }
 

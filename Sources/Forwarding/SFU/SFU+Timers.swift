@@ -67,15 +67,16 @@ extension SFU {
   /// NACKs, PLIs and transport-wide feedback for the peer's streams.
   private func sendFeedback(to peer: Peer, now: Instant, into outbox: Outbox) {
     sendArrivals(to: peer, now: now, into: outbox)
+    // The sender's own report may claim any time.
+    let roundTrip = min(peer.roundTrip, .milliseconds(500))
     for encoding in peer.encodings {
       guard let ssrc = encoding.ssrc else { continue }
       var writer = RTCPWriter(scratch)
       let reception = encoding.reception
       if let due = reception.pointee.nacks.deadline, due <= now {
         var missing = InlineArray<256, UInt16>(repeating: 0)
-        let retry = min(max(peer.roundTrip, .milliseconds(20)), .milliseconds(300))
         let span = missing.mutableSpan
-        let count = reception.pointee.nacks.takeDue(now, retry: retry, into: span)
+        let count = reception.pointee.nacks.takeDue(now, roundTrip: roundTrip, into: span)
         if writer.nack(sender: peer.reportSSRC, media: ssrc, missing: missing.span.extracting(0..<count)) {
           counts.pointee.nacksSent &+= UInt64(count)
         }
@@ -83,11 +84,11 @@ extension SFU {
         if let lost = reception.pointee.nacks.takeGivenUp(), lost > reception.pointee.lastKeyFrame,
           !encoding.downStreams.isEmpty
         {
-          encoding.requestKeyFrame(now, isNewSource: false)
+          encoding.requestKeyFrame(now)
         }
       }
       let isAwaited = encoding.isAwaited && !encoding.track.isSilent
-      if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited) {
+      if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited, roundTrip: roundTrip) {
         writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
         counts.pointee.keyFrameRequestsSent &+= 1
       }

@@ -2,10 +2,6 @@
 package struct SFUConfiguration: Sendable, Hashable {
   /// Silence after which a peer is told to be disconnected (RFC 7675: consent expires).
   package var consentTimeout: Duration = .seconds(10)
-  /// At most one key-frame request an up-track in this time, unless a slot needs a new one.
-  package var keyFrameInterval: Duration = .milliseconds(500)
-  /// How long a hole may be mere reordering before it is asked for.
-  package var reorderTolerance: Duration = .milliseconds(10)
   /// How long a mute waits before it may change who has a slot.
   package var allocationDelay: Duration = .milliseconds(100)
   /// How long the slots of a call wait at least when there are more commands than a pass has time for: the passes in between fill some.

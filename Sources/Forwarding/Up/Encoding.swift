@@ -141,8 +141,8 @@ final class Encoding {
   /// A key frame went out: few slots, if any, still wait for one.
   func keyFrameSent() { isAwaited = !waiting.isEmpty || downTracks.contains { $0.isAwaitingKeyFrame } }
 
-  func requestKeyFrame(_ now: Instant, isNewSource: Bool) {
+  func requestKeyFrame(_ now: Instant) {
     guard track.takesPLI, !track.isSilent else { return }
-    reception.pointee.keyFrames.request(now, isNewSource: isNewSource)
+    reception.pointee.keyFrames.request(now)
   }
 }

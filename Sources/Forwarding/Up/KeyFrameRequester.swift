@@ -2,36 +2,40 @@ import MediaModel
 
 /// Merges the receivers' wishes for a key frame of one stream into a PLI now and then (RFC 4585 6.3.1).
 struct KeyFrameRequester {
+  /// Browsers ignore a request less than 300 ms after the last one (libwebrtc, `EncoderRtcpFeedback`).
+  static let cameraInterval = Duration.milliseconds(334)
+  /// The key frames of a screen are large.
+  static let screenInterval = Duration.milliseconds(500)
+
   private let interval: Duration
   private var lastSent: Instant?
-  /// No key frame was seen since the last request.
-  private var isOutstanding = false
+  /// From the last request to the next: longer than `interval` while no key frame has answered on a long path.
+  private var spacing: Duration
   /// When the next request is to be sent; nil when none is wanted.
   private(set) var deadline: Instant?
 
-  init(interval: Duration) { self.interval = interval }
+  init(interval: Duration) {
+    self.interval = interval
+    spacing = interval
+  }
 
-  /// - Parameter isNewSource: a slot just took this stream and shows nothing until the key frame; then only a request still unanswered holds this one back.
-  mutating func request(_ now: Instant, isNewSource: Bool) {
-    guard let lastSent else {
-      deadline = now
-      return
-    }
-    let allowed = isNewSource && !isOutstanding ? now : max(now, lastSent.advanced(by: interval))
+  mutating func request(_ now: Instant) {
+    let allowed = max(now, lastSent?.advanced(by: spacing) ?? now)
     deadline = min(deadline ?? allowed, allowed)
   }
 
   /// Whether a PLI is due. It is repeated until a key frame comes only if `isAwaited`: else a stream whose key frames we cannot see would get PLIs for ever.
-  mutating func takeDue(_ now: Instant, isAwaited: Bool) -> Bool {
+  /// - Parameter roundTrip: to the sender.
+  mutating func takeDue(_ now: Instant, isAwaited: Bool, roundTrip: Duration) -> Bool {
     guard let due = deadline, due <= now else { return false }
     lastSent = now
-    isOutstanding = true
-    deadline = isAwaited ? now.advanced(by: interval) : nil
+    spacing = max(interval, roundTrip * 2)
+    deadline = isAwaited ? now.advanced(by: spacing) : nil
     return true
   }
 
   mutating func keyFrameArrived() {
-    isOutstanding = false
+    spacing = interval
     deadline = nil
   }
 }

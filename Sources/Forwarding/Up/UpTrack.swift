@@ -49,7 +49,8 @@ final class UpTrack {
     isSilent = isMuted || peer.isHeld
     isMicrophone = description.source == .microphone
     demand = LayerDemand(layers: description.rids.count)
-    let interval = configuration.keyFrameInterval
+    let interval =
+      description.source == .screen ? KeyFrameRequester.screenInterval : KeyFrameRequester.cameraInterval
     encodings = description.rids.enumerated().map { rank, rid in
       Encoding(of: self, ssrc: nil, rid: rid, rank: rank, keyFrameInterval: interval)
     }
