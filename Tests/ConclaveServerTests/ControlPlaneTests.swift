@@ -171,7 +171,8 @@ private final class Plane: Sendable {
   /// The deadline of a question runs from the request, so a slow disk must not use it up.
   @Test func theBackEndIsAskedWhileTheDiskIsSlow() async throws {
     let server = try await BackEndServer { _, _ in .init(body: #"{"allowed":[]}"#) }
-    let plane = try Plane(backEnd: authorizer(server.url))
+    let backEnd = try authorizer(server.url)
+    let plane = try Plane(backEnd: backEnd)
     plane.connect(1, "alice")
     plane.connect(2, "bob")
     plane.holdDisk()
@@ -184,6 +185,7 @@ private final class Plane: Sendable {
     var told = plane.told.makeAsyncIterator()
     #expect(await [told.next()?.0, told.next()?.0] == ["1 a1", "2 b1"])
     try await plane.stop()
+    await backEnd.stop()
     await server.stop()
   }
 
