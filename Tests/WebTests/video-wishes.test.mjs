@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { browser } from './fake-browser.mjs';
 import { load } from './web.mjs';
 
 const { VideoWishes } = await load('video-wishes.js');
@@ -94,11 +95,15 @@ test('it is news when somebody stops to share a screen, and none when this devic
   assert.equal(facts.trackRemoved({ track: '2.3', participant: 2 }), undefined, 'once');
 });
 
-test('a picture is awaited in its slot, unsent without one, and unsupported where the server says so', (t) => {
-  globalThis.RTCPeerConnection = class extends EventTarget { close() {} };
-  t.after(() => delete globalThis.RTCPeerConnection);
-  const media = new Media({ worker: { addEventListener() {}, postMessage() {}, terminate() {} }, participant: 1, request: async () => ({}) });
+test('a picture is awaited while what comes in its slot does not open, unsent while nothing comes, and unsupported where the server says so', async (t) => {
+  browser();
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  const receive = [{ mid: '1', track: '2.2' }];
+  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive, unsupported: ['4.2'], rev: 1 }) });
   t.after(() => media.close());
-  media.showSlots({ rev: 1, receive: [{ mid: '3', track: '2.2' }], unsupported: ['4.2'] });
-  assert.deepEqual([2, 3, 4].map((participant) => media.pictureOf(participant, 2)), ['awaited', 'unsent', 'unsupported']);
+  await media.negotiate();
+  const states = () => [2, 3, 4].map((participant) => media.pictureOf(participant, 2));
+  assert.deepEqual(states(), ['unsent', 'unsent', 'unsupported']);
+  worker.dispatchEvent(Object.assign(new Event('message'), { data: { type: 'report', slots: [{ name: 'slot-1', opened: 0, failed: 3, foreign: 0 }] } }));
+  assert.deepEqual(states(), ['awaited', 'unsent', 'unsupported']);
 });

@@ -112,19 +112,21 @@ export class Media extends EventTarget {
   /** The video that opened lately as track `n` of `participant`, if any. */
   videoOf(participant, n) {
     const slot = this.#slots.find(
-      (other) => other.kind === 'video' && other.participant === participant && other.n === n && isRecent(other),
+      (other) => other.kind === 'video' && other.participant === participant && other.n === n && isRecent(other.seenAt),
     );
     return slot?.transceiver.receiver.track;
   }
 
   /**
-   * How it stands with the picture of track `n` of `participant`: `shown`; `awaited`, it has a slot, and no frame of it has opened lately; `unsent`, no slot
-   * shows it; `unsupported`, this browser cannot decode it.
+   * How it stands with the picture of track `n` of `participant`: `shown`; `awaited`, frames come in its slot, and none has opened lately; `unsent`, no slot shows
+   * it or nothing comes in its slot, as when the path has no room for it; `unsupported`, this browser cannot decode it.
    */
   pictureOf(participant, n) {
     if (this.videoOf(participant, n)) return 'shown';
     if (this.#shown.unsupported.has(`${participant}.${n}`) || this.#hasNoCodec) return 'unsupported';
-    return [...this.#shown.tracks.values()].some((track) => track.participant === participant && track.n === n) ? 'awaited' : 'unsent';
+    const [mid] = [...this.#shown.tracks].find(([, track]) => track.participant === participant && track.n === n) ?? [];
+    const slot = this.#slots.find(({ transceiver }) => transceiver.mid === mid);
+    return slot && isRecent(slot.failedAt) ? 'awaited' : 'unsent';
   }
 
   /** The server has refused the slots for video: none of the call's codecs is offered for them (protocol section 6, "Offer and answer"). */
@@ -257,7 +259,7 @@ export class Media extends EventTarget {
     const options = { operation: 'open', name, isVideo: kind === 'video' };
     transceiver.receiver.transform = new RTCRtpScriptTransform(this.#worker, options);
     if (kind === 'video') preferVP8(transceiver);
-    this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, seenAt: -Infinity });
+    this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, seenAt: -Infinity, failedAt: -Infinity });
   }
 
   #missing(kind) {
@@ -397,6 +399,7 @@ export class Media extends EventTarget {
         const slot = this.#slots.find((other) => other.name === name);
         if (!slot) continue;
         if (opened > slot.opened) slot.seenAt = now;
+        if (failed > slot.failed) slot.failedAt = now;
         failures += failed - slot.failed;
         Object.assign(slot, { opened, failed });
       }
@@ -414,10 +417,10 @@ export class Media extends EventTarget {
       if (report.type === 'media-source') this.#heard.set(0, now);
       if (report.type !== 'inbound-rtp') continue;
       const slot = this.#slots.find(({ transceiver }) => transceiver.receiver.track.id === report.trackIdentifier);
-      if (slot?.participant && isRecent(slot)) this.#heard.set(slot.participant, now);
+      if (slot?.participant && isRecent(slot.seenAt)) this.#heard.set(slot.participant, now);
     }
     this.dispatchEvent(new Event('speaking'));
   }
 }
 
-const isRecent = ({ seenAt }) => performance.now() - seenAt < SEEN_MS;
+const isRecent = (time) => performance.now() - time < SEEN_MS;
