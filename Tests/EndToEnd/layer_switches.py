@@ -9,7 +9,7 @@ import pytest
 from conftest import PATIENCE, wait_for
 from test_browsers import everybody_decodes, in_a_call
 from test_browsers_layers import RISE_SECONDS, height_of, resize_stage, shows
-from test_browsers_paths import SHOWN, longest_gap
+from poor_path import SHOWN, longest_gap
 
 ROUNDS = int(os.environ.get("CONCLAVE_ROUNDS", "10"))
 
