@@ -175,6 +175,16 @@ def fresh_server(tmp_path, artifacts, request):
     (artifacts / f"{request.node.name}-server.log").write_bytes((tmp_path / "server.log").read_bytes())
 
 
+@pytest.fixture
+def network(fresh_server):
+    """The network between one page and a server of the test's own."""
+    from network import Network
+
+    between = Network(fresh_server)
+    yield between
+    between.close()
+
+
 @pytest.fixture(scope="session")
 def app_server(tmp_path_factory):
     """A server whose configuration opens destinations for an app's own messages."""

@@ -5,7 +5,6 @@ import time
 import pytest
 
 from conftest import PATIENCE, wait_for
-from network import Network
 from test_browsers import everybody_decodes
 from test_browsers_layers import RISE_SECONDS, height_of, shows
 
@@ -31,13 +30,6 @@ SHOWN = """
 @pytest.fixture
 def server(fresh_server):
     return fresh_server
-
-
-@pytest.fixture
-def network(server):
-    between = Network(server)
-    yield between
-    between.close()
 
 
 def watch(tab, seconds):

@@ -3,20 +3,13 @@
 import pytest
 
 from conftest import wait_for
-from network import Network
 from test_browsers import everybody_decodes
+from test_page_states import tile_says
 
 
 @pytest.fixture
 def server(fresh_server):
     return fresh_server
-
-
-@pytest.fixture
-def network(server):
-    between = Network(server)
-    yield between
-    between.close()
 
 
 @pytest.fixture
@@ -80,6 +73,15 @@ def test_where_the_path_is_too_poor_for_a_camera_sound_goes_on_alone_until_the_p
     bob.press("Turn on again")
     bob.loses("#warnings .warning")
     everybody_decodes(alice, bob, seconds=15)
+
+
+def test_a_path_with_room_for_the_voice_alone_keeps_it_and_the_tile_explains_the_picture(mobile, network):
+    alice, bob = mobile
+    network.impair(110_000, queue=0.5)
+    tile_says(bob, alice, "Picture is not sent to you now", seconds=25)
+    bob.decodes(voices=1)
+    network.impair(3_000_000)
+    everybody_decodes(alice, bob, seconds=20)
 
 
 def test_a_browser_that_changes_the_network_is_back_and_there_once(mobile, network):

@@ -38,7 +38,7 @@ import Testing
     #expect(allocations_of_this_thread() - before >= 100)
   }
 
-  /// A sixth is what was measured in release builds. Allocations are not counted under a sanitizer, whose checks cost more than the work that is measured.
+  /// A sixth is what was measured in release builds. Under a sanitizer, where allocations are not counted either, it was 0.63 once.
   @Test(.enabled(if: allocations_are_counted()))
   func aRunOf32CostsLessThanHalfOfSingleSends() throws {
     let receiver = try Receiver(receiveOffload: false)

@@ -89,7 +89,7 @@ export class CallState {
     this.members = new Members(checked);
   }
 
-  /** Applies an event that changes the state, and brings its result. The event's revision counts once it is applied. Throws `Refusal` for a revision that is none. */
+  /** Applies an event that changes the state, and brings its result. The revision counts unless `apply` throws. Throws `Refusal` for a revision that is none. */
   change(rev, apply) {
     if (!isRevision(rev)) throw new Refusal('a revision of another form');
     const result = apply();
