@@ -1,8 +1,11 @@
 """The web client on a network that fails: a call goes on, and nobody is there twice (protocol section 4, rule 12)."""
 
+import os
+
 import pytest
 
 from conftest import wait_for
+from poor_path import SHOWN, longest_gap, watch
 from test_browsers import everybody_decodes
 from test_page_states import tile_says
 
@@ -82,6 +85,26 @@ def test_a_path_with_room_for_the_voice_alone_keeps_it_and_the_tile_explains_the
     bob.decodes(voices=1)
     network.impair(3_000_000)
     everybody_decodes(alice, bob, seconds=20)
+
+
+def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network):
+    """Without the event browsers notice the loss of a path after some 3 s, and of a connection later."""
+    alice = person("Alice")
+    bob = person("Bob", network.script, SHOWN, at=network.url)
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    number = number_of(bob, alice)
+    for _ in range(int(os.environ.get("CONCLAVE_ROUNDS", "1"))):
+        watch(bob, 2)
+        network.move()
+        tell_of_the_new_way(bob, network)
+        bob.driver.execute_script("window.dispatchEvent(new Event('online'))")
+        shown = watch(bob, 5)["alice"]
+        print(f"no picture for {longest_gap(shown, 5):.2f} s")
+        assert longest_gap(shown, 5) < 2.5
+    everybody_decodes(alice, bob)
+    assert number_of(bob, alice) == number
 
 
 def test_a_browser_that_changes_the_network_is_back_and_there_once(mobile, network):

@@ -170,3 +170,19 @@ test('an ICE restart that got no answer is tried again, and then the path is los
   await turns();
   assert.deepEqual([pc.offers.length, losses], [5, 1]);
 });
+
+test('a change of the network restarts ICE at once, however often', async (t) => {
+  const { media, pc } = newMedia(t);
+  let losses = 0;
+  media.addEventListener('lost', () => (losses += 1));
+  media.networkChanged();
+  await turns();
+  assert.equal(pc.offers.length, 0, 'there is no path yet');
+  await media.negotiate();
+  pc.ice('connected');
+  for (const restarts of [1, 2, 3, 4, 5]) {
+    media.networkChanged();
+    await turns();
+    assert.deepEqual([pc.offers.filter(({ iceRestart }) => iceRestart).length, losses], [restarts, 0]);
+  }
+});

@@ -131,6 +131,42 @@ test('a connection that may be dead is asked, and given up when it is silent', a
   stomp.close();
 });
 
+test('in a call a silent connection is given up sooner than elsewhere, and the next one begins at once', async (t) => {
+  const tick = fakeTimers(t);
+  let now = 0;
+  const stomp = new StompConnection({
+    url: 'ws://h/', credentials: async () => ({ token: 't' }), onEvent() {}, isUrgent: () => true, now: () => now,
+  });
+  stomp.connect();
+  await aside(1);
+  const socket = Socket.all.at(-1);
+  socket.say('CONNECTED', { 'heart-beat': '0,0' });
+  await aside(1);
+  // A path on which answers take 300 ms has 900 ms.
+  const slow = stomp.request('/app/a');
+  now = 300;
+  socket.say('MESSAGE', { subscription: 'replies', 'request-id': socket.frames.at(-1).headers['request-id'], status: 'ok' }, '{}');
+  await slow;
+  now = 301;
+  stomp.hurry();
+  tick(899);
+  assert.equal(Socket.all.at(-1), socket);
+  tick(1);
+  const second = Socket.all.at(-1);
+  assert.notEqual(second, socket);
+  await aside(1);
+  second.say('CONNECTED', { 'heart-beat': '0,0' });
+  await aside(1);
+  const quick = stomp.request('/app/b');
+  second.say('MESSAGE', { subscription: 'replies', 'request-id': second.frames.at(-1).headers['request-id'], status: 'ok' }, '{}');
+  await quick;
+  now = 302;
+  stomp.hurry();
+  tick(400);
+  assert.notEqual(Socket.all.at(-1), second);
+  stomp.close();
+});
+
 test('after a loss it connects again, and what waited is sent', async (t) => {
   const tick = fakeTimers(t);
   const { socket, stomp } = await connected();

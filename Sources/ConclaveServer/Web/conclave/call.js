@@ -395,6 +395,10 @@ export class Call extends CallRequests {
     this.#sending.tellAll();
   }
 
+  networkChanged() {
+    this.#transport?.networkChanged();
+  }
+
   async #resync() {
     await this.#keys?.resync().catch(() => {});
     await this.#keys?.inUse(this.facts.epoch);

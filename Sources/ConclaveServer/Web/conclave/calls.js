@@ -68,6 +68,10 @@ export class Calls extends EventTarget {
     await Promise.all([...this.#calls].map((call) => call.connectionReady(options)));
   }
 
+  networkChanged() {
+    for (const call of this.#calls) call.networkChanged();
+  }
+
   /** This device is in no call any more. */
   endAll() {
     for (const call of this.#calls) call.giveUp();

@@ -92,8 +92,15 @@ export class Conclave extends EventTarget {
     this.#stomp.close();
   }
 
+  /** Checks a connection that may be dead, and connects at once if there is none. */
   hurry() {
     this.#stomp.hurry();
+  }
+
+  /** The device is in another network: calls restart ICE without waiting for the loss of the old path. */
+  networkChanged() {
+    this.#stomp.hurry();
+    this.#calls.networkChanged();
   }
 
   request(path, body) {

@@ -367,6 +367,13 @@ export class Media extends EventTarget {
     this.negotiate().then(ended, ended);
   }
 
+  /** The network is said to be another one: ICE is restarted before the browser misses the old path. */
+  networkChanged() {
+    if (this.#pc.iceConnectionState === 'new') return;
+    this.#restarts = 0;
+    this.#restart();
+  }
+
   get #isDown() {
     return ['disconnected', 'failed'].includes(this.#pc.iceConnectionState);
   }

@@ -5,6 +5,7 @@ import { Timers } from './timers.js';
 const HEART_BEAT_MS = 10_000;
 const SILENCE_MS = 25_000; // two heart-beats and a slow network
 const CHECK_MS = 3_000; // how long a connection that may be dead has to answer
+const URGENT_CHECK_MS = 400; // in a call, or three times as long as the last answer took
 const CONNECT_MS = 10_000;
 const REQUEST_MS = 15_000;
 const URGENT_MS = 1_500;
@@ -87,6 +88,7 @@ export class StompConnection extends EventTarget {
   #heardAt = 0;
   #spokeAt = 0;
   #beatMs = 0;
+  #answerMs = 0; // how long the last reply took
 
   constructor({ url, credentials, onEvent, isUrgent = () => false, now = () => performance.now() }) {
     super();
@@ -132,7 +134,8 @@ export class StompConnection extends EventTarget {
     const asked = this.#now();
     this.#send('BEGIN', { transaction: 'check' });
     this.#send('ABORT', { transaction: 'check', receipt: 'check' });
-    this.#timers.after(CHECK_MS, () => this.#heardAt < asked && this.#lost(socket));
+    const patience = this.#isUrgent() ? Math.min(CHECK_MS, Math.max(URGENT_CHECK_MS, 3 * this.#answerMs)) : CHECK_MS;
+    this.#timers.after(patience, () => this.#heardAt < asked && this.#lost(socket, { isSilent: true }));
   }
 
   /** Sends a request and brings the reply's body. While there is no connection it waits for one, at most `REQUEST_MS`. */
@@ -172,6 +175,7 @@ export class StompConnection extends EventTarget {
   }
 
   #submit(entry) {
+    entry.sentAt = this.#now();
     this.#requests.set(entry.id, entry);
     const headers = { destination: entry.destination, 'request-id': entry.id, 'content-type': 'application/json' };
     this.#send('SEND', headers, entry.text);
@@ -243,6 +247,7 @@ export class StompConnection extends EventTarget {
     if (headers.subscription === 'replies') {
       const entry = this.#requests.get(headers['request-id']);
       this.#requests.delete(headers['request-id']);
+      if (entry) this.#answerMs = this.#heardAt - entry.sentAt;
       const value = JSON.parse(body || '{}');
       if (headers.status === 'ok') entry?.resolve(value);
       else entry?.reject(new RequestError(value.error));
@@ -276,10 +281,15 @@ export class StompConnection extends EventTarget {
     this.#drop(reason, message);
   }
 
-  #lost(socket) {
+  /** `isSilent`: the network changed and not the server, so the first try need not wait. */
+  #lost(socket, { isSilent = false } = {}) {
     if (socket !== this.#socket) return;
     this.#drop('lost');
     if (!this.#isWanted) return;
+    if (isSilent) {
+      this.#open();
+      return;
+    }
     const patient = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
     const wait = this.#isUrgent() ? Math.min(patient, URGENT_MS) : patient;
     this.#attempt += 1;

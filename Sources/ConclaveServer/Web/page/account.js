@@ -46,10 +46,14 @@ export async function connect(entered, { isDemo, refuse: refuseSignIn }) {
   refuse = refuseSignIn;
   const device = session.deviceOf(signIn) ?? (await session.claimDevice(session.userOf(signIn)));
   if (conclave) return conclave.connect(); // a token that was not accepted, and now another
+  let demo; // a token of demo mode, kept: in another network, asking for the next one may take many seconds
   const credentials = async (wasRefused) => {
     const user = session.userOf(signIn);
     if (signIn.guest) return { token: await lobby.freshToken(wasRefused), user };
-    if (!signIn.token) return { ...(await session.demoToken(signIn, device)), user };
+    if (!signIn.token) {
+      if (!demo || wasRefused) demo = await session.demoToken(signIn, device);
+      return { ...demo, user };
+    }
     if (wasRefused) throw new session.SignInError('token-refused');
     return { token: signIn.token, user };
   };
@@ -195,7 +199,7 @@ async function removeDevices(here) {
 }
 
 byID('use-here').addEventListener('click', () => location.reload());
-window.addEventListener('online', () => conclave?.hurry());
+window.addEventListener('online', () => conclave?.networkChanged());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());
 
 for (const id of ['show-setup', 'more-setup']) {
