@@ -55,6 +55,16 @@ struct CallSessionTests {
     #expect(session.handle(changes()) == .none)
   }
 
+  @Test func aServerThatNamesEverMoreMembersFillsNoMemory() {
+    var session = session()
+    for number in 0..<5_000 {
+      _ = session.handle(.member(MemberChange(member: member("user-\(number)", .ringing), cause: .invited)))
+    }
+    #expect(session.state.members.count == CallSession.maximumMembers)
+    _ = session.handle(.member(MemberChange(member: member("bob", .joined, participant: 2), cause: .accepted)))
+    #expect(session.state.members[1].participants.count == 1)
+  }
+
   @Test func tracksComeChangeAndGo() {
     var session = session()
     let track = TrackID(participant: 1, index: 1)

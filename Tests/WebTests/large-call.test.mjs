@@ -113,3 +113,13 @@ test('changes that come together are judged after the last, each member for itse
   assert.equal(facts.members.size, 301);
   assert.equal(facts.rev, 0, 'the revision of a refused event does not count');
 });
+
+test('a server that names ever more members fills no memory', () => {
+  const facts = new CallState({ id: 'c', user: 'user-0', device: 'phone' });
+  facts.members = callOf(4_095).members;
+  const joined = (user) => facts.memberChanged({ cause: 'joined', user, state: 'joined', participants: [] });
+  joined('dora');
+  assert.throws(() => joined('emil'), Refusal);
+  joined('dora');
+  assert.equal(facts.members.size, 4_096);
+});

@@ -60,6 +60,8 @@ package struct CallSession: Sendable {
 
   /// Changes in one `call.members` (protocol section 3).
   static let maximumChanges = 64
+  /// More members than a call can have: a server that names others for ever would fill the memory.
+  static let maximumMembers = 4_096
   /// The most layers per track in `media.wanted`, as many as a sender may offer.
   static let maximumLayers = 3
 
@@ -162,7 +164,7 @@ package struct CallSession: Sendable {
   private mutating func replace(_ member: MemberState) {
     if let place = places[member.user] {
       state.members[place] = member
-    } else {
+    } else if state.members.count < Self.maximumMembers {
       places[member.user] = state.members.count
       state.members.append(member)
     }

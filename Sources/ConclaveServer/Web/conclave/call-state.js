@@ -100,6 +100,7 @@ export class CallState {
   /** `call.member`: brings the notice that it is worth, if any. */
   memberChanged({ cause, at, call, rev, ...body }) {
     const member = memberIn(body);
+    if (this.members.size >= MAX_MEMBERS && !this.members.has(member.user)) throw new Refusal('more members than a call can have');
     this.members.set(member.user, member);
     if (cause === 'accepted' || cause === 'joined') this.state = 'active';
     return member.user === this.#user ? undefined : { kind: 'member', cause, member };
