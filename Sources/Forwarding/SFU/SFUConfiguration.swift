@@ -6,8 +6,8 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var allocationDelay: Duration = .milliseconds(100)
   /// How long the slots of a call wait at least when there are more commands than a pass has time for: the passes in between fill some.
   package var burstDelay: Duration = .milliseconds(10)
-  /// Packets that an up-track with RTX keeps for retransmission; a power of two.
-  package var videoHistory = 512
+  /// Packets that an encoding with RTX keeps for retransmission at most; a power of two. It keeps those of a second, or somewhat more.
+  package var videoHistory = 1_024
   package var audioHistory = 64
   /// At most one speakers event a call in this time.
   package var speakersInterval: Duration = .milliseconds(300)

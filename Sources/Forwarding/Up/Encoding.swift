@@ -70,10 +70,14 @@ final class Encoding {
   var rtxSSRC: UInt32? { ssrc.flatMap { track.description.rtx[$0] } }
 
   /// Retransmissions will be asked for.
-  /// - Parameter capacity: packets, a power of two.
-  func keepHistory(_ capacity: Int) {
-    if history == nil { history = PacketHistory(capacity: capacity) }
+  /// - Parameter limit: packets at most, a power of two.
+  func keepHistory(_ limit: Int) {
+    guard history == nil else { return }
+    history = PacketHistory(capacity: min(limit, Self.firstHistory), limit: limit, span: track.clockRate)
   }
+
+  /// Packets that a history has room for at first: a second of audio, or of 500 kbit/s of video.
+  private static let firstHistory = 64
 
   /// A microphone's last 16 packets, of up to 400 bytes: 20 ms of Opus at 128 kbit/s with all its headers.
   func keepPreRoll(_ isOfUse: Bool) {

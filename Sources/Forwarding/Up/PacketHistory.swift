@@ -1,28 +1,35 @@
 import RTP
 
-/// The last packets of one up-track, as they came, for retransmission. A ring allocated once; its pages cost memory when first used.
+/// The last packets of one encoding, as they came, for retransmission.
+///
+/// A ring, which doubles while it holds less than `span` of the stream: what a receiver asks for is as old as its round trip, whatever the rate. Its pages cost memory when
+/// first used.
 final class PacketHistory {
-  /// Room for one packet; a longer one is not kept. Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers.
-  private let slotSize: Int
-
   struct Entry {
     var index: UInt64
     var length: Int
     var header: RTPHeader
   }
 
-  let mask: UInt64
-  let entries: UnsafeMutablePointer<Entry?>
-  private let memory: UnsafeMutableRawPointer
+  /// Room for one packet; a longer one is not kept. Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers.
+  private let slotSize: Int
+  private let limit: Int
+  private let span: UInt32
+  private(set) var capacity: Int
+  private var entries: UnsafeMutablePointer<Entry?>
+  private var memory: UnsafeMutableRawPointer
 
-  /// - Parameter capacity: packets, a power of two.
-  init(capacity: Int, slotSize: Int = 1440) {
+  /// - Parameters:
+  ///   - capacity: packets at first, a power of two.
+  ///   - limit: packets at most.
+  ///   - span: in the stream's RTP clock; with 0 the capacity stays.
+  init(capacity: Int, limit: Int = 0, span: UInt32 = 0, slotSize: Int = 1440) {
     precondition(capacity > 0 && capacity & (capacity - 1) == 0)
-    mask = UInt64(capacity - 1)
+    self.capacity = capacity
+    self.limit = limit
+    self.span = span
     self.slotSize = slotSize
-    entries = .allocate(capacity: capacity)
-    entries.initialize(repeating: nil, count: capacity)
-    memory = .allocate(byteCount: capacity * slotSize, alignment: 64)
+    (entries, memory) = Self.room(capacity, slotSize)
   }
 
   deinit {
@@ -30,26 +37,52 @@ final class PacketHistory {
     memory.deallocate()
   }
 
+  private static func room(_ capacity: Int, _ slotSize: Int) -> (UnsafeMutablePointer<Entry?>, UnsafeMutableRawPointer)
+  {
+    let entries = UnsafeMutablePointer<Entry?>.allocate(capacity: capacity)
+    entries.initialize(repeating: nil, count: capacity)
+    return (entries, .allocate(byteCount: capacity * slotSize, alignment: 64))
+  }
+
+  private func slot(_ index: UInt64) -> Int { Int(index & UInt64(capacity - 1)) }
+
   /// Keeps a copy of header and payload.
   func insert(_ packet: borrowing Packet) {
     guard packet.length <= slotSize else { return }
-    let slot = Int(packet.index & mask)
+    while let oldest = entries[slot(packet.index)], capacity * 2 <= limit,
+      packet.header.timestamp &- oldest.header.timestamp < span
+    {
+      grow()
+    }
+    let slot = slot(packet.index)
     entries[slot] = Entry(index: packet.index, length: packet.length, header: packet.header)
     (memory + slot * slotSize).copyMemory(from: packet.base, byteCount: packet.length)
   }
 
-  /// The packet with this index, in the ring's own memory; nil when it never came or is gone.
+  private func grow() {
+    let (old, oldMemory, count) = (entries, memory, capacity)
+    capacity *= 2
+    (entries, memory) = Self.room(capacity, slotSize)
+    for place in 0..<count {
+      guard let entry = old[place] else { continue }
+      let slot = slot(entry.index)
+      entries[slot] = entry
+      (memory + slot * slotSize).copyMemory(from: oldMemory + place * slotSize, byteCount: entry.length)
+    }
+    old.deallocate()
+    oldMemory.deallocate()
+  }
+
+  /// The packet with this index, in the ring's own memory, until the next one is inserted; nil when it never came or is gone.
   func packet(_ index: UInt64) -> Packet? {
-    let slot = Int(index & mask)
+    let slot = slot(index)
     guard let entry = entries[slot], entry.index == index else { return nil }
     return Packet(
       base: memory + slot * slotSize, length: entry.length, header: entry.header, index: index)
   }
-}
 
-extension PacketHistory {
   /// Forgets all packets.
   func removeAll() {
-    for slot in 0...Int(mask) { entries[slot] = nil }
+    for slot in 0..<capacity { entries[slot] = nil }
   }
 }
