@@ -124,6 +124,10 @@ struct SeriesTests {
     #expect(PacketArrivals([sender, whole, part]).loss == 0.25)
     #expect(PacketArrivals([sender, whole, part]) { $0 != 2 }.isComplete)
     #expect(!PacketArrivals([sender, whole, part]) { $0 != 0 }.isComplete)
+    var speaker = sender
+    speaker.sent[TrackKey(participant: 1, track: 2)] = Traffic(frames: 10, packets: 60, isVideo: true)
+    #expect(PacketArrivals([speaker, whole]).loss == 0.75)
+    #expect(PacketArrivals([speaker, whole], isAudioOnly: true).isComplete)
     let later = PeerTraffic(index: 2, call: 0, sent: [:], received: [key: Traffic(frames: 15, packets: 30)])
     #expect(later.since(part).received[key] == Traffic(frames: 10, packets: 20))
     #expect(later.since(nil).received == later.received)

@@ -49,6 +49,8 @@ struct CallPlan: Sendable {
 
   var total: Int { calls * participants }
 
+  var isRamp: Bool { if case .ramp = course { true } else { false } }
+
   /// Whether the participant of this index, over all calls, has a bad path. They are spread evenly.
   func isImpaired(_ index: Int) -> Bool {
     impairment != nil && Int(Double(index + 1) * impairedShare) > Int(Double(index) * impairedShare)

@@ -12,7 +12,8 @@ extension CallReport {
         received: measurement?.delivery.received ?? 0, loss: measurement?.delivery.loss ?? 0, frames: tally.frames,
         decryptFailures: tally.decryptFailures, guestFrames: tally.guestFrames, nacked: tally.nacked,
         retransmitted: tally.retransmitted, impaired: tally.impaired,
-        latencyMs: Content.Times(measurement?.latency ?? LatencyHistogram()), joinMs: Content.Times(joinTimes),
+        latencyMs: Content.Times(measurement?.latency ?? LatencyHistogram()),
+        audio: measurement.map(Content.Audio.init), joinMs: Content.Times(joinTimes),
         joins: joinTimes.count, server: measurement?.server.map(Content.ServerFigures.init),
         own: measurement.map { Content.Own($0.own) }, outages: returns.map(Content.Outages.init), costs: outcome.costs,
         steps: outcome.steps.map(Content.Step.init), lastGoodStep: lastGoodStep?.participants, samples: outcome.samples,
@@ -27,6 +28,15 @@ extension CallReport {
         p90 = histogram.milliseconds(atShare: 0.9)
         p99 = histogram.milliseconds(atShare: 0.99)
         max = histogram.maximumMilliseconds
+      }
+    }
+
+    struct Audio: Encodable {
+      var loss: Double
+      var latencyMs: Times
+      init(_ measurement: Measurement) {
+        loss = measurement.audio.loss
+        latencyMs = Times(measurement.audioLatency)
       }
     }
 
@@ -60,6 +70,7 @@ extension CallReport {
       var participants: Int
       var packetsPerSecond, loss: Double
       var latencyMs: Times
+      var audio: Audio
       var server: ServerFigures?
       var own: Own
       var limit: String?
@@ -68,6 +79,7 @@ extension CallReport {
         packetsPerSecond = step.measurement.packetsPerSecond
         loss = step.measurement.delivery.loss
         latencyMs = Times(step.measurement.latency)
+        audio = Audio(step.measurement)
         server = step.measurement.server.map(ServerFigures.init)
         own = Own(step.measurement.own)
         limit = step.limit
@@ -98,6 +110,7 @@ extension CallReport {
     var loss: Double
     var frames, decryptFailures, guestFrames, nacked, retransmitted, impaired: UInt64
     var latencyMs: Times
+    var audio: Audio?
     var joinMs: Times
     /// Joins, those of participants that came back included.
     var joins: Int

@@ -25,6 +25,12 @@ extension CallReport {
     lines.append("frames            \(tally.frames) decrypted, \(tally.decryptFailures) failed")
     if let measurement {
       lines.append("one-way latency   \(Self.times(measurement.latency))\(ownLatency == nil ? "" : "  (its own)")")
+      if plan.videoKbps != nil {
+        lines.append(
+          String(
+            format: "audio alone       %@, loss %.5f %%", Self.times(measurement.audioLatency),
+            measurement.audio.loss * 100))
+      }
     }
     lines.append(
       "retransmission    \(tally.nacked) asked for, \(tally.retransmitted) came, \(tally.abandoned) given up")

@@ -46,7 +46,6 @@ struct CallReport: LoadReport {
 
   var samples: [Sample] { outcome.samples }
 
-  private var isRamp: Bool { if case .ramp = plan.course { true } else { false } }
   /// The last step of a ramp that passed no limit.
   var lastGoodStep: RampStep? { outcome.steps.last { $0.limit == nil } }
 
@@ -57,7 +56,7 @@ struct CallReport: LoadReport {
     } else if measurement == nil {
       faults.append("nothing was measured")
     }
-    if isRamp {
+    if plan.isRamp {
       if let first = outcome.steps.first?.limit { faults.append("the first step passed a limit: \(first)") }
     } else {
       if joined < plan.total, outcome.interruption == nil || measurement != nil {
@@ -74,7 +73,7 @@ struct CallReport: LoadReport {
 
   /// Impaired participants lose what their paths drop. A server that died loses what was on its way, and a ramp ends with losses.
   var losses: [String] {
-    guard !plan.outages, !isRamp, let measurement else { return [] }
+    guard !plan.outages, !plan.isRamp, let measurement else { return [] }
     guard measurement.delivery.expected > 0 else { return ["no packet was to be received"] }
     let lost = measurement.undisturbed.expected - measurement.undisturbed.received
     return lost == 0 ? [] : ["\(lost) of \(measurement.undisturbed.expected) packets were lost"]

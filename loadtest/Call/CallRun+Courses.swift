@@ -87,10 +87,15 @@ extension CallRun {
   /// Adds participants step by step, and measures each step, until a condition holds or all are in.
   func ramp(step: Int, until conditions: [Condition], _ outcome: inout CallOutcome, _ server: inout ServerUsage) async {
     var present = min(max(2, step), plan.participants)
+    var before = 0
     await start(with: present)
     while true {
       await settle()
       guard !Interrupt.hasCome else { return }
+      // Frames that came before are of epochs that the newcomers may not know.
+      let now = MonotonicClock.now()
+      for newcomer in members(of: 0).prefix(present).dropFirst(before) { newcomer.progress.arrived(at: now) }
+      before = present
       monitor.enter("step of \(present)")
       let measured = await measurement(&server)
       // Half a step proves nothing.

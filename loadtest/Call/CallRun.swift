@@ -109,8 +109,10 @@ struct CallRun: Sendable {
     let after = tally
     return Measurement(
       seconds: seconds, delivery: PacketArrivals(traffic) { !plan.churns($0) },
+      audio: PacketArrivals(traffic, isAudioOnly: true) { !plan.churns($0) },
       undisturbed: PacketArrivals(traffic) { !plan.churns($0) && !plan.isImpaired($0) },
       latency: after.latency.since(tallyBefore.latency),
+      audioLatency: after.audioLatency.since(tallyBefore.audioLatency),
       decryptFailures: after.decryptFailures - tallyBefore.decryptFailures, packets: packets, server: server.result,
       own: OwnUsage(from: readingBefore, to: readingAfter))
   }

@@ -106,8 +106,8 @@ final class MediaPeer {
     var received: [TrackKey: Traffic] = [:]
     for slot in receiving {
       for (key, traffic) in slot.received {
-        received[key, default: Traffic()].frames += traffic.frames
-        received[key, default: Traffic()].packets += traffic.packets
+        received[key, default: Traffic(isVideo: traffic.isVideo)].frames += traffic.frames
+        received[key, default: Traffic(isVideo: traffic.isVideo)].packets += traffic.packets
       }
     }
     return PeerTraffic(

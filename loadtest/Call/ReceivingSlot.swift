@@ -181,14 +181,14 @@ final class ReceivingSlot {
       place = known
     } else {
       place = counts.count
-      counts.append((key, Traffic()))
+      counts.append((key, Traffic(isVideo: slot.isVideo)))
       surroundings.progress.heard(key)
     }
     stay.opened += 1
     guard frame.isMeasured else { return }
     counts[place].traffic.frames += 1
     counts[place].traffic.packets += UInt64(frame.packets)
-    surroundings.statistics.count(frame, at: now)
+    surroundings.statistics.count(frame, isVideo: slot.isVideo, at: now)
   }
 
   // MARK: - Time

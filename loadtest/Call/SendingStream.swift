@@ -16,7 +16,7 @@ final class SendingStream {
   private(set) var packetCount: UInt32 = 0
   private(set) var octetCount: UInt32 = 0
   /// The total of the measured frames.
-  private(set) var traffic = Traffic()
+  private(set) var traffic: Traffic
   /// The server wants a key frame, or the key has changed.
   var wantsKeyFrame = true
   let ring: PacketRing
@@ -46,6 +46,7 @@ final class SendingStream {
     self.track = track
     self.key = key
     number = key.track
+    traffic = Traffic(isVideo: track.isVideo)
     self.cipher = cipher
     frameBytes = track.isVideo ? max(40, videoKbps * 1000 / 8 / 30) : 80
     interval = track.isVideo ? .nanoseconds(1_000_000_000 / 30) : .milliseconds(20)

@@ -69,7 +69,7 @@ final class SimulatedParticipant: Sendable {
     }
     self.index = index
     self.plan = plan
-    moments = Mutex(Moments(PeerProgress(isArriving: plan.outages)))
+    moments = Mutex(Moments(PeerProgress(isArriving: plan.outages || plan.isRamp)))
     self.account = account
     call = index / plan.participants
     isPublisher = index % plan.participants < plan.publishers

@@ -6,9 +6,11 @@ final class Statistics {
   /// Since when frames count; nil before.
   var measuringSince: Instant?
 
-  func count(_ frame: TestFrame, at now: Instant) {
+  func count(_ frame: TestFrame, isVideo: Bool, at now: Instant) {
+    let latency = now.nanoseconds > frame.sentAt ? now.nanoseconds - frame.sentAt : 0
     tally.frames += 1
-    tally.latency.record(nanoseconds: now.nanoseconds > frame.sentAt ? now.nanoseconds - frame.sentAt : 0)
+    tally.latency.record(nanoseconds: latency)
+    if !isVideo { tally.audioLatency.record(nanoseconds: latency) }
   }
 
   func wasMeasuring(at time: Instant) -> Bool { measuringSince.map { time >= $0 } ?? false }

@@ -30,6 +30,8 @@ struct Tally: Sendable {
   /// CPU time of the thread, in nanoseconds.
   var threadNanoseconds: UInt64 = 0
   var latency = LatencyHistogram()
+  /// The part of it that is of audio.
+  var audioLatency = LatencyHistogram()
 
   mutating func merge(_ other: Tally) {
     packetsReceived += other.packetsReceived
@@ -50,6 +52,7 @@ struct Tally: Sendable {
     impairedWithoutRoom += other.impairedWithoutRoom
     threadNanoseconds += other.threadNanoseconds
     latency.merge(other.latency)
+    audioLatency.merge(other.audioLatency)
   }
 }
 
@@ -57,6 +60,7 @@ struct Tally: Sendable {
 struct Traffic: Sendable, Hashable {
   var frames: UInt64 = 0
   var packets: UInt64 = 0
+  var isVideo = false
 
   mutating func subtract(_ other: Traffic) {
     frames -= min(frames, other.frames)

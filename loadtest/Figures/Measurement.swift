@@ -3,9 +3,12 @@ struct Measurement: Sendable {
   var seconds: Double
   /// To all participants that stayed.
   var delivery: PacketArrivals
+  /// The part of it that is audio.
+  var audio: PacketArrivals
   /// Among those whose paths this program does not impair.
   var undisturbed: PacketArrivals
   var latency: LatencyHistogram
+  var audioLatency: LatencyHistogram
   var decryptFailures: UInt64
   /// RTP packets that came.
   var packets: UInt64
@@ -14,7 +17,8 @@ struct Measurement: Sendable {
 
   /// The metrics that `figure` has.
   static let metrics: [Metric] = [
-    .loss, .p50, .p90, .p99, .max, .undecryptable, .packets, .cpu, .cpuPerPacket, .memory, .ownCPU,
+    .loss, .p50, .p90, .p99, .max, .audioLoss, .audioP99, .undecryptable, .packets, .cpu, .cpuPerPacket, .memory,
+    .ownCPU,
   ]
 
   var packetsPerSecond: Double { seconds > 0 ? Double(packets) / seconds : 0 }
@@ -28,6 +32,8 @@ struct Measurement: Sendable {
     case .p90: late(0.9)
     case .p99: late(0.99)
     case .max: late(1)
+    case .audioLoss: audio.expected > 0 ? audio.loss : nil
+    case .audioP99: audioLatency.count > 0 ? audioLatency.milliseconds(atShare: 0.99) : nil
     case .undecryptable: Double(decryptFailures)
     case .packets: packetsPerSecond
     case .cpu: server?.cpuShare

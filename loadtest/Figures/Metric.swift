@@ -1,6 +1,8 @@
 /// A figure of a report that a condition may name.
 enum Metric: String, CaseIterable, Sendable, Encodable {
   case loss, p50, p90, p99, max
+  case audioLoss = "audio-loss"
+  case audioP99 = "audio-p99"
   case joinP50 = "join-p50"
   case joinP99 = "join-p99"
   case joinMax = "join-max"
@@ -25,8 +27,8 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
 
   var kind: Kind {
     switch self {
-    case .loss, .joined, .rejoined, .cpu, .ownCPU: .share
-    case .p50, .p90, .p99, .max, .joinP50, .joinP99, .joinMax, .rejoinP99, .cpuPerPacket: .time
+    case .loss, .audioLoss, .joined, .rejoined, .cpu, .ownCPU: .share
+    case .p50, .p90, .p99, .max, .audioP99, .joinP50, .joinP99, .joinMax, .rejoinP99, .cpuPerPacket: .time
     case .undecryptable, .packets: .count
     case .memory: .memory
     }
@@ -37,6 +39,8 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
     switch self {
     case .loss: "share of the packets (or messages) that did not arrive"
     case .p50, .p90, .p99, .max: "one-way latency"
+    case .audioLoss: "the same of audio alone"
+    case .audioP99: "one-way latency of audio alone"
     case .joinP50, .joinP99, .joinMax: "join time"
     case .joined: "share of the participants that joined"
     case .rejoined: "share of the participants that came back"
@@ -56,6 +60,8 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
     case .loss: "Loss"
     case .p50, .p90, .p99: "Latency \(rawValue)"
     case .max: "Latency, highest"
+    case .audioLoss: "Loss of audio"
+    case .audioP99: "Latency p99 of audio"
     case .joinP50: "Join time p50"
     case .joinP99: "Join time p99"
     case .joinMax: "Join time, highest"

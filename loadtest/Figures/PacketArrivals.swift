@@ -3,12 +3,14 @@ struct PacketArrivals: Sendable, Hashable {
   private(set) var expected: UInt64 = 0
   private(set) var received: UInt64 = 0
 
-  /// - Parameter counts: whether a participant takes part, by its index; what others send or receive is left out.
-  init(_ traffic: [PeerTraffic], of counts: (Int) -> Bool = { _ in true }) {
+  /// - Parameters:
+  ///   - counts: whether a participant takes part, by its index; what others send or receive is left out.
+  ///   - isAudioOnly: video is left out.
+  init(_ traffic: [PeerTraffic], isAudioOnly: Bool = false, of counts: (Int) -> Bool = { _ in true }) {
     for members in Dictionary(grouping: traffic.filter { counts($0.index) }, by: \.call).values {
       let sent = members.reduce(into: [TrackKey: Traffic]()) { $0.merge($1.sent) { first, _ in first } }
       for member in members {
-        for (key, traffic) in sent where member.sent[key] == nil {
+        for (key, traffic) in sent where member.sent[key] == nil && !(isAudioOnly && traffic.isVideo) {
           expected += traffic.packets
           received += min(traffic.packets, member.received[key]?.packets ?? 0)
         }
