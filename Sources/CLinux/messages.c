@@ -5,6 +5,7 @@
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -16,8 +17,9 @@
 typedef struct {
   struct sockaddr_in6 address;
   struct iovec data;
-  /* UDP_SEGMENT is a uint16_t on the way out, UDP_GRO an int on the way in; the local address both ways. */
-  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo))];
+  /* UDP_SEGMENT is a uint16_t on the way out, UDP_GRO an int on the way in; the local address both ways; the time of arrival on the way in. */
+  _Alignas(struct cmsghdr) char
+    control[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct timespec))];
 } slot;
 
 struct clinux_messages {
@@ -140,6 +142,10 @@ clinux_received clinux_messages_received(const clinux_messages *m, unsigned inde
       struct in_pktinfo info;
       memcpy(&info, CMSG_DATA(c), sizeof info);
       r.local = (clinux_address){.low = clinux_mapped | ntohl(info.ipi_addr.s_addr)};
+    } else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+      struct timespec time;
+      memcpy(&time, CMSG_DATA(c), sizeof time);
+      r.arrival = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
     }
   }
   return r;

@@ -65,6 +65,11 @@ int clinux_udp_enable_local_addresses(int fd, bool ipv6) {
   return result < 0 ? -errno : 0;
 }
 
+int clinux_udp_enable_arrival_times(int fd) {
+  int on = 1;
+  return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) < 0 ? -errno : 0;
+}
+
 bool clinux_udp_knows_gso(int fd) { return integer(fd, IPPROTO_UDP, UDP_SEGMENT) >= 0; }
 
 int clinux_udp_port(int fd) {

@@ -65,12 +65,7 @@ package struct LayerAllocator: Sendable {
 
   /// The rate with the cheapest step that is wanted, in bit/s; nil when all wishes are met.
   package func nextStep(of streams: [StreamWish]) -> Int? {
-    var least: Int?
-    for i in streams.indices where i < steps.count && steps[i] < streams[i].highest {
-      let rates = streams[i].steps
-      least = min(least ?? .max, rates[steps[i] + 1].rate - (steps[i] >= 0 ? rates[steps[i]].rate : 0))
-    }
-    return least.map { rate(of: streams) + $0 }
+    Self.cheapest(streams, above: steps).map { rate(of: streams) + $0 }
   }
 
   /// Finds the layer of each stream in its ladder of now: that one, or the best one below.
@@ -147,11 +142,24 @@ package struct LayerAllocator: Sendable {
     }
   }
 
+  /// The cost of the cheapest step beyond the best division of `budget`, in bit/s; nil when it has room for all.
+  package static func nextCost(_ streams: [StreamWish], budget: Int) -> Int? {
+    cheapest(streams, above: divide(streams, budget: budget) { streams[$0].highest })
+  }
+
+  private static func cheapest(_ streams: [StreamWish], above steps: [Int]) -> Int? {
+    streams.indices.filter { $0 < steps.count && steps[$0] < streams[$0].highest }.map { i in
+      let rates = streams[i].steps
+      return rates[steps[i] + 1].rate - (steps[i] >= 0 ? rates[steps[i]].rate : 0)
+    }.min()
+  }
+
   /// The best division of `budget`: the base of each, screens in full, the first camera up to 360 lines, then one step each in turn.
   /// - Parameters:
   ///   - present: steps that nobody is to lose.
   ///   - highest: of a stream, by its place.
-  static func divide(
+  /// - Returns: the step of each stream; −1 is paused.
+  package static func divide(
     _ streams: [StreamWish], budget: Int, from present: [Int]? = nil, highest: (Int) -> Int
   ) -> [Int] {
     let order = order(streams)

@@ -8,6 +8,8 @@ package final class ReceiveBatch {
   package let capacity: Int
   /// Whether the last receive filled the batch, so that the socket may hold more.
   package private(set) var isFull = false
+  /// How long the first datagram of the last receive had lain in the kernel's buffer; zero without one, or when the kernel does not say.
+  package private(set) var age = Duration.zero
 
   private let bufferSize: Int
   private let memory: UnsafeMutableRawPointer
@@ -45,6 +47,7 @@ package final class ReceiveBatch {
   func receive(from descriptor: Int32, counters: inout UDPCounters, local: inout LocalAddresses) {
     count = 0
     isFull = false
+    age = .zero
     var result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
     counters.receiveCalls &+= 1
     if result < 0, -result != EAGAIN {
@@ -56,6 +59,18 @@ package final class ReceiveBatch {
     guard result > 0 else { return }
     isFull = result == capacity
     for i in 0..<Int(result) { split(i, &counters, &local) }
+    age = Self.age(of: clinux_messages_received(messages, 0).arrival)
+  }
+
+  /// The kernel tells the time by CLOCK_REALTIME, which may be set; a longer age than this comes from that.
+  private static let longestAge: UInt64 = 10_000_000_000
+
+  private static func age(of arrival: UInt64) -> Duration {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    let now = UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    guard arrival > 0, now > arrival, now - arrival <= longestAge else { return .zero }
+    return .nanoseconds(Int64(now - arrival))
   }
 
   private func split(_ index: Int, _ counters: inout UDPCounters, _ local: inout LocalAddresses) {

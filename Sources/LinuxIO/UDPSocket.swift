@@ -44,6 +44,8 @@ package final class UDPSocket {
     if options.receiveOffload { _ = clinux_udp_enable_gro(descriptor) }
     // Without it the kernel chooses the address of answers.
     _ = clinux_udp_enable_local_addresses(descriptor, ipv6)
+    // Without it datagrams have no age.
+    _ = clinux_udp_enable_arrival_times(descriptor)
     gate = SegmentationGate(isKnown: options.sendOffload && clinux_udp_knows_gso(descriptor))
     window = SendWindow(ipv6: ipv6)
     singles = SendWindow(ipv6: ipv6)

@@ -19,7 +19,7 @@ package struct PassDurations: Sendable {
     }
   }
 
-  private var histograms = InlineArray<4, Histogram>(repeating: Histogram())
+  private var histograms = InlineArray<5, Histogram>(repeating: Histogram())
 
   package init() {}
 

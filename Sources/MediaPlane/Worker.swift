@@ -21,6 +21,7 @@ final class Worker {
   private let outbox: Outbox
   private var rule: FlushRule
   private var naps = NapRule()
+  private var shedding = SheddingRule()
   /// Commands that were taken from the queue, and how many of them are carried out.
   private var commands: [MediaCommand] = []
   private var carriedOut = 0
@@ -153,6 +154,7 @@ final class Worker {
     var slices = 0
     repeat {
       socket.receive(into: batch)
+      shedVideo(now: now)
       let datagrams = batch.datagrams
       var first = 0
       while first < datagrams.count {
@@ -161,9 +163,7 @@ final class Worker {
         rule.arrived(now: now)
         naps.arrived(end - first, now: now)
         for index in first..<end {
-          let datagram = datagrams[index]
-          sfu.handle(datagram.bytes, from: datagram.source, now: now, into: outbox)
-          if outbox.isNearlyFull { flush() }
+          handle(datagrams[index].bytes, from: datagrams[index].source, now: now)
         }
         settle(now: now)
         first = end
@@ -176,12 +176,30 @@ final class Worker {
     return now
   }
 
+  private func handle(_ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant) {
+    // The arithmetic of a handshake takes as long as hundreds of packets.
+    if case .dtls = DatagramKind.classify(datagram.bytes) {
+      let start = ThreadClock.now()
+      sfu.handle(datagram, from: source, now: now, into: outbox)
+      statistics.passes.add(.handshakes, nanoseconds: ThreadClock.now() - start)
+    } else {
+      sfu.handle(datagram, from: source, now: now, into: outbox)
+    }
+    if outbox.isNearlyFull { flush() }
+  }
+
+  /// Forwards less video while the socket's datagrams grow old, and more again afterwards.
+  private func shedVideo(now: Instant) {
+    shedding.received(after: batch.age)
+    guard shedding.isDue(now: now), shedding.judge(cpuTime: ThreadClock.now(), now: now) else { return }
+    sfu.setVideoShare(shedding.share, now: now)
+  }
+
   /// Takes what a TCP connection has brought; returns how many datagrams that were.
   private func readConnection(_ number: Int, now: Instant) -> Int {
     var datagrams = 0
     let ended = connections?.receive(number, in: epoll, isPath: { sfu.isPath($0) }) { datagram, source in
-      sfu.handle(datagram, from: source, now: now, into: outbox)
-      if outbox.isNearlyFull { flush() }
+      handle(datagram, from: source, now: now)
       datagrams += 1
     }
     if let ended { sfu.forget(ended, now: now) }
@@ -247,6 +265,7 @@ final class Worker {
     statistics.forwarding = sfu.counters
     statistics.socket = socket.counters
     statistics.receiveDrops = socket.receiveDrops
+    statistics.videoShare = shedding.share
     if let connections { statistics.tcp = connections.counters }
     publishAt = board.publish(statistics) ? nil : now.advanced(by: Self.publishInterval)
   }

@@ -11,6 +11,8 @@ package struct WorkerStatistics: Sendable {
   package var tcp = TCPCounters()
   /// Datagrams that the kernel dropped because the worker was too slow; wraps at 2^32.
   package var receiveDrops: UInt32 = 0
+  /// The part of the video that receivers wish, 0...1; below 1 while the worker cannot keep up.
+  package var videoShare = 1.0
   /// How often the worker woke, sent its outbox, and sent it because the hold was over.
   package var turns: UInt64 = 0
   package var flushes: UInt64 = 0

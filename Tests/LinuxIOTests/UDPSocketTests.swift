@@ -56,6 +56,19 @@ struct UDPSocketTests {
     #expect(received.source == (ipv6 ? sender.address6 : sender.address))
   }
 
+  @Test func aBatchKnowsHowLongItsFirstDatagramWaited() throws {
+    let sender = try UDPSocket(port: 0)
+    let receiver = try Receiver()
+    let start = MonotonicClock.now()
+    sender.send([TestRun(lengths: [5], to: receiver.address)])
+    MonotonicClock.sleep(nanoseconds: 20_000_000)
+    #expect(receiver.collect(1).count == 1)
+    #expect(receiver.batch.age >= .milliseconds(20))
+    #expect(receiver.batch.age <= start.duration(to: MonotonicClock.now()))
+    receiver.socket.receive(into: receiver.batch)
+    #expect(receiver.batch.age == .zero)
+  }
+
   /// A connected socket takes datagrams from the address alone that it sends to, as an ICE agent does.
   @Test(arguments: [false, true])
   func answersLeaveFromTheAddressThatThePeerUsed(ipv6: Bool) throws {

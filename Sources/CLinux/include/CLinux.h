@@ -25,6 +25,8 @@ int clinux_udp_send_buffer(int fd);
 int clinux_udp_enable_gro(int fd);
 /* Has the kernel say with each datagram to which local address it came. */
 int clinux_udp_enable_local_addresses(int fd, bool ipv6);
+/* Has the kernel say with each datagram when it came. */
+int clinux_udp_enable_arrival_times(int fd);
 /* Whether the kernel knows UDP_SEGMENT (4.18). */
 bool clinux_udp_knows_gso(int fd);
 int clinux_udp_port(int fd);
@@ -53,6 +55,8 @@ typedef struct {
   /* Length of each datagram in it (UDP_GRO), or 0: it is one. */
   uint32_t segment;
   bool truncated;
+  /* CLOCK_REALTIME in nanoseconds when the kernel took it; 0 when the kernel did not say. */
+  uint64_t arrival;
 } clinux_received;
 
 clinux_messages *clinux_messages_create(unsigned capacity, bool ipv6);

@@ -21,6 +21,11 @@ extension Metrics {
       text += "# HELP \(name) \(help)\n# TYPE \(name) gauge\n\(name) \(value)\n"
     }
 
+    mutating func gauge(_ name: String, _ help: String, _ values: [(labels: String, value: Double)]) {
+      text += "# HELP \(name) \(help)\n# TYPE \(name) gauge\n"
+      for (labels, value) in values { text += "\(name){\(labels)} \(value)\n" }
+    }
+
     /// - Parameter counts: for each bound the values up to it that are over the one before; one more counts the rest.
     mutating func histogram(
       _ name: String, _ help: String, bounds: [String],

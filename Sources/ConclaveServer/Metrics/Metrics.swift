@@ -79,6 +79,7 @@ extension Metrics.Page {
         "withheld_videos", "Videos that paused, as a receiver's path had no room for them.",
         { $0.forwarding.withheld }
       ),
+      ("shed_videos", "Videos that paused because the worker could not keep up.", { $0.forwarding.shed }),
       (
         "checks_sent", "Connectivity checks of addresses that clients want their media at.",
         { $0.forwarding.checksSent }
@@ -109,6 +110,10 @@ extension Metrics.Page {
     add(workers.map(\.passes))
     add(workers.map(\.forwarding.estimates))
     add(workers.map(\.tcp))
+    gauge(
+      "conclave_media_video_share_ratio",
+      "Part of the video that a worker forwards: below 1 while it cannot keep up.",
+      workers.enumerated().map { ("worker=\"\($0)\"", $1.videoShare) })
     gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
     gauge(
       "conclave_media_connected_peers", "Those to which media flows.",

@@ -2,13 +2,23 @@ import CongestionControl
 import MediaModel
 import RTP
 
-/// The part of a slot's track that the receiver's rate has room for.
-enum Allotment: Equatable {
-  /// All that the receiver wishes.
-  case everything
-  case upTo(spatial: Int, temporal: Int)
+/// The part of a slot's track that there is room for: on the receiver's path, or in the worker's time.
+enum Allotment: Comparable {
   /// The slot pauses, and goes on with a key frame.
   case nothing
+  case upTo(spatial: Int, temporal: Int)
+  /// All that the receiver wishes.
+  case everything
+
+  /// - Parameter step: of the stream's ladder; nil is paused.
+  init(_ step: Int?, of stream: StreamWish) {
+    guard let step else {
+      self = .nothing
+      return
+    }
+    let layer = stream.steps[step]
+    self = step == stream.highest ? .everything : .upTo(spatial: Int(layer.spatial), temporal: Int(layer.temporal))
+  }
 }
 
 extension DownTrack {
@@ -28,13 +38,19 @@ extension DownTrack {
       speakerRank: -Int(clamping: source.peer.spokeAt.nanoseconds), steps: source.ladder())
   }
 
+  /// The lesser of the two.
+  var allotment: Allotment { min(rateAllotment, loadAllotment) }
+
+  /// Sets what the receiver's rate or the worker's time has room for, or both; nil leaves the one as it is.
   /// - Returns: the encoding whose key frame is needed now; nil when none is.
-  func setAllotment(_ new: Allotment) -> Encoding? {
-    guard new != allotment else { return nil }
+  func setAllotment(rate: Allotment? = nil, load: Allotment? = nil) -> Encoding? {
+    let old = allotment
+    rateAllotment = rate ?? rateAllotment
+    loadAllotment = load ?? loadAllotment
+    guard allotment != old else { return nil }
     let wasWithheld = stream.pointee.isWithheld
-    allotment = new
     limitTargets()
-    if new == .nothing {
+    if allotment == .nothing {
       goOver(to: nil)
       stream.pointee.isWithheld = true
       stream.pointee.sourceSwitch.pause()

@@ -17,8 +17,9 @@ final class DownTrack {
   var next: Encoding?
   /// The layer by the receiver's wish, of a track with several.
   var claimed: Encoding?
-  /// The part of the source that the receiver's rate has room for.
-  var allotment = Allotment.everything
+  /// The parts of the source that the receiver's rate has room for, and the worker's time.
+  var rateAllotment = Allotment.everything
+  var loadAllotment = Allotment.everything
   /// When the source took the slot; it is not displaced by a louder one at once.
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
@@ -71,7 +72,8 @@ final class DownTrack {
     source = track
     stream.pointee.maxHeight = nil
     stream.pointee.isWithheld = false
-    allotment = .everything
+    rateAllotment = .everything
+    loadAllotment = .everything
     if let track, track.isLayered {
       claim(track.layer(for: nil))
       show(claimed.map { track.liveEncoding(near: $0) })

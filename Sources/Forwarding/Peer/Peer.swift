@@ -89,6 +89,8 @@ final class Peer: Scheduled {
   var retransmissions = TokenBucket(perSecond: 2_000, burst: 500)
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
   var need = SlotNeed()
+  /// While the worker cannot keep up.
+  var load: LoadDivision?
   var nextReport: Instant?
   /// The encoding that the next receiver report begins with; one has room for 16.
   var reportedFrom = 0

@@ -27,9 +27,7 @@ extension SFU {
     let sent = peer.videoSlots.reduce(fixed) { $0 + $1.sentRate }
     downlink.pointee.division.observe(&downlink.pointee.estimator, sent: sent, now: now)
     guard downlink.pointee.division.isLimited else { return }
-    let wishes = peer.videoSlots.map { down in
-      down.wish(priority: down.source.flatMap { peer.wishes.videos[$0.track]?.priority } ?? 0)
-    }
+    let wishes = peer.videoWishes
     counts.pointee.visits &+= UInt64(wishes.count)
     let allotments = downlink.pointee.division.divide(
       wishes, by: &downlink.pointee.estimator, fixed: fixed, now: now)
@@ -44,8 +42,8 @@ extension SFU {
   private func allot(_ allotments: [Allotment], to peer: Peer, now: Instant) {
     for (down, allotment) in zip(peer.videoSlots, allotments) {
       guard let source = down.source, !source.isSilent else { continue }
-      if allotment == .nothing, down.allotment != .nothing { counts.pointee.withheld &+= 1 }
-      if let needed = down.setAllotment(allotment) { requestKeyFrame(of: needed, now: now) }
+      if allotment == .nothing, down.rateAllotment != .nothing { counts.pointee.withheld &+= 1 }
+      if let needed = down.setAllotment(rate: allotment) { requestKeyFrame(of: needed, now: now) }
     }
   }
 
@@ -73,6 +71,11 @@ extension SFU {
 }
 
 extension Peer {
+  /// The allocators' view of the slots for video.
+  var videoWishes: [StreamWish] {
+    videoSlots.map { down in down.wish(priority: down.source.flatMap { wishes.videos[$0.track]?.priority } ?? 0) }
+  }
+
   /// The rate of the microphones that the peer hears, in bit/s.
   fileprivate var audioRate: Int { audioSlots.reduce(0) { $0 + $1.sentRate } }
 

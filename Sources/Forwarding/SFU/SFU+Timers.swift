@@ -52,6 +52,7 @@ extension SFU {
     if peer.transport.isOpen {
       sendFeedback(to: peer, now: now, into: outbox)
       divideRate(of: peer, now: now, into: outbox)
+      divideLoad(of: peer, now: now)
       if let due = peer.nextReport, due <= now {
         sendReports(to: peer, now: now, into: outbox)
         judgeQuality(of: peer, now: now)
@@ -176,4 +177,6 @@ package enum Pass: Int, CaseIterable, Sendable {
   case reports
   /// Peers with other timers: NACKs, key-frame requests, DTLS, checks, consent.
   case timers
+  /// A datagram of DTLS.
+  case handshakes
 }

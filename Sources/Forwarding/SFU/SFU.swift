@@ -34,6 +34,8 @@ package final class SFU {
   var calls: [CallID: ForwardedCall] = [:]
   var peerDeadlines = DeadlineQueue<Peer>()
   var callDeadlines = DeadlineQueue<ForwardedCall>()
+  /// The part of the rate of its wished video that each receiver gets; below 1 while the worker cannot keep up.
+  var videoShare = 1.0
   /// Calls whose peers or tracks changed by the commands in hand.
   var changedCalls: [ForwardedCall] = []
   /// Checks of ours and answers to those of others: to addresses that may be nobody's.
@@ -170,4 +172,7 @@ struct SplitMix64: RandomNumberGenerator {
     z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
     return z ^ (z >> 31)
   }
+
+  /// 0..<1.
+  mutating func nextShare() -> Double { Double(next() >> 11) / Double(1 << 53) }
 }

@@ -64,11 +64,6 @@ struct RateDivision {
       isLimited = false
       return streams.map { _ in .everything }
     }
-    return streams.indices.map { i in
-      guard let step = allocator.step(i) else { return .nothing }
-      let layer = streams[i].steps[step]
-      return step == streams[i].highest
-        ? .everything : .upTo(spatial: Int(layer.spatial), temporal: Int(layer.temporal))
-    }
+    return streams.indices.map { Allotment(allocator.step($0), of: streams[$0]) }
   }
 }
