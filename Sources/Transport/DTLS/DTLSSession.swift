@@ -148,7 +148,7 @@ package final class DTLSSession {
 
   /// Says close_notify; the session is of no use afterwards.
   package func close(send: (UnsafeRawBufferPointer) -> Void) {
-    if case .connected = state {
+    if case .connected = state, SSL_alloc_buffers(ssl) == 1 {
       ERR_clear_error()
       SSL_shutdown(ssl)
       var farewell = pipe.takeOutput()
@@ -174,6 +174,7 @@ package final class DTLSSession {
     if result == 1 {
       guard let keys = exportKeys() else { return fail(.noProfile) }
       state = .connected(repeats: 0)
+      SSL_free_buffers(ssl)
       return .connected(keys)
     }
     if case .handshaking(var handshake) = state, !written.isEmpty {
@@ -195,6 +196,9 @@ package final class DTLSSession {
       repeatLastFlight(datagram, repeats, send)
       return .none
     }
+    // 34 KB of buffers for records, which a session without records has no use for. OpenSSL does not allocate those for writing by itself.
+    guard SSL_alloc_buffers(ssl) == 1 else { return .none }
+    defer { SSL_free_buffers(ssl) }
     ERR_clear_error()
     pipe.input = datagram
     let result = withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 1) { scratch in
