@@ -95,11 +95,15 @@ def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network
     bob.answer()
     everybody_decodes(alice, bob)
     number = number_of(bob, alice)
-    for _ in range(int(os.environ.get("CONCLAVE_ROUNDS", "1"))):
+    other = "Object.defineProperty(navigator.connection, 'type', { value: arguments[0], configurable: true })"
+    for turn in range(2 * int(os.environ.get("CONCLAVE_ROUNDS", "1"))):
         watch(bob, 2)
         network.move()
         tell_of_the_new_way(bob, network)
-        bob.driver.execute_script("window.dispatchEvent(new Event('online'))")
+        if turn % 2 == 0:
+            bob.driver.execute_script("window.dispatchEvent(new Event('online'))")
+        else:
+            bob.driver.execute_script(f"{other}; navigator.connection.dispatchEvent(new Event('change'))", f"another-{turn}")
         shown = watch(bob, 5)["alice"]
         print(f"no picture for {longest_gap(shown, 5):.2f} s")
         assert longest_gap(shown, 5) < 2.5

@@ -13,6 +13,7 @@ interface RTCRtpReceiver {
 }
 
 interface Navigator {
+  connection?: EventTarget & { type?: string };
   userAgentData?: { brands: { brand: string }[]; platform: string };
   wakeLock?: { request(type: 'screen'): Promise<{ released: boolean; release(): Promise<void> }> };
 }

@@ -199,6 +199,14 @@ async function removeDevices(here) {
 }
 
 byID('use-here').addEventListener('click', () => location.reload());
+// A phone that goes from Wi-Fi to its own network is not offline in between. Where the type is unknown, `change` tells of mere estimates.
+const network = navigator.connection;
+let networkType = network?.type;
+network?.addEventListener('change', () => {
+  if (network.type === networkType) return;
+  networkType = network.type;
+  conclave?.networkChanged();
+});
 window.addEventListener('online', () => conclave?.networkChanged());
 document.addEventListener('visibilitychange', () => document.hidden || conclave?.hurry());
 
