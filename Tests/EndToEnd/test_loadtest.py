@@ -183,3 +183,13 @@ def test_a_bad_path_loses_its_share_and_spares_the_others(server, tmp_path):
     assert text.count("<svg") >= 8 and not re.search(r"<script|https?:|src=|href=", text)
     status, report = run(server, tmp_path / "failed.json", *options, "--audio-only", "--fail-if", "loss>1%")
     assert status == 1 and any("loss>1%" in fault for fault in report["faults"])
+
+
+def test_receivers_that_report_have_their_paths_estimated(fresh_server, tmp_path):
+    call = ("--participants", "6", "--publishers", "2", "--video-kbps", "300", "--duration", "4", "--feedback")
+    status, report = run(fresh_server, tmp_path / "feedback.json", *call)
+    assert (status, report["joined"], report["loss"]) == (0, 6, 0), report["faults"]
+    assert fresh_server.metric("conclave_media_feedback_received_total") > 6 * 4
+    assert fresh_server.metric("conclave_media_estimate_bytes_count") > 6
+    # A wide path loses no layer to the estimate.
+    assert fresh_server.metric("conclave_media_withheld_videos_total") == 0

@@ -52,6 +52,12 @@ struct CallOptions: ParsableArguments {
     })
   var impaired: Double?
 
+  @Flag(
+    help:
+      "Participants report what arrives (transport-wide feedback, ten times a second), as browsers do, so that the server estimates their paths."
+  )
+  var feedback = false
+
   @Option(help: "The seed of what bad paths lose and delay. Default: 1.")
   var seed: UInt64 = 1
 
@@ -166,7 +172,8 @@ struct CallOptions: ParsableArguments {
       publishers: publishers ?? min(preset.publishers ?? participants, participants), course: course(scenario, preset),
       duration: .milliseconds(Int((server.duration ?? preset.seconds) * 1000)), joinTimeout: server.joinLimit,
       joinRate: joinRate, videoKbps: isAudioOnly ? nil : videoKbps ?? preset.videoKbps, impairment: bad?.impairment,
-      impairedShare: impaired ?? 1, seed: seed, guests: guests, outages: outages, rotateMinutes: rotateMinutes,
+      impairedShare: impaired ?? 1, isReporting: feedback, seed: seed, guests: guests, outages: outages,
+      rotateMinutes: rotateMinutes,
       costWindow: costs.map { .milliseconds(Int($0 * 1_000)) }, settleTime: .milliseconds(Int(settle * 1_000)),
       threads: threads, serverProcess: server.serverPid)
   }

@@ -32,6 +32,8 @@ struct CallPlan: Sendable {
   /// The paths of `impairedShare` of the participants, in both directions.
   var impairment: Impairment?
   var impairedShare = 1.0
+  /// Whether participants report what arrives.
+  var isReporting = false
   /// For the random numbers of the impairments.
   var seed: UInt64 = 0
   /// Users of other clients that are rung into the call.

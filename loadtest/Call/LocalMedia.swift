@@ -13,6 +13,7 @@ struct LocalMedia: Sendable {
   enum ExtensionID {
     static let mid: UInt8 = 1
     static let audioLevel: UInt8 = 2
+    static let transportSequence: UInt8 = 3
   }
 
   /// A sending m-line.
@@ -29,8 +30,11 @@ struct LocalMedia: Sendable {
   /// Slots to receive in.
   var audioSlots: Int
   var videoSlots: Int
+  /// It reports what arrives, transport-wide, so that the server estimates its path.
+  var isReporting: Bool
 
-  init(sendsAudio: Bool, sendsVideo: Bool, audioSlots: Int, videoSlots: Int) {
+  init(sendsAudio: Bool, sendsVideo: Bool, audioSlots: Int, videoSlots: Int, isReporting: Bool = false) {
+    self.isReporting = isReporting
     credentials = ICECredentials(fragment: Self.randomText(8), password: Self.randomText(24))
     self.audioSlots = audioSlots
     self.videoSlots = videoSlots
@@ -67,7 +71,13 @@ struct LocalMedia: Sendable {
       }
     }
     for (index, mid) in mids[tracks.count...].enumerated() {
-      lines += Self.section(mid: mid, isVideo: index >= audioSlots, direction: "recvonly")
+      let isVideo = index >= audioSlots
+      lines += Self.section(mid: mid, isVideo: isVideo, direction: "recvonly")
+      guard isReporting else { continue }
+      lines += [
+        "a=extmap:\(ExtensionID.transportSequence) http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01",
+        "a=rtcp-fb:\(isVideo ? PayloadType.vp8 : PayloadType.opus) transport-cc",
+      ]
     }
     return lines.joined(separator: "\r\n") + "\r\n"
   }

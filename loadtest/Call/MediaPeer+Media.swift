@@ -23,6 +23,7 @@ extension MediaPeer {
     let packet = UnsafeRawBufferPointer(rebasing: datagram[..<length])
     guard let header = RTPHeader(parsing: packet.bytes) else { return statistics.tally.refused += 1 }
     statistics.tally.packetsReceived += 1
+    noteArrival(of: header, in: packet.bytes, now: now)
     let payload = packet.part(header.payloadRange)
     if let slot = slots[header.ssrc] {
       slot.receive(payload, sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
@@ -36,6 +37,14 @@ extension MediaPeer {
     } else {
       statistics.tally.refused += 1
     }
+  }
+
+  private func noteArrival(of header: RTPHeader, in packet: RawSpan, now: Instant) {
+    guard arrivals != nil, let extensions = HeaderExtensions(header),
+      let element = extensions.element(LocalMedia.ExtensionID.transportSequence, in: packet), element.length == 2
+    else { return }
+    _ = arrivals?.received(packet.uint16(at: element.offset), now: Int64(clamping: now.nanoseconds / 1_000))
+    lastMedia = header.ssrc
   }
 
   private func handleRTCP(_ datagram: UnsafeMutableRawBufferPointer, now: Instant) {
@@ -114,6 +123,17 @@ extension MediaPeer {
     for start in stride(from: 0, to: blocks.count, by: 31) {
       let part = Array(blocks[start..<min(start + 31, blocks.count)])
       sendRTCP { writer in writer.receiverReport(ssrc: ownSSRC, reports: part.span) }
+    }
+  }
+
+  /// Transport-wide feedback: each report is a packet of its own (RFC 5506).
+  func reportArrivals(_ now: Instant) {
+    nextFeedback = now.advanced(by: .milliseconds(100))
+    while let outbound, let room = output.room {
+      let report = UnsafeMutableRawBufferPointer(rebasing: room[..<1_000])
+      let length = arrivals?.write(sender: ownSSRC, media: lastMedia, into: report) ?? 0
+      guard length > 0, let sealed = outbound.protectRTCP(room, length: length) else { return }
+      output.append(sealed)
     }
   }
 

@@ -44,6 +44,11 @@ final class MediaPeer {
   /// RTX streams, by their SSRC.
   let repairs: [UInt32: ReceivingSlot]
   var nextReport: Instant
+  /// The arrivals that the server is told of; nil where nothing is reported.
+  var arrivals: TransportFeedbackRecorder?
+  var nextFeedback: Instant
+  /// The SSRC of the last packet: each report names a stream.
+  var lastMedia: UInt32 = 0
   let output: OutputBuffer
   let surroundings: ReceivingSlot.Surroundings
   private(set) var nextTimeout: Instant
@@ -98,6 +103,8 @@ final class MediaPeer {
     leaving = setup.impairment.map { ImpairedDatagrams($0, seed: ~setup.seed) }
     nextCheck = now
     nextReport = now.advanced(by: .seconds(1))
+    arrivals = setup.local.isReporting ? TransportFeedbackRecorder() : nil
+    nextFeedback = now
     nextTimeout = now
   }
 
@@ -161,6 +168,7 @@ final class MediaPeer {
         if !missing.isEmpty { ask(for: missing, of: slot) }
       }
       if nextReport <= now { report(now) }
+      if arrivals?.isDue ?? false, nextFeedback <= now { reportArrivals(now) }
     }
     schedule()
     flush()
@@ -175,6 +183,7 @@ final class MediaPeer {
     if let due = dtls.nextTimeout { next = min(next, due) }
     if outbound != nil {
       next = min(next, nextReport)
+      if arrivals?.isDue ?? false { next = min(next, nextFeedback) }
       for stream in streams { next = min(next, stream.nextTimeout) }
       for slot in receiving { if let due = slot.nextTimeout { next = min(next, due) } }
     }

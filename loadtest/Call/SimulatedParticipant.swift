@@ -163,7 +163,7 @@ final class SimulatedParticipant: Sendable {
     let others = plan.publishers - (isPublisher ? 1 : 0) + plan.guests.count
     let local = LocalMedia(
       sendsAudio: isPublisher, sendsVideo: isPublisher && plan.videoKbps != nil, audioSlots: others,
-      videoSlots: plan.videoKbps == nil ? 0 : others)
+      videoSlots: plan.videoKbps == nil ? 0 : others, isReporting: plan.isReporting)
     let answer = try await call.offer(
       local.offer(fingerprint: certificate.fingerprint),
       tracks: local.tracks.map { OfferedTrack(mid: $0.mid, source: $0.source) })
