@@ -60,7 +60,11 @@ struct SheddingRule {
 
   private mutating func shed(now: Instant) -> Bool {
     lateWindows = 0
-    wait = hasRisen ? min(wait * 2, Self.longestWait) : wait
+    if hasRisen {
+      // A step was too much if the packets grew old soon after it. Otherwise the overload is new.
+      let isSoon = changedAt.duration(to: now) < Self.longestWait
+      wait = isSoon ? min(wait * 2, Self.longestWait) : Self.shortestWait
+    }
     hasRisen = false
     changedAt = now
     // The older they are, the more has to go at once.
@@ -73,7 +77,6 @@ struct SheddingRule {
     share = min(1, share + Self.step)
     hasRisen = true
     changedAt = now
-    if share == 1 { wait = Self.shortestWait }
     return true
   }
 }

@@ -65,16 +65,27 @@ struct SheddingRuleTests {
     #expect(run.rule.share == 1)
   }
 
-  /// At a constant overload the share is tried less and less often.
-  @Test func stepsThatWereTooMuchAreTriedLessOften() {
+  /// At a constant overload the share is tried less and less often, also where the worker lacks little.
+  @Test(arguments: [0.8, 0.99]) func stepsThatWereTooMuchAreTriedLessOften(capacity: Double) {
     var run = Run()
     run.run(milliseconds: 200, age: 50)
     var cuts = 0
     for _ in 0..<2_400 {
       let before = run.rule.share
-      run.run(milliseconds: 100, age: before > 0.8 ? 50 : 1)
+      run.run(milliseconds: 100, age: before > capacity ? 50 : 1)
       if run.rule.share < before { cuts += 1 }
     }
     #expect(4...8 ~= cuts, "in 240 s: \(cuts)")
+  }
+
+  @Test func aLaterOverloadIsANewOne() {
+    var run = Run()
+    for _ in 0..<3 {
+      run.run(milliseconds: 200, age: 50)
+      #expect(run.rule.share == 0.75)
+      run.run(milliseconds: 7_000, age: 1)
+      #expect(run.rule.share == 1)
+      run.run(milliseconds: 60_000, age: 1)
+    }
   }
 }
