@@ -142,11 +142,14 @@ test('in a call a silent connection is given up sooner than elsewhere, and the n
   const socket = Socket.all.at(-1);
   socket.say('CONNECTED', { 'heart-beat': '0,0' });
   await aside(1);
+  const answered = (on, time) => {
+    const reply = stomp.request('/app/a');
+    now = time;
+    on.say('MESSAGE', { subscription: 'replies', 'request-id': on.frames.at(-1).headers['request-id'], status: 'ok' }, '{}');
+    return reply;
+  };
   // A path on which answers take 300 ms has 900 ms.
-  const slow = stomp.request('/app/a');
-  now = 300;
-  socket.say('MESSAGE', { subscription: 'replies', 'request-id': socket.frames.at(-1).headers['request-id'], status: 'ok' }, '{}');
-  await slow;
+  await answered(socket, 300);
   now = 301;
   stomp.hurry();
   tick(899);
@@ -157,9 +160,7 @@ test('in a call a silent connection is given up sooner than elsewhere, and the n
   await aside(1);
   second.say('CONNECTED', { 'heart-beat': '0,0' });
   await aside(1);
-  const quick = stomp.request('/app/b');
-  second.say('MESSAGE', { subscription: 'replies', 'request-id': second.frames.at(-1).headers['request-id'], status: 'ok' }, '{}');
-  await quick;
+  await answered(second, now);
   now = 302;
   stomp.hurry();
   tick(400);
