@@ -112,7 +112,7 @@ extension RateEstimator {
 
   mutating func limit(now: Microseconds) {
     if let cap = lossCap, now < cap.until { target = min(target, cap.rate) }
-    if let remb, now < remb.until { target = min(target, remb.rate) }
+    if let remb, now < remb.until { target = min(target, max(remb.rate, reportedRate?.granted ?? 0)) }
     target = min(max(target, configuration.minimum), configuration.maximum)
   }
 }

@@ -62,6 +62,8 @@ package struct RateEstimator: Sendable {
   var lastUpdate: Microseconds
   var lossCap: (rate: Int, until: Microseconds, length: Microseconds)?
   var remb: (rate: Int, until: Microseconds)?
+  /// nil for a receiver that reports on packets.
+  var reportedRate: ReportedRate?
   /// The last rate that a probe has shown.
   var shown: (rate: Int, at: Microseconds)?
 
@@ -72,7 +74,10 @@ package struct RateEstimator: Sendable {
   var unmatched = 0
   var lastReported: UInt16?
 
-  package init(_ configuration: Configuration = Configuration(), now: Microseconds) {
+  /// - Parameter reportsRateAlone: the receiver reports no packets: its rate is found from `remb` and `reported(lost:)`.
+  package init(
+    _ configuration: Configuration = Configuration(), now: Microseconds, reportsRateAlone: Bool = false
+  ) {
     self.configuration = configuration
     target = configuration.start
     watchdog = Watchdog(now: now)
@@ -80,6 +85,7 @@ package struct RateEstimator: Sendable {
     lastUpdate = now
     // Half of the start is sent at once; the first probe shows more.
     shown = (configuration.start / 2, now)
+    if reportsRateAlone { reportedRate = ReportedRate() }
   }
 
   /// The rate of the pacer in bit/s. Publishers have paced their frames already; this bounds key frames and retransmissions.
@@ -87,7 +93,7 @@ package struct RateEstimator: Sendable {
 
   /// The rate that packets or a probe have shown in the last 5 s, in bit/s: steps up stay within it.
   package func proven(now: Microseconds) -> Int {
-    if probing.isCautious(now: now) { return target }
+    if reportsRateAlone || probing.isCautious(now: now) { return target }
     let byProbe = shown.flatMap { now - $0.at < 5 * .second ? $0.rate : nil } ?? 0
     return min(target, max(byProbe, acknowledged.value ?? 0))
   }
@@ -202,9 +208,10 @@ package struct RateEstimator: Sendable {
     limit(now: now)
   }
 
-  /// A receiver's own estimate (draft-alvestrand-rmcat-remb-03): an upper bound for 5 s.
+  /// A receiver's own estimate in bit/s (draft-alvestrand-rmcat-remb-03): an upper bound for 5 s, and the target when there are no other reports.
   package mutating func remb(_ rate: Int, now: Microseconds) {
     remb = (rate, now + 5 * .second)
+    if let rate = reportedRate?.report(rate, sent: demand.allocated, now: now) { target = rate }
     limit(now: now)
   }
 
@@ -231,6 +238,10 @@ package struct RateEstimator: Sendable {
 
   /// Every 20 ms or so, and before a probe is asked for.
   package mutating func tick(now: Microseconds) {
+    if let rate = reportedRate?.tick(nextStep: demand.nextStep, now: now) {
+      target = max(target, rate)
+      return limit(now: now)
+    }
     // Measured rates vary; a layer more is an eighth at least.
     if demand.allocated > lastAllocated + lastAllocated / 8 {
       raised = now
@@ -250,8 +261,8 @@ package struct RateEstimator: Sendable {
 
   /// A probe to begin now, if there is a layer to win and the path is quiet.
   package mutating func probe(now: Microseconds) -> ProbeOrder? {
-    guard !queue.isStanding, trend.usage != .over, roundTrip < 1_500 * .millisecond, watchdog.before == nil,
-      !isCappedByLoss(now: now), lastDecrease == .min || now - lastDecrease > .second
+    guard !reportsRateAlone, !queue.isStanding, trend.usage != .over, roundTrip < 1_500 * .millisecond,
+      watchdog.before == nil, !isCappedByLoss(now: now), lastDecrease == .min || now - lastDecrease > .second
     else { return nil }
     let limit = remb.flatMap { now < $0.until ? $0.rate : nil } ?? configuration.maximum
     return probing.order(

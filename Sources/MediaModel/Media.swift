@@ -28,10 +28,13 @@ package struct PayloadFormat: Sendable, Hashable {
   package var pli: Bool
   /// Its sender takes reports on all packets of the transport ("transport-cc").
   package var transportFeedback: Bool
+  /// Its sender takes a rate that the receiver has estimated ("goog-remb").
+  package var remb: Bool
 
   package init(
     payloadType: UInt8, codec: String, clockRate: UInt32, channels: UInt8? = nil, parameters: String = "",
-    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false, transportFeedback: Bool = false
+    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false, transportFeedback: Bool = false,
+    remb: Bool = false
   ) {
     self.payloadType = payloadType
     self.codec = codec
@@ -42,6 +45,7 @@ package struct PayloadFormat: Sendable, Hashable {
     self.nack = nack
     self.pli = pli
     self.transportFeedback = transportFeedback
+    self.remb = remb
   }
 
   /// Whether a stream of `self` can be sent to a receiver as `other`: same codec, clock and the parameters that change decoding (H.264 profile and packetization mode, VP9 and AV1 profile).
@@ -72,7 +76,18 @@ package struct HeaderExtensionIDs: Sendable, Hashable {
   package var dependencyDescriptor: UInt8 = 0
   /// The number of each packet of a transport (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 2).
   package var transportSequence: UInt8 = 0
+  /// The time at which a packet left ("abs-send-time"): 24 bits, in seconds with 18 bits of fraction.
+  package var sendTime: UInt8 = 0
   package init() {}
+}
+
+/// The reports of a receiver from which the sender finds the rate of the path.
+package enum RateFeedback: Sendable, Hashable {
+  case none
+  /// The arrival of each packet, by its transport-wide number ("transport-cc").
+  case packets
+  /// A rate, which the receiver estimates from the times at which packets left and arrived ("goog-remb").
+  case rate
 }
 
 package struct ICECredentials: Sendable, Hashable {

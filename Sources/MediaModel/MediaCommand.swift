@@ -33,18 +33,18 @@ package struct SlotDescription: Sendable, Hashable {
   package var ssrc: UInt32
   package var rtxSSRC: UInt32
   package var formats: [PayloadFormat]
-  /// Its packets carry transport-wide numbers, and the receiver reports on them.
-  package var isReported: Bool
+  package var feedback: RateFeedback
 
   package init(
-    mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32, formats: [PayloadFormat], isReported: Bool = false
+    mid: String, kind: MediaKind, ssrc: UInt32, rtxSSRC: UInt32, formats: [PayloadFormat],
+    feedback: RateFeedback = .none
   ) {
     self.mid = mid
     self.kind = kind
     self.ssrc = ssrc
     self.rtxSSRC = rtxSSRC
     self.formats = formats
-    self.isReported = isReported
+    self.feedback = feedback
   }
 }
 
@@ -78,6 +78,13 @@ package struct PeerConfiguration: Sendable, Hashable {
     self.extensions = extensions
     self.tracks = tracks
     self.slots = slots
+  }
+}
+
+extension PeerConfiguration {
+  /// The most telling of the peer's reports; nil for none.
+  package var feedback: RateFeedback? {
+    [.packets, .rate].first { feedback in slots.contains { $0.feedback == feedback } }
   }
 }
 

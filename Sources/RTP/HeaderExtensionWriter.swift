@@ -36,6 +36,16 @@ package struct HeaderExtensionWriter {
     return true
   }
 
+  /// - Parameter number: of which the lower 24 bits are written.
+  @discardableResult
+  package mutating func append(_ id: UInt8, low24Bits number: UInt32) -> Bool {
+    guard begin(id, 3) else { return false }
+    packet[length] = UInt8(truncatingIfNeeded: number >> 16)
+    packet.store(UInt16(truncatingIfNeeded: number), at: length + 1)
+    length += 3
+    return true
+  }
+
   @discardableResult
   package mutating func append(_ id: UInt8, _ text: String) -> Bool {
     guard begin(id, text.utf8.count) else { return false }

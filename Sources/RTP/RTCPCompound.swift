@@ -68,9 +68,16 @@ package struct RTCPCompound: Sequence, IteratorProtocol {
     case (RTCPType.payloadFeedback, 4):
       guard body.count >= 16, body.count % 8 == 0 else { return nil }
       return .fullIntraRequest(FullIntraRequest(sender: fields.uint32(at: 0), body.part(8..<body.count)))
-    default:
-      return .other(type: type, format: UInt8(count))
+    case (RTCPType.payloadFeedback, 15):
+      // Application layer feedback (RFC 4585 section 6.4), of which "REMB" is one kind.
+      guard body.count >= 16, fields.uint32(at: 8) == 0x5245_4d42 else { break }
+      guard body.count >= 16 + 4 * Int(fields[12]) else { return nil }
+      let mantissa = fields.uint32(at: 12) & 0x3ffff
+      // Six bits of exponent are more than any rate has.
+      return .receiverRate(Int(mantissa) << Swift.min(Int(fields[13] >> 2), 40))
+    default: break
     }
+    return .other(type: type, format: UInt8(count))
   }
 
   private static func senderReport(count: Int, body: UnsafeRawBufferPointer) -> RTCPPacket? {

@@ -12,7 +12,9 @@ package enum RTCPPacket {
   case fullIntraRequest(FullIntraRequest)
   /// How the packets of our transport arrived (draft-holmer-rmcat-transport-wide-cc-extensions-01 section 3.1).
   case transportFeedback(TransportFeedback)
-  /// A type that the SFU has no use for: SDES, APP, XR, REMB, …
+  /// The rate that the receiver estimates for the path, in bit/s (REMB, draft-alvestrand-rmcat-remb-03 section 2.2).
+  case receiverRate(Int)
+  /// A type that the SFU has no use for: SDES, APP, XR, …
   case other(type: UInt8, format: UInt8)
 }
 

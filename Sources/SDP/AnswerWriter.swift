@@ -55,7 +55,7 @@ struct AnswerWriter {
     for (uri, path) in extensions {
       self.line("a=extmap:\(extensionID(line.offered.extensions[keyPath: path], in: line)) \(uri)")
     }
-    for format in line.formats { self.format(format, hasReports: line.hasTransportFeedback) }
+    for format in line.formats { self.format(format, feedback: line.feedback) }
     for rid in line.layers { self.line("a=rid:\(rid) recv") }
     if !line.layers.isEmpty { self.line("a=simulcast:recv \(line.layers.joined(separator: ";"))") }
     if case .send(let ssrcs) = line.role { sources(ssrcs, of: line) }
@@ -86,14 +86,18 @@ struct AnswerWriter {
     }
   }
 
-  private mutating func format(_ format: PayloadFormat, hasReports: Bool) {
+  private mutating func format(_ format: PayloadFormat, feedback: RateFeedback) {
     let type = format.payloadType
     let channels = format.channels.map { $0 > 1 ? "/\($0)" : "" } ?? ""
     line("a=rtpmap:\(type) \(format.codec)/\(format.clockRate)\(channels)")
     if !format.parameters.isEmpty { line("a=fmtp:\(type) \(format.parameters)") }
     if format.nack { line("a=rtcp-fb:\(type) nack") }
     if format.pli { line("a=rtcp-fb:\(type) nack pli") }
-    if hasReports, format.transportFeedback { line("a=rtcp-fb:\(type) transport-cc") }
+    switch feedback {
+    case .packets where format.transportFeedback: line("a=rtcp-fb:\(type) transport-cc")
+    case .rate where format.remb: line("a=rtcp-fb:\(type) goog-remb")
+    default: break
+    }
     if let rtx = format.rtxPayloadType {
       line("a=rtpmap:\(rtx) rtx/\(format.clockRate)")
       line("a=fmtp:\(rtx) apt=\(type)")

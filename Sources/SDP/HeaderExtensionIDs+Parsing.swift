@@ -14,6 +14,7 @@ extension HeaderExtensionIDs {
       \.dependencyDescriptor
     ),
     ("http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01", \.transportSequence),
+    ("http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time", \.sendTime),
   ]
 
   /// The ids of a section's a=extmap lines (RFC 8285 section 8) that can be used in its `direction`, and which of them have one of their own.

@@ -33,14 +33,17 @@ extension Negotiation.Line {
   /// The payload types of the formats, each followed by that of its RTX.
   var payloadTypes: [UInt8] { formats.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) } }
 
-  /// The sender of this m-line numbers its packets and gets transport-wide reports on them. A number of ours has to fit into the
-  /// short form of header extensions.
-  var hasTransportFeedback: Bool {
+  /// The reports of this m-line's receiver. A number of ours has to fit into the short form of header extensions. We estimate no rate for
+  /// publishers, so they get reports on packets or none.
+  var feedback: RateFeedback {
     let id = offered.extensions.transportSequence
     switch role {
-    case .receive where id != 0, .send where (1...14).contains(id): return formats.contains(where: \.transportFeedback)
-    default: return false
+    case .receive where id != 0, .send where (1...14).contains(id):
+      if formats.contains(where: \.transportFeedback) { return .packets }
+    default: break
     }
+    if case .send = role, formats.contains(where: \.remb) { return .rate }
+    return .none
   }
 
   /// The extensions that are negotiated in this m-line, by URI.
@@ -55,7 +58,8 @@ extension Negotiation.Line {
       // Browsers drop the extension from all of a stream if its longer form may not stand beside the shorter one.
       case \.dependencyDescriptor: return allowsMixedExtensions && offered.kind == .media(.video)
       case \.rid, \.repairedRID: return !offered.rids.isEmpty
-      case \.transportSequence: return hasTransportFeedback
+      case \.transportSequence: return feedback == .packets
+      case \.sendTime: return feedback == .rate && (1...14).contains(offered.extensions.sendTime)
       default: return false
       }
     }

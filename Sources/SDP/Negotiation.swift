@@ -110,7 +110,7 @@ package struct Negotiation: Sendable {
       configuration.slots.append(
         SlotDescription(
           mid: line.offered.mid, kind: kind, ssrc: ssrcs.primary, rtxSSRC: ssrcs.rtx, formats: line.formats,
-          isReported: line.hasTransportFeedback))
+          feedback: line.feedback))
     }
     for (_, path) in line.extensions(mixed: allowsMixedExtensions) {
       configuration.extensions[keyPath: path] = line.offered.extensions[keyPath: path]

@@ -30,7 +30,8 @@ extension PayloadFormat {
           channels: section.media == "audio" ? fields.dropFirst(2).first.flatMap { UInt8($0) } ?? 1 : nil,
           parameters: text, nack: !feedback.isDisjoint(with: ["\(type) nack", "* nack"]),
           pli: !feedback.isDisjoint(with: ["\(type) nack pli", "* nack pli"]),
-          transportFeedback: !feedback.isDisjoint(with: ["\(type) transport-cc", "* transport-cc"])))
+          transportFeedback: !feedback.isDisjoint(with: ["\(type) transport-cc", "* transport-cc"]),
+          remb: !feedback.isDisjoint(with: ["\(type) goog-remb", "* goog-remb"])))
     }
     for i in formats.indices { formats[i].rtxPayloadType = rtx[formats[i].payloadType] }
     return formats

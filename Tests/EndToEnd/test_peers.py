@@ -55,10 +55,11 @@ def offer(client, call, sdp, mids):
     return client.request(f"/app/calls/{call}/media", {"sdp": sdp, "tracks": tracks})["sdp"]
 
 
-def test_aiortc_exchanges_media_with_conclave_client(rung, caplog):
+def test_aiortc_exchanges_media_with_conclave_client(server, rung, caplog):
     # It can't decode what is end-to-end encrypted, and says so for each packet.
     caplog.set_level(logging.ERROR, "aiortc.rtcrtpreceiver")
     client, call, result = rung("guest-aiortc")
+    before = server.metric("conclave_media_feedback_received_total")
 
     async def talk():
         # Under its default policy aiortc leaves the second and later videos on a transport that it drops for the bundle's.
@@ -78,13 +79,17 @@ def test_aiortc_exchanges_media_with_conclave_client(rung, caplog):
             # The report is taken while this peer sends.
             report = asyncio.create_task(asyncio.to_thread(result))
             received = {}
-            while not report.done() and min(received.values(), default=0) <= 50:
+            rates = 0
+            # It estimates its rate (REMB) after 3 s.
+            while not report.done() and (min(received.values(), default=0) <= 50 or not rates):
                 await asyncio.sleep(0.1)
                 received = {"audio": 0, "video": 0}
                 for stats in (await peer.getStats()).values():
                     if stats.type == "inbound-rtp":
                         received[stats.kind] += stats.packetsReceived
+                rates = server.metric("conclave_media_feedback_received_total") - before
             assert min(received.values()) > 50, received
+            assert rates > 0
             assert peer.connectionState == "connected"
             return await report
         finally:

@@ -14,7 +14,9 @@ struct RateTests {
     let speaker: TestPeer
     let viewers: [TestPeer]
 
-    init(seed: UInt64 = 1, viewers count: Int = 1, screen: Bool = false, reports: Bool = true) throws {
+    init(seed: UInt64 = 1, viewers count: Int = 1, screen: Bool = false, reports: Bool = true, estimates: Bool = false)
+      throws
+    {
       call = SimulatedCall(seed: seed)
       camera = call.joinCamera()
       for (track, packets) in zip(camera.tracks, [1, 3, 8]) {
@@ -31,7 +33,7 @@ struct RateTests {
       viewers = (0..<count).map { _ in call.join([], audioSlots: 1, videoSlots: screen ? 2 : 1) }
       for viewer in viewers {
         viewer.configuration.extensions.dependencyDescriptor = 12
-        if reports { viewer.reportArrivals() }
+        if estimates { viewer.estimateRate() } else if reports { viewer.reportArrivals() }
         call.configure(viewer)
       }
     }
@@ -156,6 +158,29 @@ struct RateTests {
     #expect(frames.last?.frame.layer == 2)
     #expect(frames.count > 90)
     for (a, b) in zip(frames, frames.dropFirst(12)) { #expect(a.at.duration(to: b.at) > .milliseconds(150)) }
+  }
+
+  /// A client that estimates its rate itself (REMB) and reports no packets.
+  @Test(arguments: [1, 2, 3] as [UInt64]) func aReceiversOwnEstimateChoosesItsLayers(seed: UInt64) throws {
+    let party = try Party(seed: seed, viewers: 2, estimates: true)
+    try party.connect(400_000)
+    party.call.run(milliseconds: 8_000)
+    let start = party.call.now
+    party.call.run(milliseconds: 15_000)
+    let narrow = party.frames(party.viewers[0], since: start)
+    // The middle layer at half of its frames costs 245 kbit/s, in full 490.
+    #expect(narrow[0] + narrow[1] >= 200, "\(narrow)")
+    #expect(narrow[2] == 0, "\(narrow)")
+    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .seconds(1))
+    // 30.3 frames a second: a path that is wide enough is not touched.
+    #expect(party.frames(party.viewers[1], since: start)[2] >= 445)
+    #expect(party.isLimited(party.viewers[0]) == true)
+    #expect(party.isLimited(party.viewers[1]) == false)
+    party.narrow(3_000_000)
+    party.call.run(milliseconds: 20_000)
+    let back = party.call.now
+    party.call.run(milliseconds: 1_000)
+    #expect(party.frames(party.viewers[0], since: back)[2] >= 28)
   }
 
   @Test func aReceiverWithoutReportsIsAsBefore() throws {

@@ -40,6 +40,7 @@ final class TestPeer {
   /// When each number left, retransmissions and padding among them.
   private(set) var departures: [(number: UInt16, ssrc: UInt32)] = []
   private(set) var arrivalReports: [ArrivalReport] = []
+  var rateEstimate: TestRateEstimate?
   var feedback = TestFeedback()
 
   /// A transport-wide report as it came.
@@ -123,6 +124,7 @@ final class TestPeer {
     if sendsNacks, ticks % 40 == 0 { askForMissing() }
     if sendsReports, ticks % 1000 == 0 { sendReports(now) }
     if ticks % 50 == 0 { sendFeedback() }
+    if ticks % 500 == 0 { sendRate() }
   }
 
   func check() {
@@ -237,6 +239,7 @@ final class TestPeer {
     }
     let extensions = elements(header, bytes)
     noteNumber(of: header, extensions, now: now)
+    noteSendTime(extensions, bytes: bytes.count - header.headerLength, now: now)
     bytes.removeLast(header.paddingLength)
     var payload = Array(bytes[header.headerLength...])
     var sequenceNumber = header.sequenceNumber

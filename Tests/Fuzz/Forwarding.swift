@@ -51,6 +51,7 @@ private final class SFUWorld {
     extensions.repairedRID = 4
     extensions.dependencyDescriptor = 5
     extensions.transportSequence = 6
+    extensions.sendTime = 7
     let video = PayloadFormat(
       payloadType: 96, codec: number == 2 ? "AV1" : "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true)
     let others = ["VP8", "AV1"].enumerated().map { index, codec in
@@ -71,7 +72,7 @@ private final class SFUWorld {
     let slots = [MediaKind.audio, .video, .video].enumerated().map { index, kind in
       SlotDescription(
         mid: "s\(index)", kind: kind, ssrc: number << 16 | UInt32(index), rtxSSRC: number << 16 | 0x80 | UInt32(index),
-        formats: kind == .audio ? [opus] : others, isReported: number != 2)
+        formats: kind == .audio ? [opus] : others, feedback: [.none, .packets, .rate][Int(number % 3)])
     }
     return PeerConfiguration(
       peer: PeerID(rawValue: UInt64(number)), call: CallID("c1")!, participant: number, isOnKeyList: number == 2,

@@ -63,6 +63,7 @@ func readRTCP(_ compound: UnsafeMutableRawBufferPointer) {
     case .pictureLoss(_, let media): sum &+= Int(media)
     case .fullIntraRequest(let request): sum &+= request.reduce(0) { $0 &+ Int($1.sequence) }
     case .transportFeedback(let report): for status in report { sum &+= Int(status.number) }
+    case .receiverRate(let rate): sum &+= rate
     case .other(let type, _): sum &+= Int(type)
     }
   }

@@ -201,6 +201,27 @@ struct RTCPTests {
     #expect(!isBroken)
   }
 
+  /// aiortc's vector, and the bounds of exponent and count.
+  @Test func aReceiversRate() {
+    func rate(_ fields: String) -> Int? {
+      let read = packets(bytes("8fce0005 00000001 00000000 52454d42 \(fields)")) { packet -> Int? in
+        if case .receiverRate(let rate) = packet { rate } else { nil }
+      }
+      return read.isBroken ? nil : read.values.first ?? nil
+    }
+    #expect(rate("0113f7a0 96be96cf") == 4_160_000)
+    #expect(rate("01000000 96be96cf") == 0)
+    #expect(rate("01ffffff 96be96cf") == 0x3ffff << 40)
+    #expect(rate("0213f7a0 96be96cf") == nil, "it says two SSRCs and has one")
+  }
+
+  @Test func otherFeedbackOfApplicationsIsNoRate() {
+    for text in ["8fce0002 00000001 00000000", "8fce0004 00000001 00000000 52454d43 0113f7a0"] {
+      let (isOther, isBroken) = packets(bytes(text)) { if case .other(206, 15) = $0 { true } else { false } }
+      #expect(isOther == [true] && !isBroken)
+    }
+  }
+
   /// pion/rtcp's vector from Chrome: a report that is padded by one byte, here with a PLI behind it.
   @Test func transportFeedbackPaddedByOneByteEndsNoCompound() {
     let report = "afcd0005 fa17fa17 4303 2fa0 0099 0001 3de802 17 2001 94 01"

@@ -100,6 +100,7 @@ struct RTPFuzzTests {
     case .pictureLoss(_, let media): Int(media)
     case .fullIntraRequest(let request): request.reduce(0) { $0 + Int($1.sequence) }
     case .transportFeedback(let report): report.reduce(0) { $0 &+ Int($1.number) }
+    case .receiverRate(let rate): rate & 0xffff
     case .other(let type, _): Int(type)
     }
   }

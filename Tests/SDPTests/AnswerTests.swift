@@ -174,11 +174,23 @@ struct AnswerTests {
       #expect(formats.isEmpty == !hasNumbers)
       if hasNumbers { reported += 1 }
       let slot = configuration.slots.first { answer.attributes.first("mid")?.value == Substring($0.mid) }
-      if let slot { #expect(slot.isReported == hasNumbers) }
+      if let slot { #expect((slot.feedback == .packets) == hasNumbers) }
     }
     #expect((configuration.extensions.transportSequence != 0) == (reported > 0))
     let browser = name.hasPrefix("chrome") || name.hasPrefix("firefox")
     #expect((reported > 0) == browser)
+  }
+
+  /// aiortc reports no packets.
+  @Test func aReceiverThatEstimatesItsRateGetsTheTimeOfSending() throws {
+    var peer = Negotiated()
+    let configuration = peer.apply(
+      try MediaOffer(parsing: Vectors.text("aiortc116-offer").replacing("a=sendrecv", with: "a=recvonly")))
+    let answer = peer.answer()
+    let slots = configuration.slots.filter { $0.kind == .video }
+    #expect(!slots.isEmpty && slots.allSatisfy { $0.feedback == .rate })
+    #expect(configuration.extensions.sendTime != 0)
+    #expect(answer.contains("goog-remb") && answer.contains("abs-send-time"))
   }
 
   @Test func chromiumsCameraAndMicrophoneAreReported() throws {

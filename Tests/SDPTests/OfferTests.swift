@@ -33,7 +33,7 @@ struct OfferTests {
       sections[1].formats.first
         == PayloadFormat(
           payloadType: 96, codec: "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true,
-          transportFeedback: true))
+          transportFeedback: true, remb: true))
     #expect(
       sections[1].formats.map(\.codec) == ["VP8", "H264", "H264", "H264", "H264", "H264", "H264", "AV1", "VP9", "VP9"])
     #expect(sections[1].formats.map(\.rtxPayloadType) == [97, 103, 107, 109, 115, 117, 40, 46, 99, 101])
@@ -50,6 +50,7 @@ struct OfferTests {
     all.repairedRID = 11
     all.dependencyDescriptor = 12
     all.transportSequence = 3
+    all.sendTime = 2
     #expect(offer.extensions == all)
     #expect(offer.sections[0].extensions.audioLevel == 1)
     #expect(offer.sections[0].extensions.videoOrientation == 0)

@@ -60,7 +60,7 @@ extension MediaPeer {
         for number in nack.missing { retransmit(number, of: stream) }
       case .pictureLoss(_, let media): wantKeyFrame(media)
       case .fullIntraRequest(let request): for entry in request { wantKeyFrame(entry.ssrc) }
-      case .receiverReport, .bye, .transportFeedback, .other: break
+      case .receiverReport, .bye, .transportFeedback, .receiverRate, .other: break
       }
     }
   }

@@ -16,6 +16,8 @@ struct DownStream {
   var sourceSwitch: SourceSwitch
   /// The receiver's id of the transport-wide number; 0 when it does not report on the stream.
   var numberExtension: UInt8 = 0
+  /// The receiver's id of the time of sending; 0 when it does not estimate its rate by it.
+  var sendTimeExtension: UInt8 = 0
   /// The receiver's id of the MID extension; 0 when it needs none.
   var midExtension: UInt8 = 0
   var mid: String
@@ -92,7 +94,7 @@ struct DownStream {
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
     let header = writeHeader(
       packet, payloadType: payloadType, sequenceNumber: numbers.sequenceNumber, ssrc: ssrc,
-      timestamp: numbers.timestamp, into: room)
+      timestamp: numbers.timestamp, now: now, into: room)
     var isLast = packet.header.marker
     // Sound after a silence begins a talkspurt (RFC 3551 section 4.1).
     if isFirst, !isVideo { RTPHeader.setMarker(in: room) }
@@ -136,7 +138,7 @@ struct DownStream {
     guard payloadType != 255, let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
     let header = writeHeader(
       packet, payloadType: payloadType, sequenceNumber: retransmissionSequence, ssrc: rtxSSRC,
-      timestamp: numbers.timestamp, into: room)
+      timestamp: numbers.timestamp, now: now, into: room)
     retransmissionSequence &+= 1
     if let frames, let element = packet.extensions?.element(sourceDescriptorID, in: packet.bytes.bytes),
       let descriptor = frames.pointee.layers(element, in: packet.bytes.bytes),
@@ -193,9 +195,9 @@ extension DownStream {
       timestamp: sourceSwitch.lastTimestamp, ssrc: rtxSSRC, into: room)
     retransmissionSequence &+= 1
     var header = RTPHeader.fixedLength
-    if numberExtension != 0, let downlink = path.pointee.downlink {
+    if numberExtension != 0 || sendTimeExtension != 0 {
       var writer = HeaderExtensionWriter(room)
-      writer.append(numberExtension, downlink.pointee.nextNumber)
+      writeHop(now: now, &writer)
       header = writer.finish()
     }
     let padding = number == nil ? Self.maximumPadding : 0
@@ -211,14 +213,14 @@ extension DownStream {
     return true
   }
 
-  /// The extensions that we may add: a word of extension header, the number with 4 bytes at most, the MID with 18, filled up to words.
+  /// The extensions that we may add: a word of extension header, the number or time with 5 bytes at most, the MID with 18, filled up to words.
   private static let headerRoom = 32
   private static let maximumPadding = 255
 
   /// Returns the header's length.
   private func writeHeader(
     _ packet: borrowing Packet, payloadType: UInt8, sequenceNumber: UInt16, ssrc: UInt32, timestamp: UInt32,
-    into room: UnsafeMutableRawBufferPointer
+    now: Instant, into room: UnsafeMutableRawBufferPointer
   ) -> Int {
     let header = packet.header
     // An extension that is not of RFC 8285 was not negotiated.
@@ -229,9 +231,7 @@ extension DownStream {
     RTPHeader.setPadding(false, in: room)
     var writer = HeaderExtensionWriter(
       room, at: start, hasTwoByteHeaders: packet.extensions?.hasTwoByteHeaders ?? false)
-    if numberExtension != 0, let downlink = path.pointee.downlink {
-      writer.append(numberExtension, downlink.pointee.nextNumber)
-    }
+    writeHop(now: now, &writer)
     if let elements = packet.extensions {
       let source = frames == nil ? 0 : sourceDescriptorID
       let descriptor = writer.append(elements, of: packet.bytes, by: extensionMap, noting: source)
@@ -243,6 +243,15 @@ extension DownStream {
     }
     if midExtension != 0 { writer.append(midExtension, mid) }
     return writer.finish()
+  }
+
+  /// The extension by which the receiver reports on the packet, if any.
+  private func writeHop(now: Instant, _ writer: inout HeaderExtensionWriter) {
+    if numberExtension != 0 {
+      if let downlink = path.pointee.downlink { writer.append(numberExtension, downlink.pointee.nextNumber) }
+    } else if sendTimeExtension != 0 {
+      writer.append(sendTimeExtension, low24Bits: now.ticks(1 << 18))
+    }
   }
 
   /// Padding that makes equal lengths, and so one GSO run, of a frame's packets. They differ by a byte or so: browsers split a frame

@@ -94,7 +94,8 @@ final class DownTrack {
     stream.pointee.mid = slot.mid
     stream.pointee.midExtension = isKnown ? 0 : extensions.mid
     stream.pointee.paddingType = slot.formats.lazy.compactMap(\.rtxPayloadType).first.map { $0 & 127 } ?? 255
-    stream.pointee.numberExtension = slot.isReported ? extensions.transportSequence : 0
+    stream.pointee.numberExtension = slot.feedback == .packets ? extensions.transportSequence : 0
+    stream.pointee.sendTimeExtension = slot.feedback == .rate ? extensions.sendTime : 0
     stream.pointee.payloadTypes = .init(repeating: 255)
     stream.pointee.retransmissionTypes = .init(repeating: 255)
     stream.pointee.extensionMap = HeaderExtensionMap()

@@ -17,8 +17,8 @@ extension SFU {
     describeTracks(of: peer, now: now)
     describeSlots(of: peer, now: now)
     peer.describeArrivals()
-    if new.slots.contains(where: \.isReported) {
-      peer.transport.estimate(firstNumber: UInt16(truncatingIfNeeded: random.next()), now: now)
+    if let feedback = new.feedback {
+      peer.transport.estimate(by: feedback, firstNumber: UInt16(truncatingIfNeeded: random.next()), now: now)
     }
     allocateSlots(of: peer, now: now, into: outbox)
     noteChange(of: peer.call)

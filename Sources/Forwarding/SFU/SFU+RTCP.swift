@@ -33,6 +33,11 @@ extension SFU {
     case .fullIntraRequest(let request):
       for entry in request { wantKeyFrame(entry.ssrc, of: peer, now: now) }
     case .transportFeedback(let report): handle(report, of: peer, now: now)
+    case .receiverRate(let rate):
+      guard let downlink = peer.transport.downlink else { return }
+      counts.pointee.feedbackReceived &+= 1
+      downlink.pointee.received(rate: rate, now: now)
+      schedule(peer, downlink.pointee.nextPass)
     // A track ends by signaling; a stream that says BYE may go on under another SSRC.
     case .bye, .other: break
     }
@@ -50,6 +55,9 @@ extension SFU {
   private func handle(_ block: ReportBlock, of peer: Peer, now: Instant) {
     guard let down = peer.downTrack(block.ssrc) else { return }
     if let time = down.received(block, now: now) { peer.roundTrip = time }
+    if down.slot.kind == .video, let downlink = peer.transport.downlink {
+      downlink.pointee.received(lost: Double(block.fractionLost) / 256, now: now)
+    }
     let jitter = UInt64(block.jitter) * 1_000_000_000 / UInt64(max(1, down.stream.pointee.clockRate))
     peer.quality.reported(
       fractionLost: block.fractionLost, of: down.takePackets(), jitter: .nanoseconds(Int64(clamping: jitter)))

@@ -11,6 +11,8 @@ extension SFU {
       if let filler = peer.fillerSlot {
         divide(downlink, of: peer, now: now)
         probe(downlink, over: filler, now: now, into: outbox)
+      } else if downlink.pointee.reportsRateAlone {
+        divide(downlink, of: peer, now: now)
       } else {
         allot(Array(repeating: .everything, count: peer.videoSlots.count), to: peer, now: now)
       }
@@ -23,7 +25,9 @@ extension SFU {
     guard downlink.pointee.probe == nil else { return }
     let wasLimited = downlink.pointee.division.isLimited
     downlink.pointee.estimator.tick(now: now.microseconds)
-    let fixed = peer.audioRate + downlink.pointee.measureCopies(now: now)
+    // A receiver's own estimate is of video.
+    let audio = downlink.pointee.reportsRateAlone ? 0 : peer.audioRate
+    let fixed = audio + downlink.pointee.measureCopies(now: now)
     let sent = peer.videoSlots.reduce(fixed) { $0 + $1.sentRate }
     downlink.pointee.division.observe(&downlink.pointee.estimator, sent: sent, now: now)
     guard downlink.pointee.division.isLimited else { return }

@@ -23,13 +23,16 @@ struct Downlink {
   /// Statuses that the receiver may report. A browser reports each packet about once, so this is 20 Mbit/s of small packets.
   private var statuses = TokenBucket(perSecond: 20_000, burst: 2 * TransportFeedback.mostPackets)
 
-  init(firstNumber: UInt16, now: Instant) {
+  init(_ feedback: RateFeedback, firstNumber: UInt16, now: Instant) {
     nextNumber = firstNumber
-    estimator = RateEstimator(now: now.microseconds)
+    estimator = RateEstimator(now: now.microseconds, reportsRateAlone: feedback == .rate)
     division = RateDivision(target: estimator.target)
     copies = CopyBudget(now: now)
     measuredAt = now
   }
+
+  /// The receiver reports a rate and its loss, and no packets.
+  var reportsRateAlone: Bool { estimator.reportsRateAlone }
 
   /// The rate that the path carries, in bit/s.
   var rate: Int { estimator.target }
@@ -64,9 +67,18 @@ struct Downlink {
     return true
   }
 
-  /// Whether a packet may be sent again. A receiver that does not report is bounded by the count of its requests alone.
+  /// Takes the rate that the receiver estimates, in bit/s.
+  mutating func received(rate: Int, now: Instant) {
+    estimator.remb(rate, now: now.microseconds)
+    if nextPass == nil { nextPass = now }
+  }
+
+  /// The receiver lost this share of a video's packets.
+  mutating func received(lost share: Double, now: Instant) { estimator.reported(lost: share, now: now.microseconds) }
+
+  /// Whether a packet may be sent again. A receiver that does not report on packets is bounded by the count of its requests alone.
   mutating func permitsCopy(of number: UInt16, ssrc: UInt32, now: Instant) -> Bool {
-    guard nextPass != nil else { return true }
+    guard nextPass != nil, !reportsRateAlone else { return true }
     return copies.permits(
       number, of: ssrc, rate: estimator.target, roundTrip: .microseconds(estimator.roundTrip), now: now)
   }

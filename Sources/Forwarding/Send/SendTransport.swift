@@ -42,10 +42,15 @@ final class SendTransport {
   var downlink: UnsafeMutablePointer<Downlink>? { path.pointee.downlink }
 
   /// The peer reports what arrives, now or later.
-  func estimate(firstNumber: UInt16, now: Instant) {
-    guard path.pointee.downlink == nil else { return }
+  /// - Parameter feedback: not `.none`.
+  func estimate(by feedback: RateFeedback, firstNumber: UInt16, now: Instant) {
+    if let downlink = path.pointee.downlink {
+      guard downlink.pointee.reportsRateAlone, feedback == .packets else { return }
+      downlink.pointee = Downlink(feedback, firstNumber: firstNumber, now: now)
+      return
+    }
     let new = UnsafeMutablePointer<Downlink>.allocate(capacity: 1)
-    new.initialize(to: Downlink(firstNumber: firstNumber, now: now))
+    new.initialize(to: Downlink(feedback, firstNumber: firstNumber, now: now))
     path.pointee.downlink = new
   }
 
