@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import PATIENCE, wait_for
+from conftest import PATIENCE, Server, free_port, wait_for
 
 BINARY = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 
@@ -46,6 +46,20 @@ def test_watchers_receive_what_publishers_send(server, tmp_path):
         server, tmp_path / "watch.json", "--participants", "6", "--publishers", "2", "--duration", "5", "--audio-only"
     )
     assert (status, report["joined"], report["loss"]) == (0, 6, 0)
+
+
+def test_a_call_over_ipv6_loses_nothing(tmp_path):
+    server = Server(tmp_path, media={"port": free_port(), "workers": 1, "announce": ["::1"]})
+    try:
+        command = [BINARY, "--url", f"stomp://[::1]:{server.stomp_port}", "--state", str(server.state)]
+        process = subprocess.run(
+            [*command, "--participants", "4", "--duration", "4", "--json", str(tmp_path / "report.json")], timeout=60 * PATIENCE
+        )
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert (process.returncode, report["joined"], report["loss"]) == (0, 4, 0)
+        assert report["received"] > 0
+    finally:
+        server.stop()
 
 
 def complaint(tmp_path, *options, secret="s" * 64):
