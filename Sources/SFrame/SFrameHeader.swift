@@ -28,6 +28,25 @@ package struct SFrameHeader: Sendable, Hashable {
     counter = try Self.field(config & 0xf, in: frame, at: &offset)
   }
 
+  /// Reads the header of a frame behind H.264's emulation prevention: a 3 after two zeros is left out (ITU-T H.264 section 7.4.1).
+  package init(parsingEscaped frame: RawSpan) throws(SFrameError) {
+    var header = InlineArray<17, UInt8>(repeating: 0)
+    var count = 0
+    var zeros = 0
+    for offset in frame.byteOffsets {
+      let byte = frame[offset]
+      if zeros >= 2, byte == 3 {
+        zeros = 0
+        continue
+      }
+      zeros = byte == 0 ? zeros + 1 : 0
+      header[count] = byte
+      count += 1
+      if count == Self.maximumByteCount { break }
+    }
+    self = try Self(parsing: header.span.bytes.extracting(0..<count))
+  }
+
   /// Reads the value of a 4-bit field: the value itself below 8, else its length minus 1 with the top bit set.
   private static func field(
     _ field: UInt8, in frame: RawSpan, at offset: inout Int

@@ -89,6 +89,7 @@ func readSDP(_ offer: UnsafeMutableRawBufferPointer) {
 }
 
 func readSFrame(_ frame: UnsafeMutableRawBufferPointer) {
+  _ = try? SFrameHeader(parsingEscaped: frame.bytes)
   guard let header = try? SFrameHeader(parsing: frame.bytes) else { return }
   // There is one encoding of each header.
   withUnsafeTemporaryAllocation(byteCount: SFrameHeader.maximumByteCount, alignment: 1) { written in

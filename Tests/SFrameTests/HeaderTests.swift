@@ -22,6 +22,38 @@ struct HeaderTests {
     }
   }
 
+  /// H.264 puts a 3 between two zeros and a byte below 4.
+  @Test func everyVectorParsesBehindEmulationPrevention() throws {
+    var escapes = 0
+    for vector in Vectors.all.header {
+      let header = bytes(vector.encoded)
+      let escaped = Self.escaped(header)
+      escapes += escaped.count - header.count
+      for rest in [[], [0, 0, 3, 1]] as [[UInt8]] {
+        let frame = escaped + rest
+        let parsed = try frame.withUnsafeBytes { try SFrameHeader(parsingEscaped: $0.bytes) }
+        #expect(parsed == SFrameHeader(keyID: vector.kid, counter: vector.ctr))
+      }
+      // Each is an array of its own, so that AddressSanitizer sees a read behind its end.
+      for count in 0..<header.count {
+        let part = Array(Self.escaped(Array(header[..<count])))
+        #expect(throws: SFrameError.truncated) {
+          try part.withUnsafeBytes { try SFrameHeader(parsingEscaped: $0.bytes) }
+        }
+      }
+    }
+    #expect(escapes > 0)
+  }
+
+  private static func escaped(_ bytes: [UInt8]) -> [UInt8] {
+    var escaped: [UInt8] = []
+    for byte in bytes {
+      if byte < 4, escaped.suffix(2) == [0, 0] { escaped.append(3) }
+      escaped.append(byte)
+    }
+    return escaped
+  }
+
   /// A value below 8 in the long form, and leading zero bytes, in the KID and in the counter.
   @Test(arguments: [
     "8007", "8000", "0807", "0800", "900010", "9000ff", "090010", "b0000000ff", "f00000000000000100",

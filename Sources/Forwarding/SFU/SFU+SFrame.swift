@@ -18,10 +18,9 @@ extension SFU {
       return isForeign(unreadable: codec, timestamp, reception)
     case .encrypted(let range):
       let bytes = payload.extracting(range)
-      guard let keyID = codec == .h264 ? Self.keyID(escaped: bytes) : Self.keyID(bytes) else {
-        return isForeign(unreadable: codec, timestamp, reception)
-      }
-      let name = FrameKeyID(rawValue: keyID)
+      let header = codec == .h264 ? try? SFrameHeader(parsingEscaped: bytes) : try? SFrameHeader(parsing: bytes)
+      guard let header else { return isForeign(unreadable: codec, timestamp, reception) }
+      let name = FrameKeyID(rawValue: header.keyID)
       let isOwn = name?.participant == track.track.participant && name?.track == track.track.index
       reception.pointee.foreignFrame = isOwn ? nil : timestamp
       return !isOwn
@@ -39,26 +38,5 @@ extension SFU {
     }
     reception.pointee.foreignFrame = timestamp
     return true
-  }
-
-  private static func keyID(_ bytes: RawSpan) -> UInt64? { try? SFrameHeader(parsing: bytes).keyID }
-
-  /// Behind H.264's emulation prevention: 3 after two zeros is left out (ITU-T H.264 section 7.4.1).
-  private static func keyID(escaped bytes: RawSpan) -> UInt64? {
-    var header = InlineArray<17, UInt8>(repeating: 0)
-    var count = 0
-    var zeros = 0
-    for offset in bytes.byteOffsets {
-      let byte = bytes[offset]
-      if zeros >= 2, byte == 3 {
-        zeros = 0
-        continue
-      }
-      zeros = byte == 0 ? zeros + 1 : 0
-      header[count] = byte
-      count += 1
-      if count == header.count { break }
-    }
-    return keyID(header.span.bytes.extracting(0..<count))
   }
 }
