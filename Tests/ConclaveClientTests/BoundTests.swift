@@ -50,6 +50,31 @@ struct BoundTests {
     #expect(last == .pinned(pins[0]), "the newest pin of a device took the place of the older one")
   }
 
+  /// A server floods the app with all that it can make up.
+  @Test func noFloodDrivesOutAWarning() async {
+    let queue = UnreadQueue<CallUpdate>()
+    func warning(_ device: Int) -> CallUpdate {
+      .keyWarning(KeyWarning(.changedKey, user: "bob", device: "\(device)", fingerprint: [1]))
+    }
+    for device in 1...2_000 { queue.yield(warning(device)) }
+    queue.yield(.warning(.brokenHistory))
+    queue.yield(.silence([]))
+    for number: UInt32 in 1...5_000 {
+      queue.yield(.message(from: number, body: [], isPrivate: false))
+      queue.yield(.wanted(track: "\(number).1", layers: []))
+      queue.yield(.warning(.keyWithheld))
+      queue.yield(warning(1))
+    }
+    queue.yield(.ended(reason: "failed"))
+    queue.finish()
+    var updates: [CallUpdate] = []
+    for await update in queue.stream { updates.append(update) }
+    #expect((1...2_000).allSatisfy { device in updates.count { $0 == warning(device) } == 1 })
+    #expect(updates.contains(.warning(.brokenHistory)) && updates.contains(.silence([])))
+    #expect(updates.last == .ended(reason: "failed"))
+    #expect(updates.count == 2_000 + 4 + UnreadQueue<CallUpdate>.limit)
+  }
+
   @Test func bytesThatWaitForTheAppAreBounded() async {
     let queue = UnreadQueue<CallUpdate>()
     let large = [UInt8](repeating: 0, count: UnreadQueue<CallUpdate>.byteLimit / 2)

@@ -31,10 +31,10 @@ struct UnreadQueueTests {
 
   @Test func eventsAreBounded() async {
     let queue = UnreadQueue<CallUpdate>()
-    for number in 1...UnreadQueue<CallUpdate>.limit + 10 { queue.yield(.rejoined(participant: UInt32(number))) }
+    for number in 1...UnreadQueue<CallUpdate>.limit + 10 { queue.yield(.keyWaiting(participant: UInt32(number))) }
     queue.finish()
     let updates = await read(queue)
-    #expect(updates.count == UnreadQueue<CallUpdate>.limit && updates.first == .rejoined(participant: 11))
+    #expect(updates.count == UnreadQueue<CallUpdate>.limit && updates.first == .keyWaiting(participant: 11))
   }
 
   @Test func aReaderWaitsForWhatComesAndForTheEnd() async {

@@ -207,7 +207,7 @@ extension CallClient {
       case .exclude(let fingerprint): call.cipher.exclude(fingerprint)
       case .retire(let epoch): call.cipher.retire(epoch)
       case .pin: note(effect)
-      case .warn(let warning): call.updates.yield(.keyWarning(warning))
+      case .warn(let warning): tell(warning, in: call)
       case .code(let digits): call.updates.yield(.code(digits))
       case .confirmation(let state): call.updates.yield(.confirmation(state))
       case .tilesChanged: call.updates.yield(.changed)

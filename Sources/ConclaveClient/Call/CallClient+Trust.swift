@@ -99,7 +99,7 @@ extension CallClient {
           ListEntry(
             user: device.address.user, device: device.address.device, participant: 0, joinId: nil, joinKey: nil,
             fingerprint: Base64Bytes(device.fingerprint)))
-        if call.keys.isNews(warning) { call.updates.yield(.keyWarning(warning)) }
+        if call.keys.isNews(warning) { tell(warning, in: call) }
       }
     }
   }

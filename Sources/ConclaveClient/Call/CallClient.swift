@@ -155,8 +155,13 @@ public actor CallClient {
   }
 
   /// Tells the app. A server that makes up devices without end must not grow the memory of an app that does not read of them.
-  func tell(_ event: ClientEvent) {
-    let waiting = unread.yield(event)
+  func tell(_ event: ClientEvent) { closeIfUnread(unread.yield(event)) }
+
+  /// Tells the call's app, with the same bound.
+  func tell(_ warning: KeyWarning, in call: Ongoing) { closeIfUnread(call.updates.yield(.keyWarning(warning))) }
+
+  /// - Parameter waiting: the number of elements of a queue that must not be lost.
+  private func closeIfUnread(_ waiting: Int) {
     guard waiting == Self.securityLimit, !isOver else { return }
     Task { await connection.close(reason: "the app does not read the client's events") }
   }

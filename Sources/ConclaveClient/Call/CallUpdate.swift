@@ -1,5 +1,5 @@
-/// An update from a call to its app. An app that reads late gets each kind of state once, as it was last, and of everything else the newest 1,024 updates or
-/// 4 MiB.
+/// An update from a call to its app. An app that reads late gets each kind of state once, as it was last, each warning once, and of everything else the newest
+/// 1,024 updates or 4 MiB. No flood drives out a warning, a silence or the end.
 public enum CallUpdate: Sendable, Hashable {
   /// Members, tracks, speakers or tiles changed: `JoinedCall.snapshot` says how the call stands now.
   case changed

@@ -100,8 +100,17 @@ final class UnreadQueue<Element: Unread>: Sendable {
 }
 
 extension CallUpdate: Unread {
-  /// The state that an update reports; nil for one that reports an event.
-  enum Subject { case call, slots, need, code, key, silence, confirmation, quality }
+  /// The state that an update reports, or a warning, which says the same each time.
+  enum Subject: Hashable {
+    case call, slots, need, code, key, silence, confirmation, quality
+    /// `restartMedia`, and whether the participant is there.
+    case media, participant
+    case end
+    case layers(track: String)
+    case waiting(participant: UInt32)
+    case refusal(KeyRefusal)
+    case warning(KeyWarning)
+  }
 
   var subject: Subject? {
     switch self {
@@ -113,11 +122,24 @@ extension CallUpdate: Unread {
     case .silence: .silence
     case .confirmation: .confirmation
     case .quality: .quality
-    case .wanted, .warning, .keyWaiting, .keyWarning, .restartMedia, .rejoining, .rejoined, .message, .ended: nil
+    case .restartMedia: .media
+    case .rejoining, .rejoined: .participant
+    case .ended: .end
+    case .wanted(let track, _): .layers(track: track)
+    case .keyWaiting(let participant): .waiting(participant: participant)
+    case .warning(let refusal): .refusal(refusal)
+    case .keyWarning(let warning): .warning(warning)
+    case .message: nil
     }
   }
 
-  var size: Int? { if case .message(_, let body, _) = self { 64 + body.count } else { 64 } }
+  var size: Int? {
+    switch self {
+    case .keyWarning, .warning, .silence, .ended: nil
+    case .message(_, let body, _): 64 + body.count
+    default: 64
+    }
+  }
 }
 
 extension ClientEvent: Unread {
