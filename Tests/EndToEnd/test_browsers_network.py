@@ -7,7 +7,19 @@ import pytest
 from conftest import wait_for
 from poor_path import SHOWN, longest_gap, watch
 from test_browsers import everybody_decodes
+from test_browsers_layers import RISE_SECONDS, height_of, shows
 from test_page_states import tile_says
+
+# A browser from before transport-wide feedback, which reports a rate (REMB) instead.
+OLD = """
+(() => {
+  const create = RTCPeerConnection.prototype.createOffer;
+  RTCPeerConnection.prototype.createOffer = async function (...options) {
+    const { type, sdp } = await create.apply(this, options);
+    return { type, sdp: sdp.split('\\r\\n').filter((line) => !/transport-cc|transport-wide-cc/.test(line)).join('\\r\\n') };
+  };
+})();
+"""
 
 
 @pytest.fixture
@@ -86,6 +98,24 @@ def test_a_path_with_room_for_the_voice_alone_keeps_it_and_the_tile_explains_the
     bob.decodes(voices=1)
     network.impair(3_000_000)
     everybody_decodes(alice, bob, seconds=20)
+
+
+def test_a_browser_without_transport_wide_feedback_gets_the_layers_of_its_own_estimate(person, server, network):
+    alice = person("Alice")
+    bob = person("Bob", network.script, OLD, at=network.url)
+    for tab in (alice, bob):
+        tab.driver.set_window_size(1920, 1200)  # so large that the tile wishes the top layer
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob)
+    top = shows(bob, alice, "h", RISE_SECONDS)
+    wait_for(lambda: server.metric("conclave_media_feedback_received_total"), 10, "Bob's estimate, or Alice's reports")
+    network.impair(300_000)
+    wait_for(lambda: 0 < height_of(bob, alice.user) < top, 30, "Bob gets a lower layer")
+    everybody_decodes(alice, bob)
+    network.impair(5_000_000)
+    wait_for(lambda: height_of(bob, alice.user) == top, 40, "Bob is back on the top layer")
+    assert network.down.carried > 0
 
 
 def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network):
