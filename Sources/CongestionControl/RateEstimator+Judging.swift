@@ -85,11 +85,10 @@ extension RateEstimator {
 
   /// Against a flow that fills the queue a step is tried every 2 s as long as little is lost.
   mutating func compete(now: Microseconds) {
-    guard competition.isPresent, let next = demand.nextStep, loss.congestive < 0.02,
+    guard competition.isPresent, demand.nextStep != nil, loss.congestive < 0.02,
       lastDecrease == .min || now - lastDecrease > .second
     else { return }
-    target = max(target, next / 100 * 107 + 10_000)
-    shown = (target, now)
+    tryStep(now: now)
     lastDecrease = now
   }
 

@@ -259,6 +259,13 @@ package struct RateEstimator: Sendable {
   /// Loss that followed the rate limits the target for a time.
   func isCappedByLoss(now: Microseconds) -> Bool { lossCap.map { now <= $0.until } ?? false }
 
+  /// Makes room for one layer more, although nothing has shown that it fits. A queue that follows undoes the step.
+  package mutating func tryStep(now: Microseconds) {
+    guard let next = demand.nextStep else { return }
+    target = max(target, next / 100 * 107 + 10_000)
+    shown = (target, now)
+  }
+
   /// A probe to begin now, if there is a layer to win and the path is quiet.
   package mutating func probe(now: Microseconds) -> ProbeOrder? {
     guard !reportsRateAlone, !queue.isStanding, trend.usage != .over, roundTrip < 1_500 * .millisecond,

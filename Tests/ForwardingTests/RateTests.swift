@@ -183,6 +183,36 @@ struct RateTests {
     #expect(party.frames(party.viewers[0], since: back)[2] >= 28)
   }
 
+  /// It reports, and its slots have no RTX that could carry probes: the next layer is tried.
+  @Test(arguments: [1, 2] as [UInt64]) func aReceiverWithoutRetransmissionsGetsTheLayersOfItsPath(seed: UInt64) throws {
+    let party = try Party(seed: seed, viewers: 2)
+    for viewer in party.viewers {
+      for i in viewer.configuration.slots.indices {
+        for j in viewer.configuration.slots[i].formats.indices {
+          viewer.configuration.slots[i].formats[j].rtxPayloadType = nil
+        }
+      }
+      party.call.configure(viewer)
+    }
+    try party.connect(400_000)
+    party.call.run(milliseconds: 5_000)
+    let start = party.call.now
+    party.call.run(milliseconds: 15_000)
+    let narrow = party.frames(party.viewers[0], since: start)
+    #expect(narrow[0] + narrow[1] >= 150, "\(narrow)")
+    #expect(narrow[2] < 30, "\(narrow)")
+    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .seconds(1))
+    #expect(party.frames(party.viewers[1], since: start)[2] >= 445)
+    #expect(party.isLimited(party.viewers[0]) == true)
+    #expect(party.isLimited(party.viewers[1]) == false)
+    party.narrow(3_000_000)
+    party.call.run(milliseconds: 15_000)
+    let back = party.call.now
+    party.call.run(milliseconds: 1_000)
+    #expect(party.frames(party.viewers[0], since: back)[2] >= 28)
+    #expect(party.call.sfu.counters.probes == 0 && party.call.sfu.counters.fillers == 0)
+  }
+
   @Test func aReceiverWithoutReportsIsAsBefore() throws {
     for isSilent in [true, false] {
       let party = try Party(reports: isSilent)

@@ -8,19 +8,15 @@ extension SFU {
     guard let downlink = peer.transport.downlink, let due = downlink.pointee.nextPass else { return }
     if due <= now {
       downlink.pointee.nextPass = now.advanced(by: RateDivision.relaxedInterval)
-      if let filler = peer.fillerSlot {
-        divide(downlink, of: peer, now: now)
-        probe(downlink, over: filler, now: now, into: outbox)
-      } else if downlink.pointee.reportsRateAlone {
-        divide(downlink, of: peer, now: now)
-      } else {
-        allot(Array(repeating: .everything, count: peer.videoSlots.count), to: peer, now: now)
-      }
+      let filler = peer.fillerSlot
+      divide(downlink, of: peer, hasFiller: filler != nil, now: now)
+      if let filler { probe(downlink, over: filler, now: now, into: outbox) }
     }
     peer.schedule(downlink.pointee.nextPass)
   }
 
-  private func divide(_ downlink: UnsafeMutablePointer<Downlink>, of peer: Peer, now: Instant) {
+  /// - Parameter hasFiller: a slot can carry probes. Otherwise the next layer is tried.
+  private func divide(_ downlink: UnsafeMutablePointer<Downlink>, of peer: Peer, hasFiller: Bool, now: Instant) {
     // A probe under way is looked at more often than the division.
     guard downlink.pointee.probe == nil else { return }
     let wasLimited = downlink.pointee.division.isLimited
@@ -37,10 +33,10 @@ extension SFU {
       wishes, by: &downlink.pointee.estimator, fixed: fixed, now: now)
     allot(allotments, to: peer, now: now)
     downlink.pointee.nextPass = now.advanced(by: RateDivision.interval)
-    if wasLimited, let order = downlink.pointee.estimator.probe(now: now.microseconds) {
-      counts.pointee.probes &+= 1
-      downlink.pointee.probe = RunningProbe(order, now: now)
-    }
+    guard wasLimited, let order = downlink.pointee.estimator.probe(now: now.microseconds) else { return }
+    guard hasFiller else { return downlink.pointee.estimator.tryStep(now: now.microseconds) }
+    counts.pointee.probes &+= 1
+    downlink.pointee.probe = RunningProbe(order, now: now)
   }
 
   private func allot(_ allotments: [Allotment], to peer: Peer, now: Instant) {
@@ -83,7 +79,7 @@ extension Peer {
   /// The rate of the microphones that the peer hears, in bit/s.
   fileprivate var audioRate: Int { audioSlots.reduce(0) { $0 + $1.sentRate } }
 
-  /// The slot that probes go out on: the one that sends most. Without one the path cannot be probed, and the estimate decides nothing.
+  /// The slot that probes go out on: the one that sends most. nil when no slot has RTX.
   fileprivate var fillerSlot: DownTrack? {
     var best: DownTrack?
     for down in videoSlots where down.takesFillers {
