@@ -1,3 +1,4 @@
+import Seeded
 import Testing
 
 @testable import CongestionControl
@@ -94,5 +95,24 @@ struct ReportedRateTests {
     var estimator = RateEstimator(now: 0)
     estimator.reported(lost: 0.9, now: Self.second)
     #expect(estimator.target == RateEstimator.Configuration().start)
+  }
+
+  /// An attacker's rates and losses.
+  @Test(arguments: [81, 82, 83] as [UInt64]) func nonsenseNeitherTrapsNorLeavesTheBounds(seed: UInt64) {
+    var random = SeededGenerator(seed: seed)
+    var estimator = RateEstimator(now: 0, reportsRateAlone: true)
+    let bounds = RateEstimator.Configuration().minimum...RateEstimator.Configuration().maximum
+    for step in 0..<20_000 as Range<Int64> {
+      let now = step * 20 * .millisecond
+      // REMB has up to 58 bits here.
+      if random.uniform() < 0.5 { estimator.remb(Int(random.next() >> (6 + random.next() % 50)), now: now) }
+      if random.uniform() < 0.2 { estimator.reported(lost: random.uniform(), now: now) }
+      if random.uniform() < 0.1 {
+        let next = random.uniform() < 0.5 ? Int(random.next() % 5_000_000) : nil
+        estimator.demand = RateDemand(allocated: Int(random.next() % 5_000_000), nextStep: next, wished: 5_000_000)
+      }
+      estimator.tick(now: now)
+      #expect(bounds.contains(estimator.target) && bounds.contains(estimator.proven(now: now)))
+    }
   }
 }
