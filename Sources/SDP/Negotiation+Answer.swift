@@ -33,8 +33,8 @@ extension Negotiation.Line {
   /// The payload types of the formats, each followed by that of its RTX.
   var payloadTypes: [UInt8] { formats.flatMap { [$0.payloadType] + ($0.rtxPayloadType.map { [$0] } ?? []) } }
 
-  /// The reports of this m-line's receiver. A number of ours has to fit into the short form of header extensions. We estimate no rate for
-  /// publishers, so they get reports on packets or none.
+  /// The reports of this m-line's receiver. A number of ours has to fit into the short form of header extensions. Rates are reported by receivers of video
+  /// alone: the server estimates none for publishers.
   var feedback: RateFeedback {
     let id = offered.extensions.transportSequence
     switch role {
@@ -42,7 +42,7 @@ extension Negotiation.Line {
       if formats.contains(where: \.transportFeedback) { return .packets }
     default: break
     }
-    if case .send = role, formats.contains(where: \.remb) { return .rate }
+    if case .send = role, offered.kind == .media(.video), formats.contains(where: \.remb) { return .rate }
     return .none
   }
 

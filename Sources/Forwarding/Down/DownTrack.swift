@@ -115,7 +115,7 @@ final class DownTrack {
     mapExtensions(from: source.peer.configuration.extensions)
   }
 
-  /// MID, RID, abs-send-time and the transport-wide number belong to the hop; the first is written anew.
+  /// MID, RID, abs-send-time and the transport-wide number belong to the hop; all but RID are written anew.
   private func mapExtensions(from sender: HeaderExtensionIDs) {
     let ids = [
       (sender.audioLevel, extensions.audioLevel), (sender.videoOrientation, extensions.videoOrientation),
