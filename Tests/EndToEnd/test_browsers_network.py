@@ -100,7 +100,7 @@ def test_a_path_with_room_for_the_voice_alone_keeps_it_and_the_tile_explains_the
     everybody_decodes(alice, bob, seconds=20)
 
 
-def test_a_browser_without_transport_wide_feedback_gets_the_layers_of_its_own_estimate(person, server, network):
+def test_a_browser_without_transport_wide_feedback_gets_the_layers_of_its_own_estimate(person, network):
     alice = person("Alice")
     bob = person("Bob", network.script, OLD, at=network.url)
     for tab in (alice, bob):
@@ -109,13 +109,11 @@ def test_a_browser_without_transport_wide_feedback_gets_the_layers_of_its_own_es
     bob.answer()
     everybody_decodes(alice, bob)
     top = shows(bob, alice, "h", RISE_SECONDS)
-    wait_for(lambda: server.metric("conclave_media_feedback_received_total"), 10, "Bob's estimate, or Alice's reports")
     network.impair(300_000)
     wait_for(lambda: 0 < height_of(bob, alice.user) < top, 30, "Bob gets a lower layer")
     everybody_decodes(alice, bob)
     network.impair(5_000_000)
     wait_for(lambda: height_of(bob, alice.user) == top, 40, "Bob is back on the top layer")
-    assert network.down.carried > 0
 
 
 def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network):

@@ -67,6 +67,18 @@ struct RateTests {
       viewer.streams[viewer.configuration.slots[0].ssrc]!.packets.values.count { $0.arrival >= start }
     }
 
+    /// The first viewer gets lower layers without a freeze, and the second one all that there is.
+    func checkThatTheFirstViewerAloneIsLimited(since start: Instant, frames least: Int) {
+      let narrow = frames(viewers[0], since: start)
+      #expect(narrow[0] + narrow[1] >= least, "\(narrow)")
+      #expect(narrow[2] < 30, "\(narrow)")
+      #expect(decoded(viewers[0]).longestGap(after: start) <= .seconds(1))
+      // 30.3 frames a second.
+      #expect(frames(viewers[1], since: start)[2] >= 445)
+      #expect(isLimited(viewers[0]) == true)
+      #expect(isLimited(viewers[1]) == false)
+    }
+
     func isLimited(_ viewer: TestPeer) -> Bool? {
       call.sfu.peersByID[viewer.configuration.peer]?.transport.downlink?.pointee.division.isLimited
     }
@@ -79,15 +91,8 @@ struct RateTests {
     party.call.run(milliseconds: 5_000)
     let start = party.call.now
     party.call.run(milliseconds: 15_000)
-    let narrow = party.frames(party.viewers[0], since: start)
-    #expect(narrow[0] + narrow[1] >= 150, "\(narrow)")
-    #expect(narrow[2] < 30, "\(narrow)")
-    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .seconds(1))
-    // 30.3 frames a second.
-    #expect(party.frames(party.viewers[1], since: start)[2] >= 445)
+    party.checkThatTheFirstViewerAloneIsLimited(since: start, frames: 150)
     #expect(party.decoded(party.viewers[1]).longestGap(after: start) <= .milliseconds(150))
-    #expect(party.isLimited(party.viewers[0]) == true)
-    #expect(party.isLimited(party.viewers[1]) == false)
     #expect(party.audioPackets(party.viewers[0], since: start) > 650)
     let middle = party.call.now
     party.narrow(3_000_000)
@@ -167,15 +172,9 @@ struct RateTests {
     party.call.run(milliseconds: 8_000)
     let start = party.call.now
     party.call.run(milliseconds: 15_000)
-    let narrow = party.frames(party.viewers[0], since: start)
     // The middle layer at half of its frames costs 245 kbit/s, in full 490.
-    #expect(narrow[0] + narrow[1] >= 200, "\(narrow)")
-    #expect(narrow[2] == 0, "\(narrow)")
-    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .seconds(1))
-    // 30.3 frames a second: a path that is wide enough is not touched.
-    #expect(party.frames(party.viewers[1], since: start)[2] >= 445)
-    #expect(party.isLimited(party.viewers[0]) == true)
-    #expect(party.isLimited(party.viewers[1]) == false)
+    party.checkThatTheFirstViewerAloneIsLimited(since: start, frames: 200)
+    #expect(party.frames(party.viewers[0], since: start)[2] == 0)
     party.narrow(3_000_000)
     party.call.run(milliseconds: 20_000)
     let back = party.call.now
@@ -198,13 +197,7 @@ struct RateTests {
     party.call.run(milliseconds: 5_000)
     let start = party.call.now
     party.call.run(milliseconds: 15_000)
-    let narrow = party.frames(party.viewers[0], since: start)
-    #expect(narrow[0] + narrow[1] >= 150, "\(narrow)")
-    #expect(narrow[2] < 30, "\(narrow)")
-    #expect(party.decoded(party.viewers[0]).longestGap(after: start) <= .seconds(1))
-    #expect(party.frames(party.viewers[1], since: start)[2] >= 445)
-    #expect(party.isLimited(party.viewers[0]) == true)
-    #expect(party.isLimited(party.viewers[1]) == false)
+    party.checkThatTheFirstViewerAloneIsLimited(since: start, frames: 150)
     party.narrow(3_000_000)
     party.call.run(milliseconds: 15_000)
     let back = party.call.now
