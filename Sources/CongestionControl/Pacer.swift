@@ -1,10 +1,9 @@
-/// A packet that waits: where to find it, not its bytes. It is numbered and encrypted when it leaves. 24 bytes.
+/// A packet that waits: where to find it, not its bytes. Its transport-wide number and its encryption follow when it leaves. 16 bytes.
 package struct PacedPacket: Equatable, Sendable {
   /// The publisher's index of the packet, in the history of `slot`'s source.
   package var index: UInt64
-  package var enqueued: Microseconds = 0
   package var size: UInt16
-  /// The low bits of the frame's number.
+  /// Tells the frame from those around it: the low bits of its number or of its RTP timestamp.
   package var frame: UInt16
   package var slot: UInt8
   package var kind: SentKind
@@ -38,7 +37,7 @@ package struct Pacer: Sendable {
   private static let burst = 40 * Microseconds.millisecond
   /// Beyond this much of waiting, frames that nobody needs are dropped; beyond twice as much, everything up to a key frame.
   private static let longestWait = 250 * Microseconds.millisecond
-  static let slots = 64
+  package static let slots = 64
 
   private struct SlotState {
     var passing: UInt16?
@@ -69,8 +68,6 @@ package struct Pacer: Sendable {
     settle(rate: rate, now: now)
     let slot = Int(packet.slot) % Self.slots
     let limit = bytes(at: rate, in: Self.burst)
-    var packet = packet
-    packet.enqueued = now
     if packet.kind == .retransmission {
       if isEmpty, debt <= limit { return .passes }
       return retransmissions.append(packet) ? .queued : .dropped
@@ -78,7 +75,7 @@ package struct Pacer: Sendable {
     if states[slot].refused == packet.frame { return .dropped }
     if packet.isKeyFrame {
       // The packets that wait are older than the new beginning. A key frame is looked at once, so that each packet is visited twice at most.
-      if states[slot].keyFrame != packet.frame { video.remove(slot: slot, otherThan: packet.frame) }
+      if states[slot].keyFrame != packet.frame { video.remove(slot: slot, except: packet.frame) }
       states[slot].keyFrame = packet.frame
       states[slot].needsKeyFrame = false
     }
@@ -96,7 +93,7 @@ package struct Pacer: Sendable {
     }
     guard video.append(packet) else {
       states[slot].refused = packet.frame
-      states[slot].needsKeyFrame = true
+      states[slot].needsKeyFrame = !packet.isDiscardable
       return .dropped
     }
     states[slot].passing = packet.frame
@@ -108,6 +105,19 @@ package struct Pacer: Sendable {
     settle(rate: rate, now: now)
     guard debt <= bytes(at: rate, in: Self.burst) else { return nil }
     return retransmissions.removeFirst() ?? video.removeFirst()
+  }
+
+  /// Whether packets of the slot wait.
+  package func holds(slot: UInt8) -> Bool {
+    video.contains(slot: Int(slot) % Self.slots) || retransmissions.contains(slot: Int(slot) % Self.slots)
+  }
+
+  /// Forgets the packets of a slot that shows something else from now on.
+  package mutating func removeAll(slot: UInt8) {
+    let slot = Int(slot) % Self.slots
+    video.remove(slot: slot, except: nil)
+    retransmissions.remove(slot: slot, except: nil)
+    states[slot] = SlotState()
   }
 
   /// Bytes that left, whatever they were.

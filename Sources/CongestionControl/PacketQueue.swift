@@ -57,9 +57,12 @@ struct PacketQueue: Sendable {
     return packet
   }
 
-  /// Removes the packets of `slot` that do not belong to `frame`.
   /// - Parameter slot: below `Pacer.slots`.
-  mutating func remove(slot: Int, otherThan frame: UInt16) {
+  func contains(slot: Int) -> Bool { ofSlot[slot].first != Self.none }
+
+  /// Removes the packets of `slot`, but for those of `frame`.
+  /// - Parameter slot: below `Pacer.slots`.
+  mutating func remove(slot: Int, except frame: UInt16?) {
     var place = ofSlot[slot].first
     ofSlot[slot] = Ends()
     while place != Self.none {

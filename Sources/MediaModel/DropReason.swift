@@ -42,6 +42,8 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case notSelected
   /// Its dependency descriptor cannot be read, or names a frame that this receiver did not get.
   case dependencies
+  /// Too many packets wait for a receiver's narrow path.
+  case paced
   /// From before a slot took its source.
   case beforeSwitch
   /// No room for what should be sent.

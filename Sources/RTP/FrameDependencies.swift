@@ -9,6 +9,8 @@ package struct FrameDependencies: Sendable {
   package private(set) var present: UInt32 = 0
   /// The decode targets to which a receiver can switch at this frame, if it has all frames that this one refers to.
   package private(set) var switching: UInt32 = 0
+  /// The decode targets in which no other frame refers to this one.
+  package private(set) var discardable: UInt32 = 0
   package private(set) var referenceCount = 0
   private var differences = InlineArray<8, UInt16>(repeating: 0)
 
@@ -21,9 +23,11 @@ package struct FrameDependencies: Sendable {
   mutating func readIndications(_ reader: inout BitReader, targets: Int, _ bytes: RawSpan) {
     present = 0
     switching = 0
+    discardable = 0
     for target in 0..<targets {
       let indication = reader.bits(2, bytes)
       if indication != 0 { present |= 1 << UInt32(target) }
+      if indication == 1 { discardable |= 1 << UInt32(target) }
       if indication == 2 { switching |= 1 << UInt32(target) }
     }
   }

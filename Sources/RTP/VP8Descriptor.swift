@@ -6,6 +6,8 @@ package struct VP8Descriptor: Equatable, Sendable {
   package private(set) var length: Int
   /// S bit with partition 0: the packet begins a frame.
   package private(set) var startsFrame: Bool
+  /// No other frame refers to its frame (RFC 7741 section 4.2, N).
+  package private(set) var isDiscardable: Bool
   /// 7 or 15 bits; nil when absent.
   package private(set) var pictureID: UInt16?
   package private(set) var hasLongPictureID = false
@@ -22,6 +24,7 @@ package struct VP8Descriptor: Equatable, Sendable {
     guard payload.byteCount >= 1 else { return nil }
     let first = payload[0]
     startsFrame = first & 0x10 != 0 && first & 0x07 == 0
+    isDiscardable = first & 0x20 != 0
     length = 1
     guard first & 0x80 != 0 else { return }
     guard payload.byteCount >= 2 else { return nil }

@@ -114,7 +114,7 @@ struct PacerTests {
       default:
         let (slot, frame) = (UInt8(random.next() % 4), UInt16(random.next() % 3))
         let before = model.count
-        queue.remove(slot: Int(slot), otherThan: frame)
+        queue.remove(slot: Int(slot), except: frame)
         model.removeAll { $0.slot == slot && $0.frame != frame }
         removed += before - model.count
       }

@@ -1,3 +1,4 @@
+import CongestionControl
 import Glibc
 import MediaModel
 
@@ -10,8 +11,12 @@ final class ForwardingBench {
   private var datagrams: [[UInt8]] = []
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1500, alignment: 64)
   private let before: UInt64
+  /// The receivers whose packets may wait.
+  private var paced: [Peer] = []
+  private var now: Instant
 
-  init(receivers: Int, packets: Int, payload: Int = 1150, isReported: Bool) throws {
+  /// - Parameter isPaced: the receivers' paths are narrow, with 20 Mbit/s.
+  init(receivers: Int, packets: Int, payload: Int = 1150, isReported: Bool, isPaced: Bool = false) throws {
     call = SimulatedCall()
     sender = call.join([.camera], audioSlots: 0, videoSlots: 0)
     for _ in 0..<receivers {
@@ -30,11 +35,19 @@ final class ForwardingBench {
     let sender = sender
     datagrams = track.nextFrame(extensions: sender.configuration.extensions).map { sender.protect($0)! }
     before = call.sfu.counters.forwarded
+    now = call.now
+    guard isPaced else { return }
+    paced = call.sfu.peers.filter { !$0.videoSlots.isEmpty }
+    for peer in paced {
+      peer.transport.downlink?.pointee.estimator.presume(20_000_000, sent: 20_000_000, now: call.now.microseconds)
+      peer.transport.downlink?.pointee.setPacing(true, now: call.now)
+    }
   }
 
   deinit { buffer.deallocate() }
 
   var forwarded: UInt64 { call.sfu.counters.forwarded - before }
+  var waited: UInt64 { call.sfu.counters.paced }
 
   /// Hands these packets to the SFU, emptying the outbox as a worker does after a full batch.
   /// - Parameter send: gets the outbox before it is emptied.
@@ -42,13 +55,13 @@ final class ForwardingBench {
     let sfu = call.sfu
     let outbox = call.outbox
     let address = sender.address
-    var now = call.now
     for i in range {
       datagrams[i].withUnsafeBytes { buffer.copyMemory(from: $0) }
       let datagram = UnsafeMutableRawBufferPointer(rebasing: buffer[..<datagrams[i].count])
       now = now.advanced(by: .microseconds(100))
       sfu.handle(datagram, from: address, now: now, into: outbox)
       guard i % batch == batch - 1 else { continue }
+      for peer in paced { sfu.release(to: peer, now: now, into: outbox) }
       send(outbox.runs)
       outbox.reset()
     }

@@ -26,6 +26,8 @@ final class LayerTrack: TestTrack {
   let rank: Int
   private let camera: Camera
   private(set) var frames: [UInt64: SentFrame] = [:]
+  /// Packets of a key frame for each of another frame.
+  var keyFrameSize = 3
   private var position = 0
   private var tick = 0
   private var tl0PictureIndex: UInt8 = 0
@@ -60,7 +62,7 @@ final class LayerTrack: TestTrack {
     if temporal == 0 { tl0PictureIndex &+= 1 }
     let reference = isKeyFrame ? nil : last[position == 3 ? 1 : 0]
     let number = camera.frameNumber
-    let count = packetsPerFrame * (isKeyFrame ? 3 : 1)
+    let count = packetsPerFrame * (isKeyFrame ? keyFrameSize : 1)
     let first = serial + 1
     if isKeyFrame {
       keyFrames.append(first)

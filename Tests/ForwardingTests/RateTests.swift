@@ -7,83 +7,6 @@ import Testing
 
 /// The estimate of a receiver's rate chooses its layers, over links with a rate, a queue and loss.
 struct RateTests {
-  /// A camera of some 160, 490 and 1,300 kbit/s with a microphone's sender beside it, and receivers with a slot for each of both.
-  private struct Party {
-    let call: SimulatedCall
-    let camera: TestPeer
-    let speaker: TestPeer
-    let viewers: [TestPeer]
-
-    init(seed: UInt64 = 1, viewers count: Int = 1, screen: Bool = false, reports: Bool = true, estimates: Bool = false)
-      throws
-    {
-      call = SimulatedCall(seed: seed)
-      camera = call.joinCamera()
-      for (track, packets) in zip(camera.tracks, [1, 3, 8]) {
-        track.packetsPerFrame = packets
-        track.payloadLength = 600
-      }
-      speaker = call.join(screen ? [.microphone, .screen] : [.microphone], audioSlots: 0, videoSlots: 0)
-      speaker.tracks[0].payloadLength = 80
-      if screen {
-        speaker.tracks[1].packetsPerFrame = 1
-        speaker.tracks[1].payloadLength = 100
-      }
-      let call = call
-      viewers = (0..<count).map { _ in call.join([], audioSlots: 1, videoSlots: screen ? 2 : 1) }
-      for viewer in viewers {
-        viewer.configuration.extensions.dependencyDescriptor = 12
-        if estimates { viewer.estimateRate() } else if reports { viewer.reportArrivals() }
-        call.configure(viewer)
-      }
-    }
-
-    func connect(_ rate: Int? = nil, loss: Double = 0) throws {
-      if let rate { narrow(rate, loss: loss) }
-      try call.connect()
-    }
-
-    func narrow(_ rate: Int, loss: Double = 0) {
-      var link = Link(rate: rate)
-      link.loss = loss
-      call.network.links[viewers[0].address] = link
-    }
-
-    func video(_ viewer: TestPeer, _ place: Int = 0) -> ReceivedStream {
-      viewer.streams[viewer.configuration.slots[1 + place].ssrc]!
-    }
-
-    func decoded(_ viewer: TestPeer) -> ReferenceReceiver {
-      call.decode(video(viewer), of: viewer, from: [camera])
-    }
-
-    /// Frames of each layer that the viewer decoded from `start` on.
-    func frames(_ viewer: TestPeer, since start: Instant) -> [Int] {
-      let frames = decoded(viewer).decoded.filter { $0.at >= start }
-      return (0..<3).map { layer in frames.count { $0.frame.layer == layer } }
-    }
-
-    func audioPackets(_ viewer: TestPeer, since start: Instant) -> Int {
-      viewer.streams[viewer.configuration.slots[0].ssrc]!.packets.values.count { $0.arrival >= start }
-    }
-
-    /// The first viewer gets lower layers without a freeze, and the second one all that there is.
-    func checkThatTheFirstViewerAloneIsLimited(since start: Instant, frames least: Int) {
-      let narrow = frames(viewers[0], since: start)
-      #expect(narrow[0] + narrow[1] >= least, "\(narrow)")
-      #expect(narrow[2] < 30, "\(narrow)")
-      #expect(decoded(viewers[0]).longestGap(after: start) <= .seconds(1))
-      // 30.3 frames a second.
-      #expect(frames(viewers[1], since: start)[2] >= 445)
-      #expect(isLimited(viewers[0]) == true)
-      #expect(isLimited(viewers[1]) == false)
-    }
-
-    func isLimited(_ viewer: TestPeer) -> Bool? {
-      call.sfu.peersByID[viewer.configuration.peer]?.transport.downlink?.pointee.division.isLimited
-    }
-  }
-
   @Test(arguments: [1, 2, 3] as [UInt64])
   func aNarrowPathGetsALowerLayerAndHarmsNobody(seed: UInt64) throws {
     let party = try Party(seed: seed, viewers: 2)
@@ -102,6 +25,33 @@ struct RateTests {
     #expect(party.frames(party.viewers[0], since: back)[2] >= 28, "\(party.frames(party.viewers[0], since: middle))")
     #expect(party.call.sfu.counters.probes > 2)
     #expect(party.call.sfu.counters.fillers > 10)
+  }
+
+  /// Scenario 13 of the engineering note on rates: the others' layers, rates and gaps are within 2 % of a call without the poor path, and the highest layer has
+  /// no more than one key frame more in 10 s.
+  @Test(arguments: [1, 2] as [UInt64]) func onePoorPathOfEightCostsTheOthersNothing(seed: UInt64) throws {
+    func run(isPoor: Bool) throws -> (frames: [Int], octets: [Int], gap: Duration, keyFrames: Int) {
+      let party = try Party(seed: seed, viewers: 8)
+      try party.connect(isPoor ? 400_000 : nil, loss: isPoor ? 0.05 : 0)
+      party.call.run(milliseconds: 5_000)
+      let start = party.call.now
+      party.call.run(milliseconds: 20_000)
+      let others = party.viewers.dropFirst()
+      #expect(party.isLimited(party.viewers[0]) == isPoor)
+      return (
+        others.map { party.frames($0, since: start)[2] },
+        others.map { party.video($0).packets.values.filter { $0.arrival >= start }.reduce(0) { $0 + $1.body.count } },
+        others.map { party.decoded($0).longestGap(after: start) }.max() ?? .zero,
+        party.camera.tracks[2].keyFrameRequests.count { $0 >= start }
+      )
+    }
+    let (alone, beside) = (try run(isPoor: false), try run(isPoor: true))
+    for (before, after) in zip(alone.frames, beside.frames) { #expect(after * 100 >= before * 98, "\(beside)") }
+    for (before, after) in zip(alone.octets, beside.octets) {
+      #expect(after * 100 >= before * 98 && after * 100 <= before * 102, "\(alone) \(beside)")
+    }
+    #expect(beside.gap <= alone.gap + .milliseconds(10))
+    #expect(beside.keyFrames <= alone.keyFrames + 2, "in 20 s: \(beside.keyFrames), \(alone.keyFrames)")
   }
 
   /// The path carries more than the estimate begins with and less than the camera sends, so a queue stands before any rate is known.

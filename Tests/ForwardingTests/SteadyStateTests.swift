@@ -14,6 +14,19 @@ import Testing
     #expect(bench.forwarded == 30_000)
   }
 
+  /// Packets that pass the pacer, and packets that wait.
+  @Test(.enabled(if: isRelease && allocations_are_counted()), arguments: [120, 1183])
+  func pacesWithoutAllocating(payload: Int) throws {
+    let bench = try ForwardingBench(receivers: 10, packets: 3000, payload: payload, isReported: true, isPaced: true)
+    bench.forward(0..<1000)
+    let before = allocations_of_this_thread()
+    bench.forward(1000..<3000)
+    #expect(allocations_of_this_thread() == before)
+    // 11 Mbit/s pass; 30 of 96 Mbit/s leave.
+    #expect(payload == 120 ? bench.forwarded == 30_000 : bench.forwarded > 3_000)
+    #expect(payload == 120 ? bench.waited == 0 : bench.waited > 5_000)
+  }
+
   /// The work in which `Tests/EndToEnd/test_instructions.py` counts instructions, by the name of `measured`.
   @Test(.enabled(if: isRelease)) func forwardsForTheCount() throws {
     let bench = try ForwardingBench(receivers: 10, packets: 3000, payload: 1183, isReported: true)
@@ -24,11 +37,12 @@ import Testing
 
   /// Prints nanoseconds of this thread for each packet that leaves. Fails when one does not, or takes ten times as long as it should.
   @Test(.enabled(if: isRelease)) func forwardingCost() throws {
-    for (length, isReported, name) in [
-      (1183, false, "1200 B"), (120, false, "137 B"), (1183, true, "1200 B with feedback"),
-      (120, true, "137 B with feedback"),
+    for (length, isReported, isPaced, name) in [
+      (1183, false, false, "1200 B"), (120, false, false, "137 B"), (1183, true, false, "1200 B with feedback"),
+      (120, true, false, "137 B with feedback"), (120, true, true, "137 B with feedback and pacer"),
     ] {
-      let bench = try ForwardingBench(receivers: 10, packets: 21_000, payload: length, isReported: isReported)
+      let bench = try ForwardingBench(
+        receivers: 10, packets: 21_000, payload: length, isReported: isReported, isPaced: isPaced)
       bench.forward(0..<1000)
       var best = Double.infinity
       for round in 0..<10 {

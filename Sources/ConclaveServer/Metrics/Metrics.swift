@@ -76,6 +76,10 @@ extension Metrics.Page {
       ("probes", "Probes for a higher rate to a receiver.", { $0.forwarding.probes }),
       ("probe_packets", "Copies and padding sent for probes.", { $0.forwarding.fillers }),
       (
+        "paced_packets", "Packets that waited, as a receiver's path was too narrow for them at once.",
+        { $0.forwarding.paced }
+      ),
+      (
         "withheld_videos", "Videos that paused, as a receiver's path had no room for them.",
         { $0.forwarding.withheld }
       ),

@@ -7,9 +7,11 @@ import Transport
 /// All that it takes to send one more packet to a slot, in flat memory: made and kept up to date by the slot's `DownTrack`.
 struct DownStream {
   /// The outcome of sending one packet to one receiver.
-  enum SendResult { case sent, notOpen, dropped(DropReason) }
+  enum SendResult { case sent, waits, notOpen, dropped(DropReason) }
 
   let path: UnsafeMutablePointer<SendTransport.Path>
+  /// Among the receiver's slots for video, as the pacer knows it; nil for one beyond those that it knows.
+  var number: UInt8?
   let isVideo: Bool
   let ssrc: UInt32
   let rtxSSRC: UInt32
@@ -54,6 +56,8 @@ struct DownStream {
   /// The decode target by wish and structure, and the revision of the structure that it was chosen by.
   var target = 0
   var revision: UInt64 = 0
+  /// The source's packets are kept, so that they can wait for the receiver's path.
+  var isKept = false
   /// The type of the last packet's retransmissions.
   private var retransmissionType: UInt8 = 255
   /// The receiver's first RTX type; 255 for none.
@@ -88,6 +92,11 @@ struct DownStream {
       sourceSwitch.omit(packet)
       return .dropped(selector?.isBroken ?? false ? .dependencies : .notSelected)
     }
+    if isVideo, let downlink = path.pointee.downlink, downlink.pointee.isPacing,
+      let result = pace(packet, by: downlink, now: now)
+    {
+      return result
+    }
     guard let numbers = sourceSwitch.map(packet) else { return .dropped(.beforeSwitch) }
     let overhead = path.pointee.overhead
     let size = packet.length + Self.headerRoom + Self.maximumPadding + overhead
@@ -117,12 +126,66 @@ struct DownStream {
     }
     guard let length else { return .dropped(.notProtected) }
     commit(length, kind: isVideo ? .video : .audio, now: now, into: outbox)
+    noteSent(packet, numbers, now: now)
+    count(payload.count)
+    return .sent
+  }
+
+  /// The packet has its numbers, and leaves now or waits.
+  private mutating func noteSent(_ packet: borrowing Packet, _ numbers: SourceSwitch.Numbers, now: Instant) {
     sourceSwitch.sent(numbers, now: now)
     if let frames, let frame = packet.frame { frameNumbers.sent(frame, frames.pointee.structure) }
     retransmissionType = retransmissionTypes[Int(packet.header.payloadType & 127)]
+  }
+
+  private mutating func count(_ octets: Int) {
     packetCount &+= 1
-    octetCount &+= UInt32(truncatingIfNeeded: payload.count)
-    return .sent
+    octetCount &+= UInt32(truncatingIfNeeded: octets)
+  }
+
+  /// Asks the pacer of a narrow path for the packet.
+  /// - Returns: nil when it leaves now.
+  @inline(never)
+  private mutating func pace(
+    _ packet: borrowing Packet, by downlink: UnsafeMutablePointer<Downlink>, now: Instant
+  ) -> SendResult? {
+    // Requests for the numbers that stay unused are answered on the RTX stream.
+    guard let number, isKept, packet.length <= PacketHistory.longestPacket, numberExtension != 0,
+      retransmissionTypes[Int(packet.header.payloadType & 127)] != 255
+    else { return nil }
+    if packet.isKeyFrame, downlink.pointee.holds(slot: number) {
+      // Its older packets, which wait, make way for it: the slot begins anew, so that the receiver misses none of them.
+      sourceSwitch.pause()
+      begin(packet, now: now)
+    }
+    switch downlink.pointee.offer(pacedPacket(packet, number), now: now) {
+    case .passes: return nil
+    case .queued:
+      guard let numbers = sourceSwitch.map(packet) else { return .dropped(.beforeSwitch) }
+      noteSent(packet, numbers, now: now)
+      return .waits
+    case .dropped:
+      sourceSwitch.omit(packet)
+      if downlink.pointee.needsKeyFrame(slot: number) { sourceSwitch.pause() }
+      return .dropped(.paced)
+    }
+  }
+
+  private func pacedPacket(_ packet: borrowing Packet, _ number: UInt8) -> PacedPacket {
+    var isDiscardable = packet.vp8?.isDiscardable ?? !waitsForKeyFrame
+    if let frame = packet.frame { isDiscardable = frame.dependencies.discardable >> UInt32(target) & 1 != 0 }
+    return PacedPacket(
+      index: packet.index, size: packet.length + path.pointee.overhead,
+      frame: UInt16(truncatingIfNeeded: packet.header.timestamp), slot: number, kind: .video,
+      isDiscardable: isDiscardable, isKeyFrame: packet.isKeyFrame)
+  }
+
+  /// Sends a packet of the source's history that has waited. False when it can't be.
+  mutating func release(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> Bool {
+    let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
+    guard payloadType != 255, sendKept(packet, payloadType, as: .video, now: now, into: outbox) else { return false }
+    count(packet.payload.count)
+    return true
   }
 
   /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
@@ -130,32 +193,44 @@ struct DownStream {
   mutating func retransmit(
     _ packet: borrowing Packet, as kind: SentKind = .retransmission, now: Instant, into outbox: Outbox
   ) -> Bool {
+    let payloadType = retransmissionTypes[Int(packet.header.payloadType & 127)]
+    guard payloadType != 255, sendKept(packet, payloadType, as: kind, now: now, into: outbox) else { return false }
+    retransmissionSequence &+= 1
+    return true
+  }
+
+  /// Sends a packet of the source's history, which goes on having the source's numbers.
+  /// - Parameter kind: all but `.video` go out on the RTX stream.
+  private mutating func sendKept(
+    _ packet: borrowing Packet, _ payloadType: UInt8, as kind: SentKind, now: Instant, into outbox: Outbox
+  ) -> Bool {
     guard path.pointee.isOpen, let sender = path.pointee.sender, let numbers = sourceSwitch.numbers(of: packet) else {
       return false
     }
-    let payloadType = retransmissionTypes[Int(packet.header.payloadType & 127)]
     let size = packet.length + Self.headerRoom + 2 + path.pointee.overhead
-    guard payloadType != 255, let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
+    guard let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
+    let isCopy = kind != .video
     let header = writeHeader(
-      packet, payloadType: payloadType, sequenceNumber: retransmissionSequence, ssrc: rtxSSRC,
+      packet, payloadType: payloadType,
+      sequenceNumber: isCopy ? retransmissionSequence : numbers.sequenceNumber, ssrc: isCopy ? rtxSSRC : ssrc,
       timestamp: numbers.timestamp, now: now, into: room)
-    retransmissionSequence &+= 1
     if let frames, let element = packet.extensions?.element(sourceDescriptorID, in: packet.bytes.bytes),
       let descriptor = frames.pointee.layers(element, in: packet.bytes.bytes),
       endsPicture(descriptor.frame, endsFrame: descriptor.endsFrame)
     {
       RTPHeader.setMarker(in: room)
     }
-    room.store(numbers.sequenceNumber, at: header)
+    let start = isCopy ? header + 2 : header
+    if isCopy { room.store(numbers.sequenceNumber, at: header) }
     // The history's memory must keep the source's numbers, so the descriptor is rewritten at its new place.
     let descriptor = packet.vp8?.length ?? 0
-    let copy = UnsafeMutableRawBufferPointer(rebasing: room[(header + 2)..<(header + 2 + descriptor)])
+    let copy = UnsafeMutableRawBufferPointer(rebasing: room[start..<(start + descriptor)])
     copy.copyMemory(from: UnsafeRawBufferPointer(rebasing: packet.payload[..<descriptor]))
     packet.vp8?.rewrite(
       pictureID: numbers.pictureID, tl0PictureIndex: numbers.tl0PictureIndex, keyIndex: numbers.keyIndex, in: copy)
     let rest = UnsafeRawBufferPointer(rebasing: packet.payload[descriptor...])
     let length = sender._withUnsafeGuaranteedRef {
-      $0.protectRTP(room, headerLength: header, prefixLength: descriptor + 2, payload: rest)
+      $0.protectRTP(room, headerLength: header, prefixLength: start - header + descriptor, payload: rest)
     }
     guard let length else { return false }
     commit(length, kind: kind, now: now, into: outbox)
@@ -165,8 +240,8 @@ struct DownStream {
   /// Keeps the packet that was just protected in the outbox. It leaves now.
   private func commit(_ length: Int, kind: SentKind, now: Instant, into outbox: Outbox) {
     outbox.commit(length, &path.pointee.cursor, to: path.pointee.destination, isUrgent: !isVideo)
-    guard numberExtension != 0 else { return }
-    path.pointee.downlink?.pointee.sent(length: length, to: path.pointee.destination, kind: kind, now: now)
+    path.pointee.downlink?.pointee.sent(
+      length: length, to: path.pointee.destination, kind: kind, isNumbered: numberExtension != 0, now: now)
   }
 }
 

@@ -52,6 +52,7 @@ extension DownTrack {
     limitTargets()
     if allotment == .nothing {
       goOver(to: nil)
+      forgetWaiting()
       stream.pointee.isWithheld = true
       stream.pointee.sourceSwitch.pause()
       return nil

@@ -73,9 +73,11 @@ extension DownTrack {
 
   /// Gets the packets of `new` from now on.
   func show(_ new: Encoding?) {
+    forgetWaiting()
     encoding?.remove(self)
     encoding = new
     stream.pointee.frames = new?.frames
+    stream.pointee.isKept = new?.history != nil
     stream.pointee.selector = nil
     limitTargets()
     new?.add(self)

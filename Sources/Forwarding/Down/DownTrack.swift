@@ -1,3 +1,4 @@
+import CongestionControl
 import MediaModel
 import RTP
 
@@ -104,6 +105,7 @@ final class DownTrack {
       stream.pointee.frames = encoding?.frames
       stream.pointee.sourceSwitch.pause()
     }
+    stream.pointee.isKept = encoding?.history != nil
     stream.pointee.clockRate = source.clockRate
     stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
     for format in source.description.formats {
@@ -131,12 +133,14 @@ final class DownTrack {
 
   /// The source was muted, or the receiver was away.
   func pause() {
+    forgetWaiting()
     stream.pointee.sourceSwitch.pause()
     noteAwaiting()
   }
 
   /// The source began anew under another SSRC.
   func sourceRestarted() {
+    forgetWaiting()
     stream.pointee.sourceSwitch.endSource()
     noteAwaiting()
   }
@@ -159,7 +163,33 @@ final class DownTrack {
       var packet = encoding.history?.packet(index)
     else { return false }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
+    guard stream.pointee.retransmissionTypes[Int(packet.header.payloadType & 127)] != 255 else { return false }
+    if let downlink = transport.downlink, let number = stream.pointee.number {
+      let copy = PacedPacket(index: index, size: packet.length, frame: 0, slot: number, kind: .retransmission)
+      switch downlink.pointee.offer(copy, now: now) {
+      case .passes: break
+      case .queued: return true
+      case .dropped: return false
+      }
+    }
     return stream.pointee.retransmit(packet, now: now, into: outbox)
+  }
+
+  /// Sends a packet that has waited for the receiver's path. False when it is not kept any more.
+  func release(_ waiting: PacedPacket, now: Instant, into outbox: Outbox) -> Bool {
+    guard let source, var packet = encoding?.history?.packet(waiting.index) else {
+      stream.pointee.sourceSwitch.omit(waiting.index)
+      return false
+    }
+    if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
+    return waiting.kind == .retransmission
+      ? stream.pointee.retransmit(packet, now: now, into: outbox)
+      : stream.pointee.release(packet, now: now, into: outbox)
+  }
+
+  /// Packets that wait for the receiver's path are of no use any more.
+  func forgetWaiting() {
+    if let number = stream.pointee.number { transport.downlink?.pointee.removeWaiting(slot: number) }
   }
 
   /// Sends the last 200 ms of a speaker who has just been let in, so that the first syllable is heard. The times are the packets' own: a jitter buffer

@@ -112,7 +112,10 @@ struct SourceSwitch {
   }
 
   /// Leaves a packet of the running source out, so that the receiver does not miss it.
-  mutating func omit(_ packet: borrowing Packet) { if isRunning { sequence.omit(packet.index) } }
+  mutating func omit(_ packet: borrowing Packet) { omit(packet.index) }
+
+  /// Leaves out the packet with this index, also when it has a number: the number stays unused then.
+  mutating func omit(_ index: UInt64) { if isRunning { sequence.omit(index) } }
 
   mutating func sent(_ numbers: Numbers, now: Instant) {
     guard numbers.index > last.index else { return }

@@ -1,3 +1,4 @@
+import CongestionControl
 import MediaModel
 import RTP
 import Transport
@@ -124,9 +125,14 @@ final class Peer: Scheduled {
   func downTrack(_ ssrc: UInt32) -> DownTrack? { downTracks.first { $0.slot.ssrc == ssrc } }
 
   func setSlots(_ slots: [DownTrack]) {
+    // Packets that wait are known by their slots' numbers.
+    if !slots.starts(with: downTracks, by: ===) { for down in downTracks { down.forgetWaiting() } }
     downTracks = slots
     audioSlots = slots.filter { $0.slot.kind == .audio }
     videoSlots = slots.filter { $0.slot.kind == .video }
+    for (number, down) in videoSlots.enumerated() {
+      down.stream.pointee.number = number < Pacer.slots ? UInt8(number) : nil
+    }
     carried.keys = -1
     call.recountVoices()
   }

@@ -83,6 +83,7 @@ extension SFU {
       }
       counts.pointee.retransmitted &+= 1
     }
+    scheduleRelease(to: peer)
   }
 
   private func wantKeyFrame(_ media: UInt32, of peer: Peer, now: Instant) {

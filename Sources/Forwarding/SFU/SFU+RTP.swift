@@ -100,15 +100,20 @@ extension SFU {
 
   private func forward(_ packet: borrowing Packet, of encoding: Encoding, now: Instant, into outbox: Outbox) {
     var sent: UInt64 = 0
-    for stream in encoding.downStreams {
+    for (place, stream) in encoding.downStreams.enumerated() {
       switch stream.pointee.forward(packet, now: now, into: outbox) {
       case .sent: sent &+= 1
+      case .waits:
+        counts.pointee.paced &+= 1
+        scheduleRelease(to: encoding.downTracks[place].peer)
       case .notOpen: break
       case .dropped(let reason):
         drop(reason)
-        if reason == .dependencies, stream.pointee.needsKeyFrame {
-          requestKeyFrame(of: encoding, now: now)
-        }
+        let isBroken = reason == .dependencies && stream.pointee.needsKeyFrame
+        // The pacer gave up a frame that others refer to.
+        let isCutOff = reason == .paced && !stream.pointee.sourceSwitch.isRunning
+        if isCutOff { encoding.awaitKeyFrame() }
+        if isBroken || isCutOff { requestKeyFrame(of: encoding, now: now) }
       }
     }
     counts.pointee.forwarded &+= sent

@@ -26,6 +26,7 @@ extension SFU {
     let fixed = audio + downlink.pointee.measureCopies(now: now)
     let sent = peer.videoSlots.reduce(fixed) { $0 + $1.sentRate }
     downlink.pointee.division.observe(&downlink.pointee.estimator, sent: sent, now: now)
+    downlink.pointee.setPacing(downlink.pointee.division.isLimited, now: now)
     guard downlink.pointee.division.isLimited else { return }
     let wishes = peer.videoWishes
     counts.pointee.visits &+= UInt64(wishes.count)
@@ -45,6 +46,25 @@ extension SFU {
       if allotment == .nothing, down.rateAllotment != .nothing { counts.pointee.withheld &+= 1 }
       if let needed = down.setAllotment(rate: allotment) { requestKeyFrame(of: needed, now: now) }
     }
+  }
+
+  /// Sends the packets that have waited and that the peer's path has room for now.
+  func release(to peer: Peer, now: Instant, into outbox: Outbox) {
+    guard let downlink = peer.transport.downlink, let due = downlink.pointee.nextRelease else { return }
+    if due <= now {
+      while let packet = downlink.pointee.release(now: now) {
+        guard peer.videoSlots[Int(packet.slot)].release(packet, now: now, into: outbox) else { continue }
+        if packet.kind == .video { counts.pointee.forwarded &+= 1 }
+      }
+    }
+    peer.schedule(downlink.pointee.nextRelease)
+  }
+
+  /// Makes sure that `release` is called when packets wait.
+  func scheduleRelease(to peer: Peer) {
+    guard let due = peer.transport.downlink?.pointee.nextRelease else { return }
+    // Most often others wait already.
+    if peer.deadline.map({ due < $0 }) ?? true { schedule(peer, due) }
   }
 
   /// Sends the packets of the probe that are due.

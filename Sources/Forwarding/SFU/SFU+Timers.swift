@@ -52,6 +52,7 @@ extension SFU {
     if peer.transport.isOpen {
       sendFeedback(to: peer, now: now, into: outbox)
       divideRate(of: peer, now: now, into: outbox)
+      release(to: peer, now: now, into: outbox)
       divideLoad(of: peer, now: now)
       if let due = peer.nextReport, due <= now {
         sendReports(to: peer, now: now, into: outbox)

@@ -28,6 +28,8 @@ package struct SFUCounters: Sendable {
   package var fillers: UInt64 = 0
   /// Slots that paused, for the receiver's rate had no room for them.
   package var withheld: UInt64 = 0
+  /// Packets that waited for a receiver's narrow path.
+  package var paced: UInt64 = 0
   /// Slots that paused, for the worker could not keep up.
   package var shed: UInt64 = 0
   /// Checks of ours: of addresses that peers want their media at.

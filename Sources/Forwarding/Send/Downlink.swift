@@ -13,6 +13,10 @@ struct Downlink {
   var probe: RunningProbe?
   /// When to divide the rate again, or to continue the probe; nil before the first report: a receiver that never reports gets everything that it wishes.
   var nextPass: Instant?
+  /// Holds video back that the path cannot take at once; nil while it carries everything.
+  fileprivate var pacer: Pacer?
+  /// When packets that wait may leave next; nil while none waits.
+  fileprivate(set) var nextRelease: Instant?
   private(set) var nextNumber: UInt16
   private var clock = FeedbackClock()
   private var copies: CopyBudget
@@ -37,10 +41,14 @@ struct Downlink {
   /// The rate that the path carries, in bit/s.
   var rate: Int { estimator.target }
 
-  /// The packet with `nextNumber` leaves.
-  /// - Parameter length: of the datagram, in bytes.
-  mutating func sent(length: Int, to destination: SocketAddress, kind: SentKind, now: Instant) {
+  /// A packet leaves.
+  /// - Parameters:
+  ///   - length: of the datagram, in bytes.
+  ///   - isNumbered: it bears `nextNumber`.
+  mutating func sent(length: Int, to destination: SocketAddress, kind: SentKind, isNumbered: Bool, now: Instant) {
     let size = length + (destination.isIPv4 ? Self.overhead.ipv4 : Self.overhead.ipv6)
+    pacer?.sent(bytes: size)
+    guard isNumbered else { return }
     estimator.sent(nextNumber, size: size, kind: kind, probe: probe?.order.id ?? 0, now: now.microseconds)
     nextNumber &+= 1
     probe?.sent(size)
@@ -95,4 +103,55 @@ struct Downlink {
 
   /// Media goes to another address from now on.
   mutating func pathChanged() { estimator.pathChanged() }
+}
+
+/// A path that is too narrow gets video no faster than it can take it, so that a key frame leaves room for audio. Other paths are not paced: publishers have
+/// paced their packets already.
+extension Downlink {
+  /// Between two looks at the packets that wait.
+  private static let releaseInterval = Duration.milliseconds(5)
+
+  var isPacing: Bool { pacer != nil }
+
+  /// Retransmissions and probes included, in bit/s.
+  private var pacingRate: Int { max(estimator.pacingRate, probe?.order.rate ?? 0) }
+
+  /// Begins to pace, or ends it when no packet waits any more. A receiver that reports a rate alone is not paced: its estimate would follow the pacer.
+  mutating func setPacing(_ isOn: Bool, now: Instant) {
+    if isOn, pacer == nil, !reportsRateAlone {
+      pacer = Pacer(now: now.microseconds)
+    } else if !isOn, let pacer, pacer.isEmpty {
+      self.pacer = nil
+    }
+  }
+
+  /// Whether a packet leaves now, waits or is given up.
+  mutating func offer(_ packet: PacedPacket, now: Instant) -> Pacer.Verdict {
+    let rate = pacingRate
+    let verdict = pacer?.offer(packet, rate: rate, now: now.microseconds) ?? .passes
+    // Many copies could wait before the first is sent, so each is charged now.
+    if verdict == .queued, packet.kind == .retransmission { copies.sent(Int(packet.size)) }
+    if verdict == .queued, nextRelease == nil { nextRelease = now.advanced(by: Self.releaseInterval) }
+    return verdict
+  }
+
+  /// The next packet that waited and leaves now; nil when the others have to wait longer.
+  mutating func release(now: Instant) -> PacedPacket? {
+    let rate = pacingRate
+    if let packet = pacer?.next(rate: rate, now: now.microseconds) {
+      if packet.kind == .retransmission { copies.sent(-Int(packet.size)) }
+      return packet
+    }
+    nextRelease = pacer?.isEmpty ?? true ? nil : now.advanced(by: Self.releaseInterval)
+    return nil
+  }
+
+  /// Whether packets of the slot wait.
+  func holds(slot: UInt8) -> Bool { pacer?.holds(slot: slot) ?? false }
+
+  /// Whether so many packets of the slot were given up that it can go on with a key frame only.
+  func needsKeyFrame(slot: UInt8) -> Bool { pacer?.needsKeyFrame(slot: slot) ?? false }
+
+  /// Forgets what waits for a slot.
+  mutating func removeWaiting(slot: UInt8) { pacer?.removeAll(slot: slot) }
 }

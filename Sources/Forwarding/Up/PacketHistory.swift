@@ -11,7 +11,10 @@ final class PacketHistory {
     var header: RTPHeader
   }
 
-  /// Room for one packet; a longer one is not kept. Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers.
+  /// Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers.
+  static let longestPacket = 1440
+
+  /// Room for one packet; a longer one is not kept.
   private let slotSize: Int
   private let limit: Int
   private let span: UInt32
@@ -23,7 +26,7 @@ final class PacketHistory {
   ///   - capacity: packets at first, a power of two.
   ///   - limit: packets at most.
   ///   - span: in the stream's RTP clock; with 0 the capacity stays.
-  init(capacity: Int, limit: Int = 0, span: UInt32 = 0, slotSize: Int = 1440) {
+  init(capacity: Int, limit: Int = 0, span: UInt32 = 0, slotSize: Int = longestPacket) {
     precondition(capacity > 0 && capacity & (capacity - 1) == 0)
     self.capacity = capacity
     self.limit = limit
