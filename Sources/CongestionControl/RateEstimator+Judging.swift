@@ -52,6 +52,8 @@ extension RateEstimator {
       let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
       let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
       lossCap = (max(configuration.minimum, value), now + length, length)
+      // No probe goes out below a cap. Streams that paused come back within what has just arrived.
+      shown = (value, now)
       probing.abort()
     }
   }
