@@ -130,11 +130,13 @@ package struct Slot: Codable, Sendable, Hashable {
   package var track: TrackID
   package var participant: ParticipantNumber
   package var source: TrackSource
+  package var picture: LimitedPicture?
   package init(_ assignment: SlotAssignment) {
     mid = assignment.mid
     track = assignment.track
     participant = assignment.track.participant
     source = assignment.source
+    picture = assignment.picture
   }
 }
 

@@ -142,11 +142,22 @@ package struct SlotAssignment: Sendable, Hashable {
   package var mid: String
   package var track: TrackID
   package var source: TrackSource
-  package init(mid: String, track: TrackID, source: TrackSource) {
+  /// nil for audio, and for a video of which all comes that the receiver wishes.
+  package var picture: LimitedPicture?
+  package init(mid: String, track: TrackID, source: TrackSource, picture: LimitedPicture? = nil) {
     self.mid = mid
     self.track = track
     self.source = source
+    self.picture = picture
   }
+}
+
+/// The part that a receiver gets of a video for which its path, or the server, has too little room.
+package enum LimitedPicture: String, Sendable, Hashable, Codable {
+  /// With a lower resolution or frame rate than it wishes.
+  case lower
+  /// Nothing for now.
+  case paused
 }
 
 /// A peer's whole slot map; `revision` rises with each change.

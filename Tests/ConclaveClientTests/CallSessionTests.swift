@@ -84,6 +84,13 @@ struct CallSessionTests {
     #expect(session.slots["3"] == slot)
   }
 
+  @Test(arguments: [(nil, .whole), (.lower, .lower), (.paused, .paused)] as [(LimitedPicture?, ReceivedPicture)])
+  func anAppIsToldThatAPictureIsLimited(told: LimitedPicture?, shown: ReceivedPicture) {
+    let track = TrackID(participant: 2, index: 1)
+    let slot = Slot(SlotAssignment(mid: "3", track: track, source: .camera, picture: told))
+    #expect(ReceivedTrack(slot).picture == shown)
+  }
+
   @Test(arguments: [(64, 66), (65, 2)]) func moreChangesThanTheProtocolAllowsAreRefused(count: Int, known: Int) {
     var session = session()
     let changes = (1...count).map { MemberChange(member: member("user\($0)", .ringing), cause: .invited) }

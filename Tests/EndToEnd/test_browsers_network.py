@@ -94,7 +94,7 @@ def test_a_path_with_room_for_the_voice_alone_keeps_it_and_the_tile_explains_the
     alice, bob = mobile
     # At 110 kbit/s the camera's lowest layer fits now and then, and comes and goes within the 2.5 s after which the tile says so.
     network.impair(75_000, queue=0.5)
-    tile_says(bob, alice, "Picture is not sent to you now", seconds=25)
+    tile_says(bob, alice, "Picture paused: slow connection", seconds=25)
     bob.decodes(voices=1)
     network.impair(3_000_000)
     everybody_decodes(alice, bob, seconds=20)

@@ -115,6 +115,35 @@ struct RateTests {
     for (a, b) in zip(frames, frames.dropFirst(12)) { #expect(a.at.duration(to: b.at) > .milliseconds(150)) }
   }
 
+  /// The slot says that a video comes in a lower quality or not at all, as long as that lasts, and no more than once a second.
+  @Test func aReceiverIsToldThatItsPictureIsLimited() throws {
+    let party = try Party(viewers: 2)
+    func pictures(_ viewer: TestPeer) -> [LimitedPicture?] {
+      party.call.events.compactMap { event in
+        guard case .slots(viewer.configuration.peer, let map) = event else { return nil }
+        return map.slots.first { $0.track.participant == party.camera.configuration.participant }?.picture
+      }
+    }
+    func current(_ viewer: TestPeer) -> LimitedPicture? {
+      party.call.slotMap(of: viewer)?.slots.first { $0.source == .camera }?.picture
+    }
+    try party.connect(3_000_000)
+    party.call.run(milliseconds: 5_000)
+    #expect(current(party.viewers[0]) == nil)
+    party.narrow(400_000)
+    party.call.run(milliseconds: 8_000)
+    #expect(current(party.viewers[0]) == .lower)
+    party.narrow(60_000)
+    party.call.run(milliseconds: 12_000)
+    #expect(current(party.viewers[0]) == .paused)
+    party.narrow(5_000_000)
+    party.call.run(milliseconds: 25_000)
+    #expect(current(party.viewers[0]) == nil)
+    let told = pictures(party.viewers[0])
+    #expect(told.contains(.lower) && told.contains(.paused) && told.count <= 45, "\(told)")
+    #expect(pictures(party.viewers[1]).allSatisfy { $0 == nil })
+  }
+
   /// A client that estimates its rate itself (REMB) and reports no packets.
   @Test(arguments: [1, 2] as [UInt64]) func aReceiversOwnEstimateChoosesItsLayers(seed: UInt64) throws {
     let party = try Party(seed: seed, viewers: 2, estimates: true)

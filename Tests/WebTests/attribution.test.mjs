@@ -125,6 +125,8 @@ test('a map of slots with tracks that are none is refused as a whole', () => {
   assert.deepEqual(slotsIn([good], 8).get('1'), BOB);
   for (const bad of [{ mid: '1', track: '2.257' }, { mid: '1', track: 'x' }, { mid: 1, track: '2.1' }, null, 'x']) assert.throws(() => slotsIn([good, bad], 8));
   assert.throws(() => slotsIn([good, { mid: '1', track: '3.1' }], 8), /twice/);
+  assert.equal(slotsIn([{ ...good, picture: 'lower' }], 8).get('1').picture, 'lower');
+  for (const picture of ['', 'whole', 1, null, {}]) assert.throws(() => slotsIn([{ ...good, picture }], 8), /picture/);
   assert.throws(() => slotsIn({}, 8));
   assert.throws(() => slotsIn(Array(9).fill(good), 8));
 });

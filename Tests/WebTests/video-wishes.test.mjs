@@ -9,6 +9,7 @@ const { VideoWishes } = await load('video-wishes.js');
 const { CallRequests } = await load('call-requests.js');
 const { CallState } = await load('call-state.js');
 const { Media } = await load('media.js');
+const { kidOf } = await load('frames.js');
 
 const names = (count) => Array.from({ length: count }, (_, index) => `${index + 2}.2`);
 
@@ -106,4 +107,19 @@ test('a picture is awaited while what comes in its slot does not open, unsent wh
   assert.deepEqual(states(), ['unsent', 'unsent', 'unsupported']);
   worker.dispatchEvent(Object.assign(new Event('message'), { data: { type: 'report', slots: [{ name: 'slot-1', opened: 0, failed: 3, foreign: 0 }] } }));
   assert.deepEqual(states(), ['awaited', 'unsent', 'unsupported']);
+});
+
+test('a picture that the server limits is lower while it is shown, and paused while nothing of it comes', async (t) => {
+  browser();
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  const receive = ['2.2', '3.2', '4.2'].map((track, index) => ({ mid: `${index + 1}`, track, ...(index < 2 ? { picture: 'lower' } : { picture: 'paused' }) }));
+  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive, unsupported: [], rev: 1 }) });
+  t.after(() => media.close());
+  await media.negotiate();
+  const states = () => [2, 3, 4].map((participant) => media.pictureOf(participant, 2));
+  assert.deepEqual(states(), ['unsent', 'unsent', 'paused'], 'a lower picture of which nothing has opened is not shown');
+  worker.dispatchEvent(Object.assign(new Event('message'), { data: { type: 'opened', name: 'slot-1', kid: kidOf(2, 2, 1) } }));
+  assert.deepEqual(states(), ['lower', 'unsent', 'paused']);
+  media.showSlots({ rev: 2, receive: [{ mid: '1', track: '2.2' }], unsupported: [] });
+  assert.deepEqual(states(), ['shown', 'unsent', 'unsent']);
 });

@@ -303,5 +303,11 @@ extension ReceivedTrack {
     track = slot.track.description
     participant = slot.track.participant
     source = MediaSource(slot.source)
+    picture =
+      switch slot.picture {
+      case nil: .whole
+      case .lower: .lower
+      case .paused: .paused
+      }
   }
 }

@@ -57,6 +57,18 @@ public struct ReceivedTrack: Sendable, Hashable {
   public var participant: UInt32
   /// The source of its media.
   public var source: MediaSource
+  /// For a video: whether less comes than `JoinedCall.receive` asks for. Show it, so that nobody takes it for a fault.
+  public var picture: ReceivedPicture
+}
+
+/// How much of a video comes.
+public enum ReceivedPicture: Sendable, Hashable {
+  /// All that is wished.
+  case whole
+  /// A lower resolution or frame rate, for lack of bandwidth.
+  case lower
+  /// Nothing for now, for lack of bandwidth.
+  case paused
 }
 
 /// An m-line of an offer that sends.

@@ -21,6 +21,9 @@ final class DownTrack {
   /// The parts of the source that the receiver's rate has room for, and the worker's time.
   var rateAllotment = Allotment.everything
   var loadAllotment = Allotment.everything
+  /// The limit that the receiver was told, and the one that was found last.
+  private(set) var picture: LimitedPicture?
+  private var judgedPicture: LimitedPicture?
   /// When the source took the slot; it is not displaced by a louder one at once.
   private(set) var since = Instant(nanoseconds: 0)
   /// The receiver's ids.
@@ -75,6 +78,8 @@ final class DownTrack {
     stream.pointee.isWithheld = false
     rateAllotment = .everything
     loadAllotment = .everything
+    picture = nil
+    judgedPicture = nil
     if let track, track.isLayered {
       claim(track.layer(for: nil))
       show(claimed.map { track.liveEncoding(near: $0) })
@@ -85,6 +90,22 @@ final class DownTrack {
     stream.pointee.sourceSwitch.endSource()
     mapSource()
     noteAwaiting()
+  }
+
+  /// Compares what the receiver gets with what it was told. It is told what two judgements in a row found: a change that is soon undone is none.
+  /// - Returns: whether it is to be told something else.
+  func judgePicture() -> Bool {
+    let before = judgedPicture
+    judgedPicture =
+      switch allotment {
+      case _ where source?.isSilent ?? true: nil
+      case .nothing: .paused
+      case .upTo: .lower
+      case .everything: nil
+      }
+    guard judgedPicture == before, judgedPicture != picture else { return false }
+    picture = judgedPicture
+    return true
   }
 
   /// Tells the source when this slot shows nothing until its next key frame.

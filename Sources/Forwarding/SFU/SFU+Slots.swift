@@ -90,14 +90,22 @@ extension SFU {
       + allocate(&call.ranking.video, .video, to: peer, now: now, into: outbox)
     if let until = peer.heldUntil { call.allocationDue = min(call.allocationDue ?? until, until) }
     if !peer.isHeld { updateNeed(of: peer, now: now) }
-    let slots = peer.downTracks.compactMap { down in
-      down.source.map { SlotAssignment(mid: down.slot.mid, track: $0.track, source: $0.description.source) }
-    }
+    let slots = peer.assignments
     guard slots != peer.slotMap.slots || unsupported != peer.slotMap.unsupported || peer.slotMap.revision == 0 else {
       return false
     }
     peer.slotMap = SlotMap(revision: peer.slotMap.revision + 1, slots: slots, unsupported: unsupported)
     return true
+  }
+
+  /// Tells the peer's map when some of its videos come in another quality than it says. Called with each report to it.
+  func judgePictures(of peer: Peer) {
+    var hasChanged = false
+    for down in peer.videoSlots where down.judgePicture() { hasChanged = true }
+    guard hasChanged else { return }
+    peer.slotMap.revision += 1
+    peer.slotMap.slots = peer.assignments
+    events.append(.slots(peer.id, peer.slotMap))
   }
 
   /// Returns the tracks that no slot carries.
@@ -148,5 +156,16 @@ extension SFU {
     let existing = SlotNeed.Slots(audio: peer.audioSlots.count, video: peer.videoSlots.count)
     peer.need.update(wanted: wanted, existing: existing, now: now)
     schedule(peer, peer.need.deadline)
+  }
+}
+
+extension Peer {
+  fileprivate var assignments: [SlotAssignment] {
+    downTracks.compactMap { down in
+      down.source.map { source in
+        SlotAssignment(
+          mid: down.slot.mid, track: source.track, source: source.description.source, picture: down.picture)
+      }
+    }
   }
 }

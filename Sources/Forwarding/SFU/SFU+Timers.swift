@@ -57,6 +57,7 @@ extension SFU {
       if let due = peer.nextReport, due <= now {
         sendReports(to: peer, now: now, into: outbox)
         judgeQuality(of: peer, now: now)
+        judgePictures(of: peer)
         if let downlink = peer.transport.downlink { counts.pointee.estimates.add(downlink.pointee.rate) }
         peer.nextReport = now.advanced(by: configuration.reportInterval)
         hasReported = true

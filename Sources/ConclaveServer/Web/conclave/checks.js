@@ -233,13 +233,16 @@ export function memberIn(value) {
   return { ...member, participants };
 }
 
-/** The slots of `media.slots` or of the reply to an offer: by mid, `{participant, n}`. */
+const PICTURES = [undefined, 'lower', 'paused']; // `picture` of a slot (protocol section 6, "Slots")
+
+/** The slots of `media.slots` or of the reply to an offer: by mid, `{participant, n, picture?}`. */
 export function slotsIn(value, most) {
   const slots = new Map();
   for (const slot of listIn(value ?? [], most, 'slots')) {
-    const { mid, track } = objectIn(slot, 'a slot');
+    const { mid, track, picture } = objectIn(slot, 'a slot');
     if (slots.has(textIn(mid, 16, 'a mid'))) throw new Refusal('one slot twice');
-    slots.set(mid, trackIn(track));
+    if (!PICTURES.includes(picture)) throw new Refusal('an unknown kind of picture');
+    slots.set(mid, picture ? { ...trackIn(track), picture } : trackIn(track));
   }
   return slots;
 }

@@ -118,13 +118,15 @@ export class Media extends EventTarget {
   }
 
   /**
-   * How it stands with the picture of track `n` of `participant`: `shown`; `awaited`, frames come in its slot, and none has opened lately; `unsent`, no slot shows
-   * it or nothing comes in its slot, as when the path has no room for it; `unsupported`, this browser cannot decode it.
+   * How it stands with the picture of track `n` of `participant`: `shown`; `lower`, shown with a lower resolution or frame rate than it could be, for lack of
+   * bandwidth; `paused` for lack of bandwidth; `awaited`, frames come in its slot, and none has opened lately; `unsent`, no slot shows it or nothing comes in its
+   * slot; `unsupported`, this browser cannot decode it.
    */
   pictureOf(participant, n) {
-    if (this.videoOf(participant, n)) return 'shown';
+    const [mid, told] = [...this.#shown.tracks].find(([, track]) => track.participant === participant && track.n === n) ?? [];
+    if (this.videoOf(participant, n)) return told?.picture === 'lower' ? 'lower' : 'shown';
     if (this.#shown.unsupported.has(`${participant}.${n}`) || this.#hasNoCodec) return 'unsupported';
-    const [mid] = [...this.#shown.tracks].find(([, track]) => track.participant === participant && track.n === n) ?? [];
+    if (told?.picture === 'paused') return 'paused';
     const slot = this.#slots.find(({ transceiver }) => transceiver.mid === mid);
     return slot && isRecent(slot.failedAt) ? 'awaited' : 'unsent';
   }

@@ -136,10 +136,10 @@ export class Tile {
   #pictureState(picture, isShown) {
     if (isShown || !picture || picture === 'shown') {
       this.#lackingSince = undefined;
-      return '';
+      return picture === 'lower' ? t('tile.lower') : '';
     }
     this.#lackingSince ??= performance.now();
-    if (picture === 'unsupported') return t('tile.unsupported');
+    if (['unsupported', 'paused'].includes(picture)) return t(`tile.${picture}`);
     return performance.now() - this.#lackingSince < LOADING_MS ? t('tile.loading') : t(`tile.${picture}`);
   }
 

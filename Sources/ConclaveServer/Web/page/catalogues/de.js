@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Schlüssel nicht bestätigt',
   'tile.awaited': 'Bild kann nicht gezeigt werden: Es kommt nichts an, das zum Schlüssel passt',
   'tile.unsent': 'Das Bild wird dir gerade nicht gesendet',
+  'tile.lower': 'Geringere Qualität: langsame Verbindung',
+  'tile.paused': 'Bild pausiert: langsame Verbindung',
   'tile.unsupported': 'Dieser Browser kann dieses Bild nicht zeigen',
 
   // The chat

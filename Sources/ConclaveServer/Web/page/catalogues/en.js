@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Key not confirmed',
   'tile.awaited': 'Picture cannot be shown: nothing that fits the key arrives',
   'tile.unsent': 'Picture is not sent to you now',
+  'tile.lower': 'Lower quality: slow connection',
+  'tile.paused': 'Picture paused: slow connection',
   'tile.unsupported': 'This browser cannot show this picture',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Clave no confirmada',
   'tile.awaited': 'No se puede mostrar la imagen: no llega nada que corresponda a la clave',
   'tile.unsent': 'Ahora no se te envía la imagen',
+  'tile.lower': 'Menor calidad: conexión lenta',
+  'tile.paused': 'Imagen en pausa: conexión lenta',
   'tile.unsupported': 'Este navegador no puede mostrar esta imagen',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Clé non confirmée',
   'tile.awaited': 'L’image ne peut pas être affichée : rien de ce qui arrive ne correspond à la clé',
   'tile.unsent': 'L’image ne vous est pas envoyée pour le moment',
+  'tile.lower': 'Qualité réduite : connexion lente',
+  'tile.paused': 'Image en pause : connexion lente',
   'tile.unsupported': 'Ce navigateur ne peut pas afficher cette image',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Chiave non confermata',
   'tile.awaited': 'L’immagine non può essere mostrata: non arriva nulla che corrisponda alla chiave',
   'tile.unsent': 'Al momento l’immagine non ti viene inviata',
+  'tile.lower': 'Qualità ridotta: connessione lenta',
+  'tile.paused': 'Immagine in pausa: connessione lenta',
   'tile.unsupported': 'Questo browser non può mostrare questa immagine',
 
   // The chat

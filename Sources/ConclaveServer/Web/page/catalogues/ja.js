@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': '鍵は未確認',
   'tile.awaited': '映像を表示できません：鍵に合うデータが届きません',
   'tile.unsent': '現在、映像は送られていません',
+  'tile.lower': '低画質：接続が遅いため',
+  'tile.paused': '映像を一時停止中：接続が遅いため',
   'tile.unsupported': 'このブラウザではこの映像を表示できません',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': '키 확인 안 됨',
   'tile.awaited': '영상을 표시할 수 없음: 키에 맞는 데이터가 오지 않음',
   'tile.unsent': '지금은 영상이 전송되지 않음',
+  'tile.lower': '낮은 화질: 연결이 느림',
+  'tile.paused': '영상 일시 중지: 연결이 느림',
   'tile.unsupported': '이 브라우저는 이 영상을 표시할 수 없음',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Sleutel niet bevestigd',
   'tile.awaited': 'Beeld kan niet worden getoond: er komt niets aan dat bij de sleutel past',
   'tile.unsent': 'Het beeld wordt nu niet naar je verzonden',
+  'tile.lower': 'Lagere kwaliteit: trage verbinding',
+  'tile.paused': 'Beeld gepauzeerd: trage verbinding',
   'tile.unsupported': 'Deze browser kan dit beeld niet tonen',
 
   // The chat

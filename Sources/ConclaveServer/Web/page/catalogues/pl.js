@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Klucz niepotwierdzony',
   'tile.awaited': 'Nie można pokazać obrazu: nie dociera nic, co pasuje do klucza',
   'tile.unsent': 'Obraz nie jest teraz do Ciebie wysyłany',
+  'tile.lower': 'Niższa jakość: wolne połączenie',
+  'tile.paused': 'Obraz wstrzymany: wolne połączenie',
   'tile.unsupported': 'Ta przeglądarka nie potrafi pokazać tego obrazu',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Chave não confirmada',
   'tile.awaited': 'A imagem não pode ser exibida: não chega nada que corresponda à chave',
   'tile.unsent': 'A imagem não está sendo enviada para você agora',
+  'tile.lower': 'Qualidade reduzida: conexão lenta',
+  'tile.paused': 'Imagem pausada: conexão lenta',
   'tile.unsupported': 'Este navegador não consegue exibir esta imagem',
 
   // The chat

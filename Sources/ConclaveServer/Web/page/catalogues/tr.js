@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': 'Anahtar onaylanmadı',
   'tile.awaited': 'Görüntü gösterilemiyor: anahtara uyan bir şey gelmiyor',
   'tile.unsent': 'Görüntü şu anda size gönderilmiyor',
+  'tile.lower': 'Düşük kalite: yavaş bağlantı',
+  'tile.paused': 'Görüntü duraklatıldı: yavaş bağlantı',
   'tile.unsupported': 'Bu tarayıcı bu görüntüyü gösteremiyor',
 
   // The chat

@@ -206,6 +206,8 @@ export default {
   'tile.not-confirmed': '密钥未确认',
   'tile.awaited': '无法显示画面：收到的内容与密钥不符',
   'tile.unsent': '目前没有向你发送画面',
+  'tile.lower': '画质降低：连接较慢',
+  'tile.paused': '画面已暂停：连接较慢',
   'tile.unsupported': '此浏览器无法显示该画面',
 
   // The chat
