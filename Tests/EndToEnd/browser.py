@@ -68,13 +68,15 @@ PROBE = """
     said.splice(0, heard + 1);
     return heard >= 0 || document.getElementById('notices').innerText.includes(words);
   };
-  // What is sent of the camera: each layer by its id, with the height and the count of its encoded frames.
+  // What is sent of the camera: each layer by its id, with the height and the count of its encoded frames, and its codec.
   window.conclaveSent = async () => {
     const sent = {};
     for (const peer of peers) {
       if (peer.connectionState === 'closed') continue;
-      for (const { type, kind, rid, frameHeight, framesEncoded } of (await peer.getStats()).values()) {
-        if (type === 'outbound-rtp' && kind === 'video' && rid) sent[rid] = { height: frameHeight ?? 0, frames: framesEncoded ?? 0 };
+      const stats = await peer.getStats();
+      for (const { type, kind, rid, frameHeight, framesEncoded, codecId } of stats.values()) {
+        if (type !== 'outbound-rtp' || kind !== 'video' || !rid) continue;
+        sent[rid] = { height: frameHeight ?? 0, frames: framesEncoded ?? 0, codec: stats.get(codecId)?.mimeType };
       }
     }
     return sent;

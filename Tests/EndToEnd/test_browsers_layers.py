@@ -68,3 +68,24 @@ def test_a_small_tile_receives_the_lower_layer_and_a_large_one_the_higher(person
     shows(alice, bob, "h", RISE_SECONDS)
     everybody_decodes(*tabs)
     assert server.metric("conclave_media_layer_switches_total") >= 2
+
+
+# The calls that a page starts ask for one codec (`policy.codecs`, protocol section 4).
+CODEC = """
+(() => {
+  const { stringify } = JSON;
+  const asked = (value) => (value?.callees ? { ...value, policy: { ...value.policy, codecs: ['%s'] } } : value);
+  JSON.stringify = (value, ...rest) => stringify(asked(value), ...rest);
+})();
+"""
+
+@pytest.mark.parametrize("codec", ["VP9", "AV1"])
+def test_a_call_with_another_codec_has_the_same_layers(person, server, codec):
+    alice, bob = tabs = in_a_call(lambda name: person(name, CODEC % codec), "Alice", "Bob")
+    everybody_decodes(*tabs, seconds=10)
+    assert {layer["codec"] for layer in bob.sent().values()} == {f"video/{codec}"}
+    large = shows(alice, bob, "h", RISE_SECONDS)
+    resize_stage(alice, "flex: 0 0 150px; width: 260px")
+    assert shows(alice, bob, "q", 15) < large
+    everybody_decodes(*tabs)
+    assert server.metric("conclave_media_layer_switches_total") >= 1

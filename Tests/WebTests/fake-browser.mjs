@@ -55,6 +55,21 @@ export class Sender {
   }
 }
 
+export const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
+
+/** As in Chromium (WebRTC Extensions, section 5.2): dependency descriptors are known, and not offered. */
+function headerExtensions() {
+  return {
+    extensions: [{ uri: 'urn:ietf:params:rtp-hdrext:sdes:mid', direction: 'sendrecv' }, { uri: DESCRIPTOR, direction: 'stopped' }],
+    getHeaderExtensionsToNegotiate() {
+      return structuredClone(this.extensions);
+    },
+    setHeaderExtensionsToNegotiate(extensions) {
+      this.extensions = extensions;
+    },
+  };
+}
+
 export class PeerConnection extends EventTarget {
   static all = [];
   connectionState = 'connected';
@@ -70,7 +85,7 @@ export class PeerConnection extends EventTarget {
   addTransceiver(track, { direction, sendEncodings }) {
     const kind = track.kind ?? track;
     const sender = new Sender(track.kind ? track : null, sendEncodings);
-    const transceiver = { mid: `${this.transceivers.length}`, direction, kind, receiver: { track: { kind } }, sender, setCodecPreferences() {} };
+    const transceiver = { mid: `${this.transceivers.length}`, direction, kind, receiver: { track: { kind } }, sender, setCodecPreferences() {}, ...headerExtensions() };
     this.transceivers.push(transceiver);
     return transceiver;
   }

@@ -72,6 +72,19 @@ test('no counter comes twice over the layers of a camera, not even where their f
   assert.equal(new Set(nonces.map(({ kid }) => kid)).size, 1, 'under one key');
 });
 
+test('an AV1 frame is sealed whole, and travels as one OBU', async (t) => {
+  const { camera, slot } = await aliceToBob(t);
+  const frame = (type) => ({ ...frameOf(11, type, 7), getMetadata: () => ({ mimeType: 'video/AV1', synchronizationSource: 11 }) });
+  for (const type of ['key', 'delta']) {
+    const plain = new Uint8Array(frame(type).data);
+    const sealed = await through(camera, frame(type));
+    const wire = new Uint8Array(sealed.data);
+    assert.deepEqual([...wire.subarray(0, type === 'key' ? 4 : 1)], type === 'key' ? [0x0a, 1, 0, 0x30] : [0x30]);
+    assert.ok(!wire.some((_, place) => plain.every((byte, index) => wire[place + index] === byte)), 'nothing of it is in the clear');
+    assert.deepEqual(new Uint8Array((await through(slot, sealed)).data), plain);
+  }
+});
+
 test('a receiver opens the one layer that it gets, and the next one after it goes over', async (t) => {
   const { camera, slot } = await aliceToBob(t);
   let opened = 0;

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { browser } from './fake-browser.mjs';
+import { DESCRIPTOR, PeerConnection, browser } from './fake-browser.mjs';
 import { load } from './web.mjs';
 
 const { VideoWishes } = await load('video-wishes.js');
@@ -122,4 +122,18 @@ test('a picture that the server limits is lower while it is shown, and paused wh
   assert.deepEqual(states(), ['lower', 'unsent', 'paused']);
   media.showSlots({ rev: 2, receive: [{ mid: '1', track: '2.2' }], unsupported: [] });
   assert.deepEqual(states(), ['shown', 'unsent', 'unsent']);
+});
+
+test('slots for video ask for dependency descriptors, and nothing else of the offer changes', async (t) => {
+  browser();
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  const media = new Media({ worker, participant: 1, request: async () => ({ sdp: '', tracks: [], receive: [], unsupported: [], rev: 1 }) });
+  t.after(() => media.close());
+  await media.negotiate();
+  const { transceivers } = PeerConnection.all.at(-1);
+  assert.deepEqual(new Set(transceivers.map(({ kind }) => kind)), new Set(['audio', 'video']));
+  for (const { kind, extensions } of transceivers) {
+    const direction = kind === 'video' ? 'sendrecv' : 'stopped';
+    assert.deepEqual(extensions, [{ uri: 'urn:ietf:params:rtp-hdrext:sdes:mid', direction: 'sendrecv' }, { uri: DESCRIPTOR, direction }]);
+  }
 });

@@ -1,12 +1,15 @@
 // Where frames pass the worker: a `FrameSender` for each track that leaves, a `FrameReceiver` for each slot.
 
 import { Attribution } from './attribution.js';
+import { envelopeOf, sealedIn } from './av1.js';
 import { clearBytes } from './frames.js';
 import { SFrameError } from './sframe.js';
 
 const WAIT_MS = 1_000; // how long, and how many, frames wait for a key or for what their slot shows
 const WAIT_FRAMES = 64;
 const KEY_FRAME_RETRY_MS = 1_000;
+
+const isAV1 = (mimeType) => mimeType?.toLowerCase() === 'video/av1';
 
 /**
  * One sending track. Video begins with a key frame: under each new key, and as a new track. Each layer of it does: layers have SSRCs of their own, and share the
@@ -37,7 +40,7 @@ export class FrameSender {
     const clear = clearBytes(data, this.isVideo, mimeType);
     const sealed = await this.#keys.seal(this.n, data, clear);
     if (!sealed) return undefined;
-    frame.data = sealed.buffer;
+    frame.data = (isAV1(mimeType) ? envelopeOf(sealed, frame.type === 'key') : sealed).buffer;
     controller.enqueue(frame);
     return undefined;
   }
@@ -112,8 +115,10 @@ export class FrameReceiver {
 
   async #take(frame, controller, since) {
     try {
-      const data = new Uint8Array(frame.data);
-      const clear = clearBytes(data, this.isVideo, frame.getMetadata().mimeType);
+      const { mimeType } = frame.getMetadata();
+      const arrived = new Uint8Array(frame.data);
+      const data = isAV1(mimeType) ? sealedIn(arrived) : arrived;
+      const clear = clearBytes(data, this.isVideo, mimeType);
       const found = this.#keys.inspect(data, clear);
       // Before the key and the replay window are touched: every member could make a frame under another's key.
       const reach = this.#attribution.reach(found, performance.now());

@@ -28,10 +28,10 @@ function encodingOf(index, count, height) {
   return { scaleResolutionDownBy, maxBitrate: rateOf(height / scaleResolutionDownBy) };
 }
 
-/** The `sendEncodings` of a camera whose picture has `height` pixels. */
-function encodingsOf(height) {
+/** The `sendEncodings` of a camera whose picture has `height` pixels. Without `scalabilityMode` Chromium sends the layers of VP9 in one stream. */
+function encodingsOf(height, mode) {
   const rids = height >= THREE_LAYERS ? RIDS : RIDS.slice(0, 2);
-  return rids.map((rid, index) => ({ rid, ...encodingOf(index, rids.length, height) }));
+  return rids.map((rid, index) => ({ rid, ...encodingOf(index, rids.length, height), ...mode }));
 }
 
 /**
@@ -110,9 +110,10 @@ class Layers {
 /** Adds a camera whose picture has `height` pixels by `add(sendEncodings)`; brings `{transceiver, layers}`. A browser that refuses layers sends one encoding. */
 export function addCamera(add, height) {
   const added = (transceiver) => ({ transceiver, layers: new Layers(transceiver.sender, height) });
-  try {
-    return added(add(encodingsOf(height)));
-  } catch {
-    return added(add([{ maxBitrate: rateOf(height) }]));
+  for (const encodings of [encodingsOf(height, { scalabilityMode: 'L1T3' }), encodingsOf(height)]) {
+    try {
+      return added(add(encodings));
+    } catch {} // a browser without the mode, or without layers
   }
+  return added(add([{ maxBitrate: rateOf(height) }]));
 }

@@ -16,6 +16,7 @@ const SEEN_MS = 2_500; // two reports of the worker
 const LEVEL_MS = 400;
 const SPEAKING_LEVEL = 0.015;
 const SPEAKING_HOLD_MS = 900;
+const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
 
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
@@ -43,11 +44,22 @@ export function startWorker() {
   });
 }
 
-/** VP8 before what else the worker can open; nothing that it can't. */
-function preferVP8(transceiver) {
+/** VP8 before what else the worker can open; nothing that it can't. The call's policy decides among them. */
+function preferCodecs(transceiver) {
   const codecs = RTCRtpReceiver.getCapabilities('video')?.codecs ?? [];
   const named = (name) => codecs.filter(({ mimeType }) => mimeType.toLowerCase() === `video/${name}`);
-  transceiver.setCodecPreferences([...named('vp8'), ...named('vp9'), ...named('rtx')]);
+  transceiver.setCodecPreferences([...named('vp8'), ...named('vp9'), ...named('av1'), ...named('rtx')]);
+}
+
+/**
+ * Asks for dependency descriptors in a slot, by which the browser knows which frames it can go without. Chromium sends them, and does not offer to receive them by
+ * itself (WebRTC Extensions, section 5.2).
+ */
+function takeDescriptors(transceiver) {
+  const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
+  if (!extensions?.some(({ uri }) => uri === DESCRIPTOR)) return;
+  const offered = extensions.map((extension) => (extension.uri === DESCRIPTOR ? { ...extension, direction: 'sendrecv' } : extension));
+  transceiver.setHeaderExtensionsToNegotiate(offered);
 }
 
 /** On a slow path a screen gets fewer pictures a second and not fewer pixels: its text stays readable (mst-content-hint, section 5). */
@@ -250,7 +262,7 @@ export class Media extends EventTarget {
     const { transceiver, layers } = source === 'camera' ? addCamera(add, heightOf(track)) : addWhole();
     const options = { operation: 'seal', name: source, isVideo: kind === 'video', rids: layers?.rids ?? [] };
     transceiver.sender.transform = new RTCRtpScriptTransform(this.#worker, options);
-    if (kind === 'video') preferVP8(transceiver);
+    if (kind === 'video') preferCodecs(transceiver);
     if (source === 'screen') keepSharp(transceiver.sender);
     this.#senders.set(source, { transceiver, layers, isActive: true, replaces: false, track: undefined });
   }
@@ -260,7 +272,10 @@ export class Media extends EventTarget {
     const name = `slot-${this.#slots.length}`;
     const options = { operation: 'open', name, isVideo: kind === 'video' };
     transceiver.receiver.transform = new RTCRtpScriptTransform(this.#worker, options);
-    if (kind === 'video') preferVP8(transceiver);
+    if (kind === 'video') {
+      preferCodecs(transceiver);
+      takeDescriptors(transceiver);
+    }
     this.#slots.push({ name, kind, transceiver, opened: 0, failed: 0, seenAt: -Infinity, failedAt: -Infinity });
   }
 
