@@ -207,3 +207,23 @@ def test_receivers_that_report_have_their_paths_estimated(fresh_server, tmp_path
     assert fresh_server.metric("conclave_media_estimate_bytes_count") > 6
     # A wide path loses no layer to the estimate.
     assert fresh_server.metric("conclave_media_withheld_videos_total") == 0
+
+
+def test_layered_cameras_are_decodable_and_a_narrow_path_gets_a_lower_layer(fresh_server, tmp_path):
+    call = ("--participants", "6", "--publishers", "2", "--layers", "--video-kbps", "900", "--feedback")
+    status, report = run(fresh_server, tmp_path / "layers.json", *call, "--duration", "4")
+    assert status == 0, report["faults"]
+    layers = report["layers"]
+    # Ten cameras are received, each with 30 frames a second, in their highest layer.
+    assert layers["undecodable"] == 0 and layers["decodable"]["f"] > 10 * 30 * 4 * 0.9, layers
+    assert layers["longestFreezeMs"] < 1_000
+
+    page = tmp_path / "narrow.html"
+    narrow = ("--settle", "6", "--impaired", "20%", "--impair", "rate=700kbit/s,delay=20ms", "--html", str(page))
+    status, report = run(fresh_server, tmp_path / "narrow.json", *call, *narrow, "--duration", "8")
+    assert status == 0, report["faults"]
+    layers = report["layers"]
+    # One of the six has a narrow path for two cameras; eight others are received whole.
+    assert layers["decodable"]["q"] + layers["decodable"]["h"] > 60, layers
+    assert 8 * 30 * 8 * 0.9 < layers["decodable"]["f"] < 9.5 * 30 * 8, layers
+    assert "Pictures by layer" in page.read_text()

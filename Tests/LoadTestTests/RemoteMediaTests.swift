@@ -46,8 +46,21 @@ struct RemoteMediaTests {
     #expect(remote.slots.map(\.ssrc) == configuration.slots.map(\.ssrc))
     #expect(remote.slots.map(\.isVideo) == [false, false, true, true, true])
     #expect(remote.slots.map { $0.rtxSSRC != nil } == [false, false, true, true, true])
-    #expect(configuration.tracks.map(\.ssrcs) == local.tracks.map { [$0.ssrc] })
-    #expect(configuration.tracks[1].rtx == [local.tracks[1].ssrc: local.tracks[1].rtxSSRC])
+    #expect(configuration.tracks.map(\.ssrcs) == local.tracks.map { $0.encodings.map(\.ssrc) })
+    let camera = local.tracks[1].encodings[0]
+    #expect(configuration.tracks[1].rtx == [camera.ssrc: camera.rtxSSRC])
+  }
+
+  @Test func aLayeredCameraIsASimulcast() throws {
+    let local = LocalMedia(sendsAudio: true, sendsVideo: true, audioSlots: 0, videoSlots: 1, isLayered: true)
+    let (text, _, configuration) = try answer(to: local)
+    #expect(configuration.tracks[1].rids == CameraLayer.all.map(\.rid))
+    #expect(configuration.tracks[1].ssrcs.isEmpty)
+    let ids = configuration.extensions
+    #expect(ids.rid == LocalMedia.ExtensionID.rid && ids.repairedRID == LocalMedia.ExtensionID.repairedRID)
+    #expect(ids.dependencyDescriptor == LocalMedia.ExtensionID.dependencyDescriptor)
+    #expect(text.contains("a=simulcast:recv q;h;f"))
+    #expect(Set(local.tracks[1].encodings.flatMap { [$0.ssrc, $0.rtxSSRC] }).count == 6)
   }
 
   @Test func aWatcherOffersSlotsAlone() throws {

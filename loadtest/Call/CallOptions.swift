@@ -58,6 +58,12 @@ struct CallOptions: ParsableArguments {
   )
   var feedback = false
 
+  @Flag(
+    help:
+      "Cameras send three simulcast layers with temporal layers and dependency descriptors, as browsers do; --video-kbps is the rate of the highest one. The report says which layers came, and whether they could be decoded."
+  )
+  var layers = false
+
   @Option(help: "The seed of what bad paths lose and delay. Default: 1.")
   var seed: UInt64 = 1
 
@@ -115,6 +121,7 @@ struct CallOptions: ParsableArguments {
     guard !audioOnly || videoKbps == nil else {
       throw ValidationError("--audio-only is without video: leave out --video-kbps")
     }
+    guard !layers || !audioOnly else { throw ValidationError("--audio-only is without video: leave out --layers") }
     guard (publishers.map { 1...participants ~= $0 } ?? true) else {
       throw ValidationError("--publishers must be 1 to --participants")
     }
@@ -165,13 +172,14 @@ struct CallOptions: ParsableArguments {
   /// The options, with the scenario's values for those that are left out.
   func plan(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) throws -> CallPlan {
     let participants = participants ?? preset.participants
-    let isAudioOnly = audioOnly || (preset.isAudioOnly && videoKbps == nil)
+    let isAudioOnly = audioOnly || (preset.isAudioOnly && videoKbps == nil && !layers)
     let bad = try impair ?? preset.impairment.map { try ImpairmentOption($0) }
     return CallPlan(
       scenario: scenario, address: ServerAddress(server.url)!, calls: calls, participants: participants,
       publishers: publishers ?? min(preset.publishers ?? participants, participants), course: course(scenario, preset),
       duration: .milliseconds(Int((server.duration ?? preset.seconds) * 1000)), joinTimeout: server.joinLimit,
-      joinRate: joinRate, videoKbps: isAudioOnly ? nil : videoKbps ?? preset.videoKbps, impairment: bad?.impairment,
+      joinRate: joinRate, videoKbps: isAudioOnly ? nil : videoKbps ?? preset.videoKbps, isLayered: layers,
+      impairment: bad?.impairment,
       impairedShare: impaired ?? 1, isReporting: feedback, seed: seed, guests: guests, outages: outages,
       rotateMinutes: rotateMinutes,
       costWindow: costs.map { .milliseconds(Int($0 * 1_000)) }, settleTime: .milliseconds(Int(settle * 1_000)),

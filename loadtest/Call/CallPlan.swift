@@ -29,6 +29,8 @@ struct CallPlan: Sendable {
   var joinRate: Double?
   /// nil without video.
   var videoKbps: Int?
+  /// Cameras send layers; `videoKbps` is the highest one's rate.
+  var isLayered = false
   /// The paths of `impairedShare` of the participants, in both directions.
   var impairment: Impairment?
   var impairedShare = 1.0

@@ -13,7 +13,8 @@ extension CallReport {
         decryptFailures: tally.decryptFailures, guestFrames: tally.guestFrames, nacked: tally.nacked,
         retransmitted: tally.retransmitted, impaired: tally.impaired,
         latencyMs: Content.Times(measurement?.latency ?? LatencyHistogram()),
-        audio: measurement.map(Content.Audio.init), joinMs: Content.Times(joinTimes),
+        audio: measurement.map(Content.Audio.init),
+        layers: plan.isLayered ? measurement.map { Content.Layers($0.layers) } : nil, joinMs: Content.Times(joinTimes),
         joins: joinTimes.count, server: measurement?.server.map(Content.ServerFigures.init),
         own: measurement.map { Content.Own($0.own) }, outages: returns.map(Content.Outages.init), costs: outcome.costs,
         steps: outcome.steps.map(Content.Step.init), lastGoodStep: lastGoodStep?.participants, samples: outcome.samples,
@@ -37,6 +38,19 @@ extension CallReport {
       init(_ measurement: Measurement) {
         loss = measurement.audio.loss
         latencyMs = Times(measurement.audioLatency)
+      }
+    }
+
+    /// Frames of the measured time, by the name of their layer.
+    struct Layers: Encodable {
+      var decodable: [String: UInt64]
+      var undecodable, switches: UInt64
+      var longestFreezeMs: Double
+      init(_ count: LayerCount) {
+        decodable = Dictionary(uniqueKeysWithValues: zip(CameraLayer.all.map(\.rid), count.decodable))
+        undecodable = count.undecodable
+        switches = count.switches
+        longestFreezeMs = Double(count.longestGap) / 1e6
       }
     }
 
@@ -111,6 +125,8 @@ extension CallReport {
     var frames, decryptFailures, guestFrames, nacked, retransmitted, impaired: UInt64
     var latencyMs: Times
     var audio: Audio?
+    /// nil without `--layers`.
+    var layers: Layers?
     var joinMs: Times
     /// Joins, those of participants that came back included.
     var joins: Int

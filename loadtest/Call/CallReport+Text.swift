@@ -32,6 +32,15 @@ extension CallReport {
             measurement.audio.loss * 100))
       }
     }
+    if plan.isLayered, let layers = measurement?.layers {
+      let shares = zip(CameraLayer.all, layers.decodable).map { layer, count in
+        String(format: "%@ %.1f %%", layer.rid, 100 * Double(count) / Double(max(1, layers.total)))
+      }
+      lines.append(
+        String(
+          format: "layers            %@ of the frames, %llu not decodable, %llu switches, longest freeze %.0f ms",
+          shares.joined(separator: ", "), layers.undecodable, layers.switches, Double(layers.longestGap) / 1e6))
+    }
     lines.append(
       "retransmission    \(tally.nacked) asked for, \(tally.retransmitted) came, \(tally.abandoned) given up")
     if let returns {
@@ -107,7 +116,8 @@ extension CallReport {
   func page(_ verdict: Verdict) -> Page? {
     var facts = [Page.Fact(name: "Joined", value: "\(joined) of \(invited)")]
     for metric in [
-      Metric.loss, .p50, .p99, .max, .packets, .joinP99, .rejoinP99, .cpu, .cpuPerPacket, .memory, .ownCPU,
+      Metric.loss, .p50, .p99, .max, .undecodable, .freeze, .packets, .joinP99, .rejoinP99, .cpu, .cpuPerPacket,
+      .memory, .ownCPU,
     ] {
       if let value = figure(metric) { facts.append(Page.Fact(name: metric.title, value: metric.text(value))) }
     }

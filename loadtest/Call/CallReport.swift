@@ -76,7 +76,12 @@ struct CallReport: LoadReport {
     guard !plan.outages, !plan.isRamp, let measurement else { return [] }
     guard measurement.delivery.expected > 0 else { return ["no packet was to be received"] }
     let lost = measurement.undisturbed.expected - measurement.undisturbed.received
-    return lost == 0 ? [] : ["\(lost) of \(measurement.undisturbed.expected) packets were lost"]
+    let losses = lost == 0 ? [] : ["\(lost) of \(measurement.undisturbed.expected) packets were lost"]
+    guard plan.isLayered else { return losses }
+    let layers = measurement.layers
+    guard layers.total > 0 else { return losses + ["no frame of a layer came"] }
+    let isDamaged = layers.undecodable > 0 && plan.impairment == nil
+    return losses + (isDamaged ? ["\(layers.undecodable) of \(layers.total) frames could not be decoded"] : [])
   }
 
   func figure(_ metric: Metric) -> Double? {

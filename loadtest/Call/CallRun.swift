@@ -113,6 +113,7 @@ struct CallRun: Sendable {
       undisturbed: PacketArrivals(traffic) { !plan.churns($0) && !plan.isImpaired($0) },
       latency: after.latency.since(tallyBefore.latency),
       audioLatency: after.audioLatency.since(tallyBefore.audioLatency),
+      layers: after.layers.since(tallyBefore.layers),
       decryptFailures: after.decryptFailures - tallyBefore.decryptFailures, packets: packets, server: server.result,
       own: OwnUsage(from: readingBefore, to: readingAfter))
   }

@@ -14,15 +14,25 @@ struct LocalMedia: Sendable {
     static let mid: UInt8 = 1
     static let audioLevel: UInt8 = 2
     static let transportSequence: UInt8 = 3
+    static let rid: UInt8 = 4
+    static let repairedRID: UInt8 = 5
+    static let dependencyDescriptor: UInt8 = 6
   }
 
   /// A sending m-line.
   struct Track: Sendable {
     var mid: String
     var source: MediaSource
+    /// One, or one for each of `CameraLayer.all`.
+    var encodings: [Encoding]
+    var isVideo: Bool { source == .camera }
+    var isLayered: Bool { encodings.count > 1 }
+  }
+
+  /// A stream of a sending m-line.
+  struct Encoding: Sendable {
     var ssrc: UInt32
     var rtxSSRC: UInt32
-    var isVideo: Bool { source == .camera }
   }
 
   var credentials: ICECredentials
@@ -32,16 +42,24 @@ struct LocalMedia: Sendable {
   var videoSlots: Int
   /// It reports what arrives, transport-wide, so that the server estimates its path.
   var isReporting: Bool
+  /// Cameras are sent in layers, with dependency descriptors.
+  var isLayered: Bool
 
-  init(sendsAudio: Bool, sendsVideo: Bool, audioSlots: Int, videoSlots: Int, isReporting: Bool = false) {
+  init(
+    sendsAudio: Bool, sendsVideo: Bool, audioSlots: Int, videoSlots: Int, isReporting: Bool = false,
+    isLayered: Bool = false
+  ) {
     self.isReporting = isReporting
+    self.isLayered = isLayered
     credentials = ICECredentials(fragment: Self.randomText(8), password: Self.randomText(24))
     self.audioSlots = audioSlots
     self.videoSlots = videoSlots
     tracks = []
     for source in (sendsAudio ? [MediaSource.microphone] : []) + (sendsVideo ? [.camera] : []) {
-      let ssrc = UInt32.random(in: 1...0x7fff_fffe)
-      tracks.append(Track(mid: "\(tracks.count)", source: source, ssrc: ssrc, rtxSSRC: ssrc ^ 0x8000_0000))
+      let ssrc = UInt32.random(in: 1...0x7fff_ff00)
+      let count = source == .camera && isLayered ? CameraLayer.all.count : 1
+      let encodings = (0..<UInt32(count)).map { Encoding(ssrc: ssrc + $0, rtxSSRC: ssrc + $0 ^ 0x8000_0000) }
+      tracks.append(Track(mid: "\(tracks.count)", source: source, encodings: encodings))
     }
   }
 
@@ -62,17 +80,17 @@ struct LocalMedia: Sendable {
       "a=ice-ufrag:\(credentials.fragment)", "a=ice-pwd:\(credentials.password)", "a=ice-options:trickle",
       "a=fingerprint:\(fingerprint.hash) " + digest.joined(separator: ":"), "a=setup:actpass",
     ]
+    // Dependency descriptors may need two-byte headers (RFC 8285 section 6).
+    if isLayered { lines.append("a=extmap-allow-mixed") }
     for track in tracks {
       lines += Self.section(mid: track.mid, isVideo: track.isVideo, direction: "sendonly")
       lines.append("a=msid:- \(track.mid)")
-      if track.isVideo { lines.append("a=ssrc-group:FID \(track.ssrc) \(track.rtxSSRC)") }
-      for ssrc in [track.ssrc] + (track.isVideo ? [track.rtxSSRC] : []) {
-        lines.append("a=ssrc:\(ssrc) cname:loadtest")
-      }
+      lines += track.isLayered ? Self.layers : Self.sources(of: track)
     }
     for (index, mid) in mids[tracks.count...].enumerated() {
       let isVideo = index >= audioSlots
       lines += Self.section(mid: mid, isVideo: isVideo, direction: "recvonly")
+      if isVideo, isLayered { lines.append(Self.dependencyDescriptor) }
       guard isReporting else { continue }
       lines += [
         "a=extmap:\(ExtensionID.transportSequence) http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01",
@@ -80,6 +98,26 @@ struct LocalMedia: Sendable {
       ]
     }
     return lines.joined(separator: "\r\n") + "\r\n"
+  }
+
+  private static let dependencyDescriptor =
+    "a=extmap:\(ExtensionID.dependencyDescriptor) https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
+
+  /// The streams of layers are told by their ids, and announced by no SSRC (RFC 8853).
+  private static var layers: [String] {
+    let rids = CameraLayer.all.map(\.rid)
+    return [
+      "a=extmap:\(ExtensionID.rid) urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id",
+      "a=extmap:\(ExtensionID.repairedRID) urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id",
+      dependencyDescriptor,
+    ] + rids.map { "a=rid:\($0) send" } + ["a=simulcast:send " + rids.joined(separator: ";")]
+  }
+
+  private static func sources(of track: Track) -> [String] {
+    let encoding = track.encodings[0]
+    guard track.isVideo else { return ["a=ssrc:\(encoding.ssrc) cname:loadtest"] }
+    return ["a=ssrc-group:FID \(encoding.ssrc) \(encoding.rtxSSRC)"]
+      + [encoding.ssrc, encoding.rtxSSRC].map { "a=ssrc:\($0) cname:loadtest" }
   }
 
   private static func section(mid: String, isVideo: Bool, direction: String) -> [String] {

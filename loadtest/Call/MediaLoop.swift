@@ -1,3 +1,4 @@
+import ConclaveClient
 import LinuxIO
 import MediaModel
 import Synchronization
@@ -8,6 +9,8 @@ final class MediaLoop: Sendable {
     case add(PeerSetup)
     /// The peer of this index is gone: it sends and takes nothing any more.
     case silence(Int)
+    /// Receivers want these layers of a track that the peer of this index sends.
+    case want(Int, TrackKey, [SimulcastLayer])
     /// From now on frames count, or no longer.
     case measure(Bool)
     /// Asks for the peers' traffic.

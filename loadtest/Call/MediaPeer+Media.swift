@@ -56,7 +56,7 @@ extension MediaPeer {
       switch packet {
       case .senderReport(let report): slots[report.ssrc]?.note(report, now: now)
       case .nack(let nack):
-        guard let stream = streams.first(where: { $0.track.ssrc == nack.media }) else { continue }
+        guard let stream = streams.first(where: { $0.encoding.ssrc == nack.media }) else { continue }
         for number in nack.missing { retransmit(number, of: stream) }
       case .pictureLoss(_, let media): wantKeyFrame(media)
       case .fullIntraRequest(let request): for entry in request { wantKeyFrame(entry.ssrc) }
@@ -67,7 +67,7 @@ extension MediaPeer {
 
   private func wantKeyFrame(_ ssrc: UInt32) {
     statistics.tally.keyFrameRequests += 1
-    streams.first { $0.track.ssrc == ssrc }?.wantsKeyFrame = true
+    streams.first { $0.encoding.ssrc == ssrc }?.wantsKeyFrame = true
   }
 
   /// Protects a packet into the output.
@@ -89,12 +89,19 @@ extension MediaPeer {
     room.copyMemory(from: packet.part(0..<headerLength))
     RTPHeader.rewrite(
       payloadType: LocalMedia.PayloadType.rtx, sequenceNumber: stream.rtxSequence, timestamp: header.timestamp,
-      ssrc: stream.track.rtxSSRC, in: room)
+      ssrc: stream.encoding.rtxSSRC, in: room)
+    if stream.track.isLayered { Self.nameRepaired(header, in: room) }
     room.store(number, at: headerLength)
     stream.rtxSequence &+= 1
     let length = outbound.protectRTP(
       room, headerLength: headerLength, prefixLength: 2, payload: packet.part(headerLength..<packet.count))
     if let length { output.append(length) }
+  }
+
+  /// The RID of a packet becomes that of the stream which it repairs (RFC 8852 section 3.3). Its extensions have one-byte headers.
+  private static func nameRepaired(_ header: RTPHeader, in packet: UnsafeMutableRawBufferPointer) {
+    guard let element = HeaderExtensions(header)?.element(LocalMedia.ExtensionID.rid, in: packet.bytes) else { return }
+    packet[element.offset - 1] = LocalMedia.ExtensionID.repairedRID << 4 | UInt8(element.length - 1)
   }
 
   // MARK: - RTCP
@@ -113,7 +120,7 @@ extension MediaPeer {
     sendRTCP { writer in
       for stream in streams {
         writer.senderReport(
-          ssrc: stream.track.ssrc, ntp: ntp, rtpTimestamp: stream.timestamp, packetCount: stream.packetCount,
+          ssrc: stream.encoding.ssrc, ntp: ntp, rtpTimestamp: stream.timestamp, packetCount: stream.packetCount,
           octetCount: stream.octetCount)
       }
       if streams.isEmpty { writer.receiverReport(ssrc: ownSSRC) }
@@ -137,7 +144,7 @@ extension MediaPeer {
     }
   }
 
-  private var ownSSRC: UInt32 { streams.first?.track.ssrc ?? 1 }
+  private var ownSSRC: UInt32 { streams.first?.encoding.ssrc ?? 1 }
 
   private func sendRTCP(_ write: (inout RTCPWriter) -> Void) {
     guard let outbound, let room = output.room else { return }

@@ -84,10 +84,13 @@ final class MediaPeer {
       role: .client, certificate: setup.certificate, remoteFingerprint: setup.remote.fingerprint)
     // Frames of different participants are spread over their interval, as those of real people are.
     let phase = Duration.microseconds(setup.index * 7_919 % 20_000)
-    streams = setup.local.tracks.compactMap { track in
-      setup.tracks[track.mid].map {
+    streams = setup.local.tracks.flatMap { track in
+      guard let key = setup.tracks[track.mid] else { return [SendingStream]() }
+      let counter = FrameCounter()
+      return track.encodings.indices.map { rank in
         SendingStream(
-          track: track, key: $0, cipher: setup.cipher, videoKbps: setup.videoKbps, start: now.advanced(by: phase))
+          track: track, layer: track.isLayered ? LayerFrames(rank: rank, counter: counter) : nil, key: key,
+          cipher: setup.cipher, videoKbps: setup.videoKbps, start: now.advanced(by: phase))
       }
     }
     let received = setup.remote.slots.map { (ReceivingSlot($0), $0) }
@@ -108,7 +111,7 @@ final class MediaPeer {
     nextTimeout = now
   }
 
-  /// The packets that this peer has sent and received while the test measured.
+  /// The packets that this peer has sent and received while the test measured. Layers are not among those sent: each receiver gets one of them.
   var traffic: PeerTraffic {
     var received: [TrackKey: Traffic] = [:]
     for slot in receiving {
@@ -119,7 +122,8 @@ final class MediaPeer {
     }
     return PeerTraffic(
       index: setup.index, call: setup.call,
-      sent: Dictionary(streams.map { ($0.key, $0.traffic) }) { first, _ in first }, received: received
+      sent: Dictionary(uniqueKeysWithValues: streams.filter { !$0.track.isLayered }.map { ($0.key, $0.traffic) }),
+      received: received
     )
   }
 
@@ -226,6 +230,13 @@ final class MediaPeer {
     return paths.reduce(into: (0, 0)) { sum, path in
       sum.dropped += UInt64(path.dropped)
       sum.withoutRoom += UInt64(path.withoutRoom)
+    }
+  }
+
+  /// Sends those layers of a track that receivers want.
+  func want(_ layers: [SimulcastLayer], of key: TrackKey) {
+    for stream in streams where stream.key == key && stream.track.isLayered {
+      stream.isWanted = layers.first { $0.rid == stream.rid }?.isActive ?? true
     }
   }
 

@@ -102,6 +102,8 @@ final class MediaThread {
         setup.progress.failed("\(error)")
       }
     case .silence(let index): peers.first { $0.setup.index == index }?.silence()
+    case .want(let index, let track, let layers):
+      peers.first { $0.setup.index == index }?.want(layers, of: track)
     case .measure(let on):
       isMeasuring = on
       if on { statistics.measuringSince = MonotonicClock.now() }

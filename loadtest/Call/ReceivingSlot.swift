@@ -24,6 +24,9 @@ final class ReceivingSlot {
   private var frame: [UInt8] = []
   private var isInFrame = false
   private let plain: UnsafeMutableRawBufferPointer
+  private var decodable = DecodableFrames()
+  /// The last frame of a layered track that could be decoded.
+  private var lastShown: (track: TrackKey, rank: UInt8, at: Instant)?
   /// The last frame that this participant opened itself.
   private var last: FrameCipher.Opened?
 
@@ -185,10 +188,27 @@ final class ReceivingSlot {
       surroundings.progress.heard(key)
     }
     stay.opened += 1
+    if let layered = frame.layered {
+      note(layered, of: key, isMeasured: frame.isMeasured, now: now, &surroundings.statistics.tally.layers)
+    }
     guard frame.isMeasured else { return }
     counts[place].traffic.frames += 1
     counts[place].traffic.packets += UInt64(frame.packets)
     surroundings.statistics.count(frame, isVideo: slot.isVideo, at: now)
+  }
+
+  private func note(
+    _ frame: LayeredFrame, of key: TrackKey, isMeasured: Bool, now: Instant, _ count: inout LayerCount
+  ) {
+    let before = lastShown
+    let isDecodable = decodable.take(frame, of: key)
+    if isDecodable { lastShown = (key, frame.rank, now) }
+    guard isMeasured else { return }
+    guard isDecodable else { return count.undecodable += 1 }
+    count.decodable[Int(frame.rank)] += 1
+    guard let before, before.track == key else { return }
+    if before.rank != frame.rank { count.switches += 1 }
+    count.longestGap = max(count.longestGap, UInt64(max(0, before.at.duration(to: now).nanoseconds)))
   }
 
   // MARK: - Time

@@ -3,9 +3,10 @@ import MediaModel
 import Octets
 import RTP
 
-/// One track that a participant sends: makes encrypted frames at their times, cuts them into packets, and says when each packet leaves.
+/// One track that a participant sends, or one layer of it: makes encrypted frames at their times, cuts them into packets, and says when each packet leaves.
 final class SendingStream {
   let track: LocalMedia.Track
+  let encoding: LocalMedia.Encoding
   /// n of the track `participant.n`.
   let number: UInt8
   let key: TrackKey
@@ -19,9 +20,12 @@ final class SendingStream {
   private(set) var traffic: Traffic
   /// The server wants a key frame, or the key has changed.
   var wantsKeyFrame = true
+  /// Receivers want the layer. It pauses otherwise, and goes on with a key frame.
+  var isWanted = true { didSet { if isWanted, !oldValue { wantsKeyFrame = true } } }
   let ring: PacketRing
 
   private let cipher: FrameCipher
+  private var layer: LayerFrames?
   private let frameBytes: Int
   private let interval: Duration
   private var nextFrame: Instant
@@ -38,17 +42,26 @@ final class SendingStream {
   /// VP8: X, then I, then a picture id of 15 bits (RFC 7741 section 4.2).
   private static let descriptorLength = 4
   private static let keyFrameFactor = 3
+  /// Bytes of the header extensions that only layers have: RID and dependency descriptor.
+  private static let layerHeaderLength = 24
 
   /// - Parameters:
-  ///   - videoKbps: of a camera; a microphone sends 32 kbit/s.
+  ///   - layer: of a track with several.
+  ///   - videoKbps: of a camera, of its highest layer; a microphone sends 32 kbit/s.
   ///   - start: when the first frame is due; spread over participants, or all would send at once.
-  init(track: LocalMedia.Track, key: TrackKey, cipher: FrameCipher, videoKbps: Int, start: Instant) {
+  init(
+    track: LocalMedia.Track, layer: LayerFrames? = nil, key: TrackKey, cipher: FrameCipher, videoKbps: Int,
+    start: Instant
+  ) {
     self.track = track
+    self.layer = layer
+    encoding = track.encodings[Int(layer?.rank ?? 0)]
     self.key = key
     number = key.track
     traffic = Traffic(isVideo: track.isVideo)
     self.cipher = cipher
-    frameBytes = track.isVideo ? max(40, videoKbps * 1000 / 8 / 30) : 80
+    let share = layer.map { CameraLayer.all[Int($0.rank)].share } ?? 1
+    frameBytes = track.isVideo ? max(40, Int(Double(videoKbps) * share * 1000 / 8 / 30)) : 80
     interval = track.isVideo ? .nanoseconds(1_000_000_000 / 30) : .milliseconds(20)
     nextFrame = start
     ring = PacketRing(capacity: track.isVideo ? 512 : 16)
@@ -62,6 +75,9 @@ final class SendingStream {
     sealed.deallocate()
   }
 
+  /// nil where the track has no layers.
+  var rid: String? { layer.map { CameraLayer.all[Int($0.rank)].rid } }
+
   var nextTimeout: Instant { min(nextFrame, pending?.due ?? nextFrame) }
 
   /// Makes the frame that is due, if any; nothing without a key to encrypt with.
@@ -72,6 +88,7 @@ final class SendingStream {
     // After a stall one frame is late, and those that it swallowed are not made up for.
     if nextFrame <= now { nextFrame = now.advanced(by: interval) }
     timestamp &+= track.isVideo ? 3_000 : 960
+    guard isWanted else { return }
     makeFrame(due: due, isMeasured: isMeasuring)
   }
 
@@ -94,12 +111,17 @@ final class SendingStream {
     let isKeyFrame = track.isVideo && wantsKeyFrame
     let size = min(Self.largestFrame / 2, isKeyFrame ? frameBytes * Self.keyFrameFactor : frameBytes)
     let clear = track.isVideo ? (isKeyFrame ? 10 : 3) : 0
-    let room = Self.payloadLimit - (track.isVideo ? Self.descriptorLength : 0)
+    let room =
+      Self.payloadLimit - (track.isVideo ? Self.descriptorLength : 0) - (track.isLayered ? Self.layerHeaderLength : 0)
     let count = (clear + size + FrameCipher.maximumOverhead + room - 1) / room
     // A frame's packets leave over at most half of its time, as a browser's pacer does it.
     let gap = Duration.nanoseconds(min(1_000_000, interval.nanoseconds / 2 / Int64(count)))
     let last = due.advanced(by: gap * (count - 1))
-    TestFrame(isMeasured: isMeasured, packets: UInt16(count), sentAt: last.nanoseconds).write(into: frame)
+    // Its own numbers are used up only with the frame that bears them.
+    var frames = layer
+    let layered = frames?.next(isKeyFrame: isKeyFrame)
+    TestFrame(isMeasured: isMeasured, packets: UInt16(count), sentAt: last.nanoseconds, layered: layered)
+      .write(into: frame)
     writeClearBytes(isKeyFrame: isKeyFrame)
     guard
       let encrypted = try? cipher.encrypt(
@@ -108,7 +130,8 @@ final class SendingStream {
         into: UnsafeMutableRawBufferPointer(rebasing: sealed[clear...]))
     else { return }
     if isKeyFrame { wantsKeyFrame = false }
-    cut(UnsafeRawBufferPointer(rebasing: sealed[..<(clear + encrypted)]), count: count)
+    layer = frames
+    cut(UnsafeRawBufferPointer(rebasing: sealed[..<(clear + encrypted)]), layered, count: count)
     pending = (sequence &- UInt16(count), count, due, gap)
     if isMeasured {
       traffic.frames += 1
@@ -128,30 +151,39 @@ final class SendingStream {
   }
 
   /// Writes a frame as `count` packets of about the same length.
-  private func cut(_ frame: UnsafeRawBufferPointer, count: Int) {
+  private func cut(_ frame: UnsafeRawBufferPointer, _ layered: LayeredFrame?, count: Int) {
     pictureID = (pictureID + 1) & 0x7fff
     let share = (frame.count + count - 1) / count
     for index in 0..<count {
       let part = UnsafeRawBufferPointer(
         rebasing: frame[min(frame.count, share * index)..<min(frame.count, share * (index + 1))])
-      write(part, isFirst: index == 0, isLast: index == count - 1)
+      write(part, layered, isFirst: index == 0, isLast: index == count - 1)
       sequence &+= 1
     }
   }
 
-  private func write(_ part: UnsafeRawBufferPointer, isFirst: Bool, isLast: Bool) {
+  private func write(_ part: UnsafeRawBufferPointer, _ layered: LayeredFrame?, isFirst: Bool, isLast: Bool) {
     let room = ring.room(for: sequence)
     RTPHeader.write(
       marker: track.isVideo ? isLast : false,
       payloadType: track.isVideo ? LocalMedia.PayloadType.vp8 : LocalMedia.PayloadType.opus, sequenceNumber: sequence,
-      timestamp: timestamp, ssrc: track.ssrc, into: room)
+      timestamp: timestamp, ssrc: encoding.ssrc, into: room)
     var extensions = HeaderExtensionWriter(room)
     let mid = Array(track.mid.utf8)
     extensions.append(LocalMedia.ExtensionID.mid, mid.span)
     if !track.isVideo { extensions.append(LocalMedia.ExtensionID.audioLevel, ([0x80 | 30] as [UInt8]).span) }
+    if let layered {
+      extensions.append(LocalMedia.ExtensionID.rid, Array(CameraLayer.all[Int(layered.rank)].rid.utf8).span)
+      let descriptor = layered.descriptor(isFirst: isFirst, isLast: isLast)
+      extensions.append(LocalMedia.ExtensionID.dependencyDescriptor, descriptor.span)
+    }
     let header = extensions.finish()
     var length = header
-    if track.isVideo {
+    if layered != nil {
+      // Browsers leave all numbers to the dependency descriptor.
+      room[length] = isFirst ? 0x10 : 0
+      length += 1
+    } else if track.isVideo {
       room[length] = isFirst ? 0x90 : 0x80
       room[length + 1] = 0x80
       room.store(pictureID | 0x8000, at: length + 2)

@@ -163,16 +163,12 @@ final class SimulatedParticipant: Sendable {
     let others = plan.publishers - (isPublisher ? 1 : 0) + plan.guests.count
     let local = LocalMedia(
       sendsAudio: isPublisher, sendsVideo: isPublisher && plan.videoKbps != nil, audioSlots: others,
-      videoSlots: plan.videoKbps == nil ? 0 : others, isReporting: plan.isReporting)
+      videoSlots: plan.videoKbps == nil ? 0 : others, isReporting: plan.isReporting, isLayered: plan.isLayered)
     let answer = try await call.offer(
       local.offer(fingerprint: certificate.fingerprint),
       tracks: local.tracks.map { OfferedTrack(mid: $0.mid, source: $0.source) })
     var tracks: [String: TrackKey] = [:]
-    for (mid, track) in answer.tracks {
-      if let number = UInt8(track.drop { $0 != "." }.dropFirst()) {
-        tracks[mid] = TrackKey(participant: participant, track: number)
-      }
-    }
+    for (mid, track) in answer.tracks { tracks[mid] = TrackKey(track) }
     // Rejoined meanwhile: this answer was for the participant that was.
     guard call.participant == participant else { return }
     let progress = moments.withLock {
@@ -223,6 +219,8 @@ final class SimulatedParticipant: Sendable {
         case .keyWarning(let warning) where warning.problem != .mayStillHear:
           fail("warned of a key: \(warning.problem)")
         case .rejoining where !plan.outages: fail("the server has given it up")
+        case .wanted(let track, let layers):
+          if let key = TrackKey(track) { loop.submit(.want(index, key, layers)) }
         case .rejoined: await comeBack(to: call, on: loop, certificate)
         case .ended(let reason): fail("the call is over: \(reason)")
         default: break

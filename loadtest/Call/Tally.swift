@@ -30,6 +30,7 @@ struct Tally: Sendable {
   /// CPU time of the thread, in nanoseconds.
   var threadNanoseconds: UInt64 = 0
   var latency = LatencyHistogram()
+  var layers = LayerCount()
   /// The part of it that is of audio.
   var audioLatency = LatencyHistogram()
 
@@ -52,6 +53,7 @@ struct Tally: Sendable {
     impairedWithoutRoom += other.impairedWithoutRoom
     threadNanoseconds += other.threadNanoseconds
     latency.merge(other.latency)
+    layers.merge(other.layers)
     audioLatency.merge(other.audioLatency)
   }
 }
@@ -72,6 +74,45 @@ struct Traffic: Sendable, Hashable {
 struct TrackKey: Sendable, Hashable {
   var participant: UInt32
   var track: UInt8
+}
+
+extension TrackKey {
+  /// Reads `participant.n`.
+  init?(_ text: String) {
+    let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 2, let participant = UInt32(parts[0]), let track = UInt8(parts[1]) else { return nil }
+    self.init(participant: participant, track: track)
+  }
+}
+
+/// The measured frames of layered tracks that came.
+struct LayerCount: Sendable, Hashable {
+  /// Frames of each layer that a decoder could show, the lowest layer first.
+  var decodable = [UInt64](repeating: 0, count: CameraLayer.all.count)
+  /// Frames that lack one to which they refer.
+  var undecodable: UInt64 = 0
+  /// How often a slot went over to another layer.
+  var switches: UInt64 = 0
+  /// The longest time in which a slot showed nothing new, in nanoseconds.
+  var longestGap: UInt64 = 0
+
+  mutating func merge(_ other: LayerCount) {
+    for rank in decodable.indices { decodable[rank] += other.decodable[rank] }
+    undecodable += other.undecodable
+    switches += other.switches
+    longestGap = max(longestGap, other.longestGap)
+  }
+
+  /// The part that came after `earlier`. The longest gap remains that of the whole time.
+  func since(_ earlier: LayerCount) -> LayerCount {
+    var rest = self
+    for rank in decodable.indices { rest.decodable[rank] -= min(decodable[rank], earlier.decodable[rank]) }
+    rest.undecodable -= min(undecodable, earlier.undecodable)
+    rest.switches -= min(switches, earlier.switches)
+    return rest
+  }
+
+  var total: UInt64 { decodable.reduce(undecodable, +) }
 }
 
 /// One peer's part of the result.

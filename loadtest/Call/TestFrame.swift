@@ -9,13 +9,17 @@ struct TestFrame {
   var packets: UInt16
   /// When its last packet was due to leave, in nanoseconds of the monotonic clock that sender and receiver share.
   var sentAt: UInt64
+  /// nil for a frame of a track without layers.
+  var layered: LayeredFrame?
 
-  static let byteCount = 12
+  static let byteCount = 22
+  private static let noLayer: UInt8 = 0xff
 
-  init(isMeasured: Bool, packets: UInt16, sentAt: UInt64) {
+  init(isMeasured: Bool, packets: UInt16, sentAt: UInt64, layered: LayeredFrame? = nil) {
     self.isMeasured = isMeasured
     self.packets = packets
     self.sentAt = sentAt
+    self.layered = layered
   }
 
   /// nil for a frame of another program.
@@ -24,6 +28,13 @@ struct TestFrame {
     isMeasured = bytes[0] == 1
     packets = bytes.bytes.uint16(at: 2)
     sentAt = bytes.bytes.uint64(at: 4)
+    guard bytes[12] != Self.noLayer else { return }
+    guard bytes[12] < CameraLayer.all.count else { return nil }
+    // Frames are numbered from 1.
+    let reference = bytes.bytes.uint32(at: 18)
+    layered = LayeredFrame(
+      rank: bytes[12], temporalLayer: bytes[13], number: bytes.bytes.uint32(at: 14),
+      reference: reference == 0 ? nil : reference)
   }
 
   func write(into bytes: UnsafeMutableRawBufferPointer) {
@@ -31,5 +42,9 @@ struct TestFrame {
     bytes[1] = 0x7e
     bytes.store(packets, at: 2)
     bytes.store(sentAt, at: 4)
+    bytes[12] = layered?.rank ?? Self.noLayer
+    bytes[13] = layered?.temporalLayer ?? 0
+    bytes.store(layered?.number ?? 0, at: 14)
+    bytes.store(layered?.reference ?? 0, at: 18)
   }
 }

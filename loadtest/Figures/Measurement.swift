@@ -9,6 +9,8 @@ struct Measurement: Sendable {
   var undisturbed: PacketArrivals
   var latency: LatencyHistogram
   var audioLatency: LatencyHistogram
+  /// All zero without layers.
+  var layers: LayerCount
   var decryptFailures: UInt64
   /// RTP packets that came.
   var packets: UInt64
@@ -17,8 +19,8 @@ struct Measurement: Sendable {
 
   /// The metrics that `figure` has.
   static let metrics: [Metric] = [
-    .loss, .p50, .p90, .p99, .max, .audioLoss, .audioP99, .undecryptable, .packets, .cpu, .cpuPerPacket, .memory,
-    .ownCPU,
+    .loss, .p50, .p90, .p99, .max, .audioLoss, .audioP99, .undecryptable, .undecodable, .freeze, .packets, .cpu,
+    .cpuPerPacket, .memory, .ownCPU,
   ]
 
   var packetsPerSecond: Double { seconds > 0 ? Double(packets) / seconds : 0 }
@@ -35,6 +37,8 @@ struct Measurement: Sendable {
     case .audioLoss: audio.expected > 0 ? audio.loss : nil
     case .audioP99: audioLatency.count > 0 ? audioLatency.milliseconds(atShare: 0.99) : nil
     case .undecryptable: Double(decryptFailures)
+    case .undecodable: layers.total > 0 ? Double(layers.undecodable) / Double(layers.total) : nil
+    case .freeze: layers.total > 0 ? Double(layers.longestGap) / 1e6 : nil
     case .packets: packetsPerSecond
     case .cpu: server?.cpuShare
     case .cpuPerPacket: server.map { $0.cpuMicrosPerPacket / 1_000 }

@@ -8,7 +8,7 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
   case joinMax = "join-max"
   case joined, rejoined
   case rejoinP99 = "rejoin-p99"
-  case undecryptable, packets, cpu
+  case undecryptable, undecodable, freeze, packets, cpu
   case cpuPerPacket = "cpu-per-packet"
   case memory
   case ownCPU = "own-cpu"
@@ -27,8 +27,8 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
 
   var kind: Kind {
     switch self {
-    case .loss, .audioLoss, .joined, .rejoined, .cpu, .ownCPU: .share
-    case .p50, .p90, .p99, .max, .audioP99, .joinP50, .joinP99, .joinMax, .rejoinP99, .cpuPerPacket: .time
+    case .loss, .audioLoss, .undecodable, .joined, .rejoined, .cpu, .ownCPU: .share
+    case .p50, .p90, .p99, .max, .audioP99, .freeze, .joinP50, .joinP99, .joinMax, .rejoinP99, .cpuPerPacket: .time
     case .undecryptable, .packets: .count
     case .memory: .memory
     }
@@ -46,6 +46,8 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
     case .rejoined: "share of the participants that came back"
     case .rejoinP99: "time without the others after a lost connection"
     case .undecryptable: "frames that did not open"
+    case .undecodable: "share of the frames (--layers) that lack one to which they refer"
+    case .freeze: "longest time without a new picture (--layers)"
     case .packets: "packets (or messages) received each second"
     case .cpu: "share of a core that the server uses"
     case .cpuPerPacket: "the server's CPU time for each packet (or message)"
@@ -69,6 +71,8 @@ enum Metric: String, CaseIterable, Sendable, Encodable {
     case .rejoined: "Came back"
     case .rejoinP99: "Gap p99"
     case .undecryptable: "Did not open"
+    case .undecodable: "Not decodable"
+    case .freeze: "Longest freeze"
     case .packets: "Packets a second"
     case .cpu: "Server CPU"
     case .cpuPerPacket: "Server CPU a packet"

@@ -12,6 +12,8 @@ struct Sample: Sendable, Hashable, Encodable {
   var p50Ms, p90Ms, p99Ms, maxMs: Double?
   /// Packets given up, as a share of those that were due.
   var loss = 0.0
+  /// Decodable frames a second of each layer, the lowest first; empty without layers.
+  var layers: [Double] = []
   /// Share of a core, and bytes; nil when the server's process is not known.
   var serverCPU, serverMemory: Double?
   /// Share of a core of the whole load test, and of its busiest media thread.
@@ -19,6 +21,11 @@ struct Sample: Sendable, Hashable, Encodable {
   var busiestThread = 0.0
   /// Datagrams that were lost on this side, for want of buffer.
   var socketDrops: UInt64 = 0
+}
+
+extension Sample {
+  /// Decodable frames a second of a layer; nil without layers.
+  func frames(of rank: Int) -> Double? { layers.indices.contains(rank) ? layers[rank] : nil }
 }
 
 /// The state of the running test at one moment.
@@ -43,6 +50,7 @@ struct Reading: Sendable {
     sample.phase = phase
     sample.joined = joined
     var latency = LatencyHistogram()
+    var layers = [Double](repeating: 0, count: CameraLayer.all.count)
     var (received, lost) = (UInt64(0), UInt64(0))
     for (now, before) in zip(threads, earlier.threads) {
       let tally = now.tally
@@ -58,7 +66,10 @@ struct Reading: Sendable {
         sample.busiestThread, share(tally.threadNanoseconds, before.tally.threadNanoseconds, own))
       sample.socketDrops += tally.socketDrops - min(before.tally.socketDrops, tally.socketDrops)
       latency.merge(tally.latency.since(before.tally.latency))
+      let frames = tally.layers.since(before.tally.layers).decodable
+      for rank in layers.indices { layers[rank] += Double(frames[rank]) * 1e9 / Double(own) }
     }
+    if threads.contains(where: { $0.tally.layers.total > 0 }) { sample.layers = layers }
     sample.loss = received + lost == 0 ? 0 : Double(lost) / Double(received + lost)
     if latency.count > 0 {
       sample.p50Ms = latency.milliseconds(atShare: 0.5)

@@ -10,11 +10,16 @@ extension Chart {
           lines.map { name, value in Line(name: name, points: samples.map { ($0.seconds, value($0)) }) }
             .filter { $0.points.contains { $0.y != nil } }, xUnit: "s"))
     }
+    let layers = CameraLayer.all.enumerated().map { rank, layer in
+      (layer.rid, { (sample: Sample) in sample.frames(of: rank) })
+    }
+    let hasLayers = samples.contains { !$0.layers.isEmpty }
     return [
       Chart(title: "One-way latency", unit: "frames", content: .bars(latency.bars(barCount))),
       time("Latency over time", "ms", [("p50", \.p50Ms), ("p99", \.p99Ms)]),
       time("Packets received", "packets/s", [("packets", \.packetsPerSecond)]),
       time("Loss", "% of the packets", [("loss", { $0.loss * 100 })]),
+    ] + (hasLayers ? [time("Pictures by layer", "frames/s", layers)] : []) + [
       time(
         "CPU", "% of a core",
         [
