@@ -49,6 +49,11 @@ struct Party {
     call.network.links[viewers[0].address] = link
   }
 
+  /// The first viewer wants the camera at this height.
+  func wishHeight(_ height: Int) {
+    call.wish(viewers[0], [camera.configuration.tracks[0].track: Wishes.Video(maxHeight: height)])
+  }
+
   func video(_ viewer: TestPeer, _ place: Int = 0) -> ReceivedStream {
     viewer.streams[viewer.configuration.slots[1 + place].ssrc]!
   }

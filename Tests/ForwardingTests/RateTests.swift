@@ -29,7 +29,8 @@ struct RateTests {
 
   /// Scenario 13 of the engineering note on rates: the others' layers, rates and gaps are within 2 % of a call without the poor path, and the highest layer has
   /// no more than one key frame more in 10 s.
-  @Test(arguments: [1, 2] as [UInt64]) func onePoorPathOfEightCostsTheOthersNothing(seed: UInt64) throws {
+  @Test(.enabled(if: isRelease), arguments: [1, 2] as [UInt64])
+  func onePoorPathOfEightCostsTheOthersNothing(seed: UInt64) throws {
     func run(isPoor: Bool) throws -> (frames: [Int], octets: [Int], gap: Duration, keyFrames: Int) {
       let party = try Party(seed: seed, viewers: 8)
       try party.connect(isPoor ? 400_000 : nil, loss: isPoor ? 0.05 : 0)
@@ -116,7 +117,7 @@ struct RateTests {
   }
 
   /// The slot says that a video comes in a lower quality or not at all, as long as that lasts, and no more than once a second.
-  @Test func aReceiverIsToldThatItsPictureIsLimited() throws {
+  @Test(.enabled(if: isRelease)) func aReceiverIsToldThatItsPictureIsLimited() throws {
     let party = try Party(viewers: 2)
     func pictures(_ viewer: TestPeer) -> [LimitedPicture?] {
       party.call.events.compactMap { event in

@@ -153,8 +153,8 @@ struct DownStream {
     guard let number, isKept, packet.length <= PacketHistory.longestPacket, numberExtension != 0,
       retransmissionTypes[Int(packet.header.payloadType & 127)] != 255
     else { return nil }
-    if packet.isKeyFrame, downlink.pointee.holds(slot: number) {
-      // Its older packets, which wait, make way for it: the slot begins anew, so that the receiver misses none of them.
+    if packet.isKeyFrame, downlink.pointee.holds(slot: number), sourceSwitch.isAhead(packet.index) {
+      // Older packets, which wait, make way for it: the slot begins anew, so that the receiver misses none of them.
       sourceSwitch.pause()
       begin(packet, now: now)
     }

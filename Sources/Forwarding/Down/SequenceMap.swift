@@ -31,6 +31,9 @@ struct SequenceMap {
     offset = output &- first
   }
 
+  /// Whether no packet from `index` on was mapped or omitted.
+  func isAhead(_ index: UInt64) -> Bool { index > newest }
+
   /// The output of a packet that is to be sent, which becomes the newest if none was newer.
   /// - Returns: nil for a packet from before the first, from before the window, or that was omitted.
   mutating func map(_ index: UInt64) -> UInt64? {

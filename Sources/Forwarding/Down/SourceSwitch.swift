@@ -99,6 +99,9 @@ struct SourceSwitch {
     isRunning = true
   }
 
+  /// Whether the packet with this index is newer than all others of the running source.
+  func isAhead(_ index: UInt64) -> Bool { isRunning && sequence.isAhead(index) }
+
   /// The numbers of a packet that is to go out. nil for one from before the source's beginning here, or too old.
   mutating func map(_ packet: borrowing Packet) -> Numbers? {
     guard let index = sequence.map(packet.index) else { return nil }

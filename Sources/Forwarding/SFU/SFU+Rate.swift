@@ -53,8 +53,10 @@ extension SFU {
     guard let downlink = peer.transport.downlink, let due = downlink.pointee.nextRelease else { return }
     if due <= now {
       while let packet = downlink.pointee.release(now: now) {
-        guard peer.videoSlots[Int(packet.slot)].release(packet, now: now, into: outbox) else { continue }
-        if packet.kind == .video { counts.pointee.forwarded &+= 1 }
+        let slot = Int(packet.slot)
+        guard slot < peer.videoSlots.count else { continue }
+        let isSent = peer.videoSlots[slot].release(packet, now: now, into: outbox)
+        if isSent, packet.kind == .video { counts.pointee.forwarded &+= 1 }
       }
     }
     peer.schedule(downlink.pointee.nextRelease)
