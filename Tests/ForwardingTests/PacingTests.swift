@@ -5,17 +5,23 @@ import Testing
 
 /// Video waits for a path that is too narrow for it at once, so that a key frame leaves room for audio.
 struct PacingTests {
-  /// The middle layer fits, and its key frames are longer than the path's queue. One comes every second.
-  @Test(arguments: isRelease ? [1, 2] : [1] as [UInt64]) func longKeyFramesLoseNoAudio(seed: UInt64) throws {
+  /// A viewer who gets the middle layer on a narrow path, and the layers, whose next key frames are longer than the path's queue.
+  private static func narrowParty(seed: UInt64 = 1) throws -> (party: Party, layers: [LayerTrack]) {
     let party = try Party(seed: seed)
-    let layers = party.camera.tracks.compactMap { $0 as? LayerTrack }
     try party.connect()
     party.narrow(700_000, queue: 150_000)
     party.call.run(milliseconds: 8_000)
+    let layers = party.camera.tracks.compactMap { $0 as? LayerTrack }
+    for layer in layers { layer.keyFrameSize = 10 }
+    return (party, layers)
+  }
+
+  /// The middle layer fits, and its key frames are longer than the path's queue. One comes every second.
+  @Test(arguments: isRelease ? [1, 2] : [1] as [UInt64]) func longKeyFramesLoseNoAudio(seed: UInt64) throws {
+    let (party, layers) = try Self.narrowParty(seed: seed)
     let (start, before) = (party.call.now, party.call.sfu.counters)
-    for track in layers { track.keyFrameSize = 10 }
     for _ in 0..<12 {
-      for track in layers { track.wantsKeyFrame = true }
+      for layer in layers { layer.wantsKeyFrame = true }
       party.call.run(milliseconds: 1_000)
     }
     let after = party.call.sfu.counters
@@ -31,12 +37,8 @@ struct PacingTests {
 
   /// A key frame takes the place of what waits, and the receiver misses nothing before it: its requests for the numbers that stay unused are answered.
   @Test func aKeyFrameMakesWhatWaitsVoid() throws {
-    let party = try Party()
-    try party.connect()
-    party.narrow(700_000, queue: 150_000)
-    party.call.run(milliseconds: 8_000)
-    let layer = try #require(party.camera.tracks[1] as? LayerTrack)
-    layer.keyFrameSize = 10
+    let (party, layers) = try Self.narrowParty()
+    let layer = layers[1]
     let start = party.call.now
     // The second one comes while most of the first waits.
     for _ in 0..<2 {
@@ -90,12 +92,8 @@ struct PacingTests {
 
   /// A track that goes takes its waiting packets with it, and the next one in the slot begins with its key frame.
   @Test func aMuteForgetsWhatWaits() throws {
-    let party = try Party()
-    try party.connect()
-    party.narrow(700_000, queue: 150_000)
-    party.call.run(milliseconds: 8_000)
-    let layer = try #require(party.camera.tracks[1] as? LayerTrack)
-    layer.keyFrameSize = 10
+    let (party, layers) = try Self.narrowParty()
+    let layer = layers[1]
     layer.wantsKeyFrame = true
     party.call.run(milliseconds: 60)
     let peer = try #require(party.call.sfu.peersByID[party.viewers[0].configuration.peer])

@@ -30,7 +30,7 @@ export function sealedIn(data) {
     const header = data[offset];
     const start = offset + (header & HAS_EXTENSION ? 2 : 1);
     const { value, end } = header & HAS_SIZE ? sizeAt(data, start) : { value: data.length - start, end: start };
-    if (end > data.length || value < 0 || value > data.length - end) throw new SFrameError('header');
+    if (end > data.length || value > data.length - end) throw new SFrameError('header');
     if (((header >> 3) & 0x0f) === FRAME) return data.subarray(end, end + value);
     offset = end + value;
   }
