@@ -258,13 +258,14 @@ def look():
 
 @pytest.fixture
 def person(url, artifacts, request):
-    """Signs somebody in, in a browser of their own: person("Alice")."""
-    from browser import Tab  # which imports this file
+    """Signs somebody in, in a browser of their own: person("Alice"). A module whose subject is the picture itself says `HAS_SMALL_CAMERAS = False`."""
+    from browser import SMALL_CAMERA, Tab  # which imports this file
 
     tabs = []
+    camera = [SMALL_CAMERA] if getattr(request.module, "HAS_SMALL_CAMERAS", True) else []
 
     def sign_in(name, *scripts, at=url, **options):
-        tabs.append(Tab(at, name, scripts, **options))
+        tabs.append(Tab(at, name, [*camera, *scripts], **options))
         return tabs[-1]
 
     yield sign_in

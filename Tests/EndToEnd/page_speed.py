@@ -8,6 +8,8 @@ import pytest
 from conftest import wait_for
 from test_browsers import everybody_decodes
 
+HAS_SMALL_CAMERAS = False
+
 ROUNDS = int(os.environ.get("CONCLAVE_ROUNDS", "2"))
 PEOPLE = 25
 WATCHED_S = 10

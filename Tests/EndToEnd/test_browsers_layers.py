@@ -5,6 +5,8 @@ import pytest
 from conftest import wait_for
 from test_browsers import everybody_decodes, in_a_call
 
+HAS_SMALL_CAMERAS = False
+
 # Without bandwidth feedback Chromium begins at 300 kbit/s, too little for both layers, and adds 8 % a second.
 RISE_SECONDS = 45
 

@@ -10,6 +10,8 @@ from test_browsers import everybody_decodes
 from test_browsers_layers import RISE_SECONDS, height_of, shows
 from test_page_states import tile_says
 
+HAS_SMALL_CAMERAS = False
+
 # A browser from before transport-wide feedback, which reports a rate (REMB) instead.
 OLD = """
 (() => {

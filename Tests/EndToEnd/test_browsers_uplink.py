@@ -5,6 +5,8 @@ import pytest
 from conftest import wait_for
 from test_browsers import in_a_call
 
+HAS_SMALL_CAMERAS = False
+
 # Samples of the browser's own estimate, with the milliseconds since its PeerConnection was connected.
 ESTIMATES = """
 (() => {

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from audit import Audit
-from browser import Tab
+from browser import SMALL_CAMERA, Tab
 from conftest import Server, wait_for
 from device import Device
 from lying_proxy import LyingProxy
@@ -76,7 +76,7 @@ def test_no_secret_of_a_browser_reaches_the_server(server, connect, monkeypatch)
     words = "canary " + os.urandom(12).hex()
     try:
         for name in ("Alice", "Bob"):
-            tabs.append(Tab(proxy.url, name))
+            tabs.append(Tab(proxy.url, name, [SMALL_CAMERA]))
             audit.watch(tabs[-1])
             tabs[-1].driver.refresh()
             tabs[-1].sees("#lobby")

@@ -3,7 +3,8 @@ import Testing
 
 @testable import Forwarding
 
-/// The work of the SFU besides packets grows no faster than the call. Work is counted, because time is not the same on all machines.
+/// The work of the SFU besides packets grows no faster than the call. Work is counted, because time is not the same on all machines. Calls of 1,000 are for
+/// release builds: with AddressSanitizer they take minutes.
 struct LargeCallTests {
   /// Everybody has a microphone, the first three are speaking.
   private func crowd(_ count: UInt32) -> Crowd {
@@ -23,9 +24,11 @@ struct LargeCallTests {
     #expect(large <= 15 * small, "\(name)")
   }
 
-  @Test func aJoinIsLinear() { expectLinear("join") { crowd, last in crowd.join(last + 1, [.microphone]) } }
+  @Test(.enabled(if: isRelease)) func aJoinIsLinear() {
+    expectLinear("join") { crowd, last in crowd.join(last + 1, [.microphone]) }
+  }
 
-  @Test func aJoinBehindTheLastSlotAsksNobodyElseForItsSlots() {
+  @Test(.enabled(if: isRelease)) func aJoinBehindTheLastSlotAsksNobodyElseForItsSlots() {
     let crowd = crowd(1000)
     let slots = crowd.visits { $0.join(1001, [.microphone]) }
     // Each peer once, and its place in the ranking; eight slots of each would be 8,000 more.
@@ -33,7 +36,7 @@ struct LargeCallTests {
     #expect(crowd.peer(1001).slotMap.slots.count == 8)
   }
 
-  @Test func aLeaveIsLinear() {
+  @Test(.enabled(if: isRelease)) func aLeaveIsLinear() {
     // The first speaker is in everybody's slots.
     expectLinear("leave") { crowd, _ in crowd.handle(.remove(PeerID(rawValue: 1))) }
   }
@@ -57,7 +60,7 @@ struct LargeCallTests {
     }
   }
 
-  @Test func aChangeOfSpeakersIsLinear() {
+  @Test(.enabled(if: isRelease)) func aChangeOfSpeakersIsLinear() {
     expectLinear("change of speakers") { crowd, last in
       crowd.speak(last, level: 5)
       crowd.run(milliseconds: 400)
@@ -65,7 +68,7 @@ struct LargeCallTests {
     }
   }
 
-  @Test func aWholeCallOfSpeakersIsLinear() {
+  @Test(.enabled(if: isRelease)) func aWholeCallOfSpeakersIsLinear() {
     expectLinear("everybody speaks") { crowd, last in
       for number in 1...last { crowd.speak(number, level: UInt8(40 - number % 30)) }
       crowd.run(milliseconds: 400)
@@ -73,14 +76,14 @@ struct LargeCallTests {
     }
   }
 
-  @Test func anIdleSecondIsLinear() {
+  @Test(.enabled(if: isRelease)) func anIdleSecondIsLinear() {
     expectLinear("idle second") { crowd, _ in
       // There are no checks here, so it ends before consent does.
       crowd.run(milliseconds: 1000)
     }
   }
 
-  @Test func noPassLooksAtManyPeersInDetail() {
+  @Test(.enabled(if: isRelease)) func noPassLooksAtManyPeersInDetail() {
     let crowd = crowd(1000)
     crowd.speak(1000, level: 5)
     crowd.run(milliseconds: 3000)
@@ -94,7 +97,7 @@ struct LargeCallTests {
   }
 
   /// A hundred people come into a call of a thousand at once: no pass takes as long as all of their joins.
-  @Test func aBurstOfJoinsIsCarriedOutInShortPasses() {
+  @Test(.enabled(if: isRelease)) func aBurstOfJoinsIsCarriedOutInShortPasses() {
     let crowd = crowd(1000)
     let numbers = Array(1001...1100 as ClosedRange<UInt32>)
     let joins = numbers.map { number in
@@ -115,7 +118,7 @@ struct LargeCallTests {
     #expect(parts.sfu.peers.map { $0.slotMap.slots } == crowd.sfu.peers.map { $0.slotMap.slots })
   }
 
-  @Test func findingTheSpeakersLooksAtTheLoudAlone() {
+  @Test(.enabled(if: isRelease)) func findingTheSpeakersLooksAtTheLoudAlone() {
     let crowd = crowd(1000)
     for number in 1...3 as ClosedRange<UInt32> { crowd.speak(number, level: 20) }
     crowd.run(milliseconds: 400)
@@ -128,7 +131,9 @@ struct LargeCallTests {
   }
 
   /// A pass leaves out only peers whose slots stay the same.
-  @Test(arguments: 1...20 as ClosedRange<UInt64>) func everybodyHasTheSlotsThatAWholePassWouldGive(seed: UInt64) {
+  @Test(arguments: 1...(isRelease ? 20 : 2) as ClosedRange<UInt64>) func everybodyHasTheSlotsThatAWholePassWouldGive(
+    seed: UInt64
+  ) {
     var random = SplitMix64(seed: seed)
     let crowd = Crowd()
     var present: Set<UInt32> = []
@@ -182,7 +187,7 @@ struct LargeCallTests {
     return wishes
   }
 
-  @Test(arguments: 1...20 as ClosedRange<UInt64>) func deadlinesComeInOrder(seed: UInt64) {
+  @Test(arguments: 1...(isRelease ? 20 : 2) as ClosedRange<UInt64>) func deadlinesComeInOrder(seed: UInt64) {
     final class Element: Scheduled {
       var place = -1
       var due: Instant?

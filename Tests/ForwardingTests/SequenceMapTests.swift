@@ -72,7 +72,7 @@ struct SequenceMapTests {
   }
 
   /// Loss, reordering, packets omitted in time and late, over several wraps of 16 bits; against a model that counts.
-  @Test(arguments: [1, 2, 3, 4, 5, 6] as [UInt64])
+  @Test(arguments: 1...(isRelease ? 6 : 1) as ClosedRange<UInt64>)
   func agreesWithAModel(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
     let first: UInt64 = 65_536 + .random(in: 0..<65_536, using: &random)

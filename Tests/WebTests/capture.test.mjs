@@ -55,6 +55,15 @@ function sendingWith(capture) {
   return { sending, notices, sent, told };
 }
 
+test('a camera is asked for the picture that the device can encode in layers', async (t) => {
+  const { wishes } = browserWith(t);
+  for (const processors of [undefined, 2, 7, 8, 16]) {
+    navigator.hardwareConcurrency = processors;
+    await new Capture().open('camera');
+  }
+  assert.deepEqual(wishes.map(({ video }) => [video.width.ideal, video.height.ideal]), [[960, 540], [960, 540], [960, 540], [1_280, 720], [1_280, 720]]);
+});
+
 test('a chosen device that is not there is done without, and one that is refused is not', async (t) => {
   const isChosen = ({ video }) => Boolean(video.deviceId);
   const gone = browserWith(t, { refuses: isChosen, errorName: 'OverconstrainedError' });

@@ -3,7 +3,15 @@
 const sources = { videoinput: 'camera', audioinput: 'microphone', audiooutput: 'speaker' };
 const voice = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
 const GONE = ['OverconstrainedError', 'NotFoundError'];
-const picture = { width: { ideal: 960 }, height: { ideal: 540 }, frameRate: { ideal: 30, max: 30 } };
+const PROCESSORS = 8; // so many encode three layers of 720 pixels beside everything else that a call needs
+const USUAL = { width: 960, height: 540 };
+const LARGE = { width: 1_280, height: 720 };
+
+/** The size of a camera's picture, by what this device can encode. */
+function picture() {
+  const { width, height } = navigator.hardwareConcurrency >= PROCESSORS ? LARGE : USUAL;
+  return { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: 30, max: 30 } };
+}
 
 /** Events: `change` with `{source}`, when another device is chosen; `inputs`, when one was connected or removed. */
 export class Capture extends EventTarget {
@@ -59,7 +67,7 @@ export class Capture extends EventTarget {
   #wish(source, id = '') {
     const device = id ? { deviceId: { exact: id } } : {};
     if (source === 'microphone') return { audio: { ...voice, ...device } };
-    return { video: { ...picture, ...(id ? device : { facingMode: { ideal: this.choice.facing } }) } };
+    return { video: { ...picture(), ...(id ? device : { facingMode: { ideal: this.choice.facing } }) } };
   }
 
   #changed(source) {

@@ -4,7 +4,7 @@ import { Refusal, listIn } from './checks.js';
 
 const RIDS = ['q', 'h', 'f']; // the lowest layer first
 const THREE_LAYERS = 720; // pixels: a lower picture has two layers
-const USUAL_HEIGHT = 540; // pixels: what `capture.js` asks for, until the camera is open
+const USUAL_HEIGHT = 540; // pixels: until the camera is open
 const RATES = [[180, 150_000], [360, 500_000], [720, 1_700_000]]; // pixels, bit/s
 
 /** The picture's shorter side in pixels: a phone that is held upright has as many pixels as one that is not. */

@@ -3,6 +3,7 @@
 import { Refusal, isWhole, listIn, slotsIn, trackIn } from './checks.js';
 import { partsOf } from './frames.js';
 import { addCamera, heightOf } from './layers.js';
+import { Loudness } from './loudness.js';
 
 const MAX_AUDIO_SLOTS = 8; // protocol section 6: the first offer, and audio for good
 const MAX_VIDEO_SLOTS = 9;
@@ -14,7 +15,6 @@ const RESTART_RETRY_MS = 8_000;
 const RESTARTS = 3; // without success: the path is lost, and the call is joined anew
 const SEEN_MS = 2_500; // two reports of the worker
 const LEVEL_MS = 400;
-const SPEAKING_LEVEL = 0.015;
 const SPEAKING_HOLD_MS = 900;
 const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension';
 
@@ -90,6 +90,7 @@ export class Media extends EventTarget {
   #restarts = 0;
   #disconnectTimer;
   #levelTimer;
+  #loudness = new Loudness();
   #heard = new Map();
   #isClosed = false;
   #openedAt = performance.now();
@@ -436,11 +437,10 @@ export class Media extends EventTarget {
   async #measureLevels() {
     if (this.#isClosed || this.#pc.connectionState !== 'connected') return;
     const now = performance.now();
-    for (const report of (await this.#pc.getStats()).values()) {
-      if (report.kind !== 'audio' || !(report.audioLevel > SPEAKING_LEVEL)) continue;
-      if (report.type === 'media-source') this.#heard.set(0, now);
-      if (report.type !== 'inbound-rtp') continue;
-      const slot = this.#slots.find(({ transceiver }) => transceiver.receiver.track.id === report.trackIdentifier);
+    for (const { type, trackIdentifier } of this.#loudness.loud(await this.statistics())) {
+      if (type === 'media-source') this.#heard.set(0, now);
+      if (type !== 'inbound-rtp') continue;
+      const slot = this.#slots.find(({ transceiver }) => transceiver.receiver.track.id === trackIdentifier);
       if (slot?.participant && isRecent(slot.seenAt)) this.#heard.set(slot.participant, now);
     }
     this.dispatchEvent(new Event('speaking'));
