@@ -1,4 +1,4 @@
-"""`deploy/bench` measures all that the table of docs/benchmarks.md has."""
+"""`deploy/bench` and `loadtest/send-ways` measure all that their tables in docs/benchmarks.md have."""
 
 import pathlib
 import re
@@ -23,3 +23,16 @@ def test_the_benchmarks_run_and_the_document_has_their_rows():
         assert all(figure > 0 for figure in figures), work
     # Selection and the estimator have no loop in C to compare with.
     assert sum(len(figures) == 3 for figures in table.values()) == len(table) - 2
+
+
+def test_each_way_to_send_works_and_the_document_has_it():
+    run = subprocess.run(["loadtest/send-ways", "--quick"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in run.stdout.splitlines()[2:]]
+    ways = {way: [int(figure) for place in places for figure in place.split(", ") if figure] for way, *places in cells}
+    assert len(ways) == 10
+    text = pathlib.Path("docs/benchmarks.md").read_text()
+    for way, figures in ways.items():
+        assert f"| {way} |" in text, way
+        # AF_XDP has no loopback.
+        assert len(figures) == (3 if way == "AF_XDP" else 6) and all(figure > 0 for figure in figures), way
