@@ -8,6 +8,8 @@ from test_browsers import everybody_decodes
 from test_browsers_layers import RISE_SECONDS, resize_stage, shows
 from test_page_guests import link_of
 
+HAS_SMALL_CAMERAS = False
+
 
 @pytest.fixture
 def server(fresh_server):
