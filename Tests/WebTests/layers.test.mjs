@@ -59,6 +59,13 @@ for (const [name, track, expected] of [
   });
 }
 
+test('a camera that is off is offered in the layers of the picture that it will be asked for', async (t) => {
+  navigator.hardwareConcurrency = 8;
+  t.after(() => delete navigator.hardwareConcurrency);
+  const { offered } = await sends(t, null);
+  assert.deepEqual(shapes(offered), THREE);
+});
+
 test('a screen and a microphone are sent in one encoding', async (t) => {
   const { media } = await sends(t, camera(540));
   await media.send('screen', { kind: 'video' });

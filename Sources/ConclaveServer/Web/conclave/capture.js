@@ -3,13 +3,15 @@
 const sources = { videoinput: 'camera', audioinput: 'microphone', audiooutput: 'speaker' };
 const voice = { echoCancellation: true, noiseSuppression: true, autoGainControl: true };
 const GONE = ['OverconstrainedError', 'NotFoundError'];
-const PROCESSORS = 8; // so many encode three layers of 720 pixels beside everything else that a call needs
+const PROCESSORS = 8; // for LARGE: two encode its three layers at 6 to 10 frames a second (docs/benchmarks.md), and how many are enough was not measured
 const USUAL = { width: 960, height: 540 };
 const LARGE = { width: 1_280, height: 720 };
 
-/** The size of a camera's picture, by what this device can encode. */
+/** The size in pixels that a camera is asked for, by what this device can encode. */
+export const pictureSize = () => (navigator.hardwareConcurrency >= PROCESSORS ? LARGE : USUAL);
+
 function picture() {
-  const { width, height } = navigator.hardwareConcurrency >= PROCESSORS ? LARGE : USUAL;
+  const { width, height } = pictureSize();
   return { width: { ideal: width }, height: { ideal: height }, frameRate: { ideal: 30, max: 30 } };
 }
 

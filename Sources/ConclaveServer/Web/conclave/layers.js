@@ -1,16 +1,16 @@
 // The layers in which this device sends its camera, so that each receiver gets a picture of the height that it shows (protocol section 6, "Layers").
 
+import { pictureSize } from './capture.js';
 import { Refusal, listIn } from './checks.js';
 
 const RIDS = ['q', 'h', 'f']; // the lowest layer first
 const THREE_LAYERS = 720; // pixels: a lower picture has two layers
-const USUAL_HEIGHT = 540; // pixels: until the camera is open
 const RATES = [[180, 150_000], [360, 500_000], [720, 1_700_000]]; // pixels, bit/s
 
-/** The picture's shorter side in pixels: a phone that is held upright has as many pixels as one that is not. */
+/** The picture's shorter side in pixels: a phone that is held upright has as many pixels as one that is not. Until the camera is open, what it will be asked for. */
 export function heightOf(track) {
   const { width = 0, height = 0 } = track?.getSettings?.() ?? {};
-  return Math.min(width, height) || height || USUAL_HEIGHT;
+  return Math.min(width, height) || height || pictureSize().height;
 }
 
 /** The most bit/s for a picture of `height` pixels, interpolated between the steps of `RATES`. */
