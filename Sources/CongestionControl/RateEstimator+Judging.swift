@@ -52,7 +52,7 @@ extension RateEstimator {
       let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
       let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
       lossCap = (max(configuration.minimum, value), now + length, length)
-      // No probe goes out below a cap. Streams that paused come back within what has just arrived.
+      // Streams that paused come back within what has just arrived.
       shown = (value, now)
       probing.abort()
     }
@@ -66,7 +66,7 @@ extension RateEstimator {
   mutating func judgeProbe(now: Microseconds) {
     if queue.standing > queue.gate + 25 * .millisecond { probing.abort() }
     let result = probing.result(loss: loss.average, deviation: queue.deviation, roundTrip: roundTrip, now: now)
-    if let result, !isCappedByLoss(now: now) {
+    if let result {
       target = max(target, result)
       shown = (result, now)
     }

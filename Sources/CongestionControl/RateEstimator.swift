@@ -269,9 +269,14 @@ package struct RateEstimator: Sendable {
   /// A probe to begin now, if there is a layer to win and the path is quiet.
   package mutating func probe(now: Microseconds) -> ProbeOrder? {
     guard !reportsRateAlone, !queue.isStanding, trend.usage != .over, roundTrip < 1_500 * .millisecond,
-      watchdog.before == nil, !isCappedByLoss(now: now), lastDecrease == .min || now - lastDecrease > .second
+      watchdog.before == nil, lastDecrease == .min || now - lastDecrease > .second
     else { return nil }
-    let limit = remb.flatMap { now < $0.until ? $0.rate : nil } ?? configuration.maximum
+    var limit = remb.flatMap { now < $0.until ? $0.rate : nil } ?? configuration.maximum
+    if let cap = lossCap, now <= cap.until {
+      // A queue may have lowered the target far below what loss allows.
+      guard let next = demand.nextStep, next < cap.rate / 100 * 85 else { return nil }
+      limit = min(limit, cap.rate)
+    }
     return probing.order(
       demand: demand, isCalm: lastQueue == .min || now - lastQueue > Self.calm, target: target,
       proven: proven(now: now), limit: limit, loss: loss.average, deviation: queue.deviation,

@@ -59,6 +59,26 @@ struct RateEstimatorTests {
     #expect(path.estimator.target > 200_000)
   }
 
+  @Test func belowAnUpperBoundByLossProbesGoOn() throws {
+    var path = Path()
+    path.run(3 * second)
+    path.lost = { $0 % 2 == 0 }
+    path.run(3 * second)
+    path.lost = { _ in false }
+    // A queue comes, too, and lowers the target to a fraction of the bound.
+    path.run(1_500 * millisecond) { $0 + 6 * millisecond }
+    path.run(2 * second) { max(20 * millisecond, $0 - 30 * millisecond) }
+    let bound = try #require(path.estimator.lossCap)
+    #expect(bound.until > path.now && path.estimator.target <= bound.rate)
+    path.estimator.demand = RateDemand(allocated: 100_000, nextStep: bound.rate / 2, wished: 2_000_000)
+    path.estimator.target = 120_000
+    let ordered = path.estimator.probe(now: path.now)
+    let order = try #require(ordered)
+    #expect(order.rate <= bound.rate)
+    path.estimator.demand.nextStep = bound.rate
+    #expect(path.estimator.probe(now: path.now) == nil, "no step beyond the bound is tried")
+  }
+
   @Test func lossWithoutAQueueIsThePathsOwn() {
     var path = Path()
     path.run(3 * second)
