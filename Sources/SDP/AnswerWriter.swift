@@ -55,7 +55,7 @@ struct AnswerWriter {
     for (uri, path) in extensions {
       self.line("a=extmap:\(extensionID(line.offered.extensions[keyPath: path], in: line)) \(uri)")
     }
-    for format in line.formats { self.format(format, feedback: line.feedback) }
+    for format in line.formats { self.format(format, feedback: line.feedback, isLayered: !line.layers.isEmpty) }
     for rid in line.layers { self.line("a=rid:\(rid) recv") }
     if !line.layers.isEmpty { self.line("a=simulcast:recv \(line.layers.joined(separator: ";"))") }
     if case .send(let ssrcs) = line.role { sources(ssrcs, of: line) }
@@ -86,11 +86,15 @@ struct AnswerWriter {
     }
   }
 
-  private mutating func format(_ format: PayloadFormat, feedback: RateFeedback) {
+  /// - Parameter isLayered: the line receives simulcast. Chromium answers a PLI with a key frame of that layer alone when it is asked to, else with one of
+  ///   each layer (`kCodecParamPerLayerPictureLossIndication` of libwebrtc; its VP8 always has one of each).
+  private mutating func format(_ format: PayloadFormat, feedback: RateFeedback, isLayered: Bool) {
     let type = format.payloadType
     let channels = format.channels.map { $0 > 1 ? "/\($0)" : "" } ?? ""
     line("a=rtpmap:\(type) \(format.codec)/\(format.clockRate)\(channels)")
-    if !format.parameters.isEmpty { line("a=fmtp:\(type) \(format.parameters)") }
+    let parameters = [format.parameters, isLayered && format.pli ? "x-google-per-layer-pli=1" : ""]
+    let text = parameters.filter { !$0.isEmpty }.joined(separator: ";")
+    if !text.isEmpty { line("a=fmtp:\(type) \(text)") }
     if format.nack { line("a=rtcp-fb:\(type) nack") }
     if format.pli { line("a=rtcp-fb:\(type) nack pli") }
     switch feedback {

@@ -120,8 +120,12 @@ struct AnswerTests {
     ] {
       #expect(sections[1].attributes.all("extmap").contains { $0.value.hasSuffix(suffix) })
     }
+    let perLayer = "x-google-per-layer-pli=1"
+    let formats = sections[1].attributes.all("fmtp").map(\.value).filter { !$0.contains("apt=") }
+    #expect(!formats.isEmpty && formats.allSatisfy { $0.hasSuffix(perLayer) }, "a key frame of one layer alone")
     for other in sections.dropFirst(2) {
       #expect(!other.attributes.contains("simulcast") && !other.attributes.contains("rid"))
+      #expect(!other.attributes.all("fmtp").contains { $0.value.contains(perLayer) })
     }
     let track = try #require(configuration.tracks.first { $0.mid == "1" })
     #expect(track.rids == ["q", "h", "f"])
