@@ -103,13 +103,15 @@ let package = Package(
       dependencies: [
         "ConclaveClient", "Octets", "MediaModel", "Transport", "RTP", "LinuxIO", "JSON", "Seeded", "Paths",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "AsyncHTTPClient", package: "async-http-client"),
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       path: "loadtest",
-      exclude: ["bench-server", "compare-rabbitmq", "packet-loop.c", "send-ways", "send-ways.c"]),
+      exclude: ["bench-server", "compare-rabbitmq", "janus_server.py", "packet-loop.c", "send-ways", "send-ways.c"]),
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),
@@ -184,7 +186,8 @@ let package = Package(
     .testTarget(
       name: "LoadTestTests",
       dependencies: [
-        "Seeded", "Paths", "loadtest", "Octets", "ConclaveClient", "MediaModel", "RTP", "SDP", "CAllocations",
+        "Seeded", "Paths", "loadtest", "Octets", "ConclaveClient", "MediaModel", "LinuxIO", "RTP", "SDP",
+        "CAllocations",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ]),
     .testTarget(

@@ -2,11 +2,23 @@ import ArgumentParser
 
 /// The server, who may sign in to it, and where the result goes: the same in each scenario.
 struct ServerOptions: ParsableArguments {
+  /// The kinds of server.
+  enum Kind: String, ExpressibleByArgument, CaseIterable {
+    case conclave, janus
+  }
+
   @Option(
     help:
-      "The server: stomp://HOST:PORT, or stomps:// with TLS. For signaling without TLS, and stomp://LOGIN:PASSCODE@HOST:PORT for a server that takes no tokens."
+      "The kind of server. With janus the calls are rooms of its VideoRoom plugin, and --url is that of its HTTP API. It is for comparisons: the same media, without key agreement."
   )
-  var url = "stomp://127.0.0.1:61613"
+  var target = Kind.conclave
+
+  @Option(
+    name: .customLong("url"),
+    help:
+      "The server: stomp://HOST:PORT, or stomps:// with TLS. For signaling without TLS, and stomp://LOGIN:PASSCODE@HOST:PORT for a server that takes no tokens; http://HOST:PORT/janus for Janus (default: stomp://127.0.0.1:61613, or http://127.0.0.1:8088/janus)."
+  )
+  var givenURL: String?
 
   @Option(
     help:
@@ -60,6 +72,8 @@ struct ServerOptions: ParsableArguments {
       throw ValidationError("use only one of --state, --secret and --tokens: each names a source of tokens")
     }
   }
+
+  var url: String { givenURL ?? (target == .janus ? "http://127.0.0.1:8088/janus" : "stomp://127.0.0.1:61613") }
 
   var conditions: [Condition] { failIf.flatMap(\.self) }
 

@@ -3,16 +3,21 @@
 import csv
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from conftest import PATIENCE, Server, free_port, wait_for
+
+sys.path.append(str(pathlib.Path(__file__).parents[2] / "loadtest"))
+from janus_server import JanusServer  # noqa: E402
 
 BINARY = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 
@@ -39,6 +44,25 @@ def test_ten_participants_with_video_lose_nothing(server, artifacts):
     assert report["joinMs"]["max"] < 2000
     assert report["server"]["cpuMicrosPerPacket"] > 0 and report["server"]["rssBytes"] > 0
     assert status == 0
+
+
+def test_the_same_media_goes_through_janus(tmp_path):
+    with JanusServer(tmp_path, free_port(), ports="40000-40999") as janus:
+        command = [BINARY, *janus.target, "--server-pid", str(janus.process.pid), "--json", str(tmp_path / "report.json")]
+        call = ("--participants", "4", "--publishers", "3", "--duration", "4", "--fail-if", "loss>1%")
+        process = subprocess.run([*command, *call], timeout=60 * PATIENCE)
+        report = json.loads((tmp_path / "report.json").read_text())
+    assert (process.returncode, report["joined"], report["decryptFailures"]) == (0, 4, 0)
+    assert report["received"] > 0.99 * report["expected"] > 0
+    assert report["server"]["cpuMicrosPerPacket"] > 0
+
+
+def test_a_course_that_janus_cannot_take_is_an_error_at_once(tmp_path):
+    process = subprocess.run([BINARY, "--target", "janus", "--layers"], capture_output=True, text=True, timeout=10 * PATIENCE)
+    assert process.returncode == 64 and "without --churn" in process.stderr
+    nobody = f"http://127.0.0.1:{free_port()}/janus"
+    process = subprocess.run([BINARY, "--target", "janus", "--url", nobody], capture_output=True, text=True, timeout=20 * PATIENCE)
+    assert process.returncode != 0 and "does not answer as Janus does" in process.stderr
 
 
 def test_watchers_receive_what_publishers_send(server, tmp_path):

@@ -1,3 +1,5 @@
+import ConclaveClient
+import LinuxIO
 import MediaModel
 import SDP
 import Seeded
@@ -61,6 +63,40 @@ struct RemoteMediaTests {
     #expect(ids.dependencyDescriptor == LocalMedia.ExtensionID.dependencyDescriptor)
     #expect(text.contains("a=simulcast:recv q;h;f"))
     #expect(Set(local.tracks[1].encodings.flatMap { [$0.ssrc, $0.rtxSSRC] }).count == 6)
+  }
+
+  /// An offer of a server that only sends, as Janus makes it.
+  @Test func anAnswerTakesWhatIsOfferedAndNamesItsOwnSide() throws {
+    let offer = """
+      v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96 97\r\nc=IN IP4 192.0.2.1\r\na=sendonly\r\na=mid:7\r\na=ice-ufrag:serv\r\n\
+      a=ice-pwd:serversserversserverss\r\na=ice-lite\r\na=fingerprint:sha-256 00:01\r\na=setup:actpass\r\na=rtcp-mux\r\n\
+      a=rtpmap:96 VP8/90000\r\na=ssrc-group:FID 5 6\r\na=ssrc:5 cname:janus\r\na=msid:a b\r\n\
+      a=candidate:1 1 udp 1 192.0.2.1 4000 typ host\r\na=end-of-candidates\r\n
+      """
+    let local = LocalMedia(sendsAudio: false, sendsVideo: false, audioSlots: 0, videoSlots: 1)
+    let fingerprint = CertificateFingerprint(hash: "sha-256", digest: Array(0..<32))
+    let lines = local.answer(offer, fingerprint: fingerprint).split(separator: "\r\n").map(String.init)
+    for line in ["m=video 9 UDP/TLS/RTP/SAVPF 96 97", "a=recvonly", "a=mid:7", "a=rtcp-mux", "a=rtpmap:96 VP8/90000"] {
+      #expect(lines.contains(line))
+    }
+    #expect(lines.contains("a=ice-ufrag:\(local.credentials.fragment)") && lines.contains("a=setup:active"))
+    #expect(lines.contains { $0.hasPrefix("a=fingerprint:sha-256 00:01:02") })
+    let text = lines.joined()
+    for foreign in ["sendonly", "serv", "actpass", "ssrc", "msid", "candidate", "ice-lite"] {
+      #expect(!text.contains(foreign), "\(foreign) is of the server's side")
+    }
+  }
+
+  @Test func aCipherWithoutSecrecyOpensTheOthersFramesAlone() throws {
+    let sender = FrameCipher(withoutSecrecy: 3, others: [])
+    let frame = try sender.seal([1, 2, 3], track: 2)
+    let now = MonotonicClock.now()
+    for (others, opens) in [([1, 3], true), ([1, 2], false)] as [([UInt32], Bool)] {
+      let receiver = FrameCipher(withoutSecrecy: 4, others: others)
+      receiver.assign(["0": TrackID(participant: 3, index: 2)], now: now)
+      let opened = try? receiver.open(frame, from: .slot("0", now: now))
+      #expect(opened.map { $0.0 } == (opens ? [1, 2, 3] : nil))
+    }
   }
 
   @Test func aWatcherOffersSlotsAlone() throws {

@@ -107,9 +107,7 @@ struct CallOptions: ParsableArguments {
   }
 
   func check(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) throws {
-    guard ServerAddress(server.url) != nil else {
-      throw ValidationError("--url must be stomp://HOST:PORT or stomps://HOST:PORT")
-    }
+    try checkTarget(server, scenario)
     let participants = participants ?? preset.participants
     guard calls >= 1, participants >= 2, calls <= 1_000, participants <= 100_000 else {
       throw ValidationError("there must be 1 to 1000 calls of at least 2 participants")
@@ -135,10 +133,34 @@ struct CallOptions: ParsableArguments {
     try checkCourse(server, scenario)
   }
 
+  private func checkTarget(_ server: ServerOptions, _ scenario: Scenario) throws {
+    switch server.target {
+    case .conclave:
+      guard ServerAddress(server.url) != nil else {
+        throw ValidationError("--url must be stomp://HOST:PORT or stomps://HOST:PORT")
+      }
+    case .janus:
+      guard server.url.hasPrefix("http://") || server.url.hasPrefix("https://") else {
+        throw ValidationError("--url must be http://HOST:PORT/janus or https://HOST:PORT/janus")
+      }
+      guard [.meeting, .webinar, .audioRoom, .ramp, .lossy].contains(scenario),
+        churn == nil, costs == nil, rotateMinutes == nil, guests.isEmpty, !outages, !layers, !feedback
+      else {
+        throw ValidationError(
+          "--target janus is for meeting, webinar, audio-room, ramp and lossy, without --churn, --costs, --rotate-minutes, --guest, --outages, --layers and --feedback"
+        )
+      }
+    }
+  }
+
   private func checkCourse(_ server: ServerOptions, _ scenario: Scenario) throws {
     if scenario == .ramp {
       guard calls == 1, step.map({ $0 >= 1 }) ?? true else {
         throw ValidationError("a ramp is of one call, and --step is at least 1")
+      }
+      let senders = publishers ?? scenario.preset?.publishers ?? 1
+      guard server.target == .conclave || senders <= (step ?? scenario.preset?.step ?? 1) else {
+        throw ValidationError("with --target janus all --publishers come with the first step: take a larger --step")
       }
       for condition in until ?? [] {
         guard Measurement.metrics.contains(condition.metric) else {
@@ -163,9 +185,10 @@ struct CallOptions: ParsableArguments {
 
   func run(_ server: ServerOptions, _ scenario: Scenario, _ preset: CallPreset) async throws -> CallReport {
     let plan = try plan(server, scenario, preset)
+    guard case .conclave(let address) = plan.target else { return try await CallRun(plan, tokens: nil).perform() }
     let source = try server.accounts(plan.total)
-    let probe = ServerProbe(host: plan.address.host, port: plan.address.port, usesTLS: plan.address.usesTLS)
-    try await probe.check(source.accounts[0].connectFrame(host: plan.address.host), within: plan.joinTimeout)
+    let probe = ServerProbe(host: address.host, port: address.port, usesTLS: address.usesTLS)
+    try await probe.check(source.accounts[0].connectFrame(host: address.host), within: plan.joinTimeout)
     return try await CallRun(plan, tokens: source).perform()
   }
 
@@ -175,7 +198,9 @@ struct CallOptions: ParsableArguments {
     let isAudioOnly = audioOnly || (preset.isAudioOnly && videoKbps == nil && !layers)
     let bad = try impair ?? preset.impairment.map { try ImpairmentOption($0) }
     return CallPlan(
-      scenario: scenario, address: ServerAddress(server.url)!, calls: calls, participants: participants,
+      scenario: scenario,
+      target: server.target == .janus ? .janus(server.url) : .conclave(ServerAddress(server.url)!), calls: calls,
+      participants: participants,
       publishers: publishers ?? min(preset.publishers ?? participants, participants), course: course(scenario, preset),
       duration: .milliseconds(Int((server.duration ?? preset.seconds) * 1000)), joinTimeout: server.joinLimit,
       joinRate: joinRate, videoKbps: isAudioOnly ? nil : videoKbps ?? preset.videoKbps, isLayered: layers,

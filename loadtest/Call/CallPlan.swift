@@ -14,8 +14,14 @@ struct CallPlan: Sendable {
     case storm
   }
 
+  enum Target: Sendable {
+    case conclave(ServerAddress)
+    /// The address of Janus's HTTP API.
+    case janus(String)
+  }
+
   var scenario = Scenario.meeting
-  var address: ServerAddress
+  var target: Target
   var calls: Int
   /// The participants of each call; of a ramp the most.
   var participants: Int

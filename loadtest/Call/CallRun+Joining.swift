@@ -33,6 +33,7 @@ extension CallRun {
 
   private func start(_ number: Int, with count: Int, _ pace: JoinPace?) async {
     let members = members(of: number).prefix(count)
+    if let rooms = calls.rooms { return await rooms.join(Array(members), on: loops, pace) }
     guard let first = members.first else { return }
     let others = members.dropFirst()
     let rung = pace == nil ? others.prefix(max(0, Self.ringLimit - plan.guests.count)) : []
@@ -42,7 +43,7 @@ extension CallRun {
     do {
       await pace?.wait()
       let call = try await first.start(
-        ringing: plan.guests + rung.map(\.account.user), on: loop(of: first), certificate: certificate)
+        ringing: plan.guests + rung.compactMap(\.account?.user), on: loop(of: first), certificate: certificate)
       calls.add(call, number)
       let unrung = Array(others.dropFirst(rung.count))
       if !unrung.isEmpty || count < plan.participants {
@@ -73,7 +74,10 @@ extension CallRun {
     guard !Interrupt.hasCome else { return }
     let coming = Array(members(of: 0).prefix(range.upperBound).dropFirst(range.lowerBound))
     let pace = plan.joinRate.map { JoinPace(perSecond: $0) }
-    await Interrupt.orEnd { await join(coming, 0, pace) }
+    await Interrupt.orEnd {
+      if let rooms = calls.rooms { return await rooms.join(coming, on: loops, pace) }
+      await join(coming, 0, pace)
+    }
     await wait { coming.allSatisfy { $0.joinTime != nil || $0.failure != nil } }
   }
 

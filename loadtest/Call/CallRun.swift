@@ -26,13 +26,14 @@ struct CallRun: Sendable {
   /// Bytes of the bodies whose meaning the participants share.
   private static let sharedBytes = 64 << 20
 
-  init(_ plan: CallPlan, tokens: TokenSource) throws {
+  /// - Parameter tokens: nil for a server to which nobody signs in.
+  init(_ plan: CallPlan, tokens: TokenSource?) throws {
     self.plan = plan
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     self.group = group
     let work = PublicWork(capacity: Self.sharedBytes)
-    participants = try tokens.accounts.prefix(plan.total).enumerated().map {
-      try SimulatedParticipant($0.element, index: $0.offset, plan: plan, group: group, work: work)
+    participants = try (0..<plan.total).map {
+      try SimulatedParticipant(tokens?.accounts[$0], index: $0, plan: plan, group: group, work: work)
     }
     loops = try (0..<plan.threads).map { try MediaLoop(number: $0) }
     monitor = Monitor(plan, loops: loops, participants: participants)
@@ -125,9 +126,12 @@ struct CallRun: Sendable {
   }
 
   private func traffic() async -> [PeerTraffic] {
-    var all: [PeerTraffic] = []
-    for loop in loops { all += await loop.traffic() }
-    return all
+    var all: [Int: PeerTraffic] = [:]
+    for loop in loops {
+      // Participants of some servers have two connections.
+      for traffic in await loop.traffic() { all[traffic.index] = all[traffic.index]?.with(traffic) ?? traffic }
+    }
+    return Array(all.values)
   }
 
   func loop(of participant: SimulatedParticipant) -> MediaLoop { loops[participant.index % loops.count] }
@@ -137,6 +141,9 @@ struct CallRun: Sendable {
   }
 
   private func connect() async throws {
+    if case .janus(let url) = plan.target {
+      return calls.open(try await JanusRooms(plan, url: url, certificate: certificate, group: group))
+    }
     await Interrupt.orEnd {
       await withTaskGroup(of: Void.self) { group in
         for participant in participants {
@@ -165,12 +172,13 @@ struct CallRun: Sendable {
 
   private func leave() async {
     for loop in loops { loop.stop() }
-    let (calls, participants, group) = (calls.all, participants, group)
+    let (calls, rooms, participants, group) = (calls.all, calls.rooms, participants, group)
     let limit = Interrupt.hasCome ? .seconds(1) : Self.leaveTime
     // A request to a server that has gone takes long, and an interrupted test does not wait for it.
     try? await withoutWaiting(limit) {
       for call in calls { try? await call.end() }
-      for participant in participants { await participant.client.close() }
+      for participant in participants { await participant.client?.close() }
+      await rooms?.close()
       try? await group.shutdownGracefully()
     }
   }
@@ -179,11 +187,15 @@ struct CallRun: Sendable {
 /// The calls of a test that were started, by their numbers.
 final class StartedCalls: Sendable {
   private let started = Mutex<[Int: (call: JoinedCall, link: String?)]>([:])
+  private let opened = Mutex<JanusRooms?>(nil)
 
   func add(_ call: JoinedCall, _ number: Int) { started.withLock { $0[number] = (call, nil) } }
   func add(link: String, _ number: Int) { started.withLock { $0[number]?.link = link } }
   func call(_ number: Int) -> JoinedCall? { started.withLock { $0[number]?.call } }
   func link(_ number: Int) -> String? { started.withLock { $0[number]?.link } }
+  /// The calls are rooms of Janus instead.
+  func open(_ rooms: JanusRooms) { opened.withLock { $0 = rooms } }
+  var rooms: JanusRooms? { opened.withLock { $0 } }
   var all: [JoinedCall] { started.withLock { $0.values.map(\.call) } }
 }
 

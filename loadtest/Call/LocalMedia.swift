@@ -70,16 +70,15 @@ struct LocalMedia: Sendable {
   }
 
   /// The SDP offer: what a browser would say of the same, without what the server does not read.
-  func offer(fingerprint: CertificateFingerprint) -> String {
+  /// - Parameter setup: the part in DTLS that is offered (RFC 8842).
+  func offer(fingerprint: CertificateFingerprint, setup: String = "actpass") -> String {
     var mids = tracks.map(\.mid)
     for _ in 0..<audioSlots + videoSlots { mids.append("\(mids.count)") }
-    let digest = fingerprint.digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }
     var lines = [
       "v=0", "o=- \(UInt32.random(in: 1...0x7fff_ffff)) 1 IN IP4 127.0.0.1", "s=-", "t=0 0",
       "a=group:BUNDLE " + mids.joined(separator: " "), "a=msid-semantic: WMS",
-      "a=ice-ufrag:\(credentials.fragment)", "a=ice-pwd:\(credentials.password)", "a=ice-options:trickle",
-      "a=fingerprint:\(fingerprint.hash) " + digest.joined(separator: ":"), "a=setup:actpass",
     ]
+    lines += transport(fingerprint, setup: setup)
     // Dependency descriptors may need two-byte headers (RFC 8285 section 6).
     if isLayered { lines.append("a=extmap-allow-mixed") }
     for track in tracks {
@@ -98,6 +97,26 @@ struct LocalMedia: Sendable {
       ]
     }
     return lines.joined(separator: "\r\n") + "\r\n"
+  }
+
+  /// The answer to an offer of the server that only sends: all that it offers is taken.
+  func answer(_ offer: String, fingerprint: CertificateFingerprint) -> String {
+    let serverOnly = ["ssrc", "msid", "candidate", "end-of-candidates", "ice-", "fingerprint", "setup"]
+    var lines: [String] = []
+    for line in offer.split(whereSeparator: \.isNewline) {
+      guard !serverOnly.contains(where: { line.hasPrefix("a=\($0)") }) else { continue }
+      lines.append(line == "a=sendonly" ? "a=recvonly" : String(line))
+      if line.hasPrefix("a=mid:") { lines += transport(fingerprint, setup: "active") }
+    }
+    return lines.joined(separator: "\r\n") + "\r\n"
+  }
+
+  private func transport(_ fingerprint: CertificateFingerprint, setup: String) -> [String] {
+    let digest = fingerprint.digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }
+    return [
+      "a=ice-ufrag:\(credentials.fragment)", "a=ice-pwd:\(credentials.password)", "a=ice-options:trickle",
+      "a=fingerprint:\(fingerprint.hash) " + digest.joined(separator: ":"), "a=setup:\(setup)",
+    ]
   }
 
   private static let dependencyDescriptor =

@@ -10,6 +10,8 @@ struct PeerSetup: Sendable {
   /// Over all calls, from 0.
   var index: Int
   var call: Int
+  /// The participant receives over a second connection, which this is.
+  var isSecond = false
   var local: LocalMedia
   var remote: RemoteMedia
   var certificate: DTLSCertificate

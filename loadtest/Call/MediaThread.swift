@@ -94,7 +94,10 @@ final class MediaThread {
       do {
         let peer = try MediaPeer(
           setup, statistics: statistics, opened: opened, output: output, now: MonotonicClock.now())
-        let place = peers.firstIndex { $0.setup.index == setup.index } ?? peers.count
+        let place =
+          peers.firstIndex {
+            $0.setup.index == setup.index && $0.setup.isSecond == setup.isSecond
+          } ?? peers.count
         try epoll.add(peer.socket.descriptor, token: UInt64(place))
         add(peer, at: place)
         nextDue = min(nextDue, peer.nextTimeout)

@@ -36,7 +36,7 @@ extension SimulatedParticipant {
       moments.leave(for: PeerProgress(isArriving: true))
       moments.absences.lost(at: now)
     }
-    await client.lose(call)
+    await client?.lose(call)
     try await rejoin(call, on: loop, certificate: certificate)
   }
 }

@@ -10,10 +10,11 @@ import Transport
 final class SimulatedParticipant: Sendable {
   let index: Int
   let call: Int
-  let client: CallClient
-  let account: TokenSource.Account
+  /// nil where nobody signs in: on a server that is not Conclave. `JanusRooms` joins for it there.
+  let client: CallClient?
+  let account: TokenSource.Account?
   let plan: CallPlan
-  private let isPublisher: Bool
+  let isPublisher: Bool
   let moments: Mutex<Moments>
   private let rings: AsyncStream<String>
   private let ringSink: AsyncStream<String>.Continuation
@@ -61,11 +62,17 @@ final class SimulatedParticipant: Sendable {
     }
   }
 
-  init(_ account: TokenSource.Account, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup, work: PublicWork)
-    throws
-  {
-    guard let identity = DeviceIdentity(user: account.user, device: account.device) else {
-      throw TokenSource.Failure(description: "a token's user or device is no id of the protocol")
+  /// - Parameter account: nil where nobody signs in.
+  init(
+    _ account: TokenSource.Account?, index: Int, plan: CallPlan, group: MultiThreadedEventLoopGroup, work: PublicWork
+  ) throws {
+    if let account, case .conclave(let address) = plan.target {
+      guard let identity = DeviceIdentity(user: account.user, device: account.device) else {
+        throw TokenSource.Failure(description: "a token's user or device is no id of the protocol")
+      }
+      client = CallClient(server: address, identity: identity, group: group, work: work, token: { account.token })
+    } else {
+      client = nil
     }
     self.index = index
     self.plan = plan
@@ -73,7 +80,6 @@ final class SimulatedParticipant: Sendable {
     self.account = account
     call = index / plan.participants
     isPublisher = index % plan.participants < plan.publishers
-    client = CallClient(server: plan.address, identity: identity, group: group, work: work, token: { account.token })
     (rings, ringSink) = AsyncStream.makeStream()
   }
 
@@ -96,8 +102,16 @@ final class SimulatedParticipant: Sendable {
 
   func fail(_ reason: String) { moments.withLock { $0.failure = $0.failure ?? reason } }
 
+  private var signedIn: CallClient {
+    get throws {
+      guard let client else { throw TokenSource.Failure(description: "nobody signs in to this server") }
+      return client
+    }
+  }
+
   /// Signs in. Afterwards rings are answered by `joinWhenRung`.
   func connect() async throws {
+    let client = try signedIn
     let events = client.events
     let sink = ringSink
     Task {
@@ -115,7 +129,7 @@ final class SimulatedParticipant: Sendable {
 
   func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> JoinedCall {
     begin()
-    let call = try await client.start(
+    let call = try await signedIn.start(
       callees: callees, media: plan.videoKbps == nil ? .audio : .video, rotateMinutes: plan.rotateMinutes)
     try await bringMedia(to: call, on: loop, certificate)
     return call
@@ -124,7 +138,7 @@ final class SimulatedParticipant: Sendable {
   func joinWhenRung(on loop: MediaLoop, certificate: DTLSCertificate) async throws {
     for await ring in rings {
       begin()
-      try await bringMedia(to: try await client.accept(ring), on: loop, certificate)
+      try await bringMedia(to: try await signedIn.accept(ring), on: loop, certificate)
       return
     }
   }
@@ -133,21 +147,30 @@ final class SimulatedParticipant: Sendable {
     _ call: String, link: String?, on loop: MediaLoop, certificate: DTLSCertificate
   ) async throws {
     begin()
-    try await bringMedia(to: try await client.join(call, link: link), on: loop, certificate)
+    try await bringMedia(to: try await signedIn.join(call, link: link), on: loop, certificate)
   }
 
   func rejoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {
     begin()
-    try await bringMedia(to: try await client.rejoin(call), on: loop, certificate)
+    try await bringMedia(to: try await signedIn.rejoin(call), on: loop, certificate)
   }
 
   /// The end of its connection belongs to the stay that is over.
   func leave(_ call: String) async throws {
-    try await client.leave(call)
+    try await signedIn.leave(call)
     moments.withLock { $0.leave(for: PeerProgress(isArriving: plan.churns(index))) }
   }
 
-  private func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
+  func begin() { moments.withLock { $0.began = MonotonicClock.now() } }
+
+  /// It is in a call without key agreement, and its connections are on their way.
+  func joined(as number: UInt32, sending tracks: Set<TrackKey>) {
+    let now = MonotonicClock.now()
+    moments.withLock {
+      ($0.number, $0.tracks, $0.isAway) = (number, tracks, false)
+      ($0.keyed, $0.rekeyed) = (now, now)
+    }
+  }
 
   private func bringMedia(to call: JoinedCall, on loop: MediaLoop, _ certificate: DTLSCertificate) async throws {
     follow(call, on: loop, certificate)

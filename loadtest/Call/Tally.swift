@@ -123,6 +123,14 @@ struct PeerTraffic: Sendable {
   var sent: [TrackKey: Traffic]
   var received: [TrackKey: Traffic]
 
+  /// That of both connections of the participant.
+  func with(_ other: PeerTraffic) -> PeerTraffic {
+    var sum = self
+    sum.sent.merge(other.sent) { first, _ in first }
+    sum.received.merge(other.received) { first, _ in first }
+    return sum
+  }
+
   /// The part that came after `earlier`, the same participant's.
   func since(_ earlier: PeerTraffic?) -> PeerTraffic {
     guard let earlier else { return self }

@@ -56,7 +56,10 @@ struct Senders: Sendable, ExpressibleByDictionaryLiteral {
   }
 
   /// These alone.
-  init(dictionaryLiteral senders: (ParticipantNumber, SenderIdentity)...) {
+  init(dictionaryLiteral senders: (ParticipantNumber, SenderIdentity)...) { self.init(senders) }
+
+  /// These alone.
+  init(_ senders: [(ParticipantNumber, SenderIdentity)]) {
     list = nil
     unheard = []
     joined = Dictionary(senders) { first, _ in first }
