@@ -54,8 +54,10 @@ def longest_gap(frames, seconds):
     return max(b - a for a, b in zip(times, times[1:])) / 1_000
 
 
+# One camera leaves the processors time for more frames a second than three.
+@pytest.mark.parametrize("cameras", [3, 1])
 @pytest.mark.parametrize("codec", ["VP8", "VP9", "AV1"])
-def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_top_one(person, server, network, artifacts, codec):
+def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_top_one(person, server, network, artifacts, codec, cameras):
     alice, bob = person("Alice", EIGHT_PROCESSORS, SHOWN, CODEC % codec), person("Bob", EIGHT_PROCESSORS, SHOWN)
     carol = person("Carol", network.script, EIGHT_PROCESSORS, SHOWN, at=network.url)
     for tab in (alice, bob, carol):
@@ -64,19 +66,27 @@ def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_
     for tab in (bob, carol):
         tab.answer()
     everybody_decodes(alice, bob, carol)
-    for viewer, sender in ((alice, bob), (bob, alice), (carol, alice), (carol, bob)):
-        top = shows(viewer, sender, "f", RISE_SECONDS)
+    senders, other = [alice, bob], alice
+    if cameras == 1:
+        for tab in (bob, carol):
+            tab.press("Stop camera")
+        senders, other = [alice], bob
+    for viewer in (alice, bob, carol):
+        for sender in senders:
+            if viewer is not sender:
+                top = shows(viewer, sender, "f", RISE_SECONDS)
     usual = watch(carol, 5)
-    rate = min(len(frames) for frames in usual.values()) / 5
+    rate = min(len(usual[sender.user]) for sender in senders) / 5
 
     # 5 s to find out, then 10 s that count. The lowest layer of each camera may have 150 kbit/s, each voice some 70 with headers.
     network.impair(400_000, loss=0.05)
     watch(carol, 5)
-    encoded = bob.sent()["f"]["frames"]
+    sender = senders[-1]
+    encoded = sender.sent()["f"]["frames"]
     poor = watch(carol, 10)
-    carol.screenshot(artifacts / f"poor-path-{codec}.png")
+    carol.screenshot(artifacts / f"poor-path-{codec}-{cameras}.png")
     told = {user: f"{len(frames)} frames of heights {sorted({height for _, height in frames})}, longest gap {longest_gap(frames, 10):.2f} s" for user, frames in poor.items()}
-    print(f"\n{codec}: {rate:.1f} frames/s before; in 10 s behind 400 kbit/s with 5 % loss: {told}")
+    print(f"\n{codec}, {cameras} cameras: {rate:.1f} frames/s before; in 10 s behind 400 kbit/s with 5 % loss: {told}")
     assert network.down.lost > 20, "the path was poor"
     assert sum(map(len, poor.values())) >= 10 * rate / 3, told
     best = max(poor.values(), key=len)
@@ -84,13 +94,14 @@ def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_
     assert any(height < top for frames in poor.values() for _, height in frames), told
 
     # The others get all frames of the top layer as before.
-    seen = watch(alice, 5)["bob"]
+    seen = watch(other, 5)[sender.user]
     assert {height for _, height in seen} == {top}
     assert longest_gap(seen, 5) < PATIENCE and len(seen) >= 0.5 * 5 * rate
-    assert bob.sent()["f"]["frames"] - encoded >= 0.5 * 15 * rate
+    assert sender.sent()["f"]["frames"] - encoded >= 0.5 * 15 * rate
+    print(f"another one got {len(seen) / 5:.1f} frames/s of the top layer")
 
     network.impair(3_000_000)
     since = time.monotonic()
-    for sender in (alice, bob):
+    for sender in senders:
         wait_for(lambda: height_of(carol, sender.user) == top, 8, f"Carol is back on the top layer of {sender.name}")
         print(f"the top layer of {sender.name} after {time.monotonic() - since:.1f} s")

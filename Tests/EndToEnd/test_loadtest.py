@@ -32,11 +32,12 @@ def run(server, report, *options):
 
 def test_ten_participants_with_video_lose_nothing(server, artifacts):
     call = ("--calls", "1", "--participants", "10", "--duration", "20")
-    status, report = run(server, artifacts / "loadtest.json", *call)
-    if report["latencyMs"]["p99"] >= 20:
-        # Another program on this machine can hold up both sides; it does not do so twice if the server is not the cause.
-        assert report["loss"] == 0 and report["decryptFailures"] == 0
+    # Other programs on this machine can hold up both sides. They do not do so each time if the server is not the cause.
+    for _ in range(4):
         status, report = run(server, artifacts / "loadtest.json", *call)
+        assert report["loss"] == 0 and report["decryptFailures"] == 0
+        if report["latencyMs"]["p99"] < 20:
+            break
     assert report["joined"] == report["participants"] == 10
     assert report["loss"] == 0 and report["received"] == report["expected"] > 0
     assert report["decryptFailures"] == 0
