@@ -1,4 +1,4 @@
-"""Janus from Debian, for comparisons: one event loop, HTTP alone, and no relay of ICE (`loadtest --target janus` is the controlling side)."""
+"""Janus from Debian, for comparisons: one event loop, HTTP alone, ICE lite on the loopback interface."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ PLUGINS = "/usr/lib/x86_64-linux-gnu/janus"
 CONFIGURATION = """
 general: {{ plugins_folder = "{plugins}/plugins" transports_folder = "{plugins}/transports" event_loops = 1 session_timeout = 0 debug_level = 3 }}
 media: {{ rtp_port_range = "{ports}" }}
-nat: {{ ice_lite = true }}
+nat: {{ ice_lite = true ice_enforce_list = "lo" }}
 plugins: {{ disable = "{others}" }}
 transports: {{ disable = "{transports}" }}
 """
