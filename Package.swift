@@ -111,7 +111,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       path: "loadtest",
-      exclude: ["bench-server", "compare-rabbitmq", "janus_server.py", "packet-loop.c", "send-ways", "send-ways.c"]),
+      exclude: ["bench-server", "compare-rabbitmq", "packet-loop.c", "send-ways", "send-ways.c"]),
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),

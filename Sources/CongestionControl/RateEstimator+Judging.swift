@@ -47,7 +47,7 @@ extension RateEstimator {
   mutating func judgeLoss(now: Microseconds) {
     if loss.congestive > 0.04 {
       decrease(now: now, share: 85)
-    } else if !queue.isStanding, loss.followsRate, let value = acknowledged.value, !isCappedByLoss(now: now) {
+    } else if !queue.isStanding, loss.followsRate, let value = acknowledged.value, lossBound(now: now) == nil {
       // Again within the same time after the last: wait longer.
       let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
       let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
@@ -112,7 +112,7 @@ extension RateEstimator {
   }
 
   mutating func limit(now: Microseconds) {
-    if let cap = lossCap, now < cap.until { target = min(target, cap.rate) }
+    if let bound = lossBound(now: now) { target = min(target, bound) }
     if let remb, now < remb.until { target = min(target, max(remb.rate, reportedRate?.granted ?? 0)) }
     target = min(max(target, configuration.minimum), configuration.maximum)
   }

@@ -256,8 +256,8 @@ package struct RateEstimator: Sendable {
     }
   }
 
-  /// Loss that followed the rate limits the target for a time.
-  func isCappedByLoss(now: Microseconds) -> Bool { lossCap.map { now <= $0.until } ?? false }
+  /// Loss that followed the rate limits the target to this for a time, in bit/s.
+  func lossBound(now: Microseconds) -> Int? { lossCap.flatMap { now <= $0.until ? $0.rate : nil } }
 
   /// Makes room for one layer more, although nothing has shown that it fits. A queue that follows undoes the step.
   package mutating func tryStep(now: Microseconds) {
@@ -272,10 +272,10 @@ package struct RateEstimator: Sendable {
       watchdog.before == nil, lastDecrease == .min || now - lastDecrease > .second
     else { return nil }
     var limit = remb.flatMap { now < $0.until ? $0.rate : nil } ?? configuration.maximum
-    if let cap = lossCap, now <= cap.until {
+    if let bound = lossBound(now: now) {
       // A queue may have lowered the target far below what loss allows.
-      guard let next = demand.nextStep, next < cap.rate / 100 * 85 else { return nil }
-      limit = min(limit, cap.rate)
+      guard let next = demand.nextStep, next < bound / 100 * 85 else { return nil }
+      limit = min(limit, bound)
     }
     return probing.order(
       demand: demand, isCalm: lastQueue == .min || now - lastQueue > Self.calm, target: target,

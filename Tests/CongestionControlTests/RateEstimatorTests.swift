@@ -70,13 +70,13 @@ struct RateEstimatorTests {
     path.run(2 * second) { max(20 * millisecond, $0 - 30 * millisecond) }
     let bound = try #require(path.estimator.lossCap)
     #expect(bound.until > path.now && path.estimator.target <= bound.rate)
-    path.estimator.demand = RateDemand(allocated: 100_000, nextStep: bound.rate / 2, wished: 2_000_000)
     path.estimator.target = 120_000
+    path.estimator.demand = RateDemand(allocated: 100_000, nextStep: bound.rate, wished: 2_000_000)
+    #expect(path.estimator.probe(now: path.now) == nil, "no step beyond the bound is tried")
+    path.estimator.demand.nextStep = bound.rate / 2
     let ordered = path.estimator.probe(now: path.now)
     let order = try #require(ordered)
     #expect(order.rate <= bound.rate)
-    path.estimator.demand.nextStep = bound.rate
-    #expect(path.estimator.probe(now: path.now) == nil, "no step beyond the bound is tried")
   }
 
   @Test func lossWithoutAQueueIsThePathsOwn() {

@@ -44,6 +44,7 @@ PROBE = """
       peers.push(this);
     }
   };
+  window.conclavePeers = peers;
   window.conclaveReceived = async () => {
     const received = { video: {}, audio: {}, frames: 0, samples: 0, packets: { audio: 0, video: 0 } };
     const reports = [];

@@ -24,16 +24,9 @@ SVC = """
 # The sums of the camera's encodings: CPU seconds of encoding, bytes, and the pictures of the highest one.
 COSTS = """
 (() => {
-  const peers = [];
-  window.RTCPeerConnection = class extends RTCPeerConnection {
-    constructor(...parameters) {
-      super(...parameters);
-      peers.push(this);
-    }
-  };
   window.conclaveCosts = async () => {
     const costs = { seconds: 0, bytes: 0, pictures: 0, modes: [], codec: '', height: 0 };
-    for (const peer of peers) {
+    for (const peer of conclavePeers) {
       if (peer.connectionState === 'closed') continue;
       const stats = await peer.getStats();
       for (const { type, kind, totalEncodeTime, bytesSent, framesEncoded, scalabilityMode, codecId, frameHeight } of stats.values()) {

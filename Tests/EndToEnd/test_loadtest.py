@@ -3,21 +3,17 @@
 import csv
 import json
 import os
-import pathlib
 import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from conftest import PATIENCE, Server, free_port, wait_for
-
-sys.path.append(str(pathlib.Path(__file__).parents[2] / "loadtest"))
-from janus_server import JanusServer  # noqa: E402
+from janus_server import JanusServer
 
 BINARY = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 

@@ -65,9 +65,14 @@ struct JanusRooms: Sendable {
     self.plan = plan
     self.certificate = certificate
     session = try await JanusSession.open(url, group)
-    let handle = try await session.attach()
-    for call in 0..<plan.calls {
-      _ = try await session.ask(handle, Room(room: first + UInt64(call), publishers: plan.publishers))
+    do {
+      let handle = try await session.attach()
+      for call in 0..<plan.calls {
+        _ = try await session.ask(handle, Room(room: first + UInt64(call), publishers: plan.publishers))
+      }
+    } catch {
+      await session.close()
+      throw error
     }
   }
 
