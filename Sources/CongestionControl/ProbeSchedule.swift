@@ -95,12 +95,12 @@ struct ProbeSchedule: Sendable {
     guard current == nil, now >= earliest, mediaPackets >= 5 || hasProbed else { return nil }
     guard var next = demand.nextStep, next > 0 else { return nil }
     guard isCalm || !isCautious(now: now) else { return nil }
-    // A long probe at 2.5 times the rate of the step shows whether the path has changed.
+    // Twice the rate of the step shows that the path has changed: at 2.5 times it is found, with a long probe it is confirmed.
     isBold = isCautious(now: now)
-    if isBold { next = isConfirming ? next * 2 : next / 2 * 5 }
     // The step needs 5 % more than its rate; that is shown already.
-    let goal = next / 100 * 107 + 10_000
+    let goal = (isBold ? next * 2 : next) / 100 * 107 + 10_000
     guard goal > proven else { return nil }
+    if isBold { next = isConfirming ? next * 2 : next / 2 * 5 }
     let isNoisy = deviation > 5 * .millisecond
     var most = target * 2
     if !hasProbed { most = target * 4 } else if isBold { most = target * 3 } else if isNoisy { most = target / 10 * 17 }

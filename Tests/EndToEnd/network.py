@@ -1,6 +1,8 @@
 """The network between one page and the server: it may lose the signaling, the media or both, come back at another place, and be narrow."""
 
 import collections
+import contextlib
+import os
 import random
 import selectors
 import socket
@@ -120,6 +122,9 @@ class Network:
     # Passing on
 
     def run(self):
+        # A network does not wait for a processor. A thread has a priority of its own in Linux.
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
         while self.is_running:
             for key, _ in self.selector.select(0.002 if self.down else 0.05):
                 with self.lock:

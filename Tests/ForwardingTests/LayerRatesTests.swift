@@ -11,7 +11,7 @@ struct LayerRatesTests {
     var rates = LayerRates()
     for i in UInt64(0)..<150 {
       #expect(rates.isMeasured == (i > 25))
-      rates.add(952, present: i % 2 == 0 ? 0b111 : 0b100, now: instant(i * 20))
+      rates.add(952, present: i % 2 == 0 ? 0b111 : 0b100, timestamp: UInt32(i) * 1_800, now: instant(i * 20))
     }
     // 50 packets of 1,000 bytes a second, half of them in the lower targets.
     #expect(abs(rates[2] - 400_000) < 20_000)
@@ -21,11 +21,35 @@ struct LayerRatesTests {
 
   @Test func aPauseIsNoLowRate() {
     var rates = LayerRates()
-    for i in UInt64(0)..<100 { rates.add(952, present: 1, now: instant(i * 20)) }
+    for i in UInt64(0)..<100 { rates.add(952, present: 1, timestamp: UInt32(i) * 1_800, now: instant(i * 20)) }
     let before = rates[0]
-    rates.add(952, present: 1, now: instant(60_000))
+    rates.add(952, present: 1, timestamp: 5_400_000, now: instant(60_000))
     #expect(rates[0] == before)
     #expect(before > 380_000)
+  }
+
+  /// A target is choppy below 8 pictures a second, and smooth from 10 on; in between it stays what it was.
+  @Test func aTargetWithFewPicturesIsChoppyUntilItHasMany() {
+    var rates = LayerRates()
+    var now: UInt64 = 0
+    func isChoppy(at frequency: UInt64) -> [Bool] {
+      for i in 0..<frequency * 3 {
+        let time = now + i * 1_000 / frequency
+        // Every second picture is in target 0 too, and target 2 has the same pictures in frames of its own, as L2T2_KEY has. One packet came late.
+        for present: UInt32 in [i % 2 == 0 ? 0b011 : 0b010, i % 2 == 0 ? 0b011 : 0b010, 0b100] {
+          rates.add(952, present: present, timestamp: UInt32(time) * 90, now: instant(time))
+        }
+        if i > 0 { rates.add(952, present: 0b111, timestamp: UInt32(time) * 90 - 9, now: instant(time)) }
+      }
+      now += 3_000
+      return [rates.isChoppy(0), rates.isChoppy(1), rates.isChoppy(2)]
+    }
+    #expect(isChoppy(at: 30) == [false, false, false])
+    #expect(isChoppy(at: 18) == [false, false, false])
+    #expect(isChoppy(at: 10) == [true, false, false])
+    #expect(isChoppy(at: 18) == [true, false, false])
+    #expect(isChoppy(at: 5) == [true, true, true])
+    #expect(isChoppy(at: 24) == [false, false, false])
   }
 
   @Test func aCopyIsNotSentTwiceInARoundTripNorBeyondTheShare() {

@@ -54,6 +54,20 @@ struct Party {
     call.wish(viewers[0], [camera.configuration.tracks[0].track: Wishes.Video(maxHeight: height)])
   }
 
+  /// The camera sends the layers that it is told, and begins each with a key frame.
+  func runAsWanted(milliseconds: Int) {
+    for _ in 0..<milliseconds / 50 {
+      call.run(milliseconds: 50)
+      let told = call.events.compactMap { event in
+        if case .wanted(camera.configuration.peer, _, let layers) = event { layers } else { nil }
+      }
+      for (track, layer) in zip(camera.tracks, told.last ?? []) where track.isSending != layer.active {
+        track.isSending = layer.active
+        track.wantsKeyFrame = true
+      }
+    }
+  }
+
   func video(_ viewer: TestPeer, _ place: Int = 0) -> ReceivedStream {
     viewer.streams[viewer.configuration.slots[1 + place].ssrc]!
   }

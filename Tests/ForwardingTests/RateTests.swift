@@ -70,6 +70,28 @@ struct RateTests {
     #expect(party.audioPackets(party.viewers[0], since: start) >= 490)
   }
 
+  /// On wide paths the camera leaves out the middle layer, because no receiver wants it. A receiver whose path has room for that one but not for the highest
+  /// gets it nevertheless, and the camera leaves it out again when the path is wide.
+  @Test func aNarrowPathGetsALayerThatNobodyElseWants() throws {
+    let party = try Party(viewers: 2)
+    try party.connect(5_000_000)
+    party.runAsWanted(milliseconds: 7_000)
+    #expect(party.camera.tracks.map(\.isSending) == [true, false, true])
+    party.narrow(650_000)
+    party.runAsWanted(milliseconds: 8_000)
+    #expect(party.camera.tracks.map(\.isSending) == [true, true, true])
+    let start = party.call.now
+    party.runAsWanted(milliseconds: 10_000)
+    let frames = party.frames(party.viewers[0], since: start)
+    // All the time at least half of its frames.
+    #expect(frames[1] >= 145 && frames[0] < 15, "\(frames)")
+    #expect(party.frames(party.viewers[1], since: start)[2] >= 295)
+    party.narrow(5_000_000)
+    party.runAsWanted(milliseconds: 30_000)
+    #expect(party.isLimited(party.viewers[0]) == false)
+    #expect(party.camera.tracks.map(\.isSending) == [true, false, true])
+  }
+
   /// Nothing of what is sent on a path that is wide enough is less than without the estimate.
   @Test func aWidePathIsNotTouched() throws {
     let party = try Party(viewers: 1)

@@ -49,6 +49,16 @@ struct SeriesTests {
       OwnUsage(from: before, to: reading(at: 2) { $0.socketDrops = 4 }).bottleneck?.contains("4 datagrams") == true)
   }
 
+  @Test func theLatenessOfTimersIsThatOfTheTimeBetweenTheReadings() {
+    let before = reading(at: 1) { $0.lateness.record(nanoseconds: 80_000_000) }
+    let after = reading(at: 2) { tally in
+      tally.lateness.record(nanoseconds: 80_000_000)
+      for _ in 0..<100 { tally.lateness.record(nanoseconds: 3_000_000) }
+    }
+    let lateness = OwnUsage(from: before, to: after).lateness
+    #expect(lateness.count == 100 && 2.9...3.2 ~= lateness.milliseconds(atShare: 0.99))
+  }
+
   private var samples: [Sample] {
     (1...5).map { second in
       var sample = Sample()

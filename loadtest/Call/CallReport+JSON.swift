@@ -70,12 +70,14 @@ extension CallReport {
       var cpu: Double
       var threads: [Double]
       var socketDrops: UInt64
+      var lateMs: Times
       /// Why the latency is the load test's own.
       var bottleneck: String?
       init(_ usage: OwnUsage) {
         cpu = usage.cpu
         threads = usage.threads
         socketDrops = usage.socketDrops
+        lateMs = Times(usage.lateness)
         bottleneck = usage.bottleneck
       }
     }

@@ -36,6 +36,8 @@ final class MediaThread {
       let now = MonotonicClock.now()
       let next = min(nextPublication, nextDue)
       let ready = epoll.wait(nanoseconds: next > now ? next.nanoseconds - now.nanoseconds : 0)
+      let woken = MonotonicClock.now()
+      if next > now, woken >= next { statistics.woke(at: woken, due: next) }
       for token in ready {
         if token == Self.wakeUpToken {
           wakeUp.drain()

@@ -13,5 +13,8 @@ final class Statistics {
     if !isVideo { tally.audioLatency.record(nanoseconds: latency) }
   }
 
+  /// The thread runs for a timer that was due at `due`.
+  func woke(at now: Instant, due: Instant) { tally.lateness.record(nanoseconds: now.nanoseconds - due.nanoseconds) }
+
   func wasMeasuring(at time: Instant) -> Bool { measuringSince.map { time >= $0 } ?? false }
 }

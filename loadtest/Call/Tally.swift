@@ -29,6 +29,8 @@ struct Tally: Sendable {
   var impairedWithoutRoom: UInt64 = 0
   /// CPU time of the thread, in nanoseconds.
   var threadNanoseconds: UInt64 = 0
+  /// How long after its time the thread ran for a timer.
+  var lateness = LatencyHistogram()
   var latency = LatencyHistogram()
   var layers = LayerCount()
   /// The part of it that is of audio.
@@ -52,6 +54,7 @@ struct Tally: Sendable {
     impaired += other.impaired
     impairedWithoutRoom += other.impairedWithoutRoom
     threadNanoseconds += other.threadNanoseconds
+    lateness.merge(other.lateness)
     latency.merge(other.latency)
     layers.merge(other.layers)
     audioLatency.merge(other.audioLatency)

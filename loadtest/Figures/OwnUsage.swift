@@ -7,6 +7,8 @@ struct OwnUsage: Sendable {
   let threads: [Double]
   /// Datagrams that its sockets lost.
   let socketDrops: UInt64
+  /// How long after their times the media threads ran for their timers: as long as this machine lets a packet wait for a thread, the server's as well.
+  let lateness: LatencyHistogram
 
   /// Above this share of a core a thread delays what it measures.
   static let busy = 0.85
@@ -19,6 +21,9 @@ struct OwnUsage: Sendable {
     cpu = share(after.ownCPU, before.ownCPU, after.nanoseconds - min(before.nanoseconds, after.nanoseconds))
     threads = zip(after.threads, before.threads).map { now, before in
       share(now.tally.threadNanoseconds, before.tally.threadNanoseconds, now.at - min(before.at, now.at))
+    }
+    lateness = zip(after.threads, before.threads).reduce(into: LatencyHistogram()) { sum, threads in
+      sum.merge(threads.0.tally.lateness.since(threads.1.tally.lateness))
     }
     let drops = { (reading: Reading) in reading.threads.reduce(UInt64(0)) { $0 + $1.tally.socketDrops } }
     socketDrops = drops(after) - min(drops(before), drops(after))

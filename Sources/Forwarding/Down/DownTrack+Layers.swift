@@ -18,9 +18,11 @@ extension DownTrack {
   /// - Returns: the encoding whose key frame is needed now; nil when none is.
   func chooseLayer() -> Encoding? {
     guard let source, source.isLayered, let encoding else { return nil }
-    let wanted = source.layer(for: stream.pointee.maxHeight)
-    claim(wanted)
-    guard let wanted, !stream.pointee.isWithheld else { return nil }
+    guard let wanted = source.layer(for: stream.pointee.maxHeight) else { return nil }
+    // Where the path has no room for the wish, the best layer that fits must be sent to be found.
+    let lowest = rateAllotment == .everything ? wanted.rank : 0
+    claim(source.encodings[lowest...wanted.rank])
+    guard !stream.pointee.isWithheld else { return nil }
     let best = source.liveEncoding(near: allotted(wanted, of: source))
     guard best !== encoding else {
       goOver(to: nil)
@@ -47,12 +49,12 @@ extension DownTrack {
     show(new)
   }
 
-  /// Notes which layer the receiver should get.
-  func claim(_ layer: Encoding?) {
-    guard layer !== claimed else { return }
-    claimed?.claims -= 1
-    claimed = layer
-    layer?.claims += 1
+  /// Notes which layers the receiver should get.
+  func claim(_ layers: ArraySlice<Encoding>) {
+    guard !layers.elementsEqual(claimed, by: ===) else { return }
+    for layer in claimed { layer.claims -= 1 }
+    claimed = layers
+    for layer in layers { layer.claims += 1 }
   }
 
   /// Switches to `layer` at its next key frame, or stays with the current layer. On the way down the lowest temporal layer is enough, so that the

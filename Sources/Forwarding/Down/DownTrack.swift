@@ -16,8 +16,8 @@ final class DownTrack {
   var encoding: Encoding?
   /// The layer that it will show from that layer's next key frame on.
   var next: Encoding?
-  /// The layer by the receiver's wish, of a track with several.
-  var claimed: Encoding?
+  /// The layers that the receiver should get, of a track with several.
+  var claimed: ArraySlice<Encoding> = []
   /// The parts of the source that the receiver's rate has room for, and the worker's time.
   var rateAllotment = Allotment.everything
   var loadAllotment = Allotment.everything
@@ -71,7 +71,7 @@ final class DownTrack {
   func setSource(_ track: UpTrack?, now: Instant) {
     guard track !== source else { return }
     goOver(to: nil)
-    claim(nil)
+    claim([])
     show(nil)
     source = track
     stream.pointee.maxHeight = nil
@@ -81,8 +81,8 @@ final class DownTrack {
     picture = nil
     judgedPicture = nil
     if let track, track.isLayered {
-      claim(track.layer(for: nil))
-      show(claimed.map { track.liveEncoding(near: $0) })
+      claim(track.encodings.suffix(1))
+      show(claimed.last.map { track.liveEncoding(near: $0) })
     } else {
       show(track?.encodings.first)
     }

@@ -70,7 +70,8 @@ extension SFU {
       packet.readFrame(peer.configuration.extensions.dependencyDescriptor, by: frames)
       if frames.pointee.lacksStructure { requestKeyFrame(of: encoding, now: now) }
     }
-    reception.pointee.rates.add(packet.length, present: packet.frame?.dependencies.present ?? 1, now: now)
+    reception.pointee.rates.add(
+      packet.length, present: packet.frame?.dependencies.present ?? 1, timestamp: packet.header.timestamp, now: now)
     if track.isLayered {
       watchLayers(of: track, encoding, packet, isRetransmission: payload.isRetransmission, now: now)
     }
