@@ -11,13 +11,14 @@ from selenium.webdriver.common.by import By
 
 from conftest import PATIENCE, wait_for
 
+# Pictures a second of the cameras. All browsers of a test encode and decode on one machine.
+CAMERA_RATE = os.environ.get("CONCLAVE_CAMERA_RATE", "10")
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
-    # All browsers of a test encode and decode on one machine.
-    "--use-fake-device-for-media-stream=fps=10,device-count=2",
+    f"--use-fake-device-for-media-stream=fps={CAMERA_RATE},device-count=2",
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     "--window-size=1280,800",

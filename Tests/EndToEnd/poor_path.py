@@ -1,4 +1,5 @@
-"""Three browsers in a call, one of them behind a poor path, on an idle machine: `.build/venv/bin/pytest -s Tests/EndToEnd/poor_path.py` prints the figures of docs/benchmarks.md."""
+"""Three browsers in a call, one of them behind a poor path, on an idle machine: `.build/venv/bin/pytest -s Tests/EndToEnd/poor_path.py` prints the figures of docs/benchmarks.md.
+`CONCLAVE_CAMERA_RATE=20` and `-k "-1"` give one camera, with 20 pictures a second."""
 
 import time
 
