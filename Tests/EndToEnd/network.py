@@ -122,9 +122,9 @@ class Network:
     # Passing on
 
     def run(self):
-        # A network does not wait for a processor. A thread has a priority of its own in Linux.
+        # A network does not wait for a processor. In Linux, 0 is this thread.
         with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         while self.is_running:
             for key, _ in self.selector.select(0.002 if self.down else 0.05):
                 with self.lock:
