@@ -95,7 +95,7 @@ struct ProbeSchedule: Sendable {
     guard current == nil, now >= earliest, mediaPackets >= 5 || hasProbed else { return nil }
     guard var next = demand.nextStep, next > 0 else { return nil }
     guard isCalm || !isCautious(now: now) else { return nil }
-    // Twice the rate of the step shows that the path has changed: at 2.5 times it is found, with a long probe it is confirmed.
+    // The path has changed if it carries twice the rate of the step. A short probe at 2.5 times finds that, and a long one at twice confirms it.
     isBold = isCautious(now: now)
     // The step needs 5 % more than its rate; that is shown already.
     let goal = (isBold ? next * 2 : next) / 100 * 107 + 10_000

@@ -31,7 +31,7 @@ def run(server, report, *options, command=()):
 
 
 def within_20_ms(report):
-    # A packet waits for a processor before the server and before the load test, as the load test's own timers do.
+    # On a machine that others share, packets wait for a processor. The load test's own timers show how long.
     return report["latencyMs"]["p99"] < 20 + 3 * report["own"]["lateMs"]["p99"]
 
 

@@ -7,7 +7,7 @@ struct OwnUsage: Sendable {
   let threads: [Double]
   /// Datagrams that its sockets lost.
   let socketDrops: UInt64
-  /// How long after their times the media threads ran for their timers: as long as this machine lets a packet wait for a thread, the server's as well.
+  /// How long after their times the media threads ran for their timers.
   let lateness: LatencyHistogram
 
   /// Above this share of a core a thread delays what it measures.

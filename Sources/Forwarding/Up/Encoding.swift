@@ -25,7 +25,7 @@ final class Encoding {
   var framesOfOthers = 0
   /// Slots that show another layer until the next key frame of this one.
   private(set) var waiting: [DownTrack] = []
-  /// Slots for which it is the right layer, whatever they show.
+  /// Slots that should get it, whatever they show: by their wish, or because their path has no room for their wish.
   var claims = 0 { didSet { track.noteDemandChange() } }
   /// The slots that show it.
   private(set) var downTracks: [DownTrack] = []
