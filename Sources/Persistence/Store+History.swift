@@ -56,7 +56,7 @@ extension Store {
     }) {}
   }
 
-  /// `history/totals`: the time that both were in the same call.
+  /// `history/totals`: the time that both were in the same call. A call counts however short that was, also within one millisecond.
   package func totals(of user: UserID, with other: UserID, now: Timestamp) throws(StoreError) -> Totals {
     guard user != other else { return Totals(calls: 0, seconds: 0) }
     return try reading { db in
@@ -68,7 +68,7 @@ extension Store {
         sql: """
           SELECT count(DISTINCT a.call), sum(min(coalesce(a.went, ?1), coalesce(b.went, ?1)) - max(a.came, b.came))
           FROM stay a JOIN stay b ON b.call = a.call AND b.user = ?3
-          WHERE a.user = ?2 AND min(coalesce(a.went, ?1), coalesce(b.went, ?1)) > max(a.came, b.came)
+          WHERE a.user = ?2 AND min(coalesce(a.went, ?1), coalesce(b.went, ?1)) >= max(a.came, b.came)
           """, arguments: [now.milliseconds, user.text, other.text])
       func sum(_ index: Int) throws -> Int {
         let (kept, live) = (try kept?.decode(Int?.self, atIndex: index), try live?.decode(Int?.self, atIndex: index))

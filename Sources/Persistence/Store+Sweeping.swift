@@ -51,7 +51,7 @@ extension Database {
         INSERT INTO total (low, high, calls, milliseconds)
         SELECT min(a.user, b.user), max(a.user, b.user), 1, sum(min(a.went, b.went) - max(a.came, b.came))
         FROM stay a JOIN stay b ON b.call = a.call AND b.user <> a.user
-        WHERE a.call = ? AND a.user = ? AND min(a.went, b.went) > max(a.came, b.came) GROUP BY b.user
+        WHERE a.call = ? AND a.user = ? AND min(a.went, b.went) >= max(a.came, b.came) GROUP BY b.user
         ON CONFLICT DO UPDATE SET calls = calls + 1, milliseconds = milliseconds + excluded.milliseconds
         """, [call, user])
       rows += changesCount + 1

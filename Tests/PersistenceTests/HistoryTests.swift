@@ -92,6 +92,15 @@ struct HistoryTests {
     #expect(try store.totals(of: carol, with: carol, now: second(130)) == Totals(calls: 0, seconds: 0))
   }
 
+  @Test func aCallThatEndsInTheMillisecondOfTheAnswerCounts() throws {
+    try store.write(facts("1", [(alice, 0, 5), (bob, 5, 5), (carol, 6, 9)], ended: 9))
+    for now in [second(10), second(90 * 86_400 + 100)] {
+      while try store.sweep(now: now, historyDays: 90) {}
+      #expect(try store.totals(of: alice, with: bob, now: now) == Totals(calls: 1, seconds: 0))
+      #expect(try store.totals(of: alice, with: carol, now: now) == Totals(calls: 0, seconds: 0))
+    }
+  }
+
   @Test func totalsOutliveTheCalls() throws {
     for call in 1...40 {
       try store.write(facts("\(call)", [(alice, call, call + 10), (bob, call + 3, call + 20)], ended: call + 20))
