@@ -63,9 +63,18 @@ package struct LayerAllocator: Sendable {
     }
   }
 
-  /// The rate with the cheapest step that is wanted, in bit/s; nil when all wishes are met.
+  /// The least rate with one step more that is wanted, in bit/s; nil when all wishes are met. The first of the streams that show nothing replaces those
+  /// that it precedes.
   package func nextStep(of streams: [StreamWish]) -> Int? {
-    Self.cheapest(streams, above: steps).map { rate(of: streams) + $0 }
+    let rate = rate(of: streams)
+    guard var next = Self.cheapest(streams, above: steps).map({ rate + $0 }) else { return nil }
+    let waiting = streams.indices.filter { step($0) == nil && streams[$0].highest >= 0 }
+    if let first = waiting.min(by: { streams[$0].precedes(streams[$1]) }) {
+      let replaced = streams.indices.filter { streams[first].precedes(streams[$0]) }
+      let room = replaced.reduce(0) { sum, i in sum + (step(i).map { streams[i].steps[$0].rate } ?? 0) }
+      next = min(next, rate - room + streams[first].steps[0].rate)
+    }
+    return next
   }
 
   /// Finds the layer of each stream in its ladder of now: that one, or the best one below.

@@ -28,6 +28,8 @@ struct LossRule: Sendable {
   }
 
   private static let memory = 60
+  /// Packets at a lower rate that tell something about its loss.
+  private static let fewest = 100
   /// Loss without a queue above this is never the path's own.
   private static let mostInherent = 0.35
 
@@ -68,22 +70,41 @@ struct LossRule: Sendable {
 
   mutating func forgetCongestion() { congestive = 0 }
 
+  /// The rate of what was not lost in the last whole second, in bit/s.
+  var passed: Int {
+    guard second != .min else { return 0 }
+    let last = window(1)
+    return Int(Double(last.bytes) * (1 - last.loss) * 8)
+  }
+
   /// Whether the loss of the last two seconds follows the rate although no queue stands.
   var followsRate: Bool {
     guard second != .min else { return false }
     let high = window(0) + window(1)
     guard high.packets >= 60, high.events >= 6, high.loss > 0.05 else { return false }
     if high.loss > Self.mostInherent { return true }
-    // Bytes in one second, against the mean of the two.
+    let low = lower(than: high)
+    guard low.packets >= Self.fewest else { return false }
+    let difference = high.loss - low.loss
+    return high.loss > 2 * low.loss + 0.03 && difference * difference > 9 * (high.variance + low.variance)
+  }
+
+  /// Whether much is lost, and no lower rate of the last minute tells why.
+  var lacksComparison: Bool {
+    guard second != .min else { return false }
+    let high = window(1) + window(2)
+    return high.packets >= 60 && high.events >= 6 && high.loss > 0.15 && lower(than: high).packets < Self.fewest
+  }
+
+  /// The seconds with at most three quarters of the rate of `high`, which is two of them.
+  private func lower(than high: Window) -> Window {
     let limit = high.bytes / 2 * 3 / 4
     var low = Window()
     for age in 2..<Self.memory {
       let window = window(age)
       if window.packets >= 20, window.bytes <= limit { low = low + window }
     }
-    guard low.packets >= 100 else { return false }
-    let difference = high.loss - low.loss
-    return high.loss > 2 * low.loss + 0.03 && difference * difference > 9 * (high.variance + low.variance)
+    return low
   }
 
   private func window(_ age: Int) -> Window {

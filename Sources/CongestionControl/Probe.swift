@@ -14,6 +14,8 @@ struct Probe: Sendable {
   /// The rate that the probe is for: success is to reach it.
   var goal: Int
   var began: Microseconds
+  /// How much the delay varied before it.
+  var deviation: Microseconds
 
   private var sentPackets = 0
   private var sentBytes = 0
@@ -29,10 +31,11 @@ struct Probe: Sendable {
   private var firstArrival: Microseconds = 0
   private var lastArrival: Microseconds = 0
 
-  init(order: ProbeOrder, goal: Int, began: Microseconds) {
+  init(order: ProbeOrder, goal: Int, began: Microseconds, deviation: Microseconds) {
     self.order = order
     self.goal = goal
     self.began = began
+    self.deviation = deviation
   }
 
   var isSent: Bool { sentPackets >= order.packets && sentBytes >= order.bytes }

@@ -14,6 +14,8 @@ struct ProbeSchedule: Sendable {
   private var isConfirming = false
   private var mediaPackets = 0
   private var hasProbed = false
+  /// How much the delay varied before the last probe, if it failed; else 0.
+  private var failedUnder: Microseconds = 0
 
   // MARK: The probe under way
 
@@ -47,6 +49,7 @@ struct ProbeSchedule: Sendable {
     }
     if result >= probe.goal {
       current = nil
+      failedUnder = 0
       if isBold {
         if isConfirming { cautiousUntil = .min }
         isConfirming.toggle()
@@ -70,17 +73,27 @@ struct ProbeSchedule: Sendable {
     earliest = max(earliest, now + 4 * .second)
     isConfirming = false
     current = nil
+    failedUnder = 0
   }
 
   /// Whether the next step is reached by creeping and not by a probe.
   func isCautious(now: Microseconds) -> Bool { now < cautiousUntil }
 
   private mutating func failed(now: Microseconds) {
+    failedUnder = current?.deviation ?? 0
     current = nil
     isConfirming = false
     earliest = now + interval
     interval = min(interval * 3 / 2, Self.longest)
     if isBold { earliest = max(earliest, now + Self.longest) }
+  }
+
+  /// A full path delays each packet differently. When the delay varies much less than before the last probe, the path has changed, and its failure no longer counts.
+  private mutating func noteChange(_ deviation: Microseconds, now: Microseconds) {
+    guard failedUnder > 3 * .millisecond, deviation * 3 < failedUnder else { return }
+    failedUnder = 0
+    interval = Self.shortest
+    earliest = min(earliest, now)
   }
 
   // MARK: The next one
@@ -92,6 +105,7 @@ struct ProbeSchedule: Sendable {
     deviation: Microseconds, roundTrip: Microseconds, now: Microseconds
   ) -> ProbeOrder? {
     if let current, now - current.began > 2 * roundTrip + .second { failed(now: now) }
+    noteChange(deviation, now: now)
     guard current == nil, now >= earliest, mediaPackets >= 5 || hasProbed else { return nil }
     guard var next = demand.nextStep, next > 0 else { return nil }
     guard isCalm || !isCautious(now: now) else { return nil }
@@ -112,7 +126,7 @@ struct ProbeSchedule: Sendable {
     hasProbed = true
     lastID = lastID == 255 ? 1 : lastID + 1
     let order = ProbeOrder(id: lastID, rate: rate, bytes: bytes(at: rate, in: length), packets: packets)
-    current = Probe(order: order, goal: min(goal, rate / 100 * (isBold ? 92 : 85)), began: now)
+    current = Probe(order: order, goal: min(goal, rate / 100 * (isBold ? 92 : 85)), began: now, deviation: deviation)
     return order
   }
 }

@@ -1,5 +1,9 @@
 /// Judgements of a report that has been read.
 extension RateEstimator {
+  /// How long the loss at a lower rate is compared, and how seldom.
+  private static let comparison = 4 * Microseconds.second
+  private static let comparisonPause = 300 * Microseconds.second
+
   mutating func judgeDelay(now: Microseconds) {
     if queue.isStanding || trend.usage == .over { lastQueue = now }
     competition.observe(standing: queue.standing, gate: queue.gate, now: now)
@@ -11,12 +15,7 @@ extension RateEstimator {
       ? queue.brief > queue.gate + 15 * .millisecond || trend.usage == .over
       : queue.standing > 100 * .millisecond || competition.standingTime(now: now) > 700 * .millisecond
     guard isDue else { return }
-    // A queue that the layers of now will drain, as after a key frame, is left a second to do so.
-    if let value = acknowledged.value, demand.allocated * 100 <= value * 97,
-      competition.standingTime(now: now) < .second, queue.standing < 300 * .millisecond
-    {
-      return
-    }
+    guard !isDraining(now: now) else { return }
     if isSuspect {
       probing.undone(now: now)
       if raised != .min, now - raised < Self.trial {
@@ -37,6 +36,19 @@ extension RateEstimator {
     decrease(now: now, share: share)
   }
 
+  /// Whether the path drains the queue while the layers of now go on, as after a key frame. The rate that arrives says so, for a second. Right after a step
+  /// it is still the rate from before the step. Then the last probe says so, for 300 ms only: beside other flows a probe passes between their frames.
+  private func isDraining(now: Microseconds) -> Bool {
+    let time = competition.standingTime(now: now)
+    if let value = acknowledged.value, demand.allocated * 100 <= value * 97 {
+      return time < .second && queue.standing < 300 * .millisecond
+    }
+    guard let probed, now - probed.at < Self.trial, demand.allocated * 100 <= probed.rate * 97,
+      !probing.isCautious(now: now)
+    else { return false }
+    return time < 300 * .millisecond && queue.brief < 100 * .millisecond
+  }
+
   /// The queue is gone: returns to the rate at which it disappeared.
   mutating func restore(now: Microseconds) {
     guard let (rate, at) = drained, queue.standing < queue.gate / 2 else { return }
@@ -47,16 +59,45 @@ extension RateEstimator {
   mutating func judgeLoss(now: Microseconds) {
     if loss.congestive > 0.04 {
       decrease(now: now, share: 85)
-    } else if !queue.isStanding, loss.followsRate, let value = acknowledged.value, lossBound(now: now) == nil {
-      // Again within the same time after the last: wait longer.
-      let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
-      let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
-      lossCap = (max(configuration.minimum, value), now + length, length)
-      // Streams that paused come back within what has just arrived.
-      shown = (value, now)
+    } else if !queue.isStanding, boundedAt == .min || now - boundedAt > 2 * .second, !hasPausedInVain, loss.followsRate,
+      let value = acknowledged.value
+    {
+      bound(to: value, now: now)
+    } else if isLossUnexplained(now: now), let value = acknowledged.value {
+      comparedAt = now
+      lossCap = (max(configuration.minimum, value / 10 * 7), now + Self.comparison, Self.comparison)
       probing.abort()
     }
   }
+
+  /// Loss follows the rate: for a while no more is sent than arrives.
+  private mutating func bound(to value: Int, now: Microseconds) {
+    if let bound = lossBound(now: now) {
+      // The bound is too high if much is lost below it, too.
+      guard loss.average > 0.1 else { return }
+      boundedAt = now
+      lossCap?.rate = max(configuration.minimum, min(value, bound / 100 * 85))
+      return
+    }
+    boundedAt = now
+    // Again within the same time after the last: wait longer.
+    let last = lossCap.flatMap { now - $0.until < 2 * $0.length ? $0.length : nil }
+    let length = last.map { min(32 * .second, $0 * 2) } ?? 8 * .second
+    lossCap = (max(configuration.minimum, value), now + length, length)
+    // Streams that paused come back within what has just arrived.
+    shown = (value, now)
+    probing.abort()
+  }
+
+  /// Much is lost without a queue, and no lower rate was tried lately. It is tried for a moment only, and seldom: the loss may be the path's own.
+  private func isLossUnexplained(now: Microseconds) -> Bool {
+    !demand.isPaused && (lastQueue == .min || now - lastQueue > 5 * .second)
+      && (comparedAt == .min || now - comparedAt > Self.comparisonPause)
+      && lossBound(now: now) == nil && loss.lacksComparison
+  }
+
+  /// All streams pause although the path has just carried more than the next step. A bound would be the rate of audio alone, and keep them paused.
+  private var hasPausedInVain: Bool { demand.isPaused && demand.nextStep.map { $0 <= loss.passed } ?? false }
 
   /// A history that does not match the reports says nothing, and a path that is full looks just so.
   mutating func judgeUnmatched(now: Microseconds) {
@@ -69,6 +110,7 @@ extension RateEstimator {
     if let result {
       target = max(target, result)
       shown = (result, now)
+      probed = (result, now)
     }
   }
 
@@ -82,6 +124,7 @@ extension RateEstimator {
     if lower < target / 100 * 95 { competition.wasCut(standing: queue.standing, now: now) }
     target = min(target, lower)
     shown = nil
+    probed = nil
     loss.forgetCongestion()
   }
 

@@ -6,11 +6,14 @@ package struct RateDemand: Equatable, Sendable {
   package var nextStep: Int?
   /// With everything that is wished.
   package var wished: Int
+  /// There is no rate for any stream, and audio alone is sent.
+  package var isPaused: Bool
 
-  package init(allocated: Int, nextStep: Int?, wished: Int) {
+  package init(allocated: Int, nextStep: Int?, wished: Int, isPaused: Bool = false) {
     self.allocated = allocated
     self.nextStep = nextStep
     self.wished = wished
+    self.isPaused = isPaused
   }
 }
 
@@ -61,11 +64,17 @@ package struct RateEstimator: Sendable {
   var lastDecrease: Microseconds = .min
   var lastUpdate: Microseconds
   var lossCap: (rate: Int, until: Microseconds, length: Microseconds)?
+  /// When losses set that bound or lowered it.
+  var boundedAt: Microseconds = .min
+  /// When the rate was lowered last to compare the loss.
+  var comparedAt: Microseconds = .min
   var remb: (rate: Int, until: Microseconds)?
   /// nil for a receiver that reports on packets.
   var reportedRate: ReportedRate?
-  /// The last rate that a probe has shown.
+  /// The rate up to which steps may go, in bit/s: of a probe, a trial, or what has just arrived.
   var shown: (rate: Int, at: Microseconds)?
+  /// The last rate that a probe has measured, in bit/s.
+  var probed: (rate: Int, at: Microseconds)?
 
   // The report that is being read.
   var newestDeparture: Microseconds?
@@ -88,8 +97,11 @@ package struct RateEstimator: Sendable {
     if reportsRateAlone { reportedRate = ReportedRate() }
   }
 
-  /// The rate of the pacer in bit/s. Publishers have paced their frames already; this bounds key frames and retransmissions.
-  package var pacingRate: Int { max(target / 2 * 3, 300_000) }
+  /// The rate of the pacer in bit/s. Publishers have paced their frames already; this bounds key frames and retransmissions. After a step was undone they
+  /// leave more slowly, because a queue of their own would lower the target again.
+  package var pacingRate: Int {
+    max(probing.isCautious(now: lastUpdate) ? target / 4 * 5 : target / 2 * 3, 300_000)
+  }
 
   /// The rate that packets or a probe have shown in the last 5 s, in bit/s: steps up stay within it.
   package func proven(now: Microseconds) -> Int {
@@ -223,6 +235,9 @@ package struct RateEstimator: Sendable {
     loss = LossRule()
     competition = Competition()
     lossCap = nil
+    boundedAt = .min
+    comparedAt = .min
+    probed = nil
   }
 
   /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The rate of now is no step up.

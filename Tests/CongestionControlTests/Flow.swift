@@ -117,7 +117,7 @@ final class Flow {
     controller.demand = RateDemand(
       allocated: allocator.rate(of: streams) + Self.audioRate,
       nextStep: allocator.nextStep(of: streams).map { $0 + Self.audioRate },
-      wished: VideoSource.steps.last!.rate + Self.audioRate)
+      wished: VideoSource.steps.last!.rate + Self.audioRate, isPaused: allocator.step(0) == nil)
     if probe == nil, let order = controller.probe(now: now) { probe = (order, now, 0, 0) }
     log.sample(self, now: now)
   }

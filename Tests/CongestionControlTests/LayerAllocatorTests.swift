@@ -104,6 +104,22 @@ struct LayerAllocatorTests {
     #expect(streams.indices.map { allocator.step($0) } == [1, 1, 1])
   }
 
+  /// A probe for the rate of both would be for more than a narrow path carries, and the screen would stay away.
+  @Test func aScreenNeedsNoRoomBesideTheCameraThatItReplaces() {
+    func stream(_ rate: Int, isScreen: Bool) -> StreamWish {
+      StreamWish(
+        isScreen: isScreen, height: 720, steps: [LayerStep(spatial: 0, temporal: 0, rate: rate, height: 720)])
+    }
+    let streams = [stream(40_000, isScreen: false), stream(70_000, isScreen: true)]
+    var allocator = LayerAllocator()
+    var now: Microseconds = 0
+    #expect(settled(&allocator, streams, 60_000, now: &now) == [0, nil])
+    #expect(allocator.nextStep(of: streams) == 70_000)
+    #expect(settled(&allocator, streams, 75_000, now: &now) == [nil, 0])
+    // A camera takes nothing from the screen.
+    #expect(allocator.nextStep(of: streams) == 110_000)
+  }
+
   /// Cameras come back one after the other where the rate is low, and together where their key frames are little of it.
   @Test(arguments: [(250_000, 1), (4_000_000, 8)]) func camerasComeBackInTurn(target: Int, most: Int) {
     let streams = [StreamWish](repeating: Self.camera, count: 8)

@@ -59,6 +59,20 @@ struct RateEstimatorTests {
     #expect(path.estimator.target > 200_000)
   }
 
+  /// The key frame of a new layer is a queue for a moment. A probe has shown that the path drains it.
+  @Test(arguments: [true, false]) func aQueueThatTheProbedRateDrainsUndoesNoStep(isDrained: Bool) {
+    var path = Path()
+    path.run(3 * second)
+    path.estimator.target = 2_200_000
+    path.estimator.probed = (2_200_000, path.now)
+    path.estimator.demand = RateDemand(allocated: 2_000_000, nextStep: nil, wished: 2_000_000)
+    path.run(100 * millisecond)
+    path.run(400 * millisecond) { _ in 105 * millisecond }
+    #expect(path.estimator.target >= 2_200_000)
+    path.run(second) { _ in isDrained ? 20 * millisecond : 105 * millisecond }
+    #expect((path.estimator.target >= 2_200_000) == isDrained)
+  }
+
   @Test func belowAnUpperBoundByLossProbesGoOn() throws {
     var path = Path()
     path.run(3 * second)
@@ -95,6 +109,45 @@ struct RateEstimatorTests {
     path.lost = { $0 % 2 == 0 }
     path.run(3 * second)
     #expect(path.estimator.target <= 600_000)
+  }
+
+  /// 960 kbit/s from the first packet on, a fifth is lost, and no queue stands: nothing tells whether less would be lost at a lower rate.
+  @Test func muchLossWithoutAnExplanationIsComparedWithThatOfALowerRate() throws {
+    var path = Path()
+    path.lost = { $0 % 5 == 0 }
+    path.run(4 * second)
+    let bound = try #require(path.estimator.lossCap)
+    #expect((400_000...700_000).contains(bound.rate))
+    #expect(path.estimator.target <= bound.rate)
+    // The loss stays the same. It is the path's own, and the rate is not lowered again.
+    path.run(60 * second)
+    #expect(try #require(path.estimator.lossCap).until == bound.until)
+    path.estimator.pathChanged()
+    path.run(4 * second)
+    #expect(path.estimator.lossCap != nil)
+  }
+
+  /// A policer lets a burst pass, so that a bound may be above its rate.
+  @Test func aBoundBelowWhichAsMuchIsLostFalls() throws {
+    var path = Path()
+    path.run(3 * second)
+    path.lost = { $0 % 2 == 0 }
+    path.run(2_500 * millisecond)
+    let first = try #require(path.estimator.lossCap)
+    path.run(3 * second)
+    let lowered = try #require(path.estimator.lossCap)
+    #expect(lowered.rate < first.rate / 100 * 90 && lowered.until == first.until)
+  }
+
+  /// The bound would be the rate of audio alone, and streams for which there is room would pause as long as it holds. Half of the 960 kbit/s passes.
+  @Test(arguments: [(false, 200_000), (true, 200_000), (true, 700_000)])
+  func lossSetsNoBoundThatKeepsStreamsPausedInVain(isPaused: Bool, nextStep: Int) {
+    var path = Path()
+    path.run(3 * second)
+    path.lost = { $0 % 2 == 0 }
+    path.estimator.demand = RateDemand(allocated: 100_000, nextStep: nextStep, wished: 2_000_000, isPaused: isPaused)
+    path.run(3 * second)
+    #expect((path.estimator.lossCap == nil) == (isPaused && nextStep == 200_000))
   }
 
   @Test func silenceHalvesTheTargetAndReportsBringItBack() {

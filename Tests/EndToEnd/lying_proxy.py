@@ -105,13 +105,13 @@ class Link:
             self.proxy.note(frame.command, self, frame.headers["id"])
             return
         if frame.command == "SEND" and frame.headers.get("destination", "").startswith("/app/"):
-            frame = self._request(frame)
+            path, body = frame.headers["destination"].removeprefix("/app/"), frame.json
+            frame = self._request(frame, path, body)
+            self.proxy.note("request", self, path, body)
         if frame:
             self.write_up(frame)
 
-    def _request(self, frame):
-        path, body = frame.headers["destination"].removeprefix("/app/"), frame.json
-        self.proxy.note("request", self, path, body)
+    def _request(self, frame, path, body):
         number = frame.headers["request-id"]
         self.requests[number] = (path, body)
         body = self.proxy.lists.asked(self, path, body)
@@ -137,15 +137,18 @@ class Link:
         if frame.command != "MESSAGE" or destination not in ("/user/queue/replies", "/user/queue/events"):
             self._down("replies", frame)
         elif destination.endswith("replies"):
-            self._reply(frame)
+            path, asked = self.requests.pop(frame.headers["request-id"], ("", {}))
+            if frame.headers["status"] != "ok":
+                return self._down("replies", frame)
+            self._reply(frame, path, asked)
+            self.proxy.note("reply", self, path, frame.json)
         else:
+            name = frame.headers["event"]
             self._event(frame)
+            self.proxy.note("event", self, name, frame.json)
+        return None
 
-    def _reply(self, frame):
-        path, asked = self.requests.pop(frame.headers["request-id"], ("", {}))
-        if frame.headers["status"] != "ok":
-            return self._down("replies", frame)
-        self.proxy.note("reply", self, path, frame.json)
+    def _reply(self, frame, path, asked):
         body = self.proxy.lists.replied(self, path, asked, frame.json)
         for lie in self.proxy.lies_for("reply", path, self):
             body = lie.tell(body, self)
@@ -160,7 +163,6 @@ class Link:
 
     def _event(self, frame):
         name, seq = frame.headers["event"], int(frame.headers["seq"])
-        self.proxy.note("event", self, name, frame.json)
         body = self.proxy.lists.announced(self, name, frame.json) if name in ("keys.rotate", "call.ring") else frame.json
         events = [(name, body)]
         for lie in self.proxy.lies_for("event", name, self):
@@ -313,6 +315,7 @@ class LyingProxy:
     # For the links
 
     def note(self, kind, link, of, body=None):
+        """Notes a message after the lies about it were told: a test that has waited for it may end them."""
         with self._changed:
             self.log.append((kind, link.user, of, body))
             self._changed.notify_all()

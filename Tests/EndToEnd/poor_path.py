@@ -55,6 +55,11 @@ def longest_gap(frames, seconds):
     return max(b - a for a, b in zip(times, times[1:])) / 1_000
 
 
+def counts(sender, viewer):
+    """Frames of the sender's top layer that were encoded, and frames of its camera that the viewer decoded."""
+    return sender.sent()["f"]["frames"], viewer.received()["video"][f"{sender.user}/camera"][1]
+
+
 # One camera leaves the processors time for more frames a second than three.
 @pytest.mark.parametrize("cameras", [3, 1])
 @pytest.mark.parametrize("codec", ["VP8", "VP9", "AV1"])
@@ -83,8 +88,9 @@ def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_
     network.impair(400_000, loss=0.05)
     watch(carol, 5)
     sender = senders[-1]
-    encoded = sender.sent()["f"]["frames"]
+    before = counts(sender, other)
     poor = watch(carol, 10)
+    encoded, decoded = (after - count for after, count in zip(counts(sender, other), before))
     carol.screenshot(artifacts / f"poor-path-{codec}-{cameras}.png")
     told = {user: f"{len(frames)} frames of heights {sorted({height for _, height in frames})}, longest gap {longest_gap(frames, 10):.2f} s" for user, frames in poor.items()}
     print(f"\n{codec}, {cameras} cameras: {rate:.1f} frames/s before; in 10 s behind 400 kbit/s with 5 % loss: {told}")
@@ -94,15 +100,18 @@ def test_a_poor_path_gets_a_lower_layer_without_freezes_and_the_others_keep_the_
     assert longest_gap(best, 10) < PATIENCE, told
     assert any(height < top for frames in poor.values() for _, height in frames), told
 
-    # The others get all frames of the top layer as before.
+    # The others get all frames of the top layer as before. The two counts are taken one after the other.
+    assert decoded >= 0.98 * encoded - 3 and encoded >= 0.5 * 10 * rate
+    print(f"another one decoded {decoded} of {encoded} frames of the top layer meanwhile")
+    # A sender whose processors are busy changes the size of its own picture.
+    top = lambda sender: sender.sent()["f"]["height"]
+    tops = {top(sender)}
     seen = watch(other, 5)[sender.user]
-    assert {height for _, height in seen} == {top}
+    assert {height for _, height in seen} <= tops | {top(sender)}
     assert longest_gap(seen, 5) < PATIENCE and len(seen) >= 0.5 * 5 * rate
-    assert sender.sent()["f"]["frames"] - encoded >= 0.5 * 15 * rate
-    print(f"another one got {len(seen) / 5:.1f} frames/s of the top layer")
 
     network.impair(3_000_000)
     since = time.monotonic()
     for sender in senders:
-        wait_for(lambda: height_of(carol, sender.user) == top, 8, f"Carol is back on the top layer of {sender.name}")
+        wait_for(lambda: height_of(carol, sender.user) == top(sender), 8, f"Carol is back on the top layer of {sender.name}")
         print(f"the top layer of {sender.name} after {time.monotonic() - since:.1f} s")

@@ -28,7 +28,7 @@ struct LayerRatesTests {
     #expect(before > 380_000)
   }
 
-  /// A target is choppy below 8 pictures a second, and smooth from 10 on; in between it stays what it was.
+  /// A target is choppy below 10 pictures a second, and smooth from 12 on; in between it stays what it was.
   @Test func aTargetWithFewPicturesIsChoppyUntilItHasMany() {
     var rates = LayerRates()
     var now: UInt64 = 0
@@ -45,9 +45,9 @@ struct LayerRatesTests {
       return [rates.isChoppy(0), rates.isChoppy(1), rates.isChoppy(2)]
     }
     #expect(isChoppy(at: 30) == [false, false, false])
-    #expect(isChoppy(at: 18) == [false, false, false])
-    #expect(isChoppy(at: 10) == [true, false, false])
+    #expect(isChoppy(at: 22) == [false, false, false])
     #expect(isChoppy(at: 18) == [true, false, false])
+    #expect(isChoppy(at: 22) == [true, false, false])
     #expect(isChoppy(at: 5) == [true, true, true])
     #expect(isChoppy(at: 24) == [false, false, false])
   }

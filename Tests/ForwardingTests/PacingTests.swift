@@ -54,7 +54,7 @@ struct PacingTests {
 
   /// The receiver gets no other bytes, no time that falls, and every number or an answer for it, while packets of the publisher are lost and come again, key
   /// frames are long, and mutes, heights and the path change at random.
-  @Test(arguments: isRelease ? [1, 2, 3, 4] : [1] as [UInt64]) func noNumberStaysOpen(seed: UInt64) throws {
+  @Test(arguments: isRelease ? Array(1...8) : [1] as [UInt64]) func noNumberStaysOpen(seed: UInt64) throws {
     var random = SplitMix64(seed: seed)
     let party = try Party(seed: seed)
     party.call.network.conditions.delay = 5...12
@@ -81,6 +81,8 @@ struct PacingTests {
     party.call.mute(party.camera, 0, false)
     party.call.network.conditions.upstreamLoss = 0
     party.narrow(5_000_000)
+    // Nothing is overtaken, so that nothing is missing for a moment at the end.
+    party.call.network.conditions.delay = 5...5
     party.call.run(milliseconds: 3_000)
     #expect(party.call.sfu.counters.paced - before.paced > 30)
     let problems = party.decoded(party.viewers[0]).problems

@@ -56,8 +56,10 @@ struct RateDivision {
       isCongested: estimator.isCongested, now: time)
     let wished = streams.reduce(0) { $0 + ($1.highest >= 0 ? $1.steps[$1.highest].rate : 0) }
     let next = allocator.nextStep(of: streams)
+    let allocated = allocator.rate(of: streams)
     estimator.demand = RateDemand(
-      allocated: allocator.rate(of: streams) + fixed, nextStep: next.map { $0 + fixed }, wished: wished + fixed)
+      allocated: allocated + fixed, nextStep: next.map { $0 + fixed }, wished: wished + fixed,
+      isPaused: allocated == 0 && next != nil)
     if next != nil {
       fellAt = now
     } else if let fellAt, fellAt.duration(to: now) >= Self.patience {

@@ -10,8 +10,8 @@ struct LayerRates {
   /// Bytes of IP, UDP and SRTP beside header and payload.
   private static let overhead = 48
   /// Fewer pictures a second than this look choppy, and from `smooth` on they no longer do.
-  private static let choppy: UInt64 = 8
-  private static let smooth: UInt64 = 10
+  private static let choppy: UInt64 = 10
+  private static let smooth: UInt64 = 12
 
   private var bytes = InlineArray<32, UInt32>(repeating: 0)
   private var rates = InlineArray<32, UInt32>(repeating: 0)

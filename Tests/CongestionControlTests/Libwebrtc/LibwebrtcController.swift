@@ -180,7 +180,7 @@ struct LibwebrtcController: RateController {
     guard now - next.at < 500 * millisecond else { return nil }
     lastID = lastID == 255 ? 1 : lastID + 1
     let order = ProbeOrder(id: lastID, rate: Int(next.rate), bytes: Int(next.rate / 8 * 0.015), packets: 5)
-    probes.append(Probe(order: order, goal: 0, began: now))
+    probes.append(Probe(order: order, goal: 0, began: now, deviation: 0))
     return order
   }
 }
