@@ -111,7 +111,9 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       path: "loadtest",
-      exclude: ["bench-server", "compare-rabbitmq", "packet-loop.c", "send-ways", "send-ways.c"]),
+      exclude: [
+        "bench-server", "compare-rabbitmq", "packet-loop.c", "profile-server", "send-ways", "send-ways.c", "servers.py",
+      ]),
 
     .testTarget(name: "ArchitectureTests"),
     .testTarget(name: "OctetsTests", dependencies: ["Octets", "Seeded"]),

@@ -27,6 +27,7 @@ extension MediaPeer {
     let payload = packet.part(header.payloadRange)
     if let slot = slots[header.ssrc] {
       slot.receive(payload, sequence: header.sequenceNumber, marker: header.marker, now: now, surroundings)
+      watch(slot)
     } else if let slot = repairs[header.ssrc] {
       // The original's number stands before its payload (RFC 4588 section 4); without one the packet is padding.
       guard payload.count > 2 else { return }
@@ -34,6 +35,7 @@ extension MediaPeer {
       slot.receive(
         payload.part(2..<payload.count), sequence: payload.bytes.uint16(at: 0), marker: header.marker, now: now,
         surroundings)
+      watch(slot)
     } else {
       statistics.tally.refused += 1
     }

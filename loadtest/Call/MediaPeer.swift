@@ -53,6 +53,8 @@ final class MediaPeer {
   var lastMedia: UInt32 = 0
   let output: OutputBuffer
   let surroundings: ReceivingSlot.Surroundings
+  /// Those of `receiving` that wait for a packet or a key.
+  private var waiting: [ReceivingSlot] = []
   private(set) var nextTimeout: Instant
   /// From and to the server; nil on a good path.
   private let arriving: ImpairedDatagrams?
@@ -75,6 +77,8 @@ final class MediaPeer {
     self.output = output
     var options = UDPSocket.Options()
     options.bufferSize = 2 << 20
+    // A participant sends to the server alone.
+    options.answersFromSameAddress = false
     socket = try UDPSocket(port: 0, options: options)
     guard
       let checker = ConnectivityChecker(
@@ -144,13 +148,11 @@ final class MediaPeer {
       let now = MonotonicClock.now()
       if isSilent { continue }
       for datagram in batch.datagrams {
-        // A participant knows the server's address alone: its socket has one use, and the kernel chooses the address that it sends from.
-        var server = datagram.source
-        server.localAddress = 0
         if let arriving {
-          arriving.send(UnsafeRawBufferPointer(datagram.bytes), server, now: now)
+          arriving.send(UnsafeRawBufferPointer(datagram.bytes), datagram.source, now: now)
         } else {
-          handle(datagram.bytes, from: server, now: now)
+          // This program may read late. The server's latency ends where the datagram lies in the socket.
+          handle(datagram.bytes, from: datagram.source, now: now.advanced(by: .nanoseconds(-Int64(datagram.age))))
         }
       }
     } while batch.isFull
@@ -169,16 +171,22 @@ final class MediaPeer {
         stream.advance(now, isMeasuring: isMeasuring)
         while let packet = stream.takeDue(now) { send(packet.bytes, headerLength: packet.headerLength) }
       }
-      for slot in receiving where slot.nextTimeout.map({ $0 <= now }) ?? false {
+      for slot in waiting where slot.nextTimeout.map({ $0 <= now }) ?? false {
         let missing = slot.handleTimeout(now, surroundings)
         if !missing.isEmpty { ask(for: missing, of: slot) }
       }
+      waiting.removeAll { $0.nextTimeout == nil }
       if nextReport <= now { report(now) }
       if arrivals?.isDue ?? false, nextFeedback <= now { reportArrivals(now) }
     }
     schedule()
     flush()
     sendOn(now)
+  }
+
+  /// Looks at the slot at its times from now on, if it has any.
+  func watch(_ slot: ReceivingSlot) {
+    if slot.nextTimeout != nil, !waiting.contains(where: { $0 === slot }) { waiting.append(slot) }
   }
 
   private func schedule() {
@@ -191,7 +199,7 @@ final class MediaPeer {
       next = min(next, nextReport)
       if arrivals?.isDue ?? false { next = min(next, nextFeedback) }
       for stream in streams { next = min(next, stream.nextTimeout) }
-      for slot in receiving { if let due = slot.nextTimeout { next = min(next, due) } }
+      for slot in waiting { if let due = slot.nextTimeout { next = min(next, due) } }
     }
     nextTimeout = next
   }

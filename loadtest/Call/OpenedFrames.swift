@@ -15,7 +15,7 @@ final class OpenedFrames {
 
   private static let capacity = 256
   /// Larger frames are not kept.
-  private static let largestFrame = 2_048
+  private static let largestFrame = 32_768
   private let memory = UnsafeMutableRawPointer.allocate(byteCount: capacity * largestFrame, alignment: 64)
   private var entries = [(length: Int, content: Content)?](repeating: nil, count: capacity)
 

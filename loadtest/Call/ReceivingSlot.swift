@@ -66,12 +66,22 @@ final class ReceivingSlot {
   deinit { plain.deallocate() }
 
   /// The objects that a slot uses: the call's keys and the thread's counts.
-  struct Surroundings {
-    var cipher: FrameCipher
-    var progress: PeerProgress
-    var statistics: Statistics
-    var opened: OpenedFrames
-    var hasGuests: Bool
+  final class Surroundings {
+    let cipher: FrameCipher
+    let progress: PeerProgress
+    let statistics: Statistics
+    let opened: OpenedFrames
+    let hasGuests: Bool
+
+    init(
+      cipher: FrameCipher, progress: PeerProgress, statistics: Statistics, opened: OpenedFrames, hasGuests: Bool
+    ) {
+      self.cipher = cipher
+      self.progress = progress
+      self.statistics = statistics
+      self.opened = opened
+      self.hasGuests = hasGuests
+    }
 
     /// Whether a frame may be of an epoch from before this participant's stay.
     func isEarly(_ now: Instant) -> Bool {
@@ -189,7 +199,7 @@ final class ReceivingSlot {
     }
     stay.opened += 1
     if let layered = frame.layered {
-      note(layered, of: key, isMeasured: frame.isMeasured, now: now, &surroundings.statistics.tally.layers)
+      note(layered, of: key, isMeasured: frame.isMeasured, now: now, surroundings.statistics)
     }
     guard frame.isMeasured else { return }
     counts[place].traffic.frames += 1
@@ -198,17 +208,18 @@ final class ReceivingSlot {
   }
 
   private func note(
-    _ frame: LayeredFrame, of key: TrackKey, isMeasured: Bool, now: Instant, _ count: inout LayerCount
+    _ frame: LayeredFrame, of key: TrackKey, isMeasured: Bool, now: Instant, _ statistics: Statistics
   ) {
     let before = lastShown
     let isDecodable = decodable.take(frame, of: key)
     if isDecodable { lastShown = (key, frame.rank, now) }
     guard isMeasured else { return }
-    guard isDecodable else { return count.undecodable += 1 }
-    count.decodable[Int(frame.rank)] += 1
+    guard isDecodable else { return statistics.tally.layers.undecodable += 1 }
+    statistics.tally.layers.decodable[Int(frame.rank)] += 1
     guard let before, before.track == key else { return }
-    if before.rank != frame.rank { count.switches += 1 }
-    count.longestGap = max(count.longestGap, UInt64(max(0, before.at.duration(to: now).nanoseconds)))
+    if before.rank != frame.rank { statistics.tally.layers.switches += 1 }
+    let gap = UInt64(max(0, before.at.duration(to: now).nanoseconds))
+    statistics.tally.layers.longestGap = max(statistics.tally.layers.longestGap, gap)
   }
 
   // MARK: - Time
