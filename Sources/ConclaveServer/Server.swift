@@ -80,7 +80,8 @@ package final class Server: Sendable {
       node: Node(
         configuration: rules, hashing: .sha256,
         random: { UInt64.random(in: .min ... .max) }, restoring: stored, now: clock.now()),
-      media: media, announced: announced, fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
+      media: media, callShare: configuration.media.callShare, announced: announced,
+      fingerprint: certificate.fingerprint, clock: clock, loop: group.next(),
       store: store, recorder: Recorder(file: store.path, logger: logger, health: health),
       archive: archive,
       housekeeping: Housekeeping(

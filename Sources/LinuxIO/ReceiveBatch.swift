@@ -8,8 +8,6 @@ package final class ReceiveBatch {
   package let capacity: Int
   /// Whether the last receive filled the batch, so that the socket may hold more.
   package private(set) var isFull = false
-  /// How long the first datagram of the last receive had lain in the kernel's buffer; zero without one, or when the kernel does not say.
-  package private(set) var age = Duration.zero
 
   private let bufferSize: Int
   private let memory: UnsafeMutableRawPointer
@@ -47,7 +45,6 @@ package final class ReceiveBatch {
   func receive(from descriptor: Int32, counters: inout UDPCounters, local: inout LocalAddresses) {
     count = 0
     isFull = false
-    age = .zero
     var result = clinux_messages_receive(messages, descriptor, UInt32(capacity))
     counters.receiveCalls &+= 1
     if result < 0, -result != EAGAIN {
@@ -58,22 +55,24 @@ package final class ReceiveBatch {
     }
     guard result > 0 else { return }
     isFull = result == capacity
-    for i in 0..<Int(result) { split(i, &counters, &local) }
-    age = Self.age(of: clinux_messages_received(messages, 0).arrival)
+    let now = Self.wallClock()
+    for i in 0..<Int(result) { split(i, now: now, &counters, &local) }
   }
 
   /// The kernel tells the time by CLOCK_REALTIME, which may be set; a longer age than this comes from that.
   private static let longestAge: UInt64 = 10_000_000_000
 
-  private static func age(of arrival: UInt64) -> Duration {
+  private static func wallClock() -> UInt64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    let now = UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
-    guard arrival > 0, now > arrival, now - arrival <= longestAge else { return .zero }
-    return .nanoseconds(Int64(now - arrival))
+    return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
   }
 
-  private func split(_ index: Int, _ counters: inout UDPCounters, _ local: inout LocalAddresses) {
+  private static func age(of arrival: UInt64, now: UInt64) -> UInt64 {
+    arrival > 0 && now > arrival && now - arrival <= longestAge ? now - arrival : 0
+  }
+
+  private func split(_ index: Int, now: UInt64, _ counters: inout UDPCounters, _ local: inout LocalAddresses) {
     let received = clinux_messages_received(messages, UInt32(index))
     var base = memory + index * bufferSize
     var left = Int(received.length)
@@ -86,10 +85,11 @@ package final class ReceiveBatch {
     let segment = received.segment == 0 ? left : Int(received.segment)
     var source = SocketAddress(received.source)
     source.localAddress = local.number(of: SocketAddress(received.local))
+    let age = Self.age(of: received.arrival, now: now)
     repeat {
       let length = min(segment, left)
       guard count < entryCapacity else { return }
-      entries[count] = ReceivedDatagram(bytes: .init(start: base, count: length), source: source)
+      entries[count] = ReceivedDatagram(bytes: .init(start: base, count: length), source: source, age: age)
       count += 1
       counters.received &+= 1
       base += length
@@ -102,4 +102,6 @@ package final class ReceiveBatch {
 package struct ReceivedDatagram {
   package var bytes: UnsafeMutableRawBufferPointer
   package var source: SocketAddress
+  /// How long it had lain in the kernel's buffer, in nanoseconds; 0 when the kernel does not say. No `Duration`: each datagram has one, and few are read.
+  package var age: UInt64
 }

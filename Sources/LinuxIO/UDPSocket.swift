@@ -15,6 +15,8 @@ package final class UDPSocket {
     /// UDP_SEGMENT for runs of datagrams.
     package var sendOffload = true
     package var ipv6 = true
+    /// Answers leave from the address to which the question came. Without it the kernel chooses their address.
+    package var answersFromSameAddress = true
     package init() {}
   }
 
@@ -42,8 +44,7 @@ package final class UDPSocket {
     clinux_udp_size_buffers(descriptor, Int32(clamping: options.bufferSize))
     // A kernel before 5.0 does not know it, and each message is one datagram then.
     if options.receiveOffload { _ = clinux_udp_enable_gro(descriptor) }
-    // Without it the kernel chooses the address of answers.
-    _ = clinux_udp_enable_local_addresses(descriptor, ipv6)
+    if options.answersFromSameAddress { _ = clinux_udp_enable_local_addresses(descriptor, ipv6) }
     // Without it datagrams have no age.
     _ = clinux_udp_enable_arrival_times(descriptor)
     gate = SegmentationGate(isKnown: options.sendOffload && clinux_udp_knows_gso(descriptor))

@@ -58,4 +58,6 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case unproven
   /// The SFrame header of the packet's frame names another participant or track than the sender's, or a frame of Opus or VP8 has none.
   case sframeForeign
+  /// No room on the way to another worker that has peers of the call.
+  case relayFull
 }

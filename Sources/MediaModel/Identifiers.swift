@@ -96,7 +96,7 @@ package struct CallID: ProtocolIdentifier, CustomStringConvertible {
 package typealias ParticipantNumber = UInt32
 
 /// A track: `participant.n`, n from 1 to 255.
-package struct TrackID: Hashable, Comparable, Sendable, Codable, CustomStringConvertible {
+package struct TrackID: Hashable, Comparable, Sendable, BitwiseCopyable, Codable, CustomStringConvertible {
   package var participant: ParticipantNumber
   package var index: UInt8
 
@@ -132,7 +132,7 @@ package struct TrackID: Hashable, Comparable, Sendable, Codable, CustomStringCon
 }
 
 /// One participant's transport on the media plane; made by the control plane, never used twice.
-package struct PeerID: Hashable, Sendable {
+package struct PeerID: Hashable, Sendable, BitwiseCopyable {
   package var rawValue: UInt64
   package init(rawValue: UInt64) { self.rawValue = rawValue }
 }

@@ -101,11 +101,16 @@ package enum MediaCommand: Sendable {
   case hold(PeerID, Bool)
   /// The peer's wishes; they replace its earlier ones. Ignored and kept as `hold`.
   case receive(PeerID, Wishes)
+  /// Add a peer that is on another worker, which relays its tracks to this one, or change it. Its tracks and extensions count, its slots and credentials do not.
+  case mirror(PeerConfiguration, worker: Int)
+  /// The workers that have peers of the call, in the order in which they came. The first of them tells who speaks. Ignored by a worker without a peer of the call.
+  case share(CallID, workers: [Int])
 
-  /// The peer that it is about.
-  package var peer: PeerID {
+  /// The peer that it is about; nil for one about a call.
+  package var peer: PeerID? {
     switch self {
-    case .configure(let configuration, _): configuration.peer
+    case .share: nil
+    case .configure(let configuration, _), .mirror(let configuration, _): configuration.peer
     case .remove(let peer), .mute(let peer, _, _), .removeTrack(let peer, _), .hold(let peer, _),
       .receive(let peer, _):
       peer

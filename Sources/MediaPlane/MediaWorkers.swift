@@ -5,8 +5,8 @@ package import Transport
 
 /// The media plane: worker threads, each with its own port (UDP and TCP) and its own SFU.
 ///
-/// The facade that the control plane talks to, from any thread. A call lives on one worker; the caller decides on which. Commands go in by `submit`, events
-/// come out by the closure given at the start.
+/// The facade that the control plane talks to, from any thread. A peer lives on one worker; the caller decides on which, and tells the other workers of the
+/// same call (`MediaCommand.mirror`). Commands go in by `submit`, events come out by the closure given at the start.
 package final class MediaWorkers: Sendable {
   private let handles: [WorkerHandle]
   /// Whether the workers take TCP connections too.
@@ -26,9 +26,11 @@ package final class MediaWorkers: Sendable {
     }
     var handles: [WorkerHandle] = []
     do throws(MediaPlaneError) {
+      let exchange = try Self.exchange(workers: layout.workers)
       for index in 0..<layout.workers {
         handles.append(
-          try WorkerHandle(index, layout, certificate: certificate, seed: seed &+ UInt64(index), onEvent: onEvent))
+          try WorkerHandle(
+            index, layout, certificate: certificate, seed: seed &+ UInt64(index), exchange: exchange, onEvent: onEvent))
       }
     } catch {
       for handle in handles { handle.stop() }
@@ -36,6 +38,12 @@ package final class MediaWorkers: Sendable {
     }
     self.handles = handles
     hasTCP = layout.tcp
+  }
+
+  private static func exchange(workers: Int) throws(MediaPlaneError) -> RelayExchange? {
+    do throws(SystemError) { return workers > 1 ? try RelayExchange(workers: workers) : nil } catch {
+      throw .system(error)
+    }
   }
 
   deinit { stop() }

@@ -12,6 +12,8 @@ final class Worker {
   /// nil: UDP alone.
   private let connections: MediaConnections?
   private let sfu: SFU
+  /// nil: there are no other workers.
+  private let relay: RelayPort?
   private let queue: WorkerQueue
   private let board: StatisticsBoard
   private let onEvent: @Sendable (MediaEvent) -> Void
@@ -46,18 +48,19 @@ final class Worker {
   private enum Token {
     static let socket: UInt64 = 0
     static let commands: UInt64 = 1
+    static let relay: UInt64 = 2
     /// The connections' are above it.
-    static let listener: UInt64 = 2
+    static let listener: UInt64 = 3
   }
 
   init(
-    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, queue: WorkerQueue, board: StatisticsBoard,
-    rule: FlushRule = FlushRule(),
-    onEvent: @escaping @Sendable (MediaEvent) -> Void
+    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, relay: RelayPort? = nil, queue: WorkerQueue,
+    board: StatisticsBoard, rule: FlushRule = FlushRule(), onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(SystemError) {
     self.socket = socket
     connections = listener.map { MediaConnections($0, token: Token.listener) }
     self.sfu = sfu
+    self.relay = relay
     self.queue = queue
     self.board = board
     self.rule = rule
@@ -68,6 +71,7 @@ final class Worker {
     epoll = try Epoll()
     try epoll.add(socket.descriptor, token: Token.socket)
     try epoll.add(queue.descriptor, token: Token.commands)
+    if let relay { try epoll.add(relay.descriptor, token: Token.relay) }
     if let listener { try epoll.add(listener.descriptor, token: Token.listener) }
   }
 
@@ -87,6 +91,7 @@ final class Worker {
       switch token {
       case Token.socket: now = drain(now: now)
       case Token.commands: takeCommands()
+      case Token.relay: now = takeRelayed(now: now)
       case Token.listener: connections?.accept(now: now, in: epoll)
       default: datagrams += readConnection(Int(token - Token.listener), now: now)
       }
@@ -176,6 +181,27 @@ final class Worker {
     return now
   }
 
+  /// Takes what other workers have sent until there is no more, or others must have their turn. Returns the time of the last slice.
+  private func takeRelayed(now start: Instant) -> Instant {
+    guard let relay else { return start }
+    var now = start
+    relay.hear()
+    for slice in 0..<Self.slicesPerTurn {
+      if slice > 0 { now = MonotonicClock.now() }
+      let count = relay.receive(Self.slice) { message, packet, sender in
+        sfu.handle(message, packet, from: sender, now: now, into: outbox)
+        if outbox.isNearlyFull { flush() }
+      }
+      guard count > 0 else { return now }
+      rule.arrived(now: now)
+      naps.arrived(count, now: now)
+      settle(now: now)
+      scheduleStatistics(now: now)
+    }
+    relay.remind()
+    return now
+  }
+
   private func handle(_ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant) {
     // The arithmetic of a handshake takes as long as hundreds of packets.
     if case .dtls = DatagramKind.classify(datagram.bytes) {
@@ -190,7 +216,7 @@ final class Worker {
 
   /// Forwards less video while the socket's datagrams grow old, and more again afterwards.
   private func shedVideo(now: Instant) {
-    shedding.received(after: batch.age)
+    shedding.received(after: .nanoseconds(batch.datagrams.first?.age ?? 0))
     guard shedding.isDue(now: now), shedding.judge(cpuTime: ThreadClock.now(), now: now) else { return }
     sfu.setVideoShare(shedding.share, now: now)
   }
@@ -221,6 +247,8 @@ final class Worker {
 
   /// Follows each batch: timers, then the outbox by its rule, then events.
   private func settle(now: Instant) {
+    // Other workers need not wait until this one has sent.
+    relay?.publish()
     if let timeout = sfu.nextTimeout, timeout <= now {
       let start = ThreadClock.now()
       if let pass = sfu.handleTimeout(now: now, into: outbox) {
@@ -234,6 +262,7 @@ final class Worker {
       flush()
     }
     deliverEvents()
+    relay?.publish()
   }
 
   private func flush() {

@@ -14,7 +14,7 @@ struct WorkerHandle: Sendable {
   /// Opens the port and starts the thread.
   init(
     _ index: Int, _ configuration: MediaPlaneConfiguration, certificate: DTLSCertificate, seed: UInt64,
-    onEvent: @escaping @Sendable (MediaEvent) -> Void
+    exchange: RelayExchange?, onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(MediaPlaneError) {
     let (socket, listener) = try Self.open(index, configuration)
     port = socket.port
@@ -22,9 +22,11 @@ struct WorkerHandle: Sendable {
     do throws(SystemError) {
       let queue = try WorkerQueue()
       let board = StatisticsBoard(port: port)
-      let sfu = SFU(configuration: configuration.forwarding, certificate: certificate, seed: seed)
+      let relay = exchange.map { RelayPort(index, of: $0) }
+      let sfu = SFU(
+        configuration: configuration.forwarding, certificate: certificate, seed: seed, worker: index, relay: relay)
       let worker = try Worker(
-        socket: socket, listener: listener, sfu: sfu, queue: queue, board: board, onEvent: onEvent)
+        socket: socket, listener: listener, sfu: sfu, relay: relay, queue: queue, board: board, onEvent: onEvent)
       let processors = availableProcessors()
       let processor = configuration.isPinned ? processors[index % processors.count] : nil
       thread = try OSThread(name: "media-\(index)", processor: processor) { worker.run() }

@@ -20,7 +20,10 @@ package struct SequenceUnwrapper: Sendable {
     return index
   }
 
-  /// The same, without moving `highest`: for numbers that a peer only speaks of.
+  /// Takes an index that another unwrapper has found.
+  package mutating func note(_ index: UInt64) { highest = max(highest ?? 0, index) }
+
+  /// The same as `unwrap`, without moving `highest`: for numbers that a peer only speaks of.
   package func index(of sequenceNumber: UInt16) -> UInt64 {
     guard let highest else { return 65_536 + UInt64(sequenceNumber) }
     let distance = SequenceNumber.distance(from: UInt16(truncatingIfNeeded: highest), to: sequenceNumber)

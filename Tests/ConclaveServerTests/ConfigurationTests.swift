@@ -15,6 +15,7 @@ import Testing
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
   (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"media":{"tcp":"no"}}"#, "media.tcp"),
   (#"{"media":{"voices":0}}"#, "media.voices"),
+  (#"{"media":{"callShare":0}}"#, "media.callShare"),
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"),
   (#"{"logFormat":"xml"}"#, "logFormat"), (#"{"limits":{"body":0}}"#, "limits.body"),
@@ -108,10 +109,10 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
 }
 
 @Test func mediaMembersAreRead() throws {
-  let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"],"voices":5}}"#
+  let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"],"voices":5,"callShare":9}}"#
   let media = try Configuration(json: Array(text.utf8)).media
   #expect(media.workers == 2 && media.port == 0 && !media.tcp && media.announce == ["192.0.2.1"])
-  #expect(media.voices == 5)
+  #expect(media.voices == 5 && media.callShare == 9)
 }
 
 @Test func anAnnouncedNameIsNoAddress() {

@@ -62,7 +62,8 @@ private final class Plane: Sendable {
       node: Node(
         configuration: configuration, hashing: .sha256,
         random: { UInt64.random(in: .min ... .max) }),
-      media: media, announced: try AnnouncedAddresses(["192.0.2.1"]), fingerprint: certificate.fingerprint,
+      media: media, callShare: 40, announced: try AnnouncedAddresses(["192.0.2.1"]),
+      fingerprint: certificate.fingerprint,
       clock: clock, loop: loop, store: store,
       recorder: Recorder(file: store.path, logger: Logger(label: "test"), health: health),
       archive: Archive(store: store, clock: clock, log: log),

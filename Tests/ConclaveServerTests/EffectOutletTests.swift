@@ -48,7 +48,8 @@ struct EffectOutletTests {
           if case .answer(let id, let allowed) = command { record.add("\(id.rawValue) \(allowed.count)") }
         }),
       peers: MediaPeers(
-        workers: 2, fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(repeating: 7, count: 32)),
+        workers: 2, callShare: 40,
+        fingerprint: CertificateFingerprint(hash: "sha-256", digest: Array(repeating: 7, count: 32)),
         hasTCP: false),
       reader: OfferReader(threads: threads, inbox: inbox), log: CallLog(Logger(label: "test")), telemetry: nil,
       clock: clock, loop: MultiThreadedEventLoopGroup.singleton.any())

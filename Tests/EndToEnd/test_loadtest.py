@@ -243,6 +243,23 @@ def test_receivers_that_report_have_their_paths_estimated(fresh_server, tmp_path
     assert fresh_server.metric("conclave_media_withheld_videos_total") == 0
 
 
+def test_a_call_on_three_workers_is_as_whole_as_on_one(tmp_path):
+    server = Server(tmp_path, media={"port": 0, "workers": 3, "callShare": 2})
+    try:
+        call = ("--participants", "6", "--publishers", "3", "--layers", "--video-kbps", "900", "--feedback", "--duration", "6")
+        status, report = run(server, tmp_path / "workers.json", *call)
+        assert (status, report["joined"], report["loss"]) == (0, 6, 0), report["faults"]
+        layers = report["layers"]
+        # Each of six participants receives the cameras of the others.
+        assert layers["undecodable"] == 0 and layers["decodable"]["f"] > 15 * 30 * 6 * 0.9, layers
+        assert layers["longestFreezeMs"] < 1_000
+        # Each voice at least goes to the two other workers.
+        assert server.metric("conclave_media_relayed_packets_total") > 3 * 2 * 50 * 6 * 0.9
+        assert server.metric_of("conclave_media_dropped_packets_total", 'reason="relayFull"') == 0
+    finally:
+        server.stop()
+
+
 def test_layered_cameras_are_decodable_and_a_narrow_path_gets_a_lower_layer(fresh_server, tmp_path):
     call = ("--participants", "6", "--publishers", "2", "--layers", "--video-kbps", "900", "--feedback")
     status, report = run(fresh_server, tmp_path / "layers.json", *call, "--duration", "4")

@@ -5,8 +5,8 @@ import Testing
 @testable import Forwarding
 
 struct ForwardingTests {
-  @Test func everyoneGetsAllOfEveryone() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func everyoneGetsAllOfEveryone(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     for _ in 0..<3 { call.join() }
     try call.connect()
     call.run(milliseconds: 2000)
@@ -19,9 +19,9 @@ struct ForwardingTests {
     #expect(call.peers.allSatisfy { $0.refused == 0 })
   }
 
-  @Test(arguments: [1, 2, 3, 4] as [UInt64])
-  func lossReorderingAndDuplicatesAreMended(seed: UInt64) throws {
-    let call = SimulatedCall(seed: seed)
+  @Test(arguments: [1, 2, 3, 4] as [UInt64], workerCounts)
+  func lossReorderingAndDuplicatesAreMended(seed: UInt64, workers: Int) throws {
+    let call = SimulatedCall(seed: seed, workers: workers)
     for _ in 0..<4 { call.join() }
     try call.connect()
     call.network.conditions = NetworkConditions(loss: 0.05, duplication: 0.03, delay: 5...30)
@@ -34,13 +34,13 @@ struct ForwardingTests {
       try expectUnbroken(serials)
       expectUnchanged(peer, track)
     }
-    #expect(call.sfu.counters.retransmitted > 0)
-    #expect(call.sfu.counters.nacksSent > 0)
+    #expect(call.counters(\.retransmitted) > 0)
+    #expect(call.counters(\.nacksSent) > 0)
     #expect(call.peers.allSatisfy { $0.refused == 0 })
   }
 
-  @Test func unannouncedStreamsAreFoundByTheirMID() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func unannouncedStreamsAreFoundByTheirMID(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     call.join(announcesSSRCs: false)
     let watcher = call.join([])
     try call.connect()
@@ -48,8 +48,8 @@ struct ForwardingTests {
     for track in call.peers[0].tracks { #expect(watcher.serials(of: track).count > 20) }
   }
 
-  @Test func payloadTypesAndExtensionsAreTheReceivers() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func payloadTypesAndExtensionsAreTheReceivers(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join()
     let watcher = call.join([])
     watcher.sendsReports = false
@@ -69,8 +69,8 @@ struct ForwardingTests {
     }
   }
 
-  @Test func theMIDIsLeftOutOnceTheReceiverReported() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func theMIDIsLeftOutOnceTheReceiverReported(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     call.join([.camera])
     let watcher = call.join([])
     try call.connect()

@@ -11,8 +11,8 @@ struct HoldTests {
 
   private func received(_ peer: TestPeer) -> Int { peer.streams.values.reduce(0) { $0 + $1.packets.count } }
 
-  @Test func nothingIsForwardedToOrFromAHeldParticipant() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func nothingIsForwardedToOrFromAHeldParticipant(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (a, b, c) = (call.join(), call.join(), call.join())
     try call.connect()
     call.run(milliseconds: 1000)
@@ -38,8 +38,8 @@ struct HoldTests {
     #expect(call.sfu.counters.connected == 2)
   }
 
-  @Test func itsSlotsGoToOthersMeanwhile() {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func itsSlotsGoToOthersMeanwhile(workers: Int) {
+    let call = SimulatedCall(workers: workers)
     let watcher = call.join([], audioSlots: 0, videoSlots: 1)
     let a = call.join([.camera])
     call.join([.camera])
@@ -48,8 +48,8 @@ struct HoldTests {
     #expect(call.assignment(of: watcher).values.map(\.participant) == [3])
   }
 
-  @Test func itComesBackWithAKeyFrameInBothDirections() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func itComesBackWithAKeyFrameInBothDirections(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (a, b) = (call.join([.camera]), call.join([.camera]))
     try call.connect()
     call.run(milliseconds: 2000)
@@ -63,8 +63,8 @@ struct HoldTests {
     #expect(b.serials(of: a.tracks[0]).contains(try #require(a.tracks[0].keyFrames.last)))
   }
 
-  @Test func noKeyFrameIsAskedOfAHeldParticipant() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func noKeyFrameIsAskedOfAHeldParticipant(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (a, b) = (call.join([.camera]), call.join([.camera]))
     try call.connect()
     call.run(milliseconds: 1000)
@@ -77,8 +77,8 @@ struct HoldTests {
     #expect(b.tracks[0].keyFrameRequests.count == asked)
   }
 
-  @Test func speakersLeaveOutWhoIsHeld() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func speakersLeaveOutWhoIsHeld(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     call.join()
     let b = call.join()
     try call.connect()
@@ -90,8 +90,10 @@ struct HoldTests {
     #expect(call.speakers.last == [])
   }
 
-  @Test func aCommandBeforeTheConfigurationIsIgnoredAndALaterConfigurationChangesNothing() {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aCommandBeforeTheConfigurationIsIgnoredAndALaterConfigurationChangesNothing(
+    workers: Int
+  ) {
+    let call = SimulatedCall(workers: workers)
     call.command(.hold(PeerID(rawValue: 2), true))
     call.command(.receive(PeerID(rawValue: 2), Wishes(lastN: 0)))
     let a = call.join()

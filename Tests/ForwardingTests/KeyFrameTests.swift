@@ -5,8 +5,8 @@ import Testing
 @testable import Forwarding
 
 struct KeyFrameTests {
-  @Test func requestsAreMergedAndThrottled() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func requestsAreMergedAndThrottled(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join([.camera])
     for _ in 0..<3 { call.join([]) }
     try call.connect()
@@ -25,8 +25,8 @@ struct KeyFrameTests {
     for (a, b) in zip(times, times.dropFirst()) { #expect(a.duration(to: b) >= .milliseconds(330)) }
   }
 
-  @Test func aNewSlotGetsAKeyFrameAtOnce() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aNewSlotGetsAKeyFrameAtOnce(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join([.camera])
     call.join([])
     try call.connect()

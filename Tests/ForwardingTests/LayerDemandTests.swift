@@ -25,8 +25,8 @@ struct LayerDemandTests {
   }
 
   /// In a call: a viewer of the lowest layer alone turns off the others, and a wish for more turns one on again.
-  @Test func theSenderIsToldWhichLayersAreWanted() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func theSenderIsToldWhichLayersAreWanted(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(), call.joinViewer())
     try call.connect()
     call.run(milliseconds: 6000)
@@ -63,8 +63,8 @@ struct LayerDemandTests {
     #expect(call.wanted(of: alice).last == [true, false, true])
   }
 
-  @Test func aTrackOfOneLayerTellsNothing() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aTrackOfOneLayerTellsNothing(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let alice = call.join([.camera], audioSlots: 0, videoSlots: 0)
     call.join([], audioSlots: 0, videoSlots: 1)
     try call.connect()

@@ -6,9 +6,9 @@ import Testing
 
 /// Simulcast: one layer of a camera to each receiver.
 struct LayerTests {
-  @Test(arguments: [true, false])
-  func aReceiverGetsTheLowestLayerThatIsHighEnough(descriptors: Bool) throws {
-    let call = SimulatedCall()
+  @Test(arguments: [true, false], workerCounts)
+  func aReceiverGetsTheLowestLayerThatIsHighEnough(descriptors: Bool, workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let alice = call.joinCamera(descriptors: descriptors)
     let heights: [Int?] = [90, 180, 181, 360, 500, 720, 1080, nil]
     let viewers = heights.map { _ in call.joinViewer() }
@@ -26,9 +26,9 @@ struct LayerTests {
   }
 
   /// The old layer goes on until the new one's key frame is there, which alone is asked for.
-  @Test(arguments: [true, false])
-  func aSwitchAsksTheNewLayerAlone(descriptors: Bool) throws {
-    let call = SimulatedCall()
+  @Test(arguments: [true, false], workerCounts)
+  func aSwitchAsksTheNewLayerAlone(descriptors: Bool, workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(descriptors: descriptors), call.joinViewer())
     try call.connect()
     call.run(milliseconds: 2000)
@@ -48,9 +48,9 @@ struct LayerTests {
   }
 
   /// The clocks of the layers begin at random, and the receiver's runs on to the tick: by frame numbers, or by sender reports.
-  @Test(arguments: [true, false])
-  func timesRunOnAcrossLayers(descriptors: Bool) throws {
-    let call = SimulatedCall()
+  @Test(arguments: [true, false], workerCounts)
+  func timesRunOnAcrossLayers(descriptors: Bool, workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(descriptors: descriptors), call.joinViewer(descriptors: descriptors))
     try call.connect()
     call.run(milliseconds: 3000)
@@ -70,9 +70,9 @@ struct LayerTests {
   }
 
   /// A sender's reports on its layers may lie a lifetime apart. Then arrivals tell the times.
-  @Test(arguments: [4_000_000_000_000_000_000, 0 &- 4_000_000_000_000_000_000] as [UInt64])
-  func reportsThatLieFarApartAreNotUsed(offset: UInt64) throws {
-    let call = SimulatedCall()
+  @Test(arguments: [4_000_000_000_000_000_000, 0 &- 4_000_000_000_000_000_000] as [UInt64], workerCounts)
+  func reportsThatLieFarApartAreNotUsed(offset: UInt64, workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(descriptors: false), call.joinViewer(descriptors: false))
     alice.tracks[0].clockOffset = offset
     try call.connect()
@@ -89,9 +89,9 @@ struct LayerTests {
     }
   }
 
-  @Test(arguments: [true, false])
-  func aLayerThatStopsIsLeft(descriptors: Bool) throws {
-    let call = SimulatedCall()
+  @Test(arguments: [true, false], workerCounts)
+  func aLayerThatStopsIsLeft(descriptors: Bool, workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(descriptors: descriptors), call.joinViewer(descriptors: descriptors))
     try call.connect()
     call.run(milliseconds: 2000)
@@ -113,8 +113,8 @@ struct LayerTests {
   }
 
   /// Firefox announces layers that it has no bandwidth for.
-  @Test func aLayerThatNeverBeganIsNotWaitedFor() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aLayerThatNeverBeganIsNotWaitedFor(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(), call.joinViewer())
     alice.tracks[2].isSending = false
     try call.connect()
@@ -125,9 +125,9 @@ struct LayerTests {
   }
 
   /// The rate falls before the lower layer's key frame comes.
-  @Test(arguments: [true, false])
-  func onTheWayDownTheLowestTemporalLayerIsEnough(descriptors: Bool) throws {
-    let call = SimulatedCall()
+  @Test(arguments: [true, false], workerCounts)
+  func onTheWayDownTheLowestTemporalLayerIsEnough(descriptors: Bool, workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let (alice, bob) = (call.joinCamera(descriptors: descriptors), call.joinViewer(descriptors: descriptors))
     try call.connect()
     call.run(milliseconds: 2000)
@@ -148,8 +148,8 @@ struct LayerTests {
     #expect(Set(received.decoded.suffix(8).map(\.frame.temporalLayer)) == [0, 1, 2])
   }
 
-  @Test func lossesOfEachLayerAreMendedByItsOwnRetransmissions() throws {
-    let call = SimulatedCall(seed: 5)
+  @Test(arguments: workerCounts) func lossesOfEachLayerAreMendedByItsOwnRetransmissions(workers: Int) throws {
+    let call = SimulatedCall(seed: 5, workers: workers)
     let alice = call.joinCamera()
     let viewers = [180, 360, 720].map { height in (call.joinViewer(), height) }
     try call.connect()
@@ -166,7 +166,7 @@ struct LayerTests {
       #expect(received.problems == [])
       #expect(received.decoded.count > 150)
     }
-    #expect(call.sfu.counters.nacksSent > 50)
+    #expect(call.counters(\.nacksSent) > 50)
   }
 
   /// A stream counts as a layer only by an id that the offer named, and another member's names do not help.

@@ -12,10 +12,11 @@ struct Party {
   let speaker: TestPeer
   let viewers: [TestPeer]
 
-  init(seed: UInt64 = 1, viewers count: Int = 1, screen: Bool = false, reports: Bool = true, estimates: Bool = false)
-    throws
-  {
-    call = SimulatedCall(seed: seed)
+  init(
+    seed: UInt64 = 1, viewers count: Int = 1, screen: Bool = false, reports: Bool = true, estimates: Bool = false,
+    workers: Int = 1
+  ) throws {
+    call = SimulatedCall(seed: seed, workers: workers)
     camera = call.joinCamera()
     for (track, packets) in zip(camera.tracks, [1, 3, 8]) {
       track.packetsPerFrame = packets
@@ -99,6 +100,6 @@ struct Party {
   }
 
   func isLimited(_ viewer: TestPeer) -> Bool? {
-    call.sfu.peersByID[viewer.configuration.peer]?.transport.downlink?.pointee.division.isLimited
+    call.sfu(of: viewer).peersByID[viewer.configuration.peer]?.transport.downlink?.pointee.division.isLimited
   }
 }

@@ -23,8 +23,8 @@ struct ReportTests {
   }
 
   /// The same moment of one sender has one NTP time in the reports of all its slots: lips stay in step.
-  @Test func reportsOfOneSendersSlotsShareAClock() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func reportsOfOneSendersSlotsShareAClock(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let a = call.join()
     let b = call.join([])
     try call.connect()

@@ -4,9 +4,10 @@ import Testing
 
 @testable import Forwarding
 
-/// A member that encrypts under another's key ID, or another track's, is not heard under it (protocol section 6).
+/// A member that encrypts under another's key ID, or another track's, is not heard under it (protocol section 6). The receiver is on another worker: the sender's
+/// worker compares, before it relays anything.
 struct SFrameTests {
-  private let call = SimulatedCall()
+  private let call = SimulatedCall(workers: 2)
   private let sender: TestPeer
   private let receiver: TestPeer
 
@@ -45,12 +46,13 @@ struct SFrameTests {
 
   /// How many of the packets were forwarded, and how many dropped as foreign.
   private func send(_ packets: [[UInt8]]) throws -> (forwarded: UInt64, foreign: UInt64) {
-    let before = call.sfu.counters
+    func counts() -> (forwarded: UInt64, foreign: UInt64) {
+      (call.counters(\.forwarded), call.sfu.counters.drops(.sframeForeign))
+    }
+    let before = counts()
     for packet in packets { call.receive(try #require(sender.protect(packet)), from: sender.address) }
-    let after = call.sfu.counters
-    return (
-      after.forwarded - before.forwarded, after.drops(.sframeForeign) - before.drops(.sframeForeign)
-    )
+    let after = counts()
+    return (after.forwarded - before.forwarded, after.foreign - before.foreign)
   }
 
   @Test func ownKeyIDsPass() throws {

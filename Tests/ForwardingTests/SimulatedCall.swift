@@ -4,13 +4,15 @@ import Transport
 
 @testable import Forwarding
 
-/// Test peers around a real SFU, in virtual time, over a seeded network.
+/// Test peers around a real SFU, in virtual time, over a seeded network. With several workers there is an SFU for each, and one peer after the other goes to the
+/// next of them.
 final class SimulatedCall {
   static let server = SocketAddress(ipv4: 0x0a00_0001, port: 5000)
   static let certificate = DTLSCertificate()
   static let name = CallID(unchecked: "call")
 
-  let sfu: SFU
+  let sfus: [SFU]
+  let relays = SimulatedRelays()
   let outbox: Outbox
   var network: SimulatedNetwork
   var peers: [TestPeer] = []
@@ -19,12 +21,26 @@ final class SimulatedCall {
   private var requests: UInt64 = 0
 
   /// - Parameter receivers: at most.
-  init(seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64) {
+  init(seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64, workers: Int = 1) {
     outbox = Outbox(chunks: receivers)
-    sfu = SFU(configuration: SFUConfiguration(), certificate: Self.certificate, seed: seed)
+    let relays = relays
+    sfus = (0..<workers).map { worker in
+      SFU(
+        configuration: SFUConfiguration(), certificate: Self.certificate, seed: seed, worker: worker,
+        relay: workers > 1 ? SimulatedRelays.Way(from: worker, relays) : nil)
+    }
     network = SimulatedNetwork(seed: seed)
     network.conditions = conditions
   }
+
+  /// The one of the first peer.
+  var sfu: SFU { sfus[0] }
+
+  func worker(of peer: PeerID) -> Int { Int(peer.rawValue - 1) % sfus.count }
+
+  func sfu(of peer: TestPeer) -> SFU { sfus[worker(of: peer.configuration.peer)] }
+
+  func counters(_ count: (SFUCounters) -> UInt64) -> UInt64 { sfus.reduce(0) { $0 + count($1.counters) } }
 
   var now: Instant { Instant(nanoseconds: millisecond * 1_000_000) }
 
@@ -81,10 +97,23 @@ final class SimulatedCall {
   func configure(_ peer: TestPeer) {
     requests += 1
     command(.configure(peer.configuration, request: requests))
+    let hosts = Set(peers.map { worker(of: $0.configuration.peer) }).sorted()
+    guard hosts.count > 1 else { return }
+    for host in hosts { sfus[host].handle(.share(Self.name, workers: hosts), now: now, into: outbox) }
   }
 
+  /// Gives a command to the peer's worker, and to the others what they need of it.
   func command(_ command: MediaCommand) {
-    sfu.handle(command, now: now, into: outbox)
+    guard let peer = command.peer else { return }
+    let home = worker(of: peer)
+    sfus[home].handle(command, now: now, into: outbox)
+    for (other, sfu) in sfus.enumerated() where other != home {
+      switch command {
+      case .receive: break
+      case .configure(let configuration, _): sfu.handle(.mirror(configuration, worker: home), now: now, into: outbox)
+      default: sfu.handle(command, now: now, into: outbox)
+      }
+    }
     flush()
   }
 
@@ -103,10 +132,12 @@ final class SimulatedCall {
         }
       }
       // One pass leaves the rest of what is due to the next.
-      for _ in 0..<100 {
-        guard let due = sfu.nextTimeout, due <= now else { break }
-        sfu.handleTimeout(now: now, into: outbox)
-        flush()
+      for sfu in sfus {
+        for _ in 0..<100 {
+          guard let due = sfu.nextTimeout, due <= now else { break }
+          sfu.handleTimeout(now: now, into: outbox)
+          flush()
+        }
       }
       for peer in peers where peer.isPresent {
         peer.tick(now)
@@ -121,7 +152,7 @@ final class SimulatedCall {
   /// Runs until all peers are connected.
   func connect() throws {
     for _ in 0..<300 {
-      if peers.allSatisfy(\.isConnected), sfu.counters.connected == peers.count { return }
+      if peers.allSatisfy(\.isConnected), sfus.map(\.counters.connected).reduce(0, +) == peers.count { return }
       run(milliseconds: 20)
     }
     try #require(Bool(false), "not connected in 6 s")
@@ -130,10 +161,12 @@ final class SimulatedCall {
   /// The datagrams that came to the SFU, while they are kept.
   var captured: [Datagram]?
 
-  /// A datagram straight to the SFU.
+  /// A datagram straight to the SFU of the peer with that address, or to the first.
   func receive(_ bytes: [UInt8], from source: SocketAddress) {
     captured?.append(Datagram(bytes: bytes, source: source, destination: Self.server))
     var bytes = bytes
+    let owner = peers.first { $0.address == source }
+    let sfu = owner.map { self.sfu(of: $0) } ?? self.sfu
     bytes.withUnsafeMutableBytes { sfu.handle($0, from: source, now: now, into: outbox) }
     flush()
   }
@@ -142,6 +175,12 @@ final class SimulatedCall {
   private(set) var strayed: [Datagram] = []
 
   private func flush() {
+    while let relayed = relays.next() {
+      var packet = relayed.packet
+      packet.withUnsafeMutableBytes {
+        sfus[relayed.to].handle(relayed.message, $0, from: relayed.from, now: now, into: outbox)
+      }
+    }
     for run in outbox.runs {
       var offset = 0
       while offset < run.length {
@@ -157,8 +196,10 @@ final class SimulatedCall {
       }
     }
     outbox.reset()
-    events += sfu.events
-    sfu.events.removeAll()
+    for sfu in sfus {
+      events += sfu.events
+      sfu.events.removeAll()
+    }
   }
 }
 

@@ -4,8 +4,8 @@ import Testing
 @testable import Forwarding
 
 struct SourceChangeTests {
-  @Test func aSlotRunsOnWhenItsSourceChanges() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aSlotRunsOnWhenItsSourceChanges(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let first = call.join([.camera])
     let watcher = call.join([], audioSlots: 0, videoSlots: 1)
     let second = call.join([.camera])
@@ -26,8 +26,8 @@ struct SourceChangeTests {
     #expect(watcher.streams.values.allSatisfy { $0.missing.isEmpty })
   }
 
-  @Test func aSlotRunsOnAfterAMuteGap() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aSlotRunsOnAfterAMuteGap(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join([.camera, .microphone])
     let watcher = call.join([])
     try call.connect()
@@ -54,18 +54,18 @@ struct SourceChangeTests {
     }
   }
 
-  @Test func aMutedTrackIsNotForwardedFromTheStart() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aMutedTrackIsNotForwardedFromTheStart(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join(muted: true)
     let watcher = call.join([])
     try call.connect()
     call.run(milliseconds: 500)
     #expect(sender.tracks.allSatisfy { watcher.serials(of: $0).isEmpty })
-    #expect(call.sfu.counters.drops(.muted) > 0)
+    #expect(call.counters { $0.drops(.muted) } > 0)
   }
 
-  @Test func videoWithoutVisibleKeyFramesIsForwardedWhole() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func videoWithoutVisibleKeyFramesIsForwardedWhole(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join([.camera], codec: "AV1")
     try call.connect()
     sender.tracks[0].wantsKeyFrame = false
@@ -79,8 +79,8 @@ struct SourceChangeTests {
   }
 
   /// A sender without RTX fills its bit rate with empty packets.
-  @Test func packetsWithoutPayloadLeaveNoGap() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func packetsWithoutPayloadLeaveNoGap(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join([.camera])
     let watcher = call.join([])
     try call.connect()
@@ -99,8 +99,8 @@ struct SourceChangeTests {
     #expect(stream.ordered.count { $0.body.isEmpty } == 1)
   }
 
-  @Test func aRestartedSenderIsTakenUnderItsNewSSRC() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func aRestartedSenderIsTakenUnderItsNewSSRC(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     let sender = call.join([.camera])
     let watcher = call.join([])
     try call.connect()

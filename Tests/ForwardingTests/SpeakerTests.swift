@@ -53,8 +53,8 @@ struct SpeakerTests {
     #expect(loudness.value(at: instant(4000)) < SpeakerSelection.threshold)
   }
 
-  @Test func eventsComeOnChangeAtMostEvery300Milliseconds() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func eventsComeOnChangeAtMostEvery300Milliseconds(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     for _ in 0..<3 { call.join([.microphone]) }
     try call.connect()
     call.run(milliseconds: 500)
@@ -112,8 +112,8 @@ struct SpeakerTests {
     #expect(speakers.current == [2, 3])
   }
 
-  @Test func speakersAreAsManyAsTheMostVoicesThatAnybodyReceives() throws {
-    let call = SimulatedCall()
+  @Test(arguments: workerCounts) func speakersAreAsManyAsTheMostVoicesThatAnybodyReceives(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
     for i in 0..<4 { call.join([.microphone], audioSlots: i == 0 ? 2 : 1) }
     try call.connect()
     for peer in call.peers { peer.tracks[0].level = 20 }

@@ -10,4 +10,7 @@ func report(of ssrc: UInt32) -> ReportBlock {
     delaySinceLastSenderReport: 0)
 }
 
+/// Workers that the peers of a simulated call are on. The slow builds take the case that runs more code.
+let workerCounts = isRelease ? [1, 2] : [2]
+
 func instant(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }

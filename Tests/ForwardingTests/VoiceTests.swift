@@ -90,8 +90,8 @@ struct VoiceTests {
   }
 
   /// A call in the room noise of so many microphones.
-  private func crowded(_ count: Int, voices: Int = 8) throws -> SimulatedCall {
-    let call = SimulatedCall()
+  private func crowded(_ count: Int, voices: Int = 8, workers: Int = 1) throws -> SimulatedCall {
+    let call = SimulatedCall(workers: workers)
     for _ in 0..<count { call.join([.microphone], audioSlots: voices, videoSlots: 0) }
     try call.connect()
     for peer in call.peers {
@@ -118,8 +118,8 @@ struct VoiceTests {
     peer.streams.values.flatMap(\.serials).filter { $0 >> 40 == number }
   }
 
-  @Test func aCoughDoesNotTakeTheFirstPlace() throws {
-    let call = try crowded(4)
+  @Test(arguments: workerCounts) func aCoughDoesNotTakeTheFirstPlace(workers: Int) throws {
+    let call = try crowded(4, workers: workers)
     speak(call, [2], packets: 150)
     #expect(call.speakers.last?.first == 2)
     let before = call.speakers.count
@@ -132,8 +132,8 @@ struct VoiceTests {
     #expect(call.speakers.dropFirst(before).allSatisfy { $0.first == 2 })
   }
 
-  @Test func theOneWhoSpeaksTakesTheFirstPlaceFromTheOneWhoStopped() throws {
-    let call = try crowded(4)
+  @Test(arguments: workerCounts) func theOneWhoSpeaksTakesTheFirstPlaceFromTheOneWhoStopped(workers: Int) throws {
+    let call = try crowded(4, workers: workers)
     speak(call, [2], packets: 150)
     speak(call, [3], packets: 100)
     #expect(call.speakers.last?.first == 3)
@@ -157,8 +157,8 @@ struct VoiceTests {
     #expect(state.deadline == nil)
   }
 
-  @Test func theFirstSyllableIsHeard() throws {
-    let call = try crowded(12)
+  @Test(arguments: workerCounts) func theFirstSyllableIsHeard(workers: Int) throws {
+    let call = try crowded(12, workers: workers)
     speak(call, Array(1...8), packets: 150)
     call.run(milliseconds: 2000)
     let (speaker, listener) = (call.peers[11], call.peers[10])
@@ -179,8 +179,8 @@ struct VoiceTests {
     #expect((8...10).contains(burst), "\(burst)")
   }
 
-  @Test func aSpeakerIsNotCutOffWithinAWordAndTheNinthWaits() throws {
-    let call = try crowded(12)
+  @Test(arguments: workerCounts) func aSpeakerIsNotCutOffWithinAWordAndTheNinthWaits(workers: Int) throws {
+    let call = try crowded(12, workers: workers)
     let listener = call.peers[9]
     speak(call, Array(1...8), packets: 150)
     let speaking = Array(1...8) + [12]
@@ -193,8 +193,8 @@ struct VoiceTests {
     #expect(Set(call.assignment(of: listener).values.map { Int($0.participant) }) == Set(Array(2...8) + [12]))
   }
 
-  @Test func aLiarTakesOnePlace() throws {
-    let call = try crowded(12)
+  @Test(arguments: workerCounts) func aLiarTakesOnePlace(workers: Int) throws {
+    let call = try crowded(12, workers: workers)
     let listener = call.peers[9]
     call.peers[11].tracks[0].level = 0
     speak(call, Array(1...7), packets: 200)

@@ -19,28 +19,17 @@ struct MediaPlaneTests {
     return try MediaWorkers(configuration, certificate: certificate, seed: 1) { [log] in log.append($0) }
   }
 
-  private func address(of worker: Int, _ plane: MediaWorkers) -> SocketAddress {
-    SocketAddress(ipv4: 0x7f00_0001, port: plane.port(of: worker))
-  }
-
-  /// Clients of one call on worker 0, connected.
   private func join(_ plane: MediaWorkers, clients count: Int, overTCP: Int = 0) throws -> [TestClient] {
     let clients = try (1...count).map {
       try TestClient(UInt32($0), server: certificate, slots: count - 1, overTCP: $0 <= overTCP)
     }
-    for client in clients { plane.submit(.configure(client.configuration, request: UInt64(client.number)), worker: 0) }
-    try #require(eventually { log.configured.count == count })
-    for client in clients { client.start(address(of: 0, plane)) }
-    let joined = eventually({ clients.allSatisfy(\.isConnected) && log.connected.count == count }) {
-      for client in clients { client.receive(waiting: 1_000_000) }
-    }
-    try #require(joined)
+    try plane.connect(clients, log)
     return clients
   }
 
-  @Test(arguments: 0...3)
-  func mediaFlowsBetweenThreeParticipants(overTCP: Int) throws {
-    let plane = try makePlane()
+  @Test(arguments: 0...3, [1, 2, 3])
+  func mediaFlowsBetweenThreeParticipants(overTCP: Int, workers: Int) throws {
+    let plane = try makePlane(workers: workers)
     let clients = try join(plane, clients: 3, overTCP: overTCP)
 
     for (index, client) in clients.enumerated() {
@@ -57,11 +46,18 @@ struct MediaPlaneTests {
       }
     }
     plane.stop()
-    let statistics = try #require(plane.statistics().first)
-    #expect(statistics.forwarding.forwarded == 3 * 32 * 2)
-    #expect(statistics.socket.failed == 0)
-    #expect(statistics.tcp.open == overTCP && statistics.tcp.accepted == overTCP)
-    #expect(statistics.tcp[.slowReader] == 0)
+    let statistics = plane.statistics()
+    func sum<Number: AdditiveArithmetic>(_ number: (WorkerStatistics) -> Number) -> Number {
+      statistics.reduce(.zero) { $0 + number($1) }
+    }
+    #expect(sum(\.forwarding.forwarded) == 3 * 32 * 2)
+    // Each packet goes to all other workers.
+    let relayed: [UInt64] = [0, 96, 192]
+    #expect(sum(\.forwarding.relayed) == relayed[workers - 1])
+    #expect(sum { $0.forwarding.drops(.relayFull) } == 0)
+    #expect(sum(\.socket.failed) == 0)
+    #expect(sum(\.tcp.open) == overTCP && sum(\.tcp.accepted) == UInt64(overTCP))
+    #expect(sum { $0.tcp[.slowReader] } == 0)
     // Their connections end with them.
     withExtendedLifetime(clients) {}
   }
@@ -110,7 +106,7 @@ struct MediaPlaneTests {
     let plane = try makePlane()
     let clients = try join(plane, clients: 2)
     let stranger = try TestClient(9, server: certificate, slots: 1)
-    stranger.start(address(of: 0, plane))
+    stranger.start(plane.loopback(0))
     var noise = Noise(seed: 1)
     for length in 1...64 {
       for _ in 0..<4 { stranger.sendRaw(noise.bytes(length * 16)) }
@@ -130,7 +126,7 @@ struct MediaPlaneTests {
   @Test func statisticsArriveByThemselves() throws {
     let plane = try makePlane()
     let client = try TestClient(1, server: certificate, slots: 0)
-    client.start(address(of: 0, plane))
+    client.start(plane.loopback(0))
     #expect(eventually { plane.statistics()[0].socket.received == 1 })
     #expect(plane.statistics()[0].port == plane.port(of: 0))
   }
@@ -144,7 +140,7 @@ struct MediaPlaneTests {
     }
     try #require(eventually { log.configured.count == 3 })
 
-    for (worker, client) in clients.enumerated() { client.start(address(of: worker, plane)) }
+    for (worker, client) in clients.enumerated() { client.start(plane.loopback(worker)) }
 
     let connected = eventually({ clients.allSatisfy(\.isConnected) }) {
       for client in clients { client.receive(waiting: 1_000_000) }
@@ -163,7 +159,7 @@ struct MediaPlaneTests {
   @Test func commandsGetTheirTurnUnderAFlood() throws {
     let plane = try makePlane()
     let client = try TestClient(1, server: certificate, slots: 0)
-    client.start(address(of: 0, plane))
+    client.start(plane.loopback(0))
     plane.submit(.configure(client.configuration, request: 1), worker: 0)
     #expect(eventually({ log.configured == [1] }) { for _ in 0..<200 { client.sendRaw([1, 2, 3]) } })
   }
@@ -202,7 +198,7 @@ struct MediaPlaneTests {
   @Test func allHostAddressesCarryTheWorkersPort() throws {
     let plane = try makePlane(workers: 2)
     let addresses = plane.addresses(of: 1)
-    #expect(addresses.contains(address(of: 1, plane)))
+    #expect(addresses.contains(plane.loopback(1)))
     #expect(addresses.allSatisfy { $0.port == plane.port(of: 1) })
   }
 }

@@ -4,6 +4,8 @@ import RTP
 import Testing
 import Transport
 
+@testable import MediaPlane
+
 /// A participant on a real socket: a microphone and a camera, and slots for as many of the others as asked for. Driven by hand, without a thread.
 final class TestClient {
   static let opus = PayloadFormat(payloadType: 111, codec: "opus", clockRate: 48_000, channels: 2)
@@ -35,9 +37,10 @@ final class TestClient {
   private var nextVideo: UInt16 = 1
   private let memory = UnsafeMutableRawPointer.allocate(byteCount: 65_536, alignment: 64)
 
-  init(_ number: UInt32, server certificate: DTLSCertificate, slots: Int, call: String = "call", overTCP: Bool = false)
-    throws
-  {
+  init(
+    _ number: UInt32, server certificate: DTLSCertificate, slots: Int, call: String = "call", overTCP: Bool = false,
+    isSender: Bool = true
+  ) throws {
     self.number = number
     isOverTCP = overTCP
     let own = DTLSCertificate()
@@ -64,7 +67,7 @@ final class TestClient {
       peer: PeerID(rawValue: UInt64(number)), call: try #require(CallID(call)), participant: number, isOnKeyList: false,
       local: local,
       remote: remote, fingerprint: own.fingerprint, extensions: HeaderExtensionIDs(),
-      tracks: [track(1, .microphone, Self.opus, rtx: false), track(2, .camera, Self.vp8, rtx: true)],
+      tracks: isSender ? [track(1, .microphone, Self.opus, rtx: false), track(2, .camera, Self.vp8, rtx: true)] : [],
       slots: (0..<slots).flatMap { [slot($0, .audio, Self.opus), slot(100 + $0, .video, Self.vp8)] })
   }
 
@@ -107,11 +110,14 @@ final class TestClient {
     } while batch.isFull
   }
 
-  /// Sends an audio packet with this payload.
-  func sendAudio(_ payload: [UInt8]) {
-    let length = write(payload, type: 111, track: 1, sequence: nextAudio, at: memory)
-    nextAudio &+= 1
-    send(length, segment: length)
+  /// Sends an audio packet with this payload, or a run of them.
+  func sendAudio(_ payload: [UInt8], count: Int = 1) {
+    var length = 0
+    for _ in 0..<count {
+      length += write(payload, type: 111, track: 1, sequence: nextAudio, at: memory + length)
+      nextAudio &+= 1
+    }
+    send(length, segment: length / count)
   }
 
   /// Sends a frame of `packets` equal VP8 packets, as one run. Their payloads are descriptor and header of VP8, then `byte`s.
@@ -195,5 +201,29 @@ final class TestClient {
     sender = SRTPSender(profile: keys.profile, master: keys.outbound)
     receiver = SRTPReceiver(profile: keys.profile, master: keys.inbound)
     isConnected = true
+  }
+}
+
+extension MediaWorkers {
+  func loopback(_ worker: Int) -> SocketAddress { SocketAddress(ipv4: 0x7f00_0001, port: port(of: worker)) }
+
+  /// Connects clients of one call, one after the other on the next worker.
+  func connect(_ clients: [TestClient], _ log: EventLog) throws {
+    func home(_ client: TestClient) -> Int { Int(client.number - 1) % workers }
+    for client in clients {
+      submit(.configure(client.configuration, request: UInt64(client.number)), worker: home(client))
+    }
+    try #require(eventually { log.configured.count == clients.count })
+    for client in clients {
+      let others = Set(clients.filter { $0.configuration.call == client.configuration.call }.map(home))
+      for other in others where other != home(client) {
+        submit(.mirror(client.configuration, worker: home(client)), worker: other)
+      }
+    }
+    for client in clients { client.start(loopback(home(client))) }
+    let areConnected = eventually({ clients.allSatisfy(\.isConnected) && log.connected.count == clients.count }) {
+      for client in clients { client.receive(waiting: 1_000_000) }
+    }
+    try #require(areConnected)
   }
 }

@@ -57,6 +57,8 @@ package struct Configuration: Sendable {
   package struct Media: Sendable {
     /// Threads that forward media, each with a port of its own; 0 means one a core.
     package var workers = 0
+    /// Participants of one call that a thread takes before the next one joins in, and tracks are relayed between them.
+    package var callShare = 40
     /// UDP and TCP port of the first worker; 0 lets the system choose. The default is below the ports that Linux gives to outgoing connections (from 32768 on).
     package var port = 30000
     /// Whether participants may come over TCP too.
@@ -153,6 +155,9 @@ extension Configuration {
     if !(0...256).contains(media.workers) {
       faults.add("media.workers: \(media.workers) is out of range; take 0 (one a core) to 256")
     }
+    if media.callShare < 1 {
+      faults.add("media.callShare: \(media.callShare) is too small; take 1 or more")
+    }
     if !(1...32).contains(media.voices) {
       faults.add("media.voices: \(media.voices) is out of range; take 1 to 32")
     }
@@ -232,11 +237,12 @@ extension Configuration.TLS: Decodable {
 }
 
 extension Configuration.Media: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, port, tcp, announce, voices }
+  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, callShare, port, tcp, announce, voices }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
     workers = try container.decodeIfPresent(Int.self, forKey: .workers) ?? workers
+    callShare = try container.decodeIfPresent(Int.self, forKey: .callShare) ?? callShare
     port = try container.decodeIfPresent(Int.self, forKey: .port) ?? port
     tcp = try container.decodeIfPresent(Bool.self, forKey: .tcp) ?? tcp
     voices = try container.decodeIfPresent(Int.self, forKey: .voices) ?? voices

@@ -47,8 +47,9 @@ actor ControlPlane: SignalingSink {
 
   /// - Parameter reading: threads that read SDPs, started.
   init(
-    node: sending Node, media: MediaWorkers, announced: AnnouncedAddresses, fingerprint: CertificateFingerprint,
-    clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder, archive: Archive,
+    node: sending Node, media: MediaWorkers, callShare: Int, announced: AnnouncedAddresses,
+    fingerprint: CertificateFingerprint, clock: WallClock, loop: any EventLoop, store: Store, recorder: Recorder,
+    archive: Archive,
     housekeeping: Housekeeping, backEnd: BackEnd?, webPush: WebPush?, measurements: Measurements, log: CallLog,
     telemetry: Telemetry?, reading: NIOThreadPool, clients: Clients
   ) {
@@ -68,7 +69,8 @@ actor ControlPlane: SignalingSink {
           submit: { media.submit($0, worker: $1) }, candidates: { announced.addresses(of: $0, in: media) }),
         archive: archive, backEnd: backEnd, webPush: webPush, measurements: measurements,
         answer: { [inbox] in _ = inbox.append($0) }),
-      peers: MediaPeers(workers: media.workers, fingerprint: fingerprint, hasTCP: media.hasTCP),
+      peers: MediaPeers(
+        workers: media.workers, callShare: callShare, fingerprint: fingerprint, hasTCP: media.hasTCP),
       reader: OfferReader(threads: reading, inbox: inbox), log: log, telemetry: telemetry, clock: clock, loop: loop)
     inbox.start { [weak self] in
       guard let self else { return }

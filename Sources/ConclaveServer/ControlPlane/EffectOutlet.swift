@@ -46,7 +46,9 @@ final class EffectOutlet {
 
   /// A worker has confirmed a configuration. Returns the reply to the offer, if one is pending.
   func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Calls.Effect? {
-    peers.configured(peer, request: request, slots: slots).map(Calls.Effect.client)
+    guard let (reply, commands) = peers.configured(peer, request: request, slots: slots) else { return nil }
+    submit(commands)
+    return .client(reply)
   }
 
   /// Deliveries to clients go out together, after the others.
@@ -58,9 +60,11 @@ final class EffectOutlet {
       case .read(let session, let id, let call, let request): reader.read(request, of: call, for: session, id: id)
       case .negotiate(let session, let id, let negotiate): self.negotiate(negotiate, session, id)
       case .media(let command):
-        guard let worker = peers.worker(of: command.peer) else { continue }
-        parts.media.submit(command, worker)
-        if case .remove(let peer) = command { deliveries += peers.remove(peer) }
+        submit(peers.route(command))
+        guard case .remove(let peer) = command else { continue }
+        let (replies, commands) = peers.remove(peer)
+        submit(commands)
+        deliveries += replies
       case .webhook(_, let event):
         let traceparent = telemetry?.take(event)
         parts.backEnd?.webhooks?.send(event, traceparent: traceparent)
@@ -87,9 +91,12 @@ final class EffectOutlet {
 
   private func negotiate(_ negotiate: Negotiate, _ session: SessionID, _ id: String) {
     var generator = SystemRandomNumberGenerator()
-    let (command, worker) = peers.negotiate(
-      negotiate, for: session, id: id, candidates: parts.media.candidates, using: &generator)
-    parts.media.submit(command, worker)
+    submit(
+      peers.negotiate(negotiate, for: session, id: id, candidates: parts.media.candidates, using: &generator))
+  }
+
+  private func submit(_ commands: [MediaPeers.Routed]) {
+    for (command, worker) in commands { parts.media.submit(command, worker) }
   }
 
   private func ask(_ question: QuestionID, _ action: Question.Action, from: UserID, to: [UserID], _ call: CallID?) {

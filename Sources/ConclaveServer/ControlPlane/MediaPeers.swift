@@ -7,14 +7,22 @@ import SDP
 ///
 /// ## Overview
 /// `negotiate` turns an offer into the worker's configuration and keeps the answer. `configured` releases the answer, because early media then finds its
-/// peer. `remove` forgets a peer.
+/// peer. `remove` forgets a peer. The other workers of a call learn of each of its peers that sends tracks.
 ///
 /// ## Invariants
 /// - Each answer that waits comes out once, from `configured` or as an error from `remove`.
-/// - No step looks at other peers.
+/// - No step looks at other peers, but when a worker joins a call or has no peer of it any more: then it learns of the others, or forgets them.
 struct MediaPeers {
+  /// A command with the number of the worker that gets it.
+  typealias Routed = (command: MediaCommand, worker: Int)
+
   private struct NegotiatedPeer {
     var negotiation: Negotiation
+    /// As the worker has it: with the mutes and the ends of tracks since.
+    var configuration: PeerConfiguration?
+    /// The worker has confirmed a configuration, so it knows the peer when other workers ask for its tracks.
+    var isConfigured = false
+    var isHeld = false
     /// In the order of their requests.
     var answers: [Answer] = []
   }
@@ -35,10 +43,11 @@ struct MediaPeers {
 
   /// - Parameters:
   ///   - workers: how many there are, at least 1.
+  ///   - callShare: peers of one call that a worker takes before another one joins in.
   ///   - fingerprint: of the server's certificate, for the answers.
   ///   - hasTCP: whether the workers take TCP connections too.
-  init(workers: Int, fingerprint: CertificateFingerprint, hasTCP: Bool) {
-    placement = Placement(workers: workers)
+  init(workers: Int, callShare: Int, fingerprint: CertificateFingerprint, hasTCP: Bool) {
+    placement = Placement(workers: workers, callShare: callShare)
     self.fingerprint = fingerprint
     self.hasTCP = hasTCP
   }
@@ -54,46 +63,94 @@ struct MediaPeers {
   ///   - id: the header `request-id` of the session's request.
   ///   - candidates: the addresses of a worker.
   ///   - generator: a cryptographic one; ICE passwords come from it.
-  /// - Returns: the configuration, and the number of the worker that gets it.
+  /// - Returns: the configuration for the peer's worker, and what the call's workers need when this one has just joined it.
   mutating func negotiate(
     _ negotiate: Negotiate, for session: SessionID, id: String, candidates: (_ worker: Int) -> [SocketAddress],
     using generator: inout some RandomNumberGenerator
-  ) -> (command: MediaCommand, worker: Int) {
+  ) -> [Routed] {
     var peer = peers.removeValue(forKey: negotiate.peer) ?? NegotiatedPeer(negotiation: Negotiation(using: &generator))
     let configuration = peer.negotiation.apply(
       negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
       participant: negotiate.participant, isOnKeyList: negotiate.isOnKeyList, using: &generator)
+    let before = placement.workers(of: negotiate.call)
     let worker = placement.place(negotiate.peer, of: negotiate.call)
     lastRequest += 1
+    peer.configuration = configuration
     peer.answers.append(
       Answer(
         request: lastRequest, session: session, id: id,
         sdp: peer.negotiation.answer(fingerprint: fingerprint, candidates: candidates(worker), tcp: hasTCP),
         tracks: negotiate.tracks.map { MediaAnswer.Track(mid: $0.mid, track: $0.track) }))
     peers[negotiate.peer] = peer
-    return (.configure(configuration, request: lastRequest), worker)
+    let configure: Routed = (.configure(configuration, request: lastRequest), worker)
+    guard !before.isEmpty, !before.contains(worker) else { return [configure] }
+    // The worker joins the call. It knows the others first, so that the peer's first slot map has their tracks.
+    let others = placement.peers(of: negotiate.call, notOn: worker).flatMap { mirror($0, on: worker) }
+    return others + [configure] + share(negotiate.call)
+  }
+
+  /// The state of a peer for a worker that does not have it. That worker ignores a peer without tracks, unless it knew some.
+  private func mirror(_ id: PeerID, on worker: Int) -> [Routed] {
+    guard let home = placement.worker(of: id), home != worker, let peer = peers[id], peer.isConfigured,
+      let configuration = peer.configuration
+    else { return [] }
+    return [(.mirror(configuration, worker: home), worker)] + (peer.isHeld ? [(.hold(id, true), worker)] : [])
+  }
+
+  private func share(_ call: CallID) -> [Routed] {
+    let workers = placement.workers(of: call)
+    return workers.map { (.share(call, workers: workers), $0) }
+  }
+
+  /// The workers that a command about a peer is for: the peer's own, and the others of its call. There are none for a peer that never made an offer, or is gone.
+  mutating func route(_ command: MediaCommand) -> [Routed] {
+    guard let id = command.peer, let worker = placement.worker(of: id), let call = peers[id]?.configuration?.call else {
+      return []
+    }
+    note(command, of: id)
+    if case .receive = command { return [(command, worker)] }
+    return placement.workers(of: call).map { (command, $0) }
+  }
+
+  private mutating func note(_ command: MediaCommand, of peer: PeerID) {
+    switch command {
+    case .mute(_, let track, let isMuted):
+      guard let index = peers[peer]?.configuration?.tracks.firstIndex(where: { $0.track == track }) else { return }
+      peers[peer]?.configuration?.tracks[index].muted = isMuted
+    case .removeTrack(_, let track): peers[peer]?.configuration?.tracks.removeAll { $0.track == track }
+    case .hold(_, let isHeld): peers[peer]?.isHeld = isHeld
+    case .configure, .remove, .receive, .mirror, .share: break
+    }
   }
 
   /// The worker has confirmed a configuration.
-  /// - Returns: the reply to the offer; nil when none waits, as for a peer that is gone.
-  mutating func configured(_ peer: PeerID, request: UInt64, slots: SlotMap) -> Delivery? {
+  /// - Returns: the reply to the offer, and what the call's other workers need; nil when no reply waits, as for a peer that is gone.
+  mutating func configured(
+    _ peer: PeerID, request: UInt64, slots: SlotMap
+  ) -> (reply: Delivery, commands: [Routed])? {
     guard let index = peers[peer]?.answers.firstIndex(where: { $0.request == request }),
-      let answer = peers[peer]?.answers.remove(at: index)
+      let answer = peers[peer]?.answers.remove(at: index), let call = peers[peer]?.configuration?.call
     else { return nil }
+    peers[peer]?.isConfigured = true
     let body = MediaAnswer(
       sdp: answer.sdp, tracks: answer.tracks, receive: slots.slots.map(Slot.init), rev: slots.revision,
       unsupported: slots.unsupported)
-    return .reply(answer.session, id: answer.id, .ok(body))
+    let commands = placement.workers(of: call).flatMap { mirror(peer, on: $0) }
+    return (.reply(answer.session, id: answer.id, .ok(body)), commands)
   }
 
   /// Forgets a peer.
-  /// - Returns: the replies to its offers that no worker will confirm, in their order.
-  mutating func remove(_ peer: PeerID) -> [Delivery] {
-    placement.remove(peer)
-    let answers = peers.removeValue(forKey: peer)?.answers ?? []
-    return answers.map { answer in
-      let error = RequestError(.callNotJoined, "this participant left the call; rejoin it first")
-      return .reply(answer.session, id: answer.id, .failed(error))
+  /// - Returns: the replies to its offers that no worker will confirm, in their order; and what the workers need when its own has no peer of the call any more.
+  mutating func remove(_ peer: PeerID) -> (replies: [Delivery], commands: [Routed]) {
+    var commands: [Routed] = []
+    if let (call, worker) = placement.remove(peer), !placement.workers(of: call).contains(worker) {
+      commands = placement.peers(of: call, notOn: worker).map { (.remove($0), worker) } + share(call)
     }
+    let answers = peers.removeValue(forKey: peer)?.answers ?? []
+    let replies = answers.map { answer in
+      let error = RequestError(.callNotJoined, "this participant left the call; rejoin it first")
+      return Delivery.reply(answer.session, id: answer.id, .failed(error))
+    }
+    return (replies, commands)
   }
 }

@@ -1,28 +1,73 @@
 import MediaModel
 
-/// Which worker forwards a peer's media: all of a call are together, a new call goes to the worker with the fewest peers.
+/// Which worker forwards a peer's media. A new call goes to the worker with the fewest peers. While its workers have room for more of its peers, they stay
+/// together; then the next worker joins in.
 struct Placement {
-  private var peers: [PeerID: CallID] = [:]
-  private var calls: [CallID: (worker: Int, peers: Int)] = [:]
-  private var load: [Int]
-
-  init(workers: Int) { load = Array(repeating: 0, count: workers) }
-
-  func worker(of peer: PeerID) -> Int? { peers[peer].flatMap { calls[$0]?.worker } }
-
-  mutating func place(_ peer: PeerID, of call: CallID) -> Int {
-    if let worker = worker(of: peer) { return worker }
-    let idlest = load.indices.min { load[$0] < load[$1] } ?? 0
-    let worker = calls[call]?.worker ?? idlest
-    peers[peer] = call
-    calls[call, default: (worker, 0)].peers += 1
-    load[worker] += 1
-    return worker
+  private struct Place {
+    var call: CallID
+    var worker: Int
   }
 
-  mutating func remove(_ peer: PeerID) {
-    guard let call = peers.removeValue(forKey: peer), let (worker, count) = calls[call] else { return }
-    load[worker] -= 1
-    calls[call] = count == 1 ? nil : (worker, count - 1)
+  /// A worker's part of a call.
+  private struct Share {
+    var worker: Int
+    var peers: Set<PeerID>
+  }
+
+  /// Peers of one call that a worker takes before another one joins in.
+  private let callShare: Int
+  private var peers: [PeerID: Place] = [:]
+  /// The workers of each call, in the order in which they came.
+  private var calls: [CallID: [Share]] = [:]
+  private var load: [Int]
+
+  init(workers: Int, callShare: Int) {
+    load = Array(repeating: 0, count: workers)
+    self.callShare = callShare
+  }
+
+  func worker(of peer: PeerID) -> Int? { peers[peer]?.worker }
+
+  /// In the order in which they came.
+  func workers(of call: CallID) -> [Int] { calls[call]?.map(\.worker) ?? [] }
+
+  /// The peers of the call that are not on this worker.
+  func peers(of call: CallID, notOn worker: Int) -> [PeerID] {
+    calls[call]?.filter { $0.worker != worker }.flatMap(\.peers) ?? []
+  }
+
+  /// Gives the peer a worker, for as long as it lives.
+  mutating func place(_ peer: PeerID, of call: CallID) -> Int {
+    if let worker = worker(of: peer) { return worker }
+    var shares = calls[call] ?? []
+    let index = share(for: &shares)
+    shares[index].peers.insert(peer)
+    calls[call] = shares
+    peers[peer] = Place(call: call, worker: shares[index].worker)
+    load[shares[index].worker] += 1
+    return shares[index].worker
+  }
+
+  /// The index of the share that the next peer joins.
+  private func share(for shares: inout [Share]) -> Int {
+    if let index = shares.firstIndex(where: { $0.peers.count < callShare }) { return index }
+    let others = load.indices.filter { worker in !shares.contains { $0.worker == worker } }
+    guard let idlest = others.min(by: { load[$0] < load[$1] }) else {
+      return shares.indices.min { shares[$0].peers.count < shares[$1].peers.count } ?? 0
+    }
+    shares.append(Share(worker: idlest, peers: []))
+    return shares.count - 1
+  }
+
+  /// - Returns: the peer's call and worker; nil for a peer without one.
+  @discardableResult
+  mutating func remove(_ peer: PeerID) -> (call: CallID, worker: Int)? {
+    guard let place = peers.removeValue(forKey: peer) else { return nil }
+    load[place.worker] -= 1
+    guard var shares = calls.removeValue(forKey: place.call) else { return nil }
+    for index in shares.indices where shares[index].worker == place.worker { shares[index].peers.remove(peer) }
+    shares.removeAll { $0.peers.isEmpty }
+    if !shares.isEmpty { calls[place.call] = shares }
+    return (place.call, place.worker)
   }
 }

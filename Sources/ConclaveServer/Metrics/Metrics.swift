@@ -52,6 +52,7 @@ extension Metrics.Page {
       ("sent_packets", "Datagrams sent.", { $0.forwarding.datagramsOut }),
       ("sent_bytes", "Bytes sent.", { $0.forwarding.bytesOut }),
       ("forwarded_packets", "RTP packets sent on to a receiver.", { $0.forwarding.forwarded }),
+      ("relayed_packets", "RTP packets handed to another worker of the same call.", { $0.forwarding.relayed }),
       ("layer_switches", "Slots that went over to another layer of their track.", { $0.forwarding.layerSwitches }),
       (
         "feedback_received", "Transport-wide reports of receivers on what arrived.", { $0.forwarding.feedbackReceived }

@@ -1,11 +1,13 @@
 import MediaModel
 
-/// The peers of one call on this worker.
+/// The peers of one call: those on this worker, and those on others that send tracks.
 final class ForwardedCall: Scheduled {
   /// Distinct formats of one call's tracks; a track of one more is supported by no slot.
   static let maximumFormats = 64
 
   let id: CallID
+  /// The workers that have peers of the call; empty while this one alone has some.
+  var workers: [Int] = []
   var peers: ContiguousArray<Peer> = []
   var speakers = SpeakerSelection()
   var voices = Voices()

@@ -22,6 +22,8 @@ final class Peer: Scheduled {
   static let maximumPairs = 8
 
   let id: PeerID
+  /// The worker that has the peer and relays its tracks; nil for a peer of this worker.
+  let home: Int?
   unowned let call: ForwardedCall
   var configuration: PeerConfiguration
   let transport = SendTransport()
@@ -93,14 +95,17 @@ final class Peer: Scheduled {
   /// While the worker cannot keep up.
   var load: LoadDivision?
   var nextReport: Instant?
+  /// When the worker that has the peer is told again what is wanted of its tracks.
+  var wishReminder = WishReminder()
   /// The encoding that the next receiver report begins with; one has room for 16.
   var reportedFrom = 0
   /// When `SFU.handleTimeout` has something to do for this peer.
   private(set) var deadline: Instant?
   var place = -1
 
-  init(_ configuration: PeerConfiguration, call: ForwardedCall) {
+  init(_ configuration: PeerConfiguration, home: Int? = nil, call: ForwardedCall) {
     id = configuration.peer
+    self.home = home
     self.call = call
     self.configuration = configuration
   }

@@ -11,7 +11,8 @@ extension SFU {
       known.configuration = new
       peer = known
     } else {
-      peer = addPeer(new, now: now)
+      peer = addPeer(new)
+      peers.append(peer)
     }
     peersByFragment[new.local.fragment] = peer
     describeTracks(of: peer, now: now)
@@ -38,7 +39,7 @@ extension SFU {
     if peersByFragment[peer.configuration.local.fragment] === peer {
       peersByFragment[peer.configuration.local.fragment] = nil
     }
-    peers.removeAll { $0 === peer }
+    if peer.home == nil { peers.removeAll { $0 === peer } }
     for down in peer.downTracks { down.setSource(nil, now: now) }
     for track in peer.upTracks { detach(track, now: now) }
     let call = peer.call
@@ -92,13 +93,28 @@ extension SFU {
     if !changedCalls.contains(where: { $0 === call }) { changedCalls.append(call) }
   }
 
-  private func addPeer(_ configuration: PeerConfiguration, now: Instant) -> Peer {
+  /// Adds the peer of another worker, or changes it. Nothing is sent to it from here.
+  func mirror(_ new: PeerConfiguration, worker home: Int, now: Instant) {
+    var configuration = new
+    configuration.slots = []
+    // Its own worker compares the key IDs.
+    configuration.isOnKeyList = false
+    let known = peersByID[new.peer]
+    guard known.map({ $0.home == home }) ?? !new.tracks.isEmpty else { return }
+    known?.configuration = configuration
+    let peer = known ?? addPeer(configuration, home: home)
+    describeTracks(of: peer, now: now)
+    peer.wishReminder = WishReminder(from: now)
+    schedule(peer, peer.wishReminder.deadline)
+    noteChange(of: peer.call)
+  }
+
+  private func addPeer(_ configuration: PeerConfiguration, home: Int? = nil) -> Peer {
     let call = calls[configuration.call] ?? ForwardedCall(configuration.call)
     calls[configuration.call] = call
-    let peer = Peer(configuration, call: call)
+    let peer = Peer(configuration, home: home, call: call)
     call.peers.append(peer)
     call.loud.reserveCapacity(call.peers.count)
-    peers.append(peer)
     peersByID[configuration.peer] = peer
     return peer
   }
@@ -165,6 +181,7 @@ extension SFU {
   private func detach(_ track: UpTrack, now: Instant) {
     track.isDetached = true
     if track.isMicrophone { forgetVoice(of: track.peer) }
+    if let home = track.peer.home { endWishes(for: track, to: home) }
     for encoding in track.encodings {
       while let down = encoding.downTracks.last {
         down.setSource(nil, now: now)

@@ -32,12 +32,13 @@ extension SFU {
     }
   }
 
-  /// Tells the senders of the call's layered tracks whose receivers changed.
+  /// Tells the senders of the call's layered tracks whose receivers changed, and the workers that have the others.
   func updateDemands(of call: ForwardedCall, now: Instant) {
     for track in call.takeDemands() { updateDemand(of: track, now: now) }
   }
 
   func updateDemand(of track: UpTrack, now: Instant) {
+    if let home = track.peer.home { return tellWishes(for: track, to: home) }
     if let layers = track.updateDemand(now: now) { events.append(.wanted(track.peer.id, track.track, layers)) }
     schedule(track.peer, track.demand.deadline)
   }

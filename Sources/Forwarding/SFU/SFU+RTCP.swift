@@ -45,11 +45,13 @@ extension SFU {
 
   private func handle(_ report: SenderReport, of peer: Peer, now: Instant) {
     guard let stream = peer.streams.first(where: { $0.ssrc == report.ssrc }), !stream.isRetransmission else { return }
-    stream.encoding.reception.pointee.statistics.received(report, now: now)
+    stream.encoding.reception.pointee.statistics.received(
+      (ntp: report.ntp, rtp: report.rtpTimestamp, at: now))
     let offset = now.nanoseconds &- report.ntp.nanoseconds
     // The peer set its clock: 2 s are more than any delay that matters here.
-    if let old = peer.clockOffset, Int64(bitPattern: offset &- old).magnitude < 2_000_000_000 { return }
-    peer.clockOffset = offset
+    let isClockKnown = peer.clockOffset.map { Int64(bitPattern: offset &- $0).magnitude < 2_000_000_000 } ?? false
+    if !isClockKnown { peer.clockOffset = offset }
+    for target in stream.encoding.relays { relayReport(of: stream.encoding, to: target.worker) }
   }
 
   private func handle(_ block: ReportBlock, of peer: Peer, now: Instant) {

@@ -56,14 +56,24 @@ extension SFU {
     if let highest {
       mendHoles(of: encoding, highest: highest, index: index, isRetransmission: payload.isRetransmission, now: now)
     }
-    var packet = Packet(
-      base: base, length: header.headerLength + header.payloadLength,
-      header: header, index: index)
-    if payload.codec == .vp8 { packet.readVP8() }
-    if payload.codec == .vp8 || track.hasVisibleKeyFrames {
-      packet.isKeyFrame = payload.codec.startsKeyFrame(packet.payload.bytes, vp8: packet.vp8)
+    let packet = Packet(
+      base: base, length: header.headerLength + header.payloadLength, header: header, index: index)
+    accept(
+      packet, payload.codec, of: encoding, isRetransmission: payload.isRetransmission, now: now, into: outbox)
+  }
+
+  /// A packet that came for the first time, from its sender or from the worker that has the sender: read, kept, sent on.
+  func accept(
+    _ packet: consuming Packet, _ codec: PayloadCodec, of encoding: Encoding, isRetransmission: Bool, now: Instant,
+    into outbox: Outbox
+  ) {
+    let (track, reception) = (encoding.track, encoding.reception)
+    let peer = track.peer
+    if codec == .vp8 { packet.readVP8() }
+    if codec == .vp8 || track.hasVisibleKeyFrames {
+      packet.isKeyFrame = codec.startsKeyFrame(packet.payload.bytes, vp8: packet.vp8)
     }
-    if peer.configuration.isOnKeyList, isForeign(packet, payload.codec, of: track, reception) {
+    if peer.configuration.isOnKeyList, isForeign(packet, codec, of: track, reception) {
       return drop(.sframeForeign)
     }
     if let frames = encoding.frames {
@@ -73,16 +83,19 @@ extension SFU {
     reception.pointee.rates.add(
       packet.length, present: packet.frame?.dependencies.present ?? 1, timestamp: packet.header.timestamp, now: now)
     if track.isLayered {
-      watchLayers(of: track, encoding, packet, isRetransmission: payload.isRetransmission, now: now)
+      watchLayers(of: track, encoding, packet, isRetransmission: isRetransmission, now: now)
     }
     if packet.isKeyFrame {
       reception.pointee.keyFrames.keyFrameArrived()
-      reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, index)
+      reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, packet.index)
     }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
     encoding.preRoll?.insert(packet)
     // A packet that went to no receiver is never asked for, but for the rest of a key frame whose first packet comes last.
     if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet) }
+    if !encoding.relays.isEmpty {
+      relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
+    }
     forward(packet, of: encoding, now: now, into: outbox)
   }
 

@@ -14,7 +14,7 @@ extension SFU {
   func enqueueAffected(in call: ForwardedCall, now: Instant) {
     updateRanking(of: call)
     call.allocationDue = nil
-    for peer in call.peers {
+    for peer in call.peers where peer.home == nil {
       counts.pointee.visits &+= 1
       if isAffected(peer, by: call.rankingChange, now: now) {
         call.enqueue(peer)

@@ -66,7 +66,7 @@ extension SFU {
     counts.pointee.visits &+= call.speakers.visits &- before
     guard isChanged else { return schedule(call) }
     let speakers = call.speakers.current
-    events.append(.speakers(call.id, speakers))
+    if call.workers.first ?? worker == worker { events.append(.speakers(call.id, speakers)) }
     for peer in call.peers {
       let participant = peer.configuration.participant
       let isSpeaker = speakers.contains(participant)

@@ -39,6 +39,10 @@ extension SFU {
   private func handleTimeout(of peer: Peer, now: Instant, into outbox: Outbox) -> Bool {
     var hasReported = false
     peer.clearDeadline()
+    if let home = peer.home {
+      handleTimeout(of: peer, on: home, now: now)
+      return false
+    }
     handleSessionTimeout(of: peer, now: now, into: outbox)
     peer.schedule(peer.session?.nextTimeout)
     sendChecks(of: peer, now: now, into: outbox)
@@ -85,7 +89,7 @@ extension SFU {
         }
         // No receiver can go on from a hole that stays, but from the next key frame.
         if let lost = reception.pointee.nacks.takeGivenUp(), lost > reception.pointee.lastKeyFrame,
-          !encoding.downStreams.isEmpty
+          !encoding.downStreams.isEmpty || !encoding.relays.isEmpty
         {
           encoding.requestKeyFrame(now)
         }

@@ -22,6 +22,10 @@ package final class SFU {
     return min(peer, call)
   }
 
+  /// This worker's number.
+  let worker: Int
+  /// The way to the other workers; nil when there are none.
+  let relay: (any Relay)?
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
   let responder = STUNResponder(role: .controlled)
@@ -43,8 +47,16 @@ package final class SFU {
   /// Where RTCP is put together.
   let scratch: UnsafeMutableRawBufferPointer
 
-  /// - Parameter seed: decides the random choices that need not be secret: all but the transactions of checks.
-  package init(configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64) {
+  /// - Parameters:
+  ///   - seed: decides the random choices that need not be secret: all but the transactions of checks.
+  ///   - worker: the number by which other workers know this one.
+  ///   - relay: the way to them, for calls with peers on several workers.
+  package init(
+    configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64, worker: Int = 0,
+    relay: (any Relay)? = nil
+  ) {
+    self.worker = worker
+    self.relay = relay
     self.configuration = configuration
     self.certificate = certificate
     random = SplitMix64(seed: seed)
@@ -119,6 +131,8 @@ package final class SFU {
       case .removeTrack(let id, let track): removeTrack(id, track, now: now)
       case .hold(let id, let isHeld): hold(id, isHeld, now: now)
       case .receive(let id, let wishes): receive(id, wishes, now: now)
+      case .mirror(let configuration, let worker): mirror(configuration, worker: worker, now: now)
+      case .share(let id, let workers): calls[id]?.workers = workers
       }
       handled += 1
       isOver = isSpent()

@@ -8,6 +8,8 @@ package struct SFUCounters: Sendable {
   package var bytesOut: UInt64 = 0
   /// RTP packets sent on to a receiver, retransmissions apart.
   package var forwarded: UInt64 = 0
+  /// Packets handed to another worker, once for each.
+  package var relayed: UInt64 = 0
   package var retransmitted: UInt64 = 0
   /// Sequence numbers asked for, of senders and by receivers.
   package var nacksSent: UInt64 = 0

@@ -56,8 +56,22 @@ final class Encoding {
   /// `height` when the last packet came.
   var knownHeight = 0
 
-  /// At least one slot gets it, waits for it, or should get it.
-  var isWanted: Bool { claims > 0 || !downTracks.isEmpty || !waiting.isEmpty }
+  /// At least one slot gets it, waits for it, or should get it, here or on another worker.
+  var isWanted: Bool { claims > 0 || !downTracks.isEmpty || !waiting.isEmpty || relays.contains(where: \.isWanted) }
+
+  /// The other workers that get its packets, and whether they want it encoded.
+  private(set) var relays: [(worker: Int, isWanted: Bool)] = []
+  /// The last wish for it that the worker of its peer was told.
+  var toldWish: RelayWish?
+  /// The streams that it was before this one: how often `restart` was called.
+  private(set) var restarts: UInt32 = 0
+
+  /// Another worker wishes for it.
+  func relay(to worker: Int, _ wish: RelayWish) {
+    relays.removeAll { $0.worker == worker }
+    if wish != .nothing { relays.append((worker, wish == .wanted)) }
+    track.noteDemandChange()
+  }
 
   /// The sender puts dependency descriptors into its packets.
   func readFrames() {
@@ -90,6 +104,7 @@ final class Encoding {
 
   /// The sender began the stream anew under another SSRC.
   func restart(ssrc: UInt32) {
+    restarts &+= 1
     self.ssrc = ssrc
     let request = reception.pointee.keyFrames
     reception.pointee = Reception(keyFrames: request)
@@ -97,6 +112,12 @@ final class Encoding {
     preRoll?.removeAll()
     frames?.pointee = FrameReader()
     for down in downTracks { down.sourceRestarted() }
+  }
+
+  /// The worker that has the sender says that the stream began anew.
+  func restart(as restarts: UInt32) {
+    restart(ssrc: ssrc ?? 0)
+    self.restarts = restarts
   }
 
   func add(_ down: DownTrack) {

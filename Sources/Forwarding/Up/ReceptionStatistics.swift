@@ -1,6 +1,9 @@
 import MediaModel
 import RTP
 
+/// An instant on three clocks: the sender's, the stream's, and ours when its report came.
+typealias ReportedTime = (ntp: NTPTimestamp, rtp: UInt32, at: Instant)
+
 /// The data of a receiver report on one stream (RFC 3550 6.4.1, A.3, A.8).
 struct ReceptionStatistics {
   private var base: UInt64?
@@ -13,7 +16,7 @@ struct ReceptionStatistics {
   /// Sixteenths of the stream's clock.
   private var jitter: UInt32 = 0
   /// The last sender report: its NTP and RTP timestamps, and its arrival.
-  private(set) var lastReport: (ntp: NTPTimestamp, rtp: UInt32, at: Instant)?
+  private(set) var lastReport: ReportedTime?
 
   /// A packet of the stream itself, not an RTX packet, with its arrival in the stream's clock.
   mutating func received(_ index: UInt64, timestamp: UInt32, arrival: UInt32) {
@@ -30,9 +33,7 @@ struct ReceptionStatistics {
     highest = max(highest, index)
   }
 
-  mutating func received(_ report: SenderReport, now: Instant) {
-    lastReport = (report.ntp, report.rtpTimestamp, now)
-  }
+  mutating func received(_ report: ReportedTime) { lastReport = report }
 
   /// The block for the next report; nil before the first packet.
   mutating func report(ssrc: UInt32, now: Instant) -> ReportBlock? {

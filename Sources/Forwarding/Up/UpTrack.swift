@@ -68,8 +68,8 @@ final class UpTrack {
     return isSilent != wasSilent
   }
 
-  /// The wishes for its layers may have changed.
-  func noteDemandChange() { if isLayered { peer.call.noteDemand(of: self) } }
+  /// The wishes for its layers may have changed, or for a track of another worker.
+  func noteDemandChange() { if isLayered || peer.home != nil { peer.call.noteDemand(of: self) } }
 
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
 

@@ -1,0 +1,90 @@
+import Forwarding
+import Synchronization
+
+/// The messages from one worker to another: a ring of bytes that one thread writes and the other one reads, without a lock.
+///
+/// An entry is its length with padding, the packet's length, the message and the packet. The writer publishes several entries at once. The memory is allocated
+/// with the first one, for most pairs of workers share no call.
+final class RelayRing: @unchecked Sendable {
+  /// In bytes: 40 ms of 200 Mbit/s.
+  static let capacity = 1 << 20
+  private static let alignment = 16
+  private static let messageOffset = 16
+  private static let packetOffset = messageOffset + (MemoryLayout<RelayMessage>.size + 15) / 16 * 16
+  /// Stands for a length: the next entry is at the ring's beginning.
+  private static let wrap: UInt32 = 0
+
+  /// Bytes that were ever published, and that were ever read.
+  private let published = Atomic<Int>(0)
+  private let consumed = Atomic<Int>(0)
+  /// The writer sets it before it publishes the first entry.
+  private var memory: UnsafeMutableRawPointer?
+  /// The writer's: bytes ever written, and `consumed` as it was last seen.
+  private var written = 0
+  private var knownConsumed = 0
+  /// The reader's.
+  private var taken = 0
+
+  deinit { memory?.deallocate() }
+
+  /// The writer: adds an entry, which the reader sees after `publish`.
+  /// - Returns: false when there is no room.
+  func write(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer) -> Bool {
+    let length = (Self.packetOffset + packet.count + Self.alignment - 1) / Self.alignment * Self.alignment
+    let offset = written & (Self.capacity - 1)
+    let rest = Self.capacity - offset
+    let needed = rest < length ? rest + length : length
+    guard hasRoom(for: needed) else { return false }
+    let ring = memory ?? .allocate(byteCount: Self.capacity, alignment: 64)
+    memory = ring
+    var entry = ring + offset
+    if rest < length {
+      entry.storeBytes(of: Self.wrap, as: UInt32.self)
+      entry = ring
+    }
+    entry.storeBytes(of: UInt32(length), as: UInt32.self)
+    entry.storeBytes(of: UInt32(packet.count), toByteOffset: 4, as: UInt32.self)
+    entry.storeBytes(of: message, toByteOffset: Self.messageOffset, as: RelayMessage.self)
+    if let bytes = packet.baseAddress { (entry + Self.packetOffset).copyMemory(from: bytes, byteCount: packet.count) }
+    written += needed
+    return true
+  }
+
+  private func hasRoom(for length: Int) -> Bool {
+    if written + length - knownConsumed <= Self.capacity { return true }
+    knownConsumed = consumed.load(ordering: .acquiring)
+    return written + length - knownConsumed <= Self.capacity
+  }
+
+  /// The writer: lets the reader see what was written. Returns whether there was anything.
+  func publish() -> Bool {
+    guard published.load(ordering: .relaxed) != written else { return false }
+    published.store(written, ordering: .releasing)
+    return true
+  }
+
+  /// The reader: hands at most `limit` entries to `each`, the oldest first. The packet's bytes are its own until it returns.
+  /// - Returns: how many.
+  func read(_ limit: Int, each: (RelayMessage, UnsafeMutableRawBufferPointer) -> Void) -> Int {
+    let end = published.load(ordering: .acquiring)
+    guard taken < end, let ring = memory else { return 0 }
+    var count = 0
+    while taken < end, count < limit {
+      var entry = ring + taken & (Self.capacity - 1)
+      var length = Int(entry.load(as: UInt32.self))
+      if length == Self.wrap {
+        taken += Self.capacity - taken & (Self.capacity - 1)
+        entry = ring
+        length = Int(entry.load(as: UInt32.self))
+      }
+      let message = entry.load(fromByteOffset: Self.messageOffset, as: RelayMessage.self)
+      let packet = UnsafeMutableRawBufferPointer(
+        start: entry + Self.packetOffset, count: Int(entry.load(fromByteOffset: 4, as: UInt32.self)))
+      each(message, packet)
+      taken += length
+      count += 1
+    }
+    consumed.store(taken, ordering: .releasing)
+    return count
+  }
+}

@@ -1,0 +1,46 @@
+@testable import Forwarding
+
+/// The ways between the SFUs of a simulated call: messages come at once and in order, unless they are lost.
+final class SimulatedRelays {
+  struct Relayed {
+    var from: Int
+    var to: Int
+    var message: RelayMessage
+    var packet: [UInt8]
+  }
+
+  /// One SFU's way to the others.
+  final class Way: Relay {
+    private let from: Int
+    private let relays: SimulatedRelays
+
+    init(from: Int, _ relays: SimulatedRelays) {
+      self.from = from
+      self.relays = relays
+    }
+
+    func send(_ message: RelayMessage, _ packet: UnsafeRawBufferPointer, to worker: Int) -> Bool {
+      guard !relays.isFull(message) else { return false }
+      relays.waiting.append(Relayed(from: from, to: worker, message: message, packet: Array(packet)))
+      return true
+    }
+  }
+
+  /// Whether there is no room for a message.
+  var isFull: (RelayMessage) -> Bool = { _ in false }
+  /// The packets that were taken, in order.
+  private(set) var packets = 0
+  private var waiting: [Relayed] = []
+  private var taken = 0
+
+  func next() -> Relayed? {
+    guard taken < waiting.count else {
+      waiting.removeAll(keepingCapacity: true)
+      taken = 0
+      return nil
+    }
+    taken += 1
+    if case .packet = waiting[taken - 1].message.body { packets += 1 }
+    return waiting[taken - 1]
+  }
+}
