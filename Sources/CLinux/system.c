@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,6 +86,8 @@ int clinux_pin_thread(int processor) {
   CPU_SET(processor, &set);
   return -pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
+
+void clinux_lower_thread(void) { setpriority(PRIO_PROCESS, gettid(), 10); }
 
 void clinux_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 

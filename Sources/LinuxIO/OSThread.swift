@@ -10,10 +10,12 @@ package final class OSThread: Sendable {
   private final class Start {
     let name: String
     let processor: Int?
+    let isBackground: Bool
     let body: () -> Void
-    init(name: String, processor: Int?, body: @escaping () -> Void) {
+    init(name: String, processor: Int?, isBackground: Bool, body: @escaping () -> Void) {
       self.name = name
       self.processor = processor
+      self.isBackground = isBackground
       self.body = body
     }
   }
@@ -22,8 +24,12 @@ package final class OSThread: Sendable {
   /// - Parameters:
   ///   - name: at most 15 bytes are shown by top and perf.
   ///   - processor: pins the thread; a processor that is not available is ignored.
-  package init(name: String, processor: Int? = nil, _ body: sending @escaping () -> Void) throws(SystemError) {
-    let start = Unmanaged.passRetained(Start(name: String(name.prefix(15)), processor: processor, body: body))
+  ///   - isBackground: other threads go first.
+  package init(
+    name: String, processor: Int? = nil, isBackground: Bool = false, _ body: sending @escaping () -> Void
+  ) throws(SystemError) {
+    let start = Unmanaged.passRetained(
+      Start(name: String(name.prefix(15)), processor: processor, isBackground: isBackground, body: body))
     var thread = pthread_t()
     let code = pthread_create(
       &thread, nil,
@@ -32,6 +38,7 @@ package final class OSThread: Sendable {
         let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
         clinux_name_thread(start.name)
         if let processor = start.processor { _ = clinux_pin_thread(Int32(processor)) }
+        if start.isBackground { clinux_lower_thread() }
         start.body()
         return nil
       }, start.toOpaque())

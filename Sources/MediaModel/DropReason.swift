@@ -24,6 +24,8 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case refused
   /// A handshake that failed.
   case handshakeFailed
+  /// DTLS beyond what may wait while a step of the same handshake is carried out.
+  case handshakeBusy
   /// An SSRC that is neither announced nor names a track by its MID extension.
   case unknownStream
   /// A media packet that came already, as itself or as RTX.

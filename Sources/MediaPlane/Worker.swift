@@ -14,7 +14,9 @@ final class Worker {
   private let sfu: SFU
   /// nil: there are no other workers.
   private let relay: RelayPort?
-  private let queue: WorkerQueue
+  /// Steps of handshakes that were carried out elsewhere; nil: the SFU carries them out itself.
+  private let handshakes: WorkerQueue<HandshakeStep>?
+  private let queue: WorkerQueue<MediaCommand>
   private let board: StatisticsBoard
   private let onEvent: @Sendable (MediaEvent) -> Void
 
@@ -27,6 +29,7 @@ final class Worker {
   /// Commands that were taken from the queue, and how many of them are carried out.
   private var commands: [MediaCommand] = []
   private var carriedOut = 0
+  private var finishedSteps: [HandshakeStep] = []
   /// The queue has nothing behind `commands`.
   private var isQueueClosed = false
   private(set) var statistics: WorkerStatistics
@@ -49,18 +52,21 @@ final class Worker {
     static let socket: UInt64 = 0
     static let commands: UInt64 = 1
     static let relay: UInt64 = 2
+    static let handshakes: UInt64 = 3
     /// The connections' are above it.
-    static let listener: UInt64 = 3
+    static let listener: UInt64 = 4
   }
 
   init(
-    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, relay: RelayPort? = nil, queue: WorkerQueue,
-    board: StatisticsBoard, rule: FlushRule = FlushRule(), onEvent: @escaping @Sendable (MediaEvent) -> Void
+    socket: UDPSocket, listener: TCPListener? = nil, sfu: SFU, relay: RelayPort? = nil,
+    handshakes: WorkerQueue<HandshakeStep>? = nil, queue: WorkerQueue<MediaCommand>, board: StatisticsBoard,
+    rule: FlushRule = FlushRule(), onEvent: @escaping @Sendable (MediaEvent) -> Void
   ) throws(SystemError) {
     self.socket = socket
     connections = listener.map { MediaConnections($0, token: Token.listener) }
     self.sfu = sfu
     self.relay = relay
+    self.handshakes = handshakes
     self.queue = queue
     self.board = board
     self.rule = rule
@@ -71,6 +77,7 @@ final class Worker {
     epoll = try Epoll()
     try epoll.add(socket.descriptor, token: Token.socket)
     try epoll.add(queue.descriptor, token: Token.commands)
+    if let handshakes { try epoll.add(handshakes.descriptor, token: Token.handshakes) }
     if let relay { try epoll.add(relay.descriptor, token: Token.relay) }
     if let listener { try epoll.add(listener.descriptor, token: Token.listener) }
   }
@@ -92,6 +99,7 @@ final class Worker {
       case Token.socket: now = drain(now: now)
       case Token.commands: takeCommands()
       case Token.relay: now = takeRelayed(now: now)
+      case Token.handshakes: takeSteps(now: now)
       case Token.listener: connections?.accept(now: now, in: epoll)
       default: datagrams += readConnection(Int(token - Token.listener), now: now)
       }
@@ -132,6 +140,19 @@ final class Worker {
     commands.removeAll(keepingCapacity: true)
     carriedOut = 0
     isQueueClosed = queue.take(into: &commands)
+  }
+
+  /// Takes the results of handshakes that `HandshakeThread` has carried out.
+  private func takeSteps(now: Instant) {
+    _ = handshakes?.take(into: &finishedSteps)
+    for step in finishedSteps {
+      let start = ThreadClock.now()
+      sfu.handle(step, now: now, into: outbox)
+      statistics.passes.add(.handshakes, nanoseconds: ThreadClock.now() - start)
+      if outbox.isNearlyFull { flush() }
+    }
+    finishedSteps.removeAll(keepingCapacity: true)
+    scheduleStatistics(now: now)
   }
 
   /// Carries out as many commands as packets may wait for. The others follow in the next turns.
@@ -203,7 +224,6 @@ final class Worker {
   }
 
   private func handle(_ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant) {
-    // The arithmetic of a handshake takes as long as hundreds of packets.
     if case .dtls = DatagramKind.classify(datagram.bytes) {
       let start = ThreadClock.now()
       sfu.handle(datagram, from: source, now: now, into: outbox)

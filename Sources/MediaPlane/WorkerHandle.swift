@@ -5,10 +5,11 @@ import Transport
 
 /// The other threads' handle of one worker.
 struct WorkerHandle: Sendable {
-  let queue: WorkerQueue
+  let queue: WorkerQueue<MediaCommand>
   let board: StatisticsBoard
   let port: UInt16
   let hasIPv6: Bool
+  private let handshakes: HandshakeThread
   private let thread: OSThread
 
   /// Opens the port and starts the thread.
@@ -20,13 +21,17 @@ struct WorkerHandle: Sendable {
     port = socket.port
     hasIPv6 = socket.hasIPv6
     do throws(SystemError) {
-      let queue = try WorkerQueue()
+      let queue = try WorkerQueue<MediaCommand>()
       let board = StatisticsBoard(port: port)
       let relay = exchange.map { RelayPort(index, of: $0) }
+      let handshakes = try HandshakeThread(index)
+      self.handshakes = handshakes
       let sfu = SFU(
-        configuration: configuration.forwarding, certificate: certificate, seed: seed, worker: index, relay: relay)
+        configuration: configuration.forwarding, certificate: certificate, seed: seed, worker: index, relay: relay,
+        handshakes: handshakes)
       let worker = try Worker(
-        socket: socket, listener: listener, sfu: sfu, relay: relay, queue: queue, board: board, onEvent: onEvent)
+        socket: socket, listener: listener, sfu: sfu, relay: relay, handshakes: handshakes.results, queue: queue,
+        board: board, onEvent: onEvent)
       let processors = availableProcessors()
       let processor = configuration.isPinned ? processors[index % processors.count] : nil
       thread = try OSThread(name: "media-\(index)", processor: processor) { worker.run() }
@@ -59,5 +64,6 @@ struct WorkerHandle: Sendable {
   func stop() {
     queue.stop()
     thread.join()
+    handshakes.stop()
   }
 }

@@ -1,11 +1,10 @@
 import LinuxIO
-import MediaModel
 import Synchronization
 
-/// The way into a worker from other threads: commands in order, and the wish to stop.
-final class WorkerQueue: Sendable {
+/// The way into a thread from others: elements in order, and the wish to stop.
+final class WorkerQueue<Element: Sendable>: Sendable {
   private struct Waiting {
-    var commands: [MediaCommand] = []
+    var elements: [Element] = []
     var isStopping = false
   }
 
@@ -17,27 +16,27 @@ final class WorkerQueue: Sendable {
   /// Readable while there is something to take.
   var descriptor: Int32 { wake.descriptor }
 
-  /// Any thread. Commands after `stop` are dropped.
-  func submit(_ command: MediaCommand) {
+  /// Any thread. Elements after `stop` are dropped.
+  func submit(_ element: Element) {
     let isFirst = waiting.withLock { waiting in
       guard !waiting.isStopping else { return false }
-      waiting.commands.append(command)
-      return waiting.commands.count == 1
+      waiting.elements.append(element)
+      return waiting.elements.count == 1
     }
     if isFirst { wake.signal() }
   }
 
-  /// Any thread: the worker carries out what was submitted before, then ends.
+  /// Any thread: the reader learns it with the elements that were submitted before.
   func stop() {
     waiting.withLock { $0.isStopping = true }
     wake.signal()
   }
 
-  /// The worker: exchanges the waiting commands for the empty `taken`, so that both arrays keep their memory. Returns whether to stop after them.
-  func take(into taken: inout [MediaCommand]) -> Bool {
+  /// The reader: exchanges the waiting elements for the empty `taken`, so that both arrays keep their memory. Returns whether to stop after them.
+  func take(into taken: inout [Element]) -> Bool {
     wake.drain()
     return waiting.withLock { waiting in
-      swap(&waiting.commands, &taken)
+      swap(&waiting.elements, &taken)
       return waiting.isStopping
     }
   }

@@ -13,6 +13,8 @@ final class SimulatedCall {
 
   let sfus: [SFU]
   let relays = SimulatedRelays()
+  /// Each belongs to an SFU; empty when the SFUs carry their handshakes out themselves.
+  let handshakes: [SimulatedHandshakes]
   let outbox: Outbox
   var network: SimulatedNetwork
   var peers: [TestPeer] = []
@@ -20,14 +22,22 @@ final class SimulatedCall {
   private(set) var millisecond: UInt64 = 1000
   private var requests: UInt64 = 0
 
-  /// - Parameter receivers: at most.
-  init(seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64, workers: Int = 1) {
+  /// - Parameters:
+  ///   - receivers: at most.
+  ///   - stepTime: milliseconds for each step of a handshake, which another thread carries out; nil: at once, and there is no such thread.
+  init(
+    seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64, workers: Int = 1,
+    stepTime: UInt64? = nil
+  ) {
     outbox = Outbox(chunks: receivers)
     let relays = relays
+    let handshakes = stepTime.map { time in (0..<workers).map { _ in SimulatedHandshakes(time: time) } } ?? []
+    self.handshakes = handshakes
     sfus = (0..<workers).map { worker in
       SFU(
         configuration: SFUConfiguration(), certificate: Self.certificate, seed: seed, worker: worker,
-        relay: workers > 1 ? SimulatedRelays.Way(from: worker, relays) : nil)
+        relay: workers > 1 ? SimulatedRelays.Way(from: worker, relays) : nil,
+        handshakes: handshakes.isEmpty ? nil : handshakes[worker])
     }
     network = SimulatedNetwork(seed: seed)
     network.conditions = conditions
@@ -129,6 +139,12 @@ final class SimulatedCall {
           receive(datagram.bytes, from: datagram.source)
         } else if let peer = peers.first(where: { $0.address == datagram.destination }) {
           peer.receive(datagram.bytes, now: now)
+        }
+      }
+      for (sfu, handshakes) in zip(sfus, handshakes) {
+        while let step = handshakes.next(at: millisecond) {
+          sfu.handle(step, now: now, into: outbox)
+          flush()
         }
       }
       // One pass leaves the rest of what is due to the next.

@@ -12,7 +12,7 @@ struct WorkerQueueTests {
   }
 
   @Test func commandsAreTakenInOrderAndOnce() throws {
-    let queue = try WorkerQueue()
+    let queue = try WorkerQueue<MediaCommand>()
     for number in 1...3 { queue.submit(remove(UInt64(number))) }
     var taken: [MediaCommand] = []
 
@@ -25,7 +25,7 @@ struct WorkerQueueTests {
   }
 
   @Test func stopComesAfterTheCommandsBeforeIt() throws {
-    let queue = try WorkerQueue()
+    let queue = try WorkerQueue<MediaCommand>()
     queue.submit(remove(1))
     queue.stop()
     queue.submit(remove(2))
@@ -35,7 +35,7 @@ struct WorkerQueueTests {
   }
 
   @Test func noCommandOfManyThreadsIsLostOrLeftUnannounced() throws {
-    let queue = try WorkerQueue()
+    let queue = try WorkerQueue<MediaCommand>()
     let epoll = try Epoll()
     try epoll.add(queue.descriptor, token: 0)
     let threads = try (0..<4).map { thread in

@@ -10,14 +10,14 @@ import Transport
 /// A worker without a thread: the test turns it by hand.
 struct WorkerTests {
   let certificate = DTLSCertificate()
-  let queue: WorkerQueue
+  let queue: WorkerQueue<MediaCommand>
   let worker: Worker
   let clients: [TestClient]
   private let log = EventLog()
 
   init() throws {
     let (socket, listener) = try openPort()
-    queue = try WorkerQueue()
+    queue = try WorkerQueue<MediaCommand>()
     let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
     worker = try Worker(
       socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port),

@@ -95,6 +95,8 @@ void clinux_eventfd_drain(int fd);
 int clinux_processors(int *processors, int capacity);
 int clinux_pin_thread(int processor);
 void clinux_name_thread(const char *name);
+/* Raises the nice value of this thread alone, so that it runs while others of the process do not want the processor. */
+void clinux_lower_thread(void);
 
 typedef void (*clinux_address_visitor)(void *context, clinux_address address);
 /* Calls `visit` for each address of each interface that is up. */

@@ -5,7 +5,7 @@ struct OpenFiles {
   /// The database and its log, listeners, epoll, the back end's connections, and some to spare.
   private static let others = 128
   /// Files of a media worker beside its TCP connections.
-  private static let ofWorker = 8
+  private static let ofWorker = 10
   private static let tcpOfWorker = 2_048
 
   let limit: Int

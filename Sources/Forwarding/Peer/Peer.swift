@@ -40,11 +40,8 @@ final class Peer: Scheduled {
   /// Checks, and datagrams of DTLS, to addresses that have not proven that they receive them.
   var checks = TokenBucket(perSecond: 1, burst: 16)
   var flights = TokenBucket(perSecond: 1, burst: 16)
-  var session: DTLSSession?
-  /// Where the last DTLS datagram came from: answers and their repetitions go there.
-  var sessionAddress: SocketAddress?
-  /// All datagrams of the handshake came from there, so that ours went there alone.
-  var isSessionOnOneAddress = true
+  /// nil before the first datagram of a handshake.
+  var association: Association?
   var inbound: SRTPReceiver?
   var upTracks: [UpTrack] = [] {
     didSet { encodings = upTracks.flatMap(\.encodings) }

@@ -31,7 +31,7 @@ extension SFU {
     guard let peer = peersByID.removeValue(forKey: id) else { return }
     peer.isGone = true
     peerDeadlines.set(peer, to: nil)
-    if let pair = peer.pair { peer.session?.close { peer.transport.send($0, to: pair.address, in: outbox) } }
+    if let pair = peer.pair { peer.association?.close { peer.transport.send($0, to: pair.address, in: outbox) } }
     close(peer)
     for pair in peer.pairs where !pair.isGone { addresses.remove(pair.address) }
     peer.pairs = []

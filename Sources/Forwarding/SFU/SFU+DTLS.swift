@@ -1,34 +1,64 @@
-import MediaModel
-import Transport
+package import MediaModel
 import Octets
+import Transport
 
 extension SFU {
   /// The pair's address is one of the peer's, so a stranger cannot race the peer to the handshake (attack A1).
   func handleDTLS(_ datagram: UnsafeRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox) {
     let peer = pair.peer
     guard peer.connectionState != .closed else { return drop(.notConnected) }
-    if peer.session == nil {
-      peer.session = DTLSSession(
+    if peer.association == nil {
+      let session = DTLSSession(
         role: .server, certificate: certificate, remoteFingerprint: peer.configuration.fingerprint)
-      peer.sessionAddress = pair.address
-      peer.isSessionOnOneAddress = true
+      peer.association = Association(session, at: pair.address)
     }
-    guard let session = peer.session else { return }
-    if peer.sessionAddress != pair.address { peer.isSessionOnOneAddress = false }
-    peer.sessionAddress = pair.address
-    let progress = session.handle(datagram, now: now) { send($0, over: pair, now: now, into: outbox) }
-    apply(progress, to: peer, over: pair, now: now, into: outbox)
-    schedule(peer, peer.session?.nextTimeout)
+    guard peer.association?.append(datagram, from: pair.address, of: peer.id, now: now) == true else {
+      return drop(.handshakeBusy)
+    }
+    startStep(of: peer, now: now, into: outbox)
+  }
+
+  /// Only a handshake's arithmetic takes long: what follows it is done at once.
+  private func startStep(of peer: Peer, now: Instant, into outbox: Outbox) {
+    guard let (step, isHandshake) = peer.association?.start() else { return }
+    if isHandshake, let handshakes { return handshakes.run(step) }
+    step.run()
+    finish(step, now: now, into: outbox)
+  }
+
+  /// Takes back a step that `HandshakeRunner` has carried out.
+  package func handle(_ step: HandshakeStep, now: Instant, into outbox: Outbox) {
+    let before = outbox.state.pointee
+    defer { count(outbox, since: before) }
+    finish(step, now: now, into: outbox)
+  }
+
+  private func finish(_ step: HandshakeStep, now: Instant, into outbox: Outbox) {
+    // The peer may be gone, and its association another one.
+    guard let peer = peersByID[step.peer], peer.association?.finish(step) == true else { return }
+    let pair = pair(of: peer, at: step.address)
+    if let pair {
+      for answer in step.answers {
+        answer.withUnsafeBytes { send($0, over: pair, now: now, into: outbox) }
+      }
+    }
+    apply(step.progress, to: peer, over: pair, now: now, into: outbox)
+    schedule(peer, peer.association?.timeout)
+    startStep(of: peer, now: now, into: outbox)
   }
 
   func handleSessionTimeout(of peer: Peer, now: Instant, into outbox: Outbox) {
-    guard let session = peer.session, let due = session.nextTimeout, due <= now else { return }
-    // The address may be another peer's meanwhile.
-    let pair = peer.sessionAddress.flatMap { addresses[$0] }.flatMap { $0.peer === peer ? $0 : nil }
-    let progress = session.handleTimeout(now: now) {
+    guard let address = peer.association?.address else { return }
+    let pair = pair(of: peer, at: address)
+    let progress = peer.association?.handleTimeout(now: now) {
       if let pair { send($0, over: pair, now: now, into: outbox) }
     }
-    apply(progress, to: peer, over: pair, now: now, into: outbox)
+    if let progress { apply(progress, to: peer, over: pair, now: now, into: outbox) }
+  }
+
+  /// The peer's pair with this address, which may be another peer's meanwhile.
+  private func pair(of peer: Peer, at address: SocketAddress) -> CandidatePair? {
+    addresses[address].flatMap { $0.peer === peer ? $0 : nil }
   }
 
   /// Flights are larger than what asks for them, so an address that has proven nothing gets few.
@@ -51,7 +81,7 @@ extension SFU {
       peer.connectionState = .silent
       guard let pair else { return }
       pair.lastHeard = now
-      if pair.isProven || peer.isSessionOnOneAddress {
+      if pair.isProven || peer.association?.isOnOneAddress == true {
         // The client's Finished covers our random bytes, and they went to this address alone.
         prove(pair, now: now)
       } else {
@@ -61,7 +91,8 @@ extension SFU {
     case .failed where peer.connectionState == .waiting:
       // Perhaps a forged datagram spoiled it: the peer may begin again.
       drop(.handshakeFailed)
-      peer.session = nil
+      for _ in 0..<(peer.association?.waiting ?? 0) { drop(.notConnected) }
+      peer.association = nil
     case .failed, .closed:
       close(peer)
       if peer.connectionState != .waiting { events.append(.disconnected(peer.id, silence: .zero)) }

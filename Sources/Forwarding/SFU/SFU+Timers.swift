@@ -44,7 +44,7 @@ extension SFU {
       return false
     }
     handleSessionTimeout(of: peer, now: now, into: outbox)
-    peer.schedule(peer.session?.nextTimeout)
+    peer.schedule(peer.association?.timeout)
     sendChecks(of: peer, now: now, into: outbox)
     checkConsent(of: peer, now: now)
     if let need = peer.need.takeDue(now) { events.append(.need(peer.id, audio: need.audio, video: need.video)) }
@@ -183,6 +183,6 @@ package enum Pass: Int, CaseIterable, Sendable {
   case reports
   /// Peers with other timers: NACKs, key-frame requests, DTLS, checks, consent.
   case timers
-  /// A datagram of DTLS.
+  /// A datagram of DTLS, or the result of a step that `HandshakeRunner` carried out.
   case handshakes
 }

@@ -26,6 +26,8 @@ package final class SFU {
   let worker: Int
   /// The way to the other workers; nil when there are none.
   let relay: (any Relay)?
+  /// Carries out the arithmetic of handshakes; nil when this SFU does it at once.
+  let handshakes: (any HandshakeRunner)?
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
   let responder = STUNResponder(role: .controlled)
@@ -51,12 +53,14 @@ package final class SFU {
   ///   - seed: decides the random choices that need not be secret: all but the transactions of checks.
   ///   - worker: the number by which other workers know this one.
   ///   - relay: the way to them, for calls with peers on several workers.
+  ///   - handshakes: carries out the arithmetic of handshakes elsewhere; nil: it is done at once.
   package init(
     configuration: SFUConfiguration, certificate: DTLSCertificate, seed: UInt64, worker: Int = 0,
-    relay: (any Relay)? = nil
+    relay: (any Relay)? = nil, handshakes: (any HandshakeRunner)? = nil
   ) {
     self.worker = worker
     self.relay = relay
+    self.handshakes = handshakes
     self.configuration = configuration
     self.certificate = certificate
     random = SplitMix64(seed: seed)

@@ -68,6 +68,8 @@ final class Encoding {
 
   /// Another worker wishes for it.
   func relay(to worker: Int, _ wish: RelayWish) {
+    // Wishes are repeated.
+    if relays.contains(where: { $0.worker == worker && $0.isWanted == (wish == .wanted) }), wish != .nothing { return }
     relays.removeAll { $0.worker == worker }
     if wish != .nothing { relays.append((worker, wish == .wanted)) }
     track.noteDemandChange()

@@ -100,6 +100,14 @@ package final class DTLSSession {
 
   deinit { SSL_free(ssl) }
 
+  /// Whether the next datagram can be one of the handshake, whose arithmetic takes long.
+  package var isHandshaking: Bool {
+    switch state {
+    case .idle, .handshaking: true
+    case .connected, .over: false
+    }
+  }
+
   /// When `handleTimeout` wants to be called; nil when nothing is outstanding.
   package var nextTimeout: Instant? {
     guard case .handshaking(let handshake) = state else { return nil }
