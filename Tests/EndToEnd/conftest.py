@@ -47,8 +47,8 @@ def free_port():
 
 
 def pytest_collection_modifyitems(items):
-    """Tests with browsers come last: what runs beside the first tests (deploy/test) is mostly over by then. Those with a network between, which is a program in
-    Python and has to keep up, come at the very end. For pictures, only the tests that look at the page run."""
+    """Tests with browsers come last, and those with a network between at the very end: it is a program in Python and has to keep up. For pictures, only the tests
+    that look at the page run."""
     if os.environ.get("CONCLAVE_SCREENSHOTS"):
         items[:] = [item for item in items if "look" in item.fixturenames]
     browsers = {item.path for item in items if "person" in item.fixturenames}

@@ -4,11 +4,16 @@ import Testing
 @testable import MediaPlane
 
 struct FlushRuleTests {
-  private func at(_ microseconds: UInt64) -> Instant { Instant(nanoseconds: 1_000_000_000 + microseconds * 1_000) }
+  private func at(_ microseconds: UInt64) -> Instant { Instant(nanoseconds: 2_000_000_000 + microseconds * 1_000) }
 
-  /// A rule that saw batches at these times, with nothing to send.
-  private func rule(afterBatchesAt times: [UInt64]) -> FlushRule {
+  /// A rule whose thread worked for `work` of each 1,000 µs in the second before, and that saw batches at these times, with nothing to send.
+  private func rule(afterBatchesAt times: [UInt64], working work: UInt64 = 500) -> FlushRule {
     var rule = FlushRule()
+    for turn in UInt64(0)..<1_000 {
+      let start = Instant(nanoseconds: 1_000_000_000 + turn * 1_000_000)
+      rule.woke(now: start)
+      rule.waits(now: start.advanced(by: .microseconds(work)))
+    }
     for time in times { rule.arrived(now: at(time)) }
     return rule
   }
@@ -35,6 +40,16 @@ struct FlushRuleTests {
     }
     #expect(due == [false, false, false, true])
     #expect(rule.deadline == at(1_100))
+  }
+
+  /// A millisecond at a quarter of the processor's time. Less than 0.1 ms is not worth the waking.
+  @Test(arguments: [(UInt64(10), 0), (20, 0), (50, 200), (125, 500), (240, 960), (300, 1_000)])
+  func theLessAThreadWorksTheShorterVideoWaits(work: UInt64, microseconds: Int) {
+    var rule = rule(afterBatchesAt: [0, 100], working: work)
+    let due = rule.isDue(now: at(100), isEmpty: false, isUrgent: false)
+    #expect(due == (microseconds == 0))
+    let hold = rule.deadline.map { at(100).duration(to: $0) } ?? .zero
+    #expect(abs(hold.nanoseconds / 1_000 - Int64(microseconds)) < 50)
   }
 
   @Test func theDeadlineHoldsWithoutFurtherPackets() {
