@@ -42,7 +42,9 @@ class Server:
         self.state = folder / "state"
         configuration = folder / "conclave.json"
         listen = {"address": "127.0.0.1", "stomp": PORT, "http": PORT + 1}
-        configuration.write_text(json.dumps({"state": str(self.state), "media": {"port": PORT + 2, "workers": 1}, "listen": listen}))
+        media = {"port": PORT + 2, "workers": 1}
+        members = {"state": str(self.state), "media": media, "listen": listen, "destinations": ["/topic/"]}
+        configuration.write_text(json.dumps(members))
         self.log = (folder / "server.log").open("wb")
         command = ["taskset", "-c", "0", BINARIES / "conclave", "serve", "--config", configuration]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
