@@ -17,7 +17,6 @@ FLAGS = [
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
-    "--disable-dev-shm-usage",
     f"--use-fake-device-for-media-stream=fps={CAMERA_RATE},device-count=2",
     "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
