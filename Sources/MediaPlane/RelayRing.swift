@@ -17,7 +17,7 @@ final class RelayRing: @unchecked Sendable {
   /// Bytes that were ever published, and that were ever read.
   private let published = Atomic<Int>(0)
   private let consumed = Atomic<Int>(0)
-  /// The writer sets it before it publishes the first entry.
+  /// The writer sets it once, before it publishes the first entry: the reader reads it at any time after that.
   private var memory: UnsafeMutableRawPointer?
   /// The writer's: bytes ever written, and `consumed` as it was last seen.
   private var written = 0
@@ -35,8 +35,13 @@ final class RelayRing: @unchecked Sendable {
     let rest = Self.capacity - offset
     let needed = rest < length ? rest + length : length
     guard hasRoom(for: needed) else { return false }
-    let ring = memory ?? .allocate(byteCount: Self.capacity, alignment: 64)
-    memory = ring
+    let ring: UnsafeMutableRawPointer
+    if let memory {
+      ring = memory
+    } else {
+      ring = .allocate(byteCount: Self.capacity, alignment: 64)
+      memory = ring
+    }
     var entry = ring + offset
     if rest < length {
       entry.storeBytes(of: Self.wrap, as: UInt32.self)
