@@ -2,7 +2,7 @@ import Forwarding
 import LinuxIO
 
 /// Carries out the steps of one worker's handshakes on a thread of its own, which yields to the worker's. While a worker keeps a processor busy, handshakes get a
-/// tenth of it.
+/// tenth of it: that is the kernel's weight for a nice value of 10.
 final class HandshakeThread: HandshakeRunner, Sendable {
   /// Steps that were carried out, for the worker.
   let results: WorkerQueue<HandshakeStep>

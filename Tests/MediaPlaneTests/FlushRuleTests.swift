@@ -6,14 +6,9 @@ import Testing
 struct FlushRuleTests {
   private func at(_ microseconds: UInt64) -> Instant { Instant(nanoseconds: 2_000_000_000 + microseconds * 1_000) }
 
-  /// A rule whose thread worked for `work` of each 1,000 µs in the second before, and that saw batches at these times, with nothing to send.
+  /// A rule that saw batches at these times, with nothing to send. Its thread worked for `work` of each 1,000 µs before.
   private func rule(afterBatchesAt times: [UInt64], working work: UInt64 = 500) -> FlushRule {
-    var rule = FlushRule()
-    for turn in UInt64(0)..<1_000 {
-      let start = Instant(nanoseconds: 1_000_000_000 + turn * 1_000_000)
-      rule.woke(now: start)
-      rule.waits(now: start.advanced(by: .microseconds(work)))
-    }
+    var rule = rule(working: work, flush: 1)
     for time in times { rule.arrived(now: at(time)) }
     return rule
   }
@@ -76,22 +71,23 @@ struct FlushRuleTests {
     #expect(rule.deadline == at(1_600))
   }
 
-  /// A rule whose thread works for `work` of each 1,000 µs, for a second, and whose flushes take `flush` µs; then it is `at(1_000_000)`.
+  /// A rule whose thread worked for `work` of each 1,000 µs in the second before `at(0)`, and whose flushes took `flush` µs.
   private func rule(working work: UInt64, flush: Int, runs: Int = 10_000) -> FlushRule {
     var rule = FlushRule()
     for turn in UInt64(0)..<1_000 {
-      rule.woke(now: at(turn * 1_000))
+      let start = Instant(nanoseconds: 1_000_000_000 + turn * 1_000_000)
+      rule.woke(now: start)
       rule.flushed(in: .microseconds(flush), runs: runs)
-      rule.waits(now: at(turn * 1_000 + work))
+      rule.waits(now: start.advanced(by: .microseconds(Int64(work))))
     }
     return rule
   }
 
   private func hold(of rule: FlushRule) -> Duration {
     var rule = rule
-    let isDue = rule.isDue(now: at(1_000_000), isEmpty: false, isUrgent: true)
+    let isDue = rule.isDue(now: at(0), isEmpty: false, isUrgent: true)
     #expect(isDue == (rule.deadline == nil))
-    return rule.deadline.map { at(1_000_000).duration(to: $0) } ?? .zero
+    return rule.deadline.map { at(0).duration(to: $0) } ?? .zero
   }
 
   @Test(arguments: [UInt64(100), 500, 900])
@@ -118,14 +114,14 @@ struct FlushRuleTests {
 
   @Test func audioShortensTheHoldOfVideoAndDoesNotRenewIt() {
     var rule = rule(working: 500, flush: 1_000)
-    rule.arrived(now: at(1_000_000))
-    rule.arrived(now: at(1_000_100))
-    _ = rule.isDue(now: at(1_000_100), isEmpty: false, isUrgent: false)
-    #expect(rule.deadline == at(1_001_100))
-    _ = rule.isDue(now: at(1_000_200), isEmpty: false, isUrgent: true)
+    rule.arrived(now: at(0))
+    rule.arrived(now: at(100))
+    _ = rule.isDue(now: at(100), isEmpty: false, isUrgent: false)
+    #expect(rule.deadline == at(1_100))
+    _ = rule.isDue(now: at(200), isEmpty: false, isUrgent: true)
     let shortened = rule.deadline
-    #expect(shortened.map { $0 < at(1_001_100) } == true)
-    _ = rule.isDue(now: at(1_000_300), isEmpty: false, isUrgent: true)
+    #expect(shortened.map { $0 < at(1_100) } == true)
+    _ = rule.isDue(now: at(300), isEmpty: false, isUrgent: true)
     #expect(rule.deadline == shortened)
   }
 }
