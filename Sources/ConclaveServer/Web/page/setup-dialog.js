@@ -61,7 +61,9 @@ async function showInputs() {
     const found = inputs.filter((input) => input.source === source && input.id && input.id !== 'default');
     const options = [['', t('setup.automatic')], ...found.map(({ id, label }, index) => [id, label || `${t(`setup.${source}`)} ${index + 1}`])];
     const select = byID(`setup-${source}`);
-    select.replaceChildren(...options.map(([value, textContent]) => element('option', { value, textContent })));
+    // A list that stays the same is left alone: somebody may be choosing from it.
+    const isShown = options.length === select.length && options.every(([id, name], index) => select[index].value === id && select[index].textContent === name);
+    if (!isShown) select.replaceChildren(...options.map(([value, textContent]) => element('option', { value, textContent })));
     select.value = found.some(({ id }) => id === choice[source]) ? choice[source] : '';
     select.disabled = found.length === 0;
   }
