@@ -17,7 +17,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "Tests/EndToEnd"))
 from janus_server import JanusServer
 
 BINARIES = pathlib.Path(os.environ.get("BINARIES", ".build/release"))
-PORT = int(os.environ.get("PORTS", "43800"))
+PORT = int(os.environ.get("PORTS", "18800"))
 # Shape: its options.
 SHAPES = {
     "5 × 5, audio and 1 Mbit/s": ["--participants", "5", "--video-kbps", "1000"],
