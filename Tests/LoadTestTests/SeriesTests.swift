@@ -5,12 +5,12 @@ import Testing
 
 /// The figures of each second, and the files they go to.
 struct SeriesTests {
-  private func reading(at seconds: Double, _ change: (inout Tally) -> Void) -> Reading {
+  private func reading(at seconds: Double, cpu: Double = 0.2, _ change: (inout Tally) -> Void) -> Reading {
     var tally = Tally()
     change(&tally)
     return Reading(
       nanoseconds: UInt64(seconds * 1e9), threads: [(UInt64(seconds * 1e9), tally)], joined: 7,
-      ownCPU: UInt64(seconds * 2e8), serverCPU: UInt64(seconds * 5e8), serverMemory: 50 << 20)
+      ownCPU: UInt64(seconds * cpu * 1e9), serverCPU: UInt64(seconds * 5e8), serverMemory: 50 << 20)
   }
 
   @Test func aSampleIsTheDifferenceOfTwoReadings() {
@@ -47,6 +47,12 @@ struct SeriesTests {
     #expect(OwnUsage(from: before, to: reading(at: 2) { _ in }).bottleneck == nil)
     #expect(
       OwnUsage(from: before, to: reading(at: 2) { $0.socketDrops = 4 }).bottleneck?.contains("4 datagrams") == true)
+  }
+
+  @Test func aProgramThatFillsItsProcessorsIsTheBottleneck() {
+    let (before, after) = (reading(at: 1, cpu: 1.8) { _ in }, reading(at: 2, cpu: 1.8) { _ in })
+    #expect(OwnUsage(from: before, to: after, processors: 2).bottleneck?.contains("180 %") == true)
+    #expect(OwnUsage(from: before, to: after, processors: 3).bottleneck == nil)
   }
 
   @Test func theLatenessOfTimersIsThatOfTheTimeBetweenTheReadings() {

@@ -16,7 +16,8 @@ extension CallReport {
         audio: measurement.map(Content.Audio.init),
         layers: plan.isLayered ? measurement.map { Content.Layers($0.layers) } : nil, joinMs: Content.Times(joinTimes),
         joins: joinTimes.count, server: measurement?.server.map(Content.ServerFigures.init),
-        own: measurement.map { Content.Own($0.own) }, outages: returns.map(Content.Outages.init), costs: outcome.costs,
+        joining: outcome.joining.map(Content.Own.init), own: measurement.map { Content.Own($0.own) },
+        outages: returns.map(Content.Outages.init), costs: outcome.costs,
         steps: outcome.steps.map(Content.Step.init), lastGoodStep: lastGoodStep?.participants, samples: outcome.samples,
         interrupted: outcome.interruption, failures: failures, faults: verdict.faults, ok: verdict.isOK))
   }
@@ -71,7 +72,7 @@ extension CallReport {
       var threads: [Double]
       var socketDrops: UInt64
       var lateMs: Times
-      /// Why the latency is the load test's own.
+      /// Why the latency, or the joins, are the load test's own.
       var bottleneck: String?
       init(_ usage: OwnUsage) {
         cpu = usage.cpu
@@ -133,7 +134,8 @@ extension CallReport {
     /// Joins, those of participants that came back included.
     var joins: Int
     var server: ServerFigures?
-    var own: Own?
+    /// While participants joined, and while the test measured.
+    var joining, own: Own?
     var outages: Outages?
     var costs: [ChangeCost]
     var steps: [Step]

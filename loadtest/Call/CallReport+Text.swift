@@ -5,7 +5,7 @@ extension CallReport {
   var text: String {
     var lines = [
       "joined            \(joined) of \(invited) in \(plan.calls) call\(plan.calls == 1 ? "" : "s")",
-      "join time         \(Self.times(joinTimes))",
+      "join time         \(Self.times(joinTimes))\(ownJoins == nil ? "" : "  (its own)")",
     ]
     if let measurement {
       lines.append(
@@ -76,10 +76,14 @@ extension CallReport {
   /// Why the latency is the load test's own; nil when it is not.
   var ownLatency: String? { measurement?.own.bottleneck }
 
+  /// Why the join times are the load test's own; nil when they are not.
+  var ownJoins: String? { outcome.joining?.bottleneck }
+
   /// Remarks on the figures.
   var notes: [String] {
     var notes: [String] = []
     if let ownLatency { notes.append("the load test was the bottleneck, and the latency is its own: \(ownLatency)") }
+    if let ownJoins { notes.append("the load test was the bottleneck while participants joined: \(ownJoins)") }
     if outcome.tally.impairedWithoutRoom > 0 {
       notes.append(
         "\(outcome.tally.impairedWithoutRoom) impaired datagrams had no room in memory: impair fewer, or shorten the delay"

@@ -6,6 +6,8 @@ import Synchronization
 struct CallOutcome: Sendable {
   /// nil when it was interrupted before, and for a ramp.
   var measurement: Measurement?
+  /// While participants joined; nil for a ramp.
+  var joining: OwnUsage?
   var steps: [RampStep] = []
   var costs: [ChangeCost] = []
   var samples: [Sample] = []

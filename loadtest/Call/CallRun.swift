@@ -50,11 +50,11 @@ struct CallRun: Sendable {
     switch plan.course {
     case .ramp(let step, let conditions): await ramp(step: step, until: conditions, &outcome, &server)
     case .storm:
-      await joinAll()
+      outcome.joining = await joining()
       if !Interrupt.hasCome { await storm() }
       await measure(&outcome, &server)
     case .steady, .churn:
-      await joinAll()
+      outcome.joining = await joining()
       await measureCosts(&outcome)
       await pause(plan.settleTime)
       await measure(&outcome, &server)
@@ -71,6 +71,13 @@ struct CallRun: Sendable {
     await watching.value
     await leave()
     return report
+  }
+
+  /// Everybody joins; returns what the test itself used for it.
+  private func joining() async -> OwnUsage {
+    let before = monitor.reading()
+    await joinAll()
+    return OwnUsage(from: before, to: monitor.reading())
   }
 
   private func measureCosts(_ outcome: inout CallOutcome) async {

@@ -1,20 +1,24 @@
 import Foundation
+import LinuxIO
 
-/// The resources that the load test itself used while it measured, and whether they were too many for its figures to be the server's.
+/// The resources that the load test itself used for a time, and whether they were too many for its figures to be the server's.
 struct OwnUsage: Sendable {
   /// Share of a core: of the whole process, and of each media thread.
   let cpu: Double
   let threads: [Double]
+  /// The processors that it may run on.
+  let processors: Int
   /// Datagrams that its sockets lost.
   let socketDrops: UInt64
   /// How long after their times the media threads ran for their timers.
   let lateness: LatencyHistogram
 
-  /// Above this share of a core a thread delays what it measures.
+  /// Above this share of a core a thread, and above this share of its cores the program, delays what it measures.
   static let busy = 0.85
 
   /// Between two readings.
-  init(from before: Reading, to after: Reading) {
+  init(from before: Reading, to after: Reading, processors: Int = availableProcessors().count) {
+    self.processors = processors
     func share(_ cpu: UInt64, _ earlier: UInt64, _ time: UInt64) -> Double {
       time == 0 ? 0 : Double(cpu - min(earlier, cpu)) / Double(time)
     }
@@ -36,6 +40,11 @@ struct OwnUsage: Sendable {
     if busiestThread > Self.busy {
       return String(
         format: "a media thread used %.0f %% of a core: add --threads, or cores for the load test", busiestThread * 100)
+    }
+    if cpu > Self.busy * Double(processors) {
+      return String(
+        format: "it used %.0f %% of a core and may run on %d: give it more cores, or a machine of its own", cpu * 100,
+        processors)
     }
     if socketDrops > 0 {
       return "\(socketDrops) datagrams were lost on this side: add --threads, or raise net.core.rmem_max"
