@@ -26,6 +26,31 @@ struct LargeCalls {
     #expect(stage.node.control.timers.count == 0)
   }
 
+  /// A newcomer's key does not wait behind the announcement to everybody else, and the announcement waits for others longer in a larger call.
+  @Test(arguments: [(300, 100), (800, 200), (1_500, 300)])
+  func theLeaderAndTheNewcomerAreToldFirst(count: Int, wait: Int) throws {
+    let stage = Stage { $0.maximumParticipants = 2_000 }
+    let alice = stage.connect("alice")
+    let call = try alice.call([]) { $0.aloneSeconds = 3_600 }
+    let link = try (alice.get(.call(call, .link(MakeLink(expiresIn: 3_600)))) as CallLink).link
+    func come(_ name: String) throws -> Client {
+      let client = stage.connect(name)
+      let _: Joined = try client.get(.call(call, .join(client.join(link: link))))
+      return client
+    }
+    let others = try (0..<count).map { try come("u\($0)") }
+    stage.advance(.milliseconds(300))
+    _ = try alice.handOut(call, 2, to: others)
+    let told = stage.announced.count
+    let newcomer = try come("newcomer")
+    stage.advance(.milliseconds(wait - 1))
+    #expect(stage.announced.count == told)
+    stage.advance(.milliseconds(1))
+    let order = stage.announced.dropFirst(told)
+    #expect(order.count == count + 2)
+    #expect(Array(order.prefix(2)) == [alice.session, newcomer.session])
+  }
+
   /// A device hears of each join in fewer events than there are joins, and in bytes that do not grow with the call.
   @Test func aJoinCostsADeviceLessThanAnEvent() throws {
     let stage = Stage()

@@ -12,6 +12,8 @@ final class Stage {
   var node: Node
   var now = Stage.start
   private(set) var inbox: [SessionID: [EventDelivery]] = [:]
+  /// The connections to which a list of devices was announced, in the order in which the announcements left.
+  private(set) var announced: [SessionID] = []
   private(set) var closed: [SessionID] = []
   private(set) var media: [MediaCommand] = []
   /// Effects that are neither for a client's own queues nor for the media plane.
@@ -79,7 +81,9 @@ final class Stage {
     for effect in effects {
       switch effect {
       case .client(.reply(_, let id, let reply)): replies[id] = reply
-      case .client(.event(let session, let delivery)): inbox[session, default: []].append(delivery)
+      case .client(.event(let session, let delivery)):
+        inbox[session, default: []].append(delivery)
+        if delivery.message.body.name == .keysRotate { announced.append(session) }
       case .client(.close(let session, _)): closed.append(session)
       case .negotiate(_, _, let negotiate): negotiations.append(negotiate)
       case .media(let command): media.append(command)

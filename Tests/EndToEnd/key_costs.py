@@ -1,8 +1,11 @@
 """The cost of a join, a leave and a rotation in signaling: bytes and envelopes, at a real server, with devices that do all but the cryptography.
 
 CONCLAVE_BINARY=.build/release/conclave python Tests/EndToEnd/key_costs.py 10 100 1000
+
+With `--joins 50` that many devices join each second instead, and the time from a device's request to its first key counts.
 """
 
+import argparse
 import base64
 import json
 import os
@@ -43,6 +46,7 @@ class Light:
         self.replies = 0
         self.participant = self.epoch = self.announced = 0
         self.mode, self.confirm_at, self.refreshed = None, None, 0
+        self.asked = self.keyed = None  # when it asked to join, and when it had a key
         self.socket = socket.create_connection(("127.0.0.1", crowd.server.stomp_port))
         self.write("CONNECT", {"accept-version": "1.2", "host": "test", "passcode": device.token(crowd.server, self.user, 7200), "device": "phone"})
         self.write("SUBSCRIBE", {"id": "0", "destination": "/user/queue/replies", "ack": "auto"})
@@ -64,7 +68,7 @@ class Light:
     def join_key(self, generation=0):
         return {"v": 2, "alg": HPKE, "publicKey": b64(91), "generation": generation, "at": int(time.time() * 1000), "signature": b64(64)}
 
-    def join(self):
+    def join_credentials(self):
         return {"joinId": b64(16), "joinKey": self.join_key()}
 
     def read(self):
@@ -100,6 +104,7 @@ class Light:
             self.crowd.costs.envelopes += 1
         elif name == "keys.switch":
             self.epoch = body["epoch"]
+            self.keyed = self.keyed or time.monotonic()
             if self.crowd.confirms:
                 self.confirm_at = time.monotonic() + random.random() * max(0.5, len(self.crowd.devices) / 100)
 
@@ -147,6 +152,23 @@ class Crowd:
             for one in self.devices:
                 one.tick(now)
 
+    def start(self):
+        """The first device starts the call and makes its link."""
+        first = self.devices[0]
+        policy = {"rotateMinutes": 1, "aloneSeconds": 600}
+        first.request("calls/start", {"id": str(uuid.uuid4()), "callees": [], "media": "audio", "policy": policy, **first.join_credentials()})
+        self.run(lambda: self.call, 20)
+        first.request(f"calls/{self.call}/link", {})
+        self.run(lambda: self.link, 20)
+
+    def join(self, one):
+        one.asked = time.monotonic()
+        one.request(f"calls/{self.call}/join", {"link": self.link, **one.join_credentials()})
+
+    def close(self):
+        for one in self.devices:
+            one.socket.close()
+
     def settle(self):
         """All that are in the call have switched to the newest epoch, and nothing about keys has come for a while."""
         joined = [one for one in self.devices if one.participant]
@@ -173,20 +195,15 @@ class Crowd:
 
 def measure(server, count, confirms):
     crowd = Crowd(server, count, confirms)
-    first, last, others = crowd.devices[0], crowd.devices[-1], crowd.devices[1:-1]
-    first.request(
-        "calls/start", {"id": str(uuid.uuid4()), "callees": [], "media": "audio", "policy": {"rotateMinutes": 1, "aloneSeconds": 600}, **first.join()}
-    )
-    crowd.run(lambda: crowd.call, 20)
-    first.request(f"calls/{crowd.call}/link", {})
-    crowd.run(lambda: crowd.link, 20)
+    last, others = crowd.devices[-1], crowd.devices[1:-1]
+    crowd.start()
     for start in range(0, len(others), 25):
         some = others[start : start + 25]
         for one in some:
-            one.request(f"calls/{crowd.call}/join", {"link": crowd.link, **one.join()})
+            crowd.join(one)
         crowd.run(lambda: all(one.participant for one in some), 600)
     crowd.settle()
-    crowd.cost("join", lambda: last.request(f"calls/{crowd.call}/join", {"link": crowd.link, **last.join()}))
+    crowd.cost("join", lambda: crowd.join(last))
 
     def leave():
         last.request(f"calls/{crowd.call}/leave", {})
@@ -195,15 +212,38 @@ def measure(server, count, confirms):
     crowd.cost("leave", leave)
     # The minute since the last switch has to pass.
     crowd.cost("rotation", lambda: None)
-    for one in crowd.devices:
-        one.socket.close()
+    crowd.close()
+
+
+def join_times(server, count, rate, confirms):
+    """Prints how long devices wait for their first key when `rate` of them join each second."""
+    crowd = Crowd(server, count, confirms)
+    crowd.start()
+    began, others = time.monotonic(), crowd.devices[1:]
+    for place, one in enumerate(others):
+        crowd.run(lambda: time.monotonic() >= began + place / rate, 60)
+        crowd.join(one)
+    took = time.monotonic() - began
+    crowd.run(lambda: all(one.keyed for one in others), 120)
+    times = sorted(1000 * (one.keyed - one.asked) for one in others)
+    p50, p99 = (times[int(len(times) * share)] for share in (0.5, 0.99))
+    epochs = max(one.announced for one in crowd.devices)
+    print(f"{count} joined in {took:.1f} s, {epochs} epochs: p50 {p50:.0f}, p99 {p99:.0f}, longest {times[-1]:.0f} ms until the first key", flush=True)
+    crowd.close()
 
 
 if __name__ == "__main__":
-    confirms = "--confirm" in sys.argv
-    for count in [int(argument) for argument in sys.argv[1:] if argument.isdigit()]:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("counts", nargs="+", type=int, metavar="COUNT")
+    arguments.add_argument("--confirm", action="store_true", help="devices confirm their keys")
+    arguments.add_argument("--joins", type=float, metavar="RATE", help="measures joins at so many a second")
+    arguments = arguments.parse_args()
+    for count in arguments.counts:
         server = Server(pathlib.Path(tempfile.mkdtemp()), **json.loads(os.environ.get("CONCLAVE_CONFIG", "{}")))
         try:
-            measure(server, count, confirms)
+            if arguments.joins:
+                join_times(server, count, arguments.joins, arguments.confirm)
+            else:
+                measure(server, count, arguments.confirm)
         finally:
             server.stop()

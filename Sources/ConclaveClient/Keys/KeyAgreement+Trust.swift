@@ -114,14 +114,30 @@ extension KeyAgreement {
       lookUpDue = lookUpDue ?? now.advanced(by: Self.lookUpPause + spread(Self.lookUpPause))
     }
     if lookUps == 0 { warnOfProblems(unproven, into: &effects) }
-    trustChanged(of: Set(entries.map(\.user)), now: now, into: &effects)
+    if let list = epochs[newest]?.list {
+      warnOfProblems(list.entries(of: Set(entries.map(\.user))), into: &effects)
+    }
+    installProven(into: &effects)
+    openWaiting(now: now, into: &effects)
+    openUntrusted(now: now, into: &effects)
   }
 
-  /// Something new is known of these users, or of any users if nil.
-  mutating func trustChanged(of users: Set<UserID>? = nil, now: Instant, into effects: inout [KeyEffect]) {
-    if let list = epochs[newest]?.list { warnOfProblems(list.entries(of: users), into: &effects) }
-    exclude(users, into: &effects)
-    installAll(users, into: &effects)
+  /// Hands the cipher the keys of senders that are heard since their public keys are known. No device is heard less by that. While many come one after
+  /// another a call has a list for each tenth of a second, and those without such a sender are passed over.
+  private mutating func installProven(into effects: inout [KeyEffect]) {
+    for number in epochs.keys.sorted() {
+      guard let epoch = epochs[number] else { continue }
+      examine(epoch.unheard.compactMap { epoch.list[$0] }, of: number)
+      // Devices that rang have no number on the first list.
+      if number == 1 || epochs[number]?.unheard != epoch.unheard { install(number, into: &effects) }
+    }
+  }
+
+  /// Something new is known of any users.
+  mutating func trustChanged(now: Instant, into effects: inout [KeyEffect]) {
+    if let list = epochs[newest]?.list { warnOfProblems(list.entries, into: &effects) }
+    exclude(nil, into: &effects)
+    installAll(nil, into: &effects)
     openWaiting(now: now, into: &effects)
     openUntrusted(now: now, into: &effects)
   }
