@@ -108,6 +108,11 @@ class Server:
     def pid(self):
         return self.process.pid
 
+    def cpu_seconds(self):
+        """The CPU time that it has used."""
+        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     @property
     def state(self):
         return self.folder / "state"

@@ -219,7 +219,7 @@ def join_times(server, count, rate, confirms):
     """Prints how long devices wait for their first key when `rate` of them join each second."""
     crowd = Crowd(server, count, confirms)
     crowd.start()
-    began, others = time.monotonic(), crowd.devices[1:]
+    began, others, spent = time.monotonic(), crowd.devices[1:], server.cpu_seconds()
     for place, one in enumerate(others):
         crowd.run(lambda: time.monotonic() >= began + place / rate, 60)
         crowd.join(one)
@@ -227,8 +227,9 @@ def join_times(server, count, rate, confirms):
     crowd.run(lambda: all(one.keyed for one in others), 120)
     times = sorted(1000 * (one.keyed - one.asked) for one in others)
     p50, p99 = (times[int(len(times) * share)] for share in (0.5, 0.99))
-    epochs = max(one.announced for one in crowd.devices)
-    print(f"{count} joined in {took:.1f} s, {epochs} epochs: p50 {p50:.0f}, p99 {p99:.0f}, longest {times[-1]:.0f} ms until the first key", flush=True)
+    epochs, cpu = max(one.announced for one in crowd.devices), 1000 * (server.cpu_seconds() - spent) / len(others)
+    print(f"{count} joined in {took:.1f} s, {epochs} epochs, {cpu:.1f} ms of the server's CPU time for each join", flush=True)
+    print(f"until the first key: p50 {p50:.0f}, p99 {p99:.0f}, longest {times[-1]:.0f} ms", flush=True)
     crowd.close()
 
 

@@ -54,11 +54,6 @@ def dropped(server, reason):
     return server.metric_of("conclave_signaling_dropped_total", f'reason="{reason}"')
 
 
-def cpu_seconds(server):
-    fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def login(server, user, device):
     """A raw connection that has sent CONNECT; nothing is read."""
     wire = Wire(server)
@@ -109,7 +104,7 @@ def test_a_users_flood_is_answered_up_to_the_users_share(small_server, keep):
         except OSError:
             pass
 
-    before = cpu_seconds(server)
+    before = server.cpu_seconds()
     threads = [threading.Thread(target=flood, args=(wire,), daemon=True) for wire in wires]
     for thread in threads:
         thread.start()
@@ -119,7 +114,7 @@ def test_a_users_flood_is_answered_up_to_the_users_share(small_server, keep):
     # A start of 100 callees is 53 units and 1,000 are there at once. Served all the same, 5,000 of them cost seconds of a core.
     assert refused > 0
     assert server.metric("conclave_signaling_requests_total") < 5_000, "who goes on regardless is read more slowly"
-    assert cpu_seconds(server) - before < 2
+    assert server.cpu_seconds() - before < 2
 
 
 def test_the_backlog_of_all_slow_readers_is_bounded_and_a_reader_gets_everything(small_server, keep):
@@ -163,13 +158,13 @@ def test_running_out_of_files_does_not_keep_the_server_busy(small_server, keep):
     files = open_files(server)
     soft, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (files, hard))
-    before = cpu_seconds(server)
+    before = server.cpu_seconds()
     waiting = [keep(Wire(server)) for _ in range(20)]
     # The first ones may get the files that were free. The last one hears nothing, for a second.
     waiting[-1].socket.settimeout(1)
     with pytest.raises(TimeoutError):
         waiting[-1].socket.recv(1)
-    assert cpu_seconds(server) - before < 0.4, "accept(2) fails over and over"
+    assert server.cpu_seconds() - before < 0.4, "accept(2) fails over and over"
     resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (soft, hard))
     alice = keep(Device(server, "alice", "phone"))
     assert alice.request("/app/calls/list") == {"calls": []}
