@@ -209,8 +209,20 @@ class Tab:
 
         return wait_for(visible, seconds, f"{self.name} finds “{name}”")
 
+    def click(self, selector, name, seconds=10):
+        """Clicks, again if the page draws the element anew between the look and the click."""
+
+        def clicked():
+            try:
+                self.find(selector, name, seconds).click()
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        wait_for(clicked, seconds, f"{self.name} clicks “{name}”")
+
     def press(self, name, seconds=10):
-        self.find("button:enabled", name, seconds).click()
+        self.click("button:enabled", name, seconds)
 
     def fill(self, label, text):
         field = self.find("input", label)
@@ -237,7 +249,7 @@ class Tab:
         self.press("Call code")
         self.press(f"Verify: {person}")
         self.hears(f"{person} is verified")
-        self.find("#code-dialog button", "Close").click()
+        self.click("#code-dialog button", "Close")
 
     def devices(self):
         """Opens the list of this person's own devices."""
@@ -262,7 +274,7 @@ class Tab:
     def only_verified(self):
         self.devices()
         self.driver.find_element(By.ID, "verified-only").click()
-        self.find("#devices-dialog button", "Close").click()
+        self.click("#devices-dialog button", "Close")
 
     def leave(self):
         self.press("Leave")

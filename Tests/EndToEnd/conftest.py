@@ -160,8 +160,9 @@ class Server:
 @pytest.fixture(scope="session")
 def artifacts(tmp_path_factory):
     """Where reports, logs and screenshots are kept."""
-    folder = os.environ.get("CONCLAVE_ARTIFACTS")
-    return pathlib.Path(folder) if folder else tmp_path_factory.mktemp("artifacts")
+    folder = pathlib.Path(os.environ.get("CONCLAVE_ARTIFACTS") or tmp_path_factory.mktemp("artifacts"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

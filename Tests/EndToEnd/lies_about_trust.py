@@ -235,7 +235,7 @@ class Statements:
     def are(self, vouches=(), revokes=(), hidden=(), **levels):
         """With these statements the devices have these levels. The list is asked for anew."""
         self.vouches, self.revokes, self.hidden = list(vouches), list(revokes), set(hidden)
-        self.tab.find("#devices-dialog button", "Close").click()
+        self.tab.click("#devices-dialog button", "Close")
         count = len(self.proxy.seen("reply", "devices/list", self.tab.user))
         self.tab.devices()
         wait_for(lambda: len(self.proxy.seen("reply", "devices/list", self.tab.user)) > count, 5, "the page asks for the devices")
@@ -306,12 +306,12 @@ def pairing_is_changed_on_its_way(stage, where):
         else:
             code = wait_for(lambda: new.text("#pair-code").replace(" ", ""), 10, "six digits")
             existing.fill("Six digits", code)
-            existing.find("#pair-form button", "Pair").click()
+            existing.click("#pair-form button", "Pair")
             wait_for(lambda: "not the digits" in existing.text("#pair-error"), 5, "the digits are others")
         assert changed[-1] == name
         for tab, other in ((new, existing), (existing, new)):
             # The dialog may still move as its text changes, so the mouse could miss the button.
             tab.driver.execute_script("arguments[0].click()", tab.find("#pair-dialog button", "Cancel"))
             tab.sees(f"#own-device-list [data-device={other.device}]:not([data-level=verified])")
-            tab.find("#devices-dialog button", "Close").click()
+            tab.click("#devices-dialog button", "Close")
     return []

@@ -143,7 +143,7 @@ def test_the_first_picture_comes_soon_after_accepting_and_after_a_reload(person,
         reloaded.append(picture(bob))
         painted.append(first_paint(bob))
         alice.press("End for all")
-        alice.find("#end-dialog button", "End for all").click()
+        alice.click("#end-dialog button", "End for all")
         for tab in (alice, bob):
             tab.sees("#lobby")
         bob.driver.refresh()  # for times of their own

@@ -77,7 +77,7 @@ def test_three_people_call_share_leave_return_and_end(person, artifacts):
     everybody_decodes(*tabs)
 
     alice.press("End for all")
-    alice.find("#end-dialog button", "End for all").click()
+    alice.click("#end-dialog button", "End for all")
     for tab in tabs:
         tab.sees("#lobby")
 
@@ -110,7 +110,7 @@ def test_a_browser_without_udp_talks_over_tcp(person, server):
         tab.decodes("alice/screen", "alice/camera", voices=2)
     assert server.metric("conclave_media_tcp_connections") >= 2
     alice.press("End for all")
-    alice.find("#end-dialog button", "End for all").click()
+    alice.click("#end-dialog button", "End for all")
     # With the call the connections end, by the browser or by the server.
     gone = lambda: server.metric("conclave_media_tcp_connections") == 0
     wait_for(gone, 20, "no connection is left")

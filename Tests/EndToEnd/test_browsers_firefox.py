@@ -66,7 +66,7 @@ def test_firefox_and_chromium_talk_share_mute_come_back_decline_and_meet_by_a_li
     # As somebody without an account, who has a link.
     link = link_of(bob)
     alice.press("Sign out")
-    alice.find("#sign-out-dialog button", "Sign out").click()
+    alice.click("#sign-out-dialog button", "Sign out")
     alice.sees("#welcome")
     alice.driver.get("about:blank")
     alice.driver.get(link)

@@ -62,12 +62,12 @@ def pair(new, existing):
     code = wait_for(lambda: new.text("#pair-code").replace(" ", ""), 10, "six digits")
     assert len(code) == 6
     existing.fill("Six digits", code)
-    existing.find("#pair-form button", "Pair").click()
+    existing.click("#pair-form button", "Pair")
     new.press("Yes, it does")
     for tab, other in ((new, existing), (existing, new)):
         tab.press("Done")
         tab.sees(f"#own-device-list [data-device={other.device}][data-level=verified]")
-        tab.find("#devices-dialog button", "Close").click()
+        tab.click("#devices-dialog button", "Close")
 
 
 def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, look):
@@ -83,7 +83,7 @@ def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, look):
     wrong = f"{(int(code) + 1) % 1_000_000:06}"
     for _ in range(3):
         phone.fill("Six digits", wrong)
-        phone.find("#pair-form button", "Pair").click()
+        phone.click("#pair-form button", "Pair")
         wait_for(lambda: not phone.driver.find_element(By.ID, "pair-digits").get_attribute("value"), 5, "the digits are judged")
     phone.sees("#pair-dialog[data-state=failed]")
     look(phone, "pairing that failed")
@@ -91,7 +91,7 @@ def test_paired_devices_say_so_and_a_wrong_code_pairs_nothing(person, look):
     assert phone.shown(f"#own-device-list [data-device={laptop.device}]:not([data-level=verified])")
     laptop.press("Cancel")
     for tab in (laptop, phone):
-        tab.find("#devices-dialog button", "Close").click()
+        tab.click("#devices-dialog button", "Close")
     pair(laptop, phone)
     phone.devices()
     look(phone, "paired devices")
@@ -153,7 +153,7 @@ def test_two_people_with_three_devices_each_pair_verify_and_call_each_other_with
         for tab in (caller, callee):
             assert "not verified" not in tab.text("#warnings")
         caller.press("End for all")
-        caller.find("#end-dialog button", "End for all").click()
+        caller.click("#end-dialog button", "End for all")
         for tab in (*alices, *bobs):
             tab.sees("#lobby")
 

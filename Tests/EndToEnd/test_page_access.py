@@ -37,7 +37,7 @@ class Tour:
         if within == "button":
             self.tab.press(button)
         else:
-            self.tab.find(f"{within} button", button).click()
+            self.tab.click(f"{within} button", button)
         self.tab.sees(f"#{dialog}[open]")
         self.look(dialog)
         self.seen.add(dialog)
@@ -57,7 +57,7 @@ def test_axe_finds_nothing_before_a_call_and_after_it(person, look):
     alice.sees("#call-form .chip")
     tour = Tour(alice, look)
     tour.look("the lobby with a call and a favourite")
-    alice.find("button", "Details: Bob").click()
+    alice.click("button", "Details: Bob")
     alice.sees("#history-list .totals")
     tour.look("the totals of a person")
     for button, dialog in [("Camera and sound", "setup-dialog"), ("Delete all", "clear-dialog"), ("Devices", "devices-dialog"), ("Sign out", "sign-out-dialog")]:
@@ -69,7 +69,7 @@ def test_axe_finds_nothing_before_a_call_and_after_it(person, look):
             tour.look(dialog)
         alice.driver.execute_script("document.getElementById(arguments[0]).close()", dialog)
     alice.press("Sign out")
-    alice.find("#sign-out-dialog button", "Sign out").click()
+    alice.click("#sign-out-dialog button", "Sign out")
     alice.sees("#welcome")
     alice.fill("Your name", "")
     alice.press("Sign in")

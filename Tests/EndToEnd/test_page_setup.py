@@ -73,7 +73,7 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     camera = choose(alice, "camera", 1)
     wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open in place of {depth}")
     alice.screenshot(artifacts / "setup.png")
-    alice.find("#setup-dialog button", "Close").click()
+    alice.click("#setup-dialog button", "Close")
     wait_for(lambda: not live(alice), 5, "the preview is closed")
 
     alice.call("Bob")
@@ -82,7 +82,7 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     assert camera in live(alice)
     assert alice.driver.execute_script("return conclaveAwake") == 1
     alice.press("More")
-    alice.find("#more-dialog button", "Camera and sound").click()
+    alice.click("#more-dialog button", "Camera and sound")
     wait_for(lambda: preview(alice) == camera, 10, "the preview shows the call's camera")
     microphone = choose(alice, "microphone", 2)
     wait_for(lambda: microphone in live(alice), 10, f"{microphone} is open")
@@ -93,10 +93,10 @@ def test_devices_are_chosen_with_a_preview_and_a_level_before_the_call_and_in_it
     assert choose(alice, "camera", 1) == camera
     wait_for(lambda: camera in live(alice) and depth not in live(alice), 10, f"{camera} is open again")
     wait_for(lambda: preview(alice) == camera and not alice.shown("#setup-off"), 10, f"the preview shows {camera} again")
-    alice.find("#setup-dialog button", "Close").click()
+    alice.click("#setup-dialog button", "Close")
     everybody_decodes(alice, bob)
     alice.press("End for all")
-    alice.find("#end-dialog button", "End for all").click()
+    alice.click("#end-dialog button", "End for all")
     alice.sees("#lobby")
     wait_for(lambda: not live(alice), 5, "nothing is open after the call")
     assert alice.driver.execute_script("return conclaveAwake") == 0
@@ -159,14 +159,14 @@ def test_keys_work_the_call_are_listed_and_can_be_switched_off(person, artifacts
     alice.fill("Message", "hm")  # text, and no shortcut
     alice.sees("#chat")
     assert alice.shown("#toggle-microphone[aria-pressed=false]") and alice.shown("#toggle-hand[aria-pressed=false]")
-    alice.find("#chat button", "Close the chat").click()
+    alice.click("#chat button", "Close the chat")
     type_key(alice, "?")
     alice.sees("#shortcuts-dialog")
     listed = alice.text("#shortcut-list")
     assert all(words in listed for words in ("Mute or unmute", "Raise or lower your hand", "Share a screen"))
     alice.screenshot(artifacts / "shortcuts.png")
     alice.driver.find_element(By.ID, "shortcuts-on").click()
-    alice.find("#shortcuts-dialog button", "Close").click()
+    alice.click("#shortcuts-dialog button", "Close")
     type_key(alice, "m")
     alice.press("Raise hand")  # what was typed has been handled by now
     alice.sees("#toggle-hand[aria-pressed=true]")
@@ -201,7 +201,7 @@ def test_at_200_percent_and_on_a_phone_every_control_is_in_the_window_and_large_
     rows = alice.driver.execute_script("return [...document.querySelectorAll('#toolbar button')].filter((one) => one.checkVisibility()).map((one) => one.offsetTop)")
     assert len(set(rows)) == 1, f"one row of buttons; they are at {rows}"
     alice.press("More")
-    alice.find("#more-dialog button", "Raise hand").click()
+    alice.click("#more-dialog button", "Raise hand")
     bob.sees(".tile[data-user=alice][data-hand=true]")
     alice.loses("#more-dialog[open]")
     stage = alice.driver.execute_script("return document.getElementById('stage').clientHeight")
@@ -268,7 +268,7 @@ def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_c
     wait_for(lambda: ask("return conclaveBlurs.some(([track, isOn]) => isOn && track.readyState === 'live')"), 10, "the preview is blurred")
     choose(alice, "speaker", "Headset")
     look(alice, "camera and sound with blur")
-    alice.find("#setup-dialog button", "Close").click()
+    alice.click("#setup-dialog button", "Close")
     ask("conclaveBlurs.length = 0")
     alice.call("Bob")
     bob.answer()
@@ -277,16 +277,16 @@ def test_background_blur_the_speaker_and_a_phones_other_camera_are_used_in_the_c
     through = "return [...document.querySelectorAll('audio')].map((audio) => conclaveSinks.findLast(([one]) => one === audio)?.[1])"
     wait_for(lambda: (sinks := ask(through)) and set(sinks) == {"Headset"}, 5, "voices come from the headset")
     alice.press("More")
-    alice.find("#more-dialog button", "Camera and sound").click()
+    alice.click("#more-dialog button", "Camera and sound")
     choose(alice, "speaker", "Desk speaker")
     wait_for(lambda: set(ask(through)) == {"Desk speaker"}, 5, "voices come from the other speaker")
-    alice.find("#setup-dialog button", "Close").click()
+    alice.click("#setup-dialog button", "Close")
 
     facing = "return conclaveWishes.filter(({ video }) => video).at(-1).video.facingMode?.ideal"
     assert ask(facing) == "user"
     for side in ("environment", "user"):
         alice.press("More")
-        alice.find("#more-dialog button", "Other camera").click()
+        alice.click("#more-dialog button", "Other camera")
         wait_for(lambda: ask(facing) == side, 10, f"the camera on the side {side} is asked for")
         bob.decodes("alice/camera", voices=1, seconds=8)
 
@@ -309,7 +309,7 @@ def test_a_device_that_is_unplugged_in_a_call_is_replaced_and_a_new_one_can_be_c
         wait_for(lambda: alice.driver.execute_script("return conclaveOpened.length") > opened, 5, f"another {name} is opened")
         everybody_decodes(alice, bob, seconds=8)
     alice.press("More")
-    alice.find("#more-dialog button", "Camera and sound").click()
+    alice.click("#more-dialog button", "Camera and sound")
     alice.sees("#setup-dialog[open]")
     # A person who has another list open keeps it: only the speakers' is drawn anew.
     wait_for(lambda: preview(alice), 10, "the preview shows the call's camera")
@@ -334,6 +334,6 @@ def test_each_key_presses_its_button(person):
         bob.loses(f".tile[data-user=alice]{told}")
     type_key(alice, "c")
     alice.sees("#chat")
-    alice.find("#chat button", "Close the chat").click()
+    alice.click("#chat button", "Close the chat")
     type_key(alice, "p")
     alice.sees("#people-dialog[open]")

@@ -182,7 +182,7 @@ def test_notices_cover_no_tile_and_none_of_the_call_before_is_seen_in_the_next(p
         for covered in boxes(alice, ".tile, #toolbar, #show-code"):
             assert not overlaps(line, covered), (line, covered)
     alice.press("End for all")
-    alice.find("#end-dialog button", "End for all").click()
+    alice.click("#end-dialog button", "End for all")
     alice.sees("#lobby")
     alice.call("Bob")
     assert "Shall we?" not in alice.text("#notices")
@@ -212,7 +212,7 @@ def test_a_second_call_is_a_banner_and_end_and_accept_leaves_the_first(person, a
     grace.sees("#code-dialog #second-ring")  # behind the dialog it could not be pressed
     look(grace, "a second ring in a dialog")
     assert grace.driver.execute_script("const { scrollWidth, clientWidth } = document.getElementById('code-dialog'); return scrollWidth <= clientWidth")
-    grace.find("#code-dialog button", "Close").click()
+    grace.click("#code-dialog button", "Close")
     grace.sees("#call > #second-ring")
     grace.press("Call code")
     grace.press("End and accept")
