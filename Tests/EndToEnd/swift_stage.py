@@ -146,7 +146,7 @@ class SwiftStage(Stage):
         self.status = self.process.wait(60 * PATIENCE)
         self.text = (self.folder / "loadtest.log").read_text()
         report = self.folder / "report.json"
-        return json.loads(report.read_text()) if report.exists() else {"failures": [], "frames": 0, "joined": 0}
+        return json.loads(report.read_text()) if report.exists() else {"failures": [], "frames": 0, "joined": 0, "stays": []}
 
     def close(self):
         if self.process:
@@ -169,15 +169,8 @@ class SwiftStage(Stage):
             wait_for(lambda: len(self.audit.frames(tab.user, since)) > 25, seconds, f"{tab.user} goes on sending")
             self.heard.add(tab.user)
 
-    def openable(self, slack=50):
-        """The most frames that the two can have opened of each other if nobody had a key that was to be silent. A key's counter begins at 0, so that it
-        tells how many frames were sealed before the tap heard any. The tap may miss the last ones: half a second of each is allowed. A row's silence lasts
-        3 s, which are 150 frames."""
-        count = 0
-        for listener, sender in ((self.alice.user, self.bob.user), (self.bob.user, self.alice.user)):
-            closed = {epoch & 255 for user, epoch in self.silences if user == listener}
-            last = {}
-            for frame in self.audit.frames(sender):
-                last[frame.kid] = max(last.get(frame.kid, 0), frame.counter)
-            count += sum(counter + 1 for kid, counter in last.items() if kid & 255 not in closed)
-        return count + slack
+    def opened_in_silence(self, report):
+        """The frames that opened under an epoch of which somebody was to have no key: {(user, epoch): frames}."""
+        stays = dict(zip((self.alice.user, self.bob.user), report["stays"]))
+        counts = {(user, epoch): sum(stay["opened"].get(str(epoch), 0) for stay in stays[user]) for user, epoch in self.silences if user in stays}
+        return {silence: count for silence, count in counts.items() if count}

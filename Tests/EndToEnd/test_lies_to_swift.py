@@ -196,7 +196,9 @@ def examine(stage, number, warned, report):
     assert not unheard, f"the client did not say that it got {unheard}: the row may test nothing"
     stage.audit.check()
     failures = report["failures"]
-    assert report["frames"] <= stage.openable(), f"{report['frames']} frames opened, of {stage.openable()} that may: {failures}"
+    assert not stage.opened_in_silence(report), f"frames opened under a key that was refused: {stage.opened_in_silence(report)}, {failures}"
+    opened = sum(sum(stay["opened"].values()) for stays in report["stays"] for stay in stays)
+    assert opened >= report["frames"], "the report does not say by which epoch each frame opened"
     if number in SAID:
         assert any(re.search(SAID[number], failure) for failure in failures), failures
     if number:

@@ -17,9 +17,10 @@ extension CallReport {
         layers: plan.isLayered ? measurement.map { Content.Layers($0.layers) } : nil, joinMs: Content.Times(joinTimes),
         joins: joinTimes.count, server: measurement?.server.map(Content.ServerFigures.init),
         joining: outcome.joining.map(Content.Own.init), own: measurement.map { Content.Own($0.own) },
-        outages: returns.map(Content.Outages.init), costs: outcome.costs,
-        steps: outcome.steps.map(Content.Step.init), lastGoodStep: lastGoodStep?.participants, samples: outcome.samples,
-        interrupted: outcome.interruption, failures: failures, faults: verdict.faults, ok: verdict.isOK))
+        outages: returns.map(Content.Outages.init), stays: stays.map { $0.map(Content.Stay.init) },
+        costs: outcome.costs, steps: outcome.steps.map(Content.Step.init), lastGoodStep: lastGoodStep?.participants,
+        samples: outcome.samples, interrupted: outcome.interruption, failures: failures, faults: verdict.faults,
+        ok: verdict.isOK))
   }
 
   private struct Content: Encodable {
@@ -106,17 +107,22 @@ extension CallReport {
     struct Outages: Encodable {
       var gapMs: Times
       var gaps, away: Int
-      /// The stays of each participant, in order.
-      var stays: [[Stay]]
       init(_ returns: Returns) {
         gapMs = Times(returns.gaps)
         gaps = returns.gapCount
         away = returns.away
-        stays = returns.stays.map { $0.map { Stay(opened: $0.opened, refused: $0.refused) } }
       }
     }
 
-    struct Stay: Encodable { var opened, refused: UInt64 }
+    struct Stay: Encodable {
+      /// The frames that opened, by epoch.
+      var opened: [String: UInt64]
+      var refused: UInt64
+      init(_ count: StayCount) {
+        opened = Dictionary(uniqueKeysWithValues: count.epochs.map { (String($0.number), $0.opened) })
+        refused = count.refused
+      }
+    }
 
     var scenario: String
     var calls, participants, publishers, joined: Int
@@ -137,6 +143,8 @@ extension CallReport {
     /// While participants joined, and while the test measured.
     var joining, own: Own?
     var outages: Outages?
+    /// The stays of each participant, in order.
+    var stays: [[Stay]]
     var costs: [ChangeCost]
     var steps: [Step]
     var lastGoodStep: Int?

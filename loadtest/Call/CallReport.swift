@@ -29,6 +29,8 @@ struct CallReport: LoadReport {
   let invited: Int
   let failures: [String]
   let returns: Returns?
+  /// The frames that each participant opened in each of its stays.
+  let stays: [[StayCount]]
 
   init(plan: CallPlan, participants: [SimulatedParticipant], _ outcome: CallOutcome) {
     self.plan = plan
@@ -44,6 +46,7 @@ struct CallReport: LoadReport {
       }
     failures = Array(Set(participants.compactMap(\.failure))).sorted()
     returns = if case .storm = plan.course { Returns(participants) } else { plan.outages ? Returns(participants) : nil }
+    stays = participants.map { $0.moments.withLock { $0.stays.map(\.state.count) } }
   }
 
   var samples: [Sample] { outcome.samples }
@@ -108,8 +111,6 @@ extension CallReport {
     var gapCount = 0
     /// Participants that were not back at the end.
     var away = 0
-    /// The frames that each participant opened in each of its stays.
-    var stays: [[StayCount]] = []
 
     init(_ participants: [SimulatedParticipant]) {
       for participant in participants {
@@ -117,7 +118,6 @@ extension CallReport {
         if !moments.absences.isBack { away += 1 }
         gapCount += moments.absences.gaps.count
         for gap in moments.absences.gaps { gaps.record(nanoseconds: UInt64(max(0, gap.nanoseconds))) }
-        stays.append(moments.stays.map(\.state.count))
       }
     }
   }

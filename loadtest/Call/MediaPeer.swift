@@ -135,10 +135,7 @@ final class MediaPeer {
 
   /// The frames that this peer received, and those of them that it opened.
   var count: StayCount {
-    receiving.reduce(into: StayCount()) { sum, slot in
-      sum.opened += slot.stay.opened
-      sum.refused += slot.stay.refused
-    }
+    receiving.reduce(into: StayCount()) { $0.merge($1.stay) }
   }
 
   /// Takes all that has arrived.

@@ -31,6 +31,27 @@ final class PeerProgress: Sendable {
 
 /// The counts of the others' frames during one connection of a participant.
 struct StayCount: Sendable, Hashable {
-  var opened: UInt64 = 0
+  private(set) var opened: UInt64 = 0
+  /// The opened frames of each epoch.
+  private(set) var epochs: [Epoch] = []
   var refused: UInt64 = 0
+
+  struct Epoch: Sendable, Hashable {
+    let number: UInt32
+    var opened: UInt64
+  }
+
+  mutating func open(_ count: UInt64 = 1, under epoch: UInt32) {
+    opened += count
+    if let place = epochs.lastIndex(where: { $0.number == epoch }) {
+      epochs[place].opened += count
+    } else {
+      epochs.append(Epoch(number: epoch, opened: count))
+    }
+  }
+
+  mutating func merge(_ other: StayCount) {
+    for epoch in other.epochs { open(epoch.opened, under: epoch.number) }
+    refused += other.refused
+  }
 }

@@ -197,7 +197,7 @@ final class ReceivingSlot {
       counts.append((key, Traffic(isVideo: slot.isVideo)))
       surroundings.progress.heard(key)
     }
-    stay.opened += 1
+    stay.open(under: content.opened.epoch)
     if let layered = frame.layered {
       note(layered, of: key, isMeasured: frame.isMeasured, now: now, surroundings.statistics)
     }
