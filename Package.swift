@@ -126,7 +126,7 @@ let package = Package(
     .systemLibrary(name: "CSRTP", path: "Tests/CSRTP", providers: [.apt(["libsrtp2-dev"])]),
     .testTarget(
       name: "TransportTests",
-      dependencies: ["Seeded", "Octets", "MediaModel", "Transport", "CSRTP", "CSTUN", "CAllocations"]),
+      dependencies: ["Seeded", "Octets", "MediaModel", "Transport", "LinuxIO", "CSRTP", "CSTUN", "CAllocations"]),
     .testTarget(
       name: "ForwardingTests",
       dependencies: [
@@ -151,7 +151,7 @@ let package = Package(
       ]),
     .testTarget(
       name: "STOMPTests", dependencies: ["Seeded", "STOMP", .product(name: "NIOCore", package: "swift-nio")]),
-    .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON"]),
+    .testTarget(name: "JSONTests", dependencies: ["Seeded", "JSON", "LinuxIO"]),
     .testTarget(
       name: "SFrameTests", dependencies: ["Seeded", "SFrame", .product(name: "Crypto", package: "swift-crypto")],
       exclude: ["Vectors"]),
@@ -195,7 +195,7 @@ let package = Package(
     .testTarget(
       name: "ConclaveClientTests",
       dependencies: [
-        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "MediaModel", "SFrame", "STOMP",
+        "Seeded", "Octets", "ConclaveClient", "ConclaveServer", "Contract", "LinuxIO", "MediaModel", "SFrame", "STOMP",
         .product(name: "Crypto", package: "swift-crypto"),
         .product(name: "CryptoExtras", package: "swift-crypto"),
         .product(name: "NIOCore", package: "swift-nio"),

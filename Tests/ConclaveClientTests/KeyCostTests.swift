@@ -1,5 +1,6 @@
 import Contract
 import Foundation
+import LinuxIO
 import MediaModel
 import Testing
 
@@ -141,11 +142,9 @@ struct KeyCostTests {
   }
 
   private static func milliseconds(_ body: () throws -> Void) rethrows -> Double {
-    var (before, after) = (timespec(), timespec())
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before)
+    let start = ThreadClock.now()
     try body()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after)
-    return Double(after.tv_sec - before.tv_sec) * 1e3 + Double(after.tv_nsec - before.tv_nsec) / 1e6
+    return Double(ThreadClock.now() - start) / 1e6
   }
 
   /// Others join one after the other, each in an epoch of its own.

@@ -1,5 +1,4 @@
 import CongestionControl
-import Glibc
 import MediaModel
 
 @testable import Forwarding
@@ -69,11 +68,4 @@ final class ForwardingBench {
 
   /// The same under a name that callgrind finds.
   @inline(never) func measured(_ range: Range<Int>) { forward(range) }
-}
-
-/// CPU time of this thread.
-func threadNanoseconds() -> UInt64 {
-  var time = timespec()
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

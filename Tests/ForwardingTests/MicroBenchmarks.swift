@@ -20,9 +20,9 @@ struct MicroBenchmarks {
   ) {
     var best = Double.infinity
     for round in 0..<Self.rounds {
-      let start = threadNanoseconds()
+      let start = ThreadClock.now()
       for i in 0..<count { body(round * count + i) }
-      best = min(best, Double(threadNanoseconds() - start) / Double(count * each))
+      best = min(best, Double(ThreadClock.now() - start) / Double(count * each))
     }
     print("bench|\(name)|\(String(format: best < 100 ? "%.1f" : "%.0f", best))|\(baseline)")
   }

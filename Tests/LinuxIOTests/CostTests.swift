@@ -48,9 +48,9 @@ import Testing
     func microseconds(_ body: () -> Void) -> Double {
       var best = UInt64.max
       for _ in 0..<20 {
-        let start = threadTime()
+        let start = ThreadClock.now()
         for _ in 0..<8 { body() }
-        best = min(best, threadTime() - start)
+        best = min(best, ThreadClock.now() - start)
         #expect(receiver.collect(256).count == 256)
       }
       return Double(best) / 256_000
@@ -58,11 +58,5 @@ import Testing
     let single = microseconds { for i in 0..<32 { _ = send(plain.descriptor, run.memory + i * 1_200, 1_200, 0) } }
     let offloaded = microseconds { sender.send([run]) }
     #expect(offloaded < single / 2, "\(offloaded) against \(single) µs a datagram")
-  }
-
-  private func threadTime() -> UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
   }
 }

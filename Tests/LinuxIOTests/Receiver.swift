@@ -14,6 +14,8 @@ final class Receiver {
   private let epoll: Epoll
   /// The number of the local address of each datagram that was collected.
   private(set) var locals: [UInt16] = []
+  /// How long each of them waited, in nanoseconds.
+  private(set) var ages: [UInt64] = []
 
   init(receiveOffload: Bool = true, batchCapacity: Int = 64, ipv6: Bool = true) throws {
     var options = UDPSocket.Options()
@@ -37,6 +39,7 @@ final class Receiver {
       for datagram in batch.datagrams {
         var source = datagram.source
         locals.append(source.localAddress)
+        ages.append(datagram.age)
         source.localAddress = 0
         all.append(Datagram(bytes: Array(datagram.bytes), source: source))
       }

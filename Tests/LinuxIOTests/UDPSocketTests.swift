@@ -65,20 +65,20 @@ struct UDPSocketTests {
       sender.send([TestRun(lengths: [3], to: receiver.address)])
       MonotonicClock.sleep(nanoseconds: 1_000_000)
       #expect(receiver.collect(1).count == 1)
-      isStamped = receiver.batch.datagrams.contains { $0.age >= 1_000_000 }
+      isStamped = receiver.ages.last ?? 0 >= 1_000_000
     }
     try #require(isStamped)
     let start = MonotonicClock.now()
     sender.send([TestRun(lengths: [5], to: receiver.address)])
     MonotonicClock.sleep(nanoseconds: 20_000_000)
+    let between = MonotonicClock.now()
     sender.send([TestRun(lengths: [7], to: receiver.address)])
-    #expect(receiver.collect(2).count == 2)
-    let ages = receiver.batch.datagrams.map(\.age)
-    let first = try #require(ages.first)
-    let last = try #require(ages.last)
-    #expect(ages.count == 2)
-    #expect(first >= last + 20_000_000)
-    #expect(first <= MonotonicClock.now().nanoseconds - start.nanoseconds)
+    try #require(receiver.collect(2).count == 2)
+    let end = MonotonicClock.now()
+    let ages = receiver.ages.suffix(2).map { Duration.nanoseconds($0) }
+    // A busy kernel may deliver the second one later than this test reads the first.
+    #expect((.milliseconds(20)...start.duration(to: end)).contains(ages[0]))
+    #expect((.zero...between.duration(to: end)).contains(ages[1]))
   }
 
   /// A connected socket takes datagrams from the address alone that it sends to, as an ICE agent does.

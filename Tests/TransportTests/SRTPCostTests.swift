@@ -1,5 +1,5 @@
 import CAllocations
-import Glibc
+import LinuxIO
 import Seeded
 import Testing
 import Transport
@@ -44,27 +44,27 @@ import Transport
     var sequenceNumber: UInt16 = 0
     var lost = 0
     for _ in 0..<10 {
-      var spent = (protect: 0, open: 0)
+      var spent = (protect: UInt64(0), open: UInt64(0))
       for _ in 0..<count / 32 {
         var lengths = [Int](repeating: 0, count: 32)
         for i in 0..<32 { writeHeader(sequenceNumber &+ UInt16(i), to: room.baseAddress.unsafelyUnwrapped + 1500 * i) }
-        let start = threadTime()
+        let start = ThreadClock.now()
         for i in 0..<32 {
           let packet = UnsafeMutableRawBufferPointer(rebasing: room[(1500 * i)..<(1500 * (i + 1))])
           lengths[i] =
             sender.protectRTP(
               packet, headerLength: 12, payload: UnsafeRawBufferPointer(rebasing: payload[..<(length - 12)])) ?? 0
         }
-        let middle = threadTime()
+        let middle = ThreadClock.now()
         for i in 0..<32 {
           let packet = UnsafeMutableRawBufferPointer(rebasing: room[(1500 * i)..<(1500 * i + lengths[i])])
           if receiver.unprotectRTP(packet) != .packet(length: length) { lost += 1 }
         }
-        spent.open += threadTime() - middle
+        spent.open += ThreadClock.now() - middle
         spent.protect += middle - start
         sequenceNumber &+= 32
       }
-      best = (min(best.protect, spent.protect / count), min(best.open, spent.open / count))
+      best = (min(best.protect, Int(spent.protect) / count), min(best.open, Int(spent.open) / count))
     }
     #expect(lost == 0)
     return best
@@ -80,13 +80,13 @@ import Transport
     var best = Int.max
     var sequenceNumber: UInt16 = 0
     for _ in 0..<10 {
-      let start = threadTime()
+      let start = ThreadClock.now()
       for _ in 0..<count {
         writeHeader(sequenceNumber, to: base)
         guard oracle.protectRTP(base, length) != nil else { return 0 }
         sequenceNumber &+= 1
       }
-      best = min(best, (threadTime() - start) / count)
+      best = min(best, Int(ThreadClock.now() - start) / count)
     }
     return best
   }
@@ -95,11 +95,5 @@ import Transport
     packet.storeBytes(of: (0x8060_0000 | UInt32(sequenceNumber)).bigEndian, as: UInt32.self)
     packet.storeBytes(of: 0, toByteOffset: 4, as: UInt32.self)
     packet.storeBytes(of: UInt32(1).bigEndian, toByteOffset: 8, as: UInt32.self)
-  }
-
-  private static func threadTime() -> Int {
-    var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-    return time.tv_sec * 1_000_000_000 + time.tv_nsec
   }
 }
