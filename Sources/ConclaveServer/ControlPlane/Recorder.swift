@@ -128,7 +128,7 @@ struct Recorder {
       return fail(error.description, now)
     }
     settled = done.last
-    health.succeeded()
+    succeed()
   }
 
   private mutating func finishRewrite(_ error: StoreError?, isOutdated: Bool, now: Instant) {
@@ -143,7 +143,12 @@ struct Recorder {
       return
     }
     state = .healthy
-    health.succeeded()
+    // Clients were told of the changes that came meanwhile: the disk counts as failing until it has them.
+    if waiting.isEmpty { succeed() }
+  }
+
+  private func succeed() {
+    guard health.succeeded() else { return }
     logger.notice("the database can be written again", metadata: ["file": "\(file)"])
   }
 
@@ -205,10 +210,13 @@ final class StoreHealth: Sendable {
 
   var statistics: Statistics { state.withLock { $0 } }
 
-  func succeeded() {
-    state.withLock {
-      $0.transactions &+= 1
-      $0.failure = nil
+  /// A transaction was written, and nothing of which clients were told waits for the disk.
+  /// - Returns: whether the disk failed before.
+  @discardableResult func succeeded() -> Bool {
+    state.withLock { statistics in
+      statistics.transactions &+= 1
+      defer { statistics.failure = nil }
+      return statistics.failure != nil
     }
   }
 
