@@ -35,7 +35,8 @@ final class FrameHandler: ChannelDuplexHandler {
   final class Demand: NIOAsyncSequenceProducerDelegate {
     fileprivate let resume = Mutex<(@Sendable () -> Void)?>(nil)
 
-    func produceMore() { resume.withLock { $0 }?() }
+    // Called with the lock held, so that nothing is given to an event loop that ends after the handler was removed.
+    func produceMore() { resume.withLock { $0?() } }
     func didTerminate() { produceMore() }
   }
 
