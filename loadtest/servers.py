@@ -6,7 +6,6 @@ import pathlib
 import re
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import time
 import urllib.request
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "Tests/EndToEnd"))
-from janus_server import JanusServer
+from janus_server import JanusServer, wait_until_it_listens
 
 BINARIES = pathlib.Path(os.environ.get("BINARIES", ".build/release"))
 PORT = int(os.environ.get("PORTS", "18800"))
@@ -48,15 +47,7 @@ class Server:
         self.log = (folder / "server.log").open("wb")
         command = ["taskset", "-c", "0", BINARIES / "conclave", "serve", "--config", configuration]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", PORT)).close()
-                return
-            except ConnectionRefusedError:
-                if time.monotonic() > deadline or self.process.poll() is not None:
-                    sys.exit(f"the server does not listen: see {self.log.name}")
-                time.sleep(0.05)
+        wait_until_it_listens(self.process, PORT, self.log.name)
 
     def __enter__(self):
         return self

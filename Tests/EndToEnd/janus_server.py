@@ -17,6 +17,18 @@ transports: {{ disable = "{transports}" }}
 """
 
 
+def wait_until_it_listens(process, port, log):
+    """Waits until a server takes connections. Raises RuntimeError if it ends before, or does not within 30 s; `log` is its file."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline or process.poll() is not None:
+                raise RuntimeError(f"the server does not listen on port {port}: see {log}") from None
+            time.sleep(0.05)
+
+
 def others(folder, kept):
     return ",".join(sorted(name for name in os.listdir(f"{PLUGINS}/{folder}") if name.endswith(".so") and name != kept))
 
@@ -39,15 +51,7 @@ class JanusServer:
         self.process = subprocess.Popen(
             [*command, "janus", "--configs-folder", configuration, "--config", configuration / "janus.jcfg"], stdout=self.log, stderr=self.log
         )
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                return
-            except ConnectionRefusedError:
-                if time.monotonic() > deadline or self.process.poll() is not None:
-                    raise RuntimeError(f"Janus does not listen: see {self.log.name}") from None
-                time.sleep(0.05)
+        wait_until_it_listens(self.process, port, self.log.name)
 
     @property
     def target(self):
