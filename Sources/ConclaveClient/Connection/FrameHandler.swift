@@ -35,7 +35,7 @@ final class FrameHandler: ChannelDuplexHandler {
   final class Demand: NIOAsyncSequenceProducerDelegate {
     fileprivate let resume = Mutex<(@Sendable () -> Void)?>(nil)
 
-    // Called with the lock held, so that nothing is given to an event loop that ends after the handler was removed.
+    // The lock is held during the call: once the handler is removed, its event loop may end and gets no more work.
     func produceMore() { resume.withLock { $0?() } }
     func didTerminate() { produceMore() }
   }
