@@ -87,7 +87,7 @@ class Package:
 
 
 def imported(files):
-    """The files of Tests/EndToEnd that these import, and those that they import."""
+    """The files of Tests/EndToEnd and its kit that these import, and those that they import."""
     found, pending = set(), [PYTHON / "conftest.py", *(ROOT / file for file in files)]
     while pending:
         file = pending.pop()
@@ -97,7 +97,7 @@ def imported(files):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)] if isinstance(node, ast.ImportFrom) and node.module else []
-            pending += [PYTHON / f"{name.replace('.', '/')}.py" for name in names]
+            pending += [folder / f"{name.replace('.', '/')}.py" for folder in (PYTHON, PYTHON / "kit") for name in names]
     return {str(file.relative_to(ROOT)) for file in found}
 
 

@@ -111,7 +111,7 @@ class Repository:
             # All packages are installed.
             "deploy/debian.sh": "build_packages= swift_test_packages= test_packages= swift_flags=\ninstall() { :; }\n",
             "Tests/EndToEnd/conftest.py": "",
-            "Tests/EndToEnd/kit.py": "",
+            "Tests/EndToEnd/kit/hands.py": "",
             "Tests/EndToEnd/requirements.txt": "",
             ".build/venv/requirements.txt": "",
             "Package.swift": "",
@@ -120,7 +120,7 @@ class Repository:
             "docs/deaths.md": "",
         }
         files |= {f"Sources/{name}/{name}.swift": "" for name in ("One", "Two", "Three")} | {f"Tests/{name}Tests/Tests.swift": "" for name in ("One", "Two")}
-        files |= {f"Tests/EndToEnd/test_{name}.py": "from kit import it\n" if name == "deaths" else "" for name in ("calls", "deaths", "figures")}
+        files |= {f"Tests/EndToEnd/test_{name}.py": "from hands import it\n" if name == "deaths" else "" for name in ("calls", "deaths", "figures")}
         for path, text in files.items():
             self.write(path, text)
         lints = [f".ci/{file.name}" for file in (ROOT / ".ci").iterdir() if file.name not in ("run", "passed")]
@@ -200,7 +200,7 @@ def test_groups_that_passed_are_skipped_and_the_gate_says_since_when(passed):
         ("docs/deaths.md", {"deaths"}),
         ("Tests/EndToEnd/test_figures.py", {"figures"}),
         # Files that tests import come by themselves.
-        ("Tests/EndToEnd/kit.py", {"deaths"}),
+        ("Tests/EndToEnd/kit/hands.py", {"deaths"}),
         ("Tests/EndToEnd/conftest.py", {"deaths", "figures"}),
         ("Package.swift", {"figures", "address-OneTests", "address-TwoTests"}),
     ],
@@ -208,7 +208,7 @@ def test_groups_that_passed_are_skipped_and_the_gate_says_since_when(passed):
 def test_a_changed_file_makes_those_that_depend_on_it_run_again(passed, file, again):
     passed.write(file, "changed")
     if file.endswith(".py"):
-        passed.write(file, "from kit import it\n# changed\n")
+        passed.write(file, "from hands import it\n# changed\n")
     assert passed.run() - ALWAYS == again
     assert passed.run() == ALWAYS, "they have passed with it"
 

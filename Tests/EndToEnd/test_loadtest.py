@@ -21,7 +21,7 @@ BINARY = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 def run(server, report, *options, command=()):
     command = [*command, BINARY, "--url", f"stomp://127.0.0.1:{server.stomp_port}", "--state", str(server.state)]
     command += ["--server-pid", str(server.pid), "--json", str(report), *options]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE)
     print(process.stdout, process.stderr)
     return process.returncode, json.loads(report.read_text())
 
@@ -119,7 +119,7 @@ def test_a_wrong_port_is_an_error_at_once(server, tls_server, tmp_path):
 def test_a_topic_that_is_not_configured_is_a_failure_that_says_so(server, tmp_path):
     command = [BINARY, "--scenario", "signaling", "--url", f"stomp://127.0.0.1:{server.stomp_port}"]
     command += ["--state", str(server.state), "--connections", "0", "--fan-out", "1@1", "--runs", "1"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert process.returncode == 1 and "refused" in process.stderr
 
 

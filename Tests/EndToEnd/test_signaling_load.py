@@ -53,7 +53,7 @@ def faults_of(server, report):
     command += ["--fan-out", "100@max", "--fan-out", "100@50", "--runs", "3", "--duration", "3"]
     command += ["--state", str(server.state), "--server-pid", str(server.pid), "--json", str(report)]
     send_micros = bare_send_micros()
-    process = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=240 * PATIENCE)
     send_micros = max(send_micros, bare_send_micros())
     print(process.stdout, process.stderr, f"a bare send: {send_micros:.2f} µs")
     if process.returncode != 0:
