@@ -15,7 +15,7 @@ from conftest import PATIENCE, wait_for
 from device import Device
 from told_lists import Ghost
 
-TABLE = json.loads((pathlib.Path(__file__).parents[1] / "Vectors/lies.json").read_text())
+TABLE = json.loads((pathlib.Path(__file__).parents[2] / "Vectors/lies.json").read_text())
 LIES = {row["n"]: row for row in TABLE["rows"]}
 ROWS = []
 NUMBERS = itertools.count(1)
