@@ -90,6 +90,7 @@ case "$(basename "$0") $*" in
   "pytest"*)
     name=$(basename "$3" .xml)
     note "$name $SIZE ${*:4}"
+    [[ " $HANGING " != *" $name "* ]] || sleep 100
     report "$3" "$name"
     ;;
 esac
@@ -278,6 +279,12 @@ def test_groups_that_do_not_end_in_time_are_named_and_do_not_run(repository):
     assert repository.passed == OF_ALL - {"figures"}
     assert repository.run("deploy/test", "--changed", until=-1) == ALWAYS
     assert repository.run("deploy/test", "--changed", until=600) == ALWAYS | {"figures"}
+
+
+def test_groups_that_take_too_long_are_ended_and_named(repository):
+    repository.run("deploy/test", "--changed", HANGING="deaths", CONCLAVE_STOP=str(int(time.time()) + 15))
+    assert "Run by hand: deploy/test deaths figures" in repository.text and repository.status == 0
+    assert repository.passed == OF_ALL - {"deaths", "figures"}, "there was no time for figures, either"
 
 
 def test_each_level_runs_what_the_table_says(repository):
