@@ -6,20 +6,20 @@ export class KeyWarnings {
   #tell;
   #told = new Set();
 
-  /** `tell({problem, epoch, user, device, fingerprint, participant})`. */
+  /** `tell({problem, epoch, user, device, fingerprint, participant, isSelfRevoked})`. */
   constructor(tell) {
     this.#tell = tell;
   }
 
   /**
    * @param {string} problem
-   * @param {{ epoch?: number, user?: string, device?: string, fingerprint?: string, participant?: number }} about
+   * @param {{ epoch?: number, user?: string, device?: string, fingerprint?: string, participant?: number, isSelfRevoked?: boolean }} about
    */
-  warn(problem, { epoch, user, device, fingerprint, participant } = {}) {
+  warn(problem, { epoch, user, device, fingerprint, participant, isSelfRevoked } = {}) {
     const name = user ? `${problem}/${user}/${device}/${fingerprint}` : `${problem}/${epoch ?? participant}`;
     if (this.#told.has(name)) return;
     this.#told.add(name);
-    this.#tell({ problem, epoch, user, device, fingerprint, participant });
+    this.#tell({ problem, epoch, user, device, fingerprint, participant, isSelfRevoked });
   }
 
   /** For the console: what was refused, never what was in it. */

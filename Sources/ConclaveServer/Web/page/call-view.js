@@ -29,6 +29,7 @@ let conclave;
 let call;
 let fieldOptions;
 let timer;
+let shownStop; // what the line above the stage says
 let failuresToldAt = -Infinity;
 let keylessSince;
 
@@ -43,6 +44,7 @@ export function showCall(entered, { connection, options }) {
   clearNotices();
   stage.clear();
   keylessSince = undefined;
+  shownStop = undefined;
   keepAwake(true);
   beginChat(entered);
   if (!known.has(entered)) listen(entered);
@@ -163,21 +165,26 @@ function checkNames(roster) {
   }
 }
 
-/** Why nothing is sent, in a line above the stage. */
+/** Why nothing is sent, in a line above the stage. The button is about the devices that the line names: after a change it rests. */
 function showStop() {
   keylessSince = call.hasKey ? undefined : (keylessSince ?? performance.now());
   const isKeyless = performance.now() - keylessSince >= KEY_PATIENCE_MS;
-  const stop = call.stop ?? (isKeyless ? { cause: 'no-key' } : undefined);
+  const stop = call.stop ?? (isKeyless ? { cause: 'no-key', devices: [], needsPerson: false } : undefined);
+  const isSame = sameStop(stop, shownStop);
+  shownStop = stop;
   byID('call-notice').hidden = !stop;
   if (!stop) return;
-  const { cause, user, device, needsPerson } = stop;
+  const { cause, devices, needsPerson } = stop;
   byID('call-notice').dataset.cause = cause;
-  setText(byID('call-notice-text'), wordsForStop(cause, user && t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device })));
+  const who = devices.map(({ user, device }) => t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device }));
+  setText(byID('call-notice-text'), wordsForStop(stop, listNames(who)));
   const button = byID('send-anyway');
   setText(button, t(cause === 'broken-history' ? 'call.join-again' : 'call.send-anyway'));
-  if (button.hidden && needsPerson) rest(button);
+  if (needsPerson && (button.hidden || !isSame)) rest(button);
   button.hidden = !needsPerson;
 }
+
+const sameStop = (one, other) => JSON.stringify([one?.cause, one?.devices]) === JSON.stringify([other?.cause, other?.devices]);
 
 function showHeading() {
   const { others } = call.facts;
@@ -273,7 +280,7 @@ onClick('toggle-hold', async () => {
 });
 byID('show-more').addEventListener('click', () => byID('more-dialog').showModal());
 onClick('leave', async () => call.leave());
-onClick('send-anyway', async () => (call.stop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway()));
+onClick('send-anyway', async () => (shownStop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway(shownStop?.devices ?? [])));
 byID('end').addEventListener('click', () => byID('end-dialog').showModal());
 byID('add-people').addEventListener('click', () => openPeople(call, fieldOptions));
 byID('show-code').addEventListener('click', () => openCode(call, conclave));

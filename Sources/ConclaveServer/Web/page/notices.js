@@ -92,7 +92,7 @@ export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) 
   };
   if (PASSING.includes(problem)) return notice(text(problem));
   const key = [problem, user, device].filter(Boolean).join('/');
-  const words = text(LASTING.includes(problem) ? problem : 'unverifiable');
+  const words = text(detail.isSelfRevoked ? 'self-revoked' : LASTING.includes(problem) ? problem : 'unverifiable');
   if (problem === 'changed-key') {
     return warn(key, words, { detail: readable(fingerprint), action: { label: t('key.trust-new'), run: () => trust(fingerprint) } });
   }
@@ -100,10 +100,13 @@ export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) 
   return warn(key, words, { action });
 }
 
-const STOPS = ['stranger', 'gone', 'broken-history', 'epoch-1', 'no-key', 'unverified'];
+const STOPS = ['stranger', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
 
-/** Why nothing is sent; `who` names the device that it is about. */
-export const wordsForStop = (cause, who) => t(`stop.${STOPS.includes(cause) ? cause : 'other'}`, { who });
+/** Why nothing is sent; `who` names the devices that it is about. */
+export function wordsForStop({ cause, devices }, who) {
+  const isBySelf = cause === 'revoked' && devices.every(({ isSelfRevoked }) => isSelfRevoked);
+  return t(`stop.${isBySelf ? 'self-revoked' : STOPS.includes(cause) ? cause : 'other'}`, { who });
+}
 
 const EVENTS = ['joined', 'rejoined', 'declined', 'missed', 'left', 'disconnected', 'failed', 'transferred'];
 
