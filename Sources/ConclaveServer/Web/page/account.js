@@ -248,7 +248,7 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  const words = wordsForEnd(detail, labelFor, conclave.user, call.facts.others);
+  const words = wordsForEnd(detail, conclave.user, call.facts.others);
   if (signIn.guest) return lobby.end(words);
   const isOther = conclave.call && conclave.call !== call; // one on hold ended
   if (!isOther) {

@@ -5,7 +5,7 @@ import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, rest, setIcon, setText } from './dom.js';
 import { Hands } from './hands.js';
-import { isFirstContact, labelFor, learnNames, namesakeOf, rememberNames } from './names.js';
+import { acceptName, isFirstContact, labelFor, learnNames, namesakeOf, newNameOf, rememberNames } from './names.js';
 import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
 import { openPeople, showPeople } from './people-dialog.js';
 import * as session from './session.js';
@@ -116,18 +116,42 @@ function messageCame(to, message) {
   render(to);
 }
 
+/** The parts of the page, each drawn apart: one that fails does not keep another from being drawn. The tiles and the stop's line come first, behind the names that stand in them. */
+const PARTS = [
+  () => learnNames(call.members.values()),
+  () => stage.show(call, hands.get(call)),
+  () => showStop(),
+  () => showHeading(),
+  () => showTools(),
+  () => clearWarnings(overIn(call.roster)),
+  () => checkNames(call.roster),
+  () => checkNewNames(call.roster),
+  () => byID('code-dialog').open && showCode(call),
+  () => byID('people-dialog').open && showPeople(call),
+];
+let isDrawing = false;
+
+/** A part that cannot be drawn stops the sending: people might not see who hears. */
 function render(rendered) {
-  if (rendered !== call) return;
-  learnNames(call.members.values());
-  showHeading();
-  showTools();
-  const { roster } = call;
-  clearWarnings(overIn(roster));
-  checkNames(roster);
-  showStop();
-  stage.show(call, hands.get(call));
-  if (byID('code-dialog').open) showCode(call);
-  if (byID('people-dialog').open) showPeople(call);
+  if (rendered !== call || isDrawing) return;
+  isDrawing = true;
+  try {
+    const failed = PARTS.filter((part) => !isDone(part));
+    call.setShown(failed.length === 0);
+    isDone(() => showStop());
+  } finally {
+    isDrawing = false;
+  }
+}
+
+function isDone(action) {
+  try {
+    action();
+    return true;
+  } catch (error) {
+    console.warn(`Conclave: a part of the page was not drawn: ${error.name}`);
+    return false;
+  }
 }
 
 function warned(detail) {
@@ -162,6 +186,20 @@ function checkNames(roster) {
     if (!other || told.has(`${call.id}/${user}/${other}`)) continue;
     told.add(`${call.id}/${user}/${other}`);
     warned({ problem: 'namesake', user, other });
+  }
+}
+
+/** A known person whom the server gives another name: the remembered one stays until the person takes the new one. */
+function checkNewNames(roster) {
+  for (const { user } of roster) {
+    const other = newNameOf(user);
+    if (!other || told.has(`${call.id}/${user}/is ${other}`)) continue;
+    told.add(`${call.id}/${user}/is ${other}`);
+    const run = () => {
+      acceptName(user, other);
+      if (call) render(call);
+    };
+    warn(`renamed/${user}`, t('key.renamed', { name: labelFor(user), other }), { action: { label: t('key.use-name'), run } });
   }
 }
 

@@ -1,7 +1,8 @@
 // Notices that pass, and warnings about keys that people must decide on.
 
-import { RequestError, isGuest, readable } from '../conclave/index.js';
-import { byID, element, icon, nameOf, openDialog, rest } from './dom.js';
+import { RequestError, readable } from '../conclave/index.js';
+import { byID, element, icon, openDialog, rest } from './dom.js';
+import { labelFor, learnNames } from './names.js';
 import { hasText, t } from './texts.js';
 
 const NOTICE_MS = 6_000;
@@ -112,7 +113,8 @@ const EVENTS = ['joined', 'rejoined', 'declined', 'missed', 'left', 'disconnecte
 
 /** The words for a call's `notice`; undefined where nothing needs saying. */
 export function wordsFor({ kind, cause, member, source, error }) {
-  const name = isGuest(member?.user) ? t('guest.name', { name: nameOf(member) }) : nameOf(member);
+  if (member) learnNames([member]);
+  const name = member && labelFor(member.user);
   // `disconnected` with another state: only the media is gone, perhaps for a moment.
   if (cause === 'disconnected' && member.state !== 'disconnected') return undefined;
   if (cause === 'held') return t(member.participants.some(({ held }) => held) ? 'event.held' : 'event.resumed', { name });
@@ -135,14 +137,14 @@ export function wordsForDevice(source, error) {
 }
 
 /** Tells how each ring ended, from the server's results. */
-export function tellResults(results, labelFor) {
+export function tellResults(results) {
   for (const [user, result] of Object.entries(results ?? {})) {
     if (hasText(`result.${result}`)) notice(t(`result.${result}`, { name: labelFor(user) }));
   }
 }
 
 /** Why a call is over; undefined where this person ended it. With `others`, who were called: one alone is told of by name, as in passing. */
-export function wordsForEnd({ reason, by }, labelFor, user, others) {
+export function wordsForEnd({ reason, by }, user, others) {
   if (by === user || reason === 'failed') return undefined;
   const alone = { declined: 'declined', 'no-answer': 'missed', 'all-left': 'left' }[reason];
   if (alone && others.length === 1 && others[0].state === alone) return wordsForCause(alone, labelFor(others[0].user));
@@ -152,6 +154,7 @@ export function wordsForEnd({ reason, by }, labelFor, user, others) {
 
 /** A text that says what went wrong and what to do. The texts of the server and of the browser are for programmers, and in English: they are not shown. */
 export function wordsForError(error) {
-  const code = error instanceof RequestError ? (error.code === 'call.not-found' ? 'call.ended' : error.code) : error.name;
+  const isRefused = error instanceof RequestError || error.code === 'reply.refused';
+  const code = isRefused ? (error.code === 'call.not-found' ? 'call.ended' : error.code) : error.name;
   return t(hasText(`error.${code}`) ? `error.${code}` : 'error.other');
 }

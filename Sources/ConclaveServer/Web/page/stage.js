@@ -46,20 +46,30 @@ export class Stage {
     const wanted = call.tiles();
     hands.keep(new Set(wanted.map(({ participant }) => participant)));
     const gone = new Set(this.#tiles.keys());
+    let failure;
     for (const description of wanted) {
       gone.delete(description.key);
-      const tile = this.#tiles.get(description.key) ?? this.#add(description);
-      const { key, participant, source } = description;
-      tile.show(description, {
-        isPinned: key === this.#pinned,
-        isHandRaised: source === 'camera' && hands.isRaised(participant),
-        isSilent: this.#sounds.isBlocked,
-      });
+      try {
+        this.#showTile(description);
+      } catch (error) {
+        failure ??= error; // the other tiles are drawn all the same
+      }
     }
     for (const key of gone) this.#remove(key);
     this.#arrange();
+    if (failure) throw failure;
     this.#sounds.play(call.audioTracks);
     this.showSpeaking(call.speaking);
+  }
+
+  #showTile(description) {
+    const { key, participant, source } = description;
+    const tile = this.#tiles.get(key) ?? this.#add(description);
+    tile.show(description, {
+      isPinned: key === this.#pinned,
+      isHandRaised: source === 'camera' && this.#hands.isRaised(participant),
+      isSilent: this.#sounds.isBlocked,
+    });
   }
 
   showSpeaking(speaking) {

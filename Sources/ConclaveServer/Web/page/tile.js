@@ -1,7 +1,7 @@
 // One tile of the stage: a person or a shared screen, with its state in words and what can be done with it.
 
-import { avatar, element, icon, nameOf, setInitials, setText } from './dom.js';
-import { labelFor } from './names.js';
+import { avatar, element, icon, setInitials, setText } from './dom.js';
+import { labelFor, nameFor } from './names.js';
 import { listNames, t } from './texts.js';
 
 const LOADING_MS = 6_000; // a picture that has not come by then is explained
@@ -85,7 +85,7 @@ export class Tile {
     this.#muted.toggleAttribute('hidden', !isMuted);
     this.#mutedText.hidden = !isMuted;
     this.#hand.hidden = !isHandRaised;
-    setInitials(this.#avatar, nameOf(member));
+    setInitials(this.#avatar, nameFor(member.user));
     // Behind a video too: that may take a moment to begin.
     this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
     this.#avatar.classList.toggle('pulsing', source === 'ringing');

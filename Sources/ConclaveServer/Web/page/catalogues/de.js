@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'Der Sicherheitsschlüssel des Geräts {device} von {name} hat sich geändert. Es erhält von dir keine Schlüssel, aber andere können es mithören lassen. Solange es in einem Anruf ist, sendest du nichts, es sei denn, du entscheidest dich dafür. Frage {name} zuerst, ob dies der neue Schlüssel ist:',
   'key.taken-number': 'Der Server hat einem Gerät eine Nummer gegeben, die einem anderen gehört. Es wird nicht gehört.',
   'key.namesake': '{name} hat denselben Namen wie {other}, ist aber jemand anderes.',
+  'key.renamed': 'Der Server nennt {name} jetzt anders: „{other}“. Übernimm den Namen nur, wenn du weißt, dass er stimmt.',
+  'key.use-name': 'Neuen Namen übernehmen',
   'key.refused-list': 'Der Server hat eine Geräteliste gesendet, die nicht zu diesem Anruf passt. Sie wurde zurückgewiesen: Vielleicht wirst du nicht gehört.',
   'key.refused-envelope': 'Ein Schlüssel für diesen Anruf passte nicht und wurde zurückgewiesen. Vielleicht hörst du nichts, bis der nächste kommt.',
   'key.refused-ring': 'Der Anruf klingelte mit einem Schlüssel, der nicht passte. Er wurde nicht verwendet.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Der Anruf wird gesichert… Gleich wirst du wieder gehört.',
   'stop.no-key': 'Warten auf den Schlüssel des Anrufs… Bis dahin wirst du weder gehört noch gesehen.',
   'stop.unverified': 'Du wirst weder gehört noch gesehen, solange ein nicht verifiziertes Gerät im Anruf ist.',
+  'stop.not-shown': 'Du wirst weder gehört noch gesehen: Diese Seite kann nicht zeigen, wer den Anruf hört. Lade die Seite neu.',
   'stop.other': 'Du wirst zurzeit weder gehört noch gesehen.',
 
   // Errors

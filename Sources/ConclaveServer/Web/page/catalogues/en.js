@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'The security key of {name}’s device {device} has changed. It gets no keys from you, but others may let it hear. While it is in a call, you send nothing unless you choose to. Ask {name} first whether this is the new key:',
   'key.taken-number': 'The server gave a device a number that is somebody else’s. It is not heard.',
   'key.namesake': '{name} has the same name as {other}, but is somebody else.',
+  'key.renamed': 'The server now gives {name} another name: “{other}”. Use it only if you know that it is right.',
+  'key.use-name': 'Use the new name',
   'key.refused-list': 'The server sent a list of devices that does not fit this call. It was refused: you may not be heard.',
   'key.refused-envelope': 'A key for this call did not fit and was refused. You may hear nothing until the next one comes.',
   'key.refused-ring': 'The call rang with a key that did not fit. It was not used.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Securing the call… You are heard again in a moment.',
   'stop.no-key': 'Waiting for the key of the call… You are neither heard nor seen until it comes.',
   'stop.unverified': 'You are neither heard nor seen while a device that is not verified is in the call.',
+  'stop.not-shown': 'You are neither heard nor seen: this page cannot show who hears the call. Reload the page.',
   'stop.other': 'You are neither heard nor seen for now.',
 
   // Errors

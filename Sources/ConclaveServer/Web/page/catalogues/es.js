@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'La clave de seguridad del dispositivo {device} de {name} ha cambiado. No recibe claves tuyas, pero otros pueden dejar que oiga. Mientras esté en una llamada, no envías nada a menos que lo decidas. Pregunta primero a {name} si esta es la nueva clave:',
   'key.taken-number': 'El servidor ha dado a un dispositivo un número que es de otro. No se le oye.',
   'key.namesake': '{name} se llama igual que {other}, pero es otra persona.',
+  'key.renamed': 'El servidor da ahora otro nombre a {name}: «{other}». Úsalo solo si sabes que es correcto.',
+  'key.use-name': 'Usar el nuevo nombre',
   'key.refused-list': 'El servidor envió una lista de dispositivos que no corresponde a esta llamada. Se rechazó: puede que no se te oiga.',
   'key.refused-envelope': 'Una clave de esta llamada no correspondía y se rechazó. Puede que no oigas nada hasta que llegue la siguiente.',
   'key.refused-ring': 'La llamada sonó con una clave que no correspondía. No se usó.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Protegiendo la llamada… Se te volverá a oír en un momento.',
   'stop.no-key': 'Esperando la clave de la llamada… Hasta entonces, no se te oye ni se te ve.',
   'stop.unverified': 'No se te oye ni se te ve mientras haya un dispositivo sin verificar en la llamada.',
+  'stop.not-shown': 'No se te oye ni se te ve: esta página no puede mostrar quién oye la llamada. Vuelve a cargarla.',
   'stop.other': 'Por ahora no se te oye ni se te ve.',
 
   // Errors

@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'La clé de sécurité de l’appareil {device} de {name} a changé. Il ne reçoit aucune clé de vous, mais d’autres peuvent le laisser écouter. Tant qu’il est dans un appel, vous n’envoyez rien, sauf si vous le décidez. Demandez d’abord à {name} si c’est bien la nouvelle clé :',
   'key.taken-number': 'Le serveur a donné à un appareil un numéro qui appartient à un autre. On ne l’entend pas.',
   'key.namesake': '{name} porte le même nom que {other}, mais c’est quelqu’un d’autre.',
+  'key.renamed': 'Le serveur donne maintenant un autre nom à {name} : « {other} ». Ne l’utilisez que si vous savez qu’il est juste.',
+  'key.use-name': 'Utiliser le nouveau nom',
   'key.refused-list': 'Le serveur a envoyé une liste d’appareils qui ne correspond pas à cet appel. Elle a été refusée : on ne vous entend peut-être pas.',
   'key.refused-envelope': 'Une clé de cet appel ne correspondait pas et a été refusée. Vous n’entendrez peut-être rien avant la suivante.',
   'key.refused-ring': 'L’appel a sonné avec une clé qui ne correspondait pas. Elle n’a pas été utilisée.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Sécurisation de l’appel… On vous entendra de nouveau dans un instant.',
   'stop.no-key': 'En attente de la clé de l’appel… D’ici là, on ne vous entend ni ne vous voit.',
   'stop.unverified': 'On ne vous entend ni ne vous voit tant qu’un appareil non vérifié est dans l’appel.',
+  'stop.not-shown': 'On ne vous entend ni ne vous voit : cette page ne peut pas montrer qui entend l’appel. Rechargez-la.',
   'stop.other': 'Pour le moment, on ne vous entend ni ne vous voit.',
 
   // Errors

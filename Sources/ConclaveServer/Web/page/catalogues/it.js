@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'La chiave di sicurezza del dispositivo {device} di {name} è cambiata. Non riceve chiavi da te, ma altri possono lasciarlo ascoltare. Finché è in una chiamata non invii nulla, a meno che tu non lo decida. Chiedi prima a {name} se questa è la nuova chiave:',
   'key.taken-number': 'Il server ha dato a un dispositivo un numero che appartiene a un altro. Non viene ascoltato.',
   'key.namesake': '{name} ha lo stesso nome di {other}, ma è un’altra persona.',
+  'key.renamed': 'Il server ora dà a {name} un altro nome: «{other}». Usalo solo se sai che è giusto.',
+  'key.use-name': 'Usa il nuovo nome',
   'key.refused-list': 'Il server ha inviato un elenco di dispositivi che non corrisponde a questa chiamata. È stato rifiutato: forse nessuno ti sente.',
   'key.refused-envelope': 'Una chiave di questa chiamata non corrispondeva ed è stata rifiutata. Potresti non sentire nulla finché non arriva la prossima.',
   'key.refused-ring': 'La chiamata ha squillato con una chiave che non corrispondeva. Non è stata usata.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Messa in sicurezza della chiamata… Tra un momento ti sentiranno di nuovo.',
   'stop.no-key': 'In attesa della chiave della chiamata… Fino ad allora nessuno ti sente né ti vede.',
   'stop.unverified': 'Nessuno ti sente né ti vede finché un dispositivo non verificato è nella chiamata.',
+  'stop.not-shown': 'Nessuno ti sente né ti vede: questa pagina non può mostrare chi sente la chiamata. Ricaricala.',
   'stop.other': 'Per ora nessuno ti sente né ti vede.',
 
   // Errors

@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'De beveiligingssleutel van het apparaat {device} van {name} is veranderd. Het krijgt geen sleutels van je, maar anderen kunnen het laten meeluisteren. Zolang het in een gesprek is, verstuur je niets, tenzij je daarvoor kiest. Vraag {name} eerst of dit de nieuwe sleutel is:',
   'key.taken-number': 'De server gaf een apparaat een nummer dat van een ander is. Het wordt niet gehoord.',
   'key.namesake': '{name} heet net als {other}, maar is iemand anders.',
+  'key.renamed': 'De server geeft {name} nu een andere naam: ‘{other}’. Gebruik die alleen als je weet dat hij klopt.',
+  'key.use-name': 'Nieuwe naam gebruiken',
   'key.refused-list': 'De server stuurde een lijst met apparaten die niet bij dit gesprek past. Die is geweigerd: misschien hoort niemand je.',
   'key.refused-envelope': 'Een sleutel voor dit gesprek paste niet en is geweigerd. Misschien hoor je niets tot de volgende komt.',
   'key.refused-ring': 'Het gesprek ging over met een sleutel die niet paste. Hij is niet gebruikt.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Gesprek beveiligen… Je wordt zo weer gehoord.',
   'stop.no-key': 'Wachten op de sleutel van het gesprek… Tot die tijd hoort of ziet niemand je.',
   'stop.unverified': 'Niemand hoort of ziet je zolang een niet-geverifieerd apparaat in het gesprek is.',
+  'stop.not-shown': 'Niemand hoort of ziet je: deze pagina kan niet tonen wie het gesprek hoort. Laad de pagina opnieuw.',
   'stop.other': 'Voorlopig hoort of ziet niemand je.',
 
   // Errors

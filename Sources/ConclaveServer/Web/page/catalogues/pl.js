@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'Klucz bezpieczeństwa urządzenia {device} użytkownika {name} się zmienił. Nie dostaje od Ciebie kluczy, ale inni mogą pozwolić mu słuchać. Dopóki jest w rozmowie, nic nie wysyłasz, chyba że tak zdecydujesz. Najpierw zapytaj ({name}), czy to nowy klucz:',
   'key.taken-number': 'Serwer nadał urządzeniu numer, który należy do innego. Nie słychać go.',
   'key.namesake': '{name} nazywa się tak samo jak {other}, ale to inna osoba.',
+  'key.renamed': 'Serwer podaje teraz inną nazwę ({name}): „{other}”. Użyj jej tylko, jeśli wiesz, że jest prawdziwa.',
+  'key.use-name': 'Użyj nowej nazwy',
   'key.refused-list': 'Serwer przysłał listę urządzeń, która nie pasuje do tej rozmowy. Odrzucono ją: możliwe, że nikt Cię nie słyszy.',
   'key.refused-envelope': 'Klucz tej rozmowy nie pasował i został odrzucony. Do nadejścia następnego możesz nic nie słyszeć.',
   'key.refused-ring': 'Rozmowa zadzwoniła z kluczem, który nie pasował. Nie użyto go.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Zabezpieczanie rozmowy… Za chwilę znów będzie Cię słychać.',
   'stop.no-key': 'Oczekiwanie na klucz rozmowy… Do tego czasu nikt Cię nie słyszy ani nie widzi.',
   'stop.unverified': 'Nikt Cię nie słyszy ani nie widzi, dopóki w rozmowie jest niezweryfikowane urządzenie.',
+  'stop.not-shown': 'Nikt Cię nie słyszy ani nie widzi: ta strona nie może pokazać, kto słyszy rozmowę. Wczytaj ją ponownie.',
   'stop.other': 'Na razie nikt Cię nie słyszy ani nie widzi.',
 
   // Errors

@@ -433,6 +433,8 @@ export default {
   'key.changed-key': 'A chave de segurança do dispositivo {device} de {name} mudou. Ele não recebe chaves suas, mas outros podem deixar que ouça. Enquanto ele estiver em uma chamada, você não envia nada, a menos que decida enviar. Pergunte primeiro a {name} se esta é a nova chave:',
   'key.taken-number': 'O servidor deu a um dispositivo um número que é de outro. Ele não é ouvido.',
   'key.namesake': '{name} tem o mesmo nome que {other}, mas é outra pessoa.',
+  'key.renamed': 'O servidor agora dá outro nome a {name}: “{other}”. Use-o só se souber que está certo.',
+  'key.use-name': 'Usar o novo nome',
   'key.refused-list': 'O servidor enviou uma lista de dispositivos que não corresponde a esta chamada. Ela foi recusada: talvez ninguém ouça você.',
   'key.refused-envelope': 'Uma chave desta chamada não correspondia e foi recusada. Talvez você não ouça nada até a próxima chegar.',
   'key.refused-ring': 'A chamada tocou com uma chave que não correspondia. Ela não foi usada.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Protegendo a chamada… Você será ouvido de novo em instantes.',
   'stop.no-key': 'Aguardando a chave da chamada… Até lá, ninguém ouve nem vê você.',
   'stop.unverified': 'Ninguém ouve nem vê você enquanto um dispositivo não verificado estiver na chamada.',
+  'stop.not-shown': 'Ninguém ouve nem vê você: esta página não consegue mostrar quem ouve a chamada. Recarregue a página.',
   'stop.other': 'Por enquanto, ninguém ouve nem vê você.',
 
   // Errors

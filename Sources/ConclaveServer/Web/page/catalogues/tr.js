@@ -433,6 +433,8 @@ export default {
   'key.changed-key': '{name} kişisinin {device} cihazının güvenlik anahtarı değişti. Sizden anahtar almıyor, ama başkaları dinlemesini sağlayabilir. Bir görüşmede olduğu sürece, siz istemedikçe hiçbir şey göndermezsiniz. Önce {name} kişisine bunun yeni anahtar olup olmadığını sorun:',
   'key.taken-number': 'Sunucu bir cihaza başkasına ait bir numara verdi. Sesi duyulmaz.',
   'key.namesake': '{name}, {other} ile aynı adı taşıyor ama başka biri.',
+  'key.renamed': 'Sunucu artık {name} için başka bir ad veriyor: “{other}”. Yalnızca doğru olduğunu biliyorsanız kullanın.',
+  'key.use-name': 'Yeni adı kullan',
   'key.refused-list': 'Sunucu bu görüşmeye uymayan bir cihaz listesi gönderdi. Reddedildi: sizi duymuyor olabilirler.',
   'key.refused-envelope': 'Bu görüşmenin bir anahtarı uymadı ve reddedildi. Sonraki gelene kadar hiçbir şey duymayabilirsiniz.',
   'key.refused-ring': 'Arama uymayan bir anahtarla geldi. Anahtar kullanılmadı.',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': 'Görüşme güvenceye alınıyor… Birazdan yeniden duyulacaksınız.',
   'stop.no-key': 'Görüşmenin anahtarı bekleniyor… Gelene kadar kimse sizi duyamaz ve göremez.',
   'stop.unverified': 'Görüşmede doğrulanmamış bir cihaz olduğu sürece kimse sizi duyamaz ve göremez.',
+  'stop.not-shown': 'Kimse sizi duyamıyor ve göremiyor: bu sayfa görüşmeyi kimin duyduğunu gösteremiyor. Sayfayı yeniden yükleyin.',
   'stop.other': 'Şimdilik kimse sizi duyamıyor ve göremiyor.',
 
   // Errors

@@ -433,6 +433,8 @@ export default {
   'key.changed-key': '{name}的设备 {device} 的安全密钥已变更。它不会从你这里得到密钥，但其他人可能让它收听。只要它在通话中，除非你另作决定，你不会发送任何内容。请先询问{name}这是否为新密钥：',
   'key.taken-number': '服务器给一台设备分配了属于别人的编号。不会播放它的声音。',
   'key.namesake': '{name}与{other}同名，但是另一个人。',
+  'key.renamed': '服务器现在给{name}另一个名字：“{other}”。只有在你知道它正确时才使用。',
+  'key.use-name': '使用新名字',
   'key.refused-list': '服务器发送的设备列表与此通话不符，已被拒绝：别人可能听不到你。',
   'key.refused-envelope': '此通话的一个密钥不符，已被拒绝。在下一个到来之前，你可能什么也听不到。',
   'key.refused-ring': '来电带有不符的密钥。该密钥未被使用。',
@@ -454,6 +456,7 @@ export default {
   'stop.epoch-1': '正在保护通话…别人很快又能听到你。',
   'stop.no-key': '正在等待通话密钥…在此之前，别人听不到也看不到你。',
   'stop.unverified': '只要有未验证的设备在通话中，别人就听不到也看不到你。',
+  'stop.not-shown': '别人听不到也看不到你：此页面无法显示谁能听到通话。请重新加载页面。',
   'stop.other': '别人暂时听不到也看不到你。',
 
   // Errors
