@@ -36,7 +36,7 @@ function callOf({ tiles, facts = { others: [] }, members = new Map() }) {
   const call = Object.assign(new EventTarget(), {
     id: 'c', user: 'alice', device: 'd', participant: 1, hasKey: true, isHeld: false, isInitiator: false, startedAt: 0, path: 'connected', quality: undefined, speaking: new Set(), audioTracks: [],
     members, facts, roster: [], devices: [], confirmation: { state: 'confirmed', missing: [] }, stop: undefined, shown,
-    local: () => ({ isOn: true }), tiles: () => tiles, watch: async () => {}, attend: () => [], unattend() {}, takeEarly: () => [],
+    local: () => ({ isOn: true }), tiles: () => tiles, watch: async () => {}, attend: () => [], unattend() {},
     setShown(isShown) {
       if (shown.at(-1) === isShown) return;
       shown.push(isShown);

@@ -6,14 +6,13 @@ import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Untold } from './key-warnings.js';
 import { Recovery } from './recovery.js';
 import { exactName } from './roster-watch.js';
 import { Sending } from './sending.js';
 import { Stay } from './stay.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
-
-const EARLY = 16; // events
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
@@ -37,8 +36,8 @@ export class Call extends CallRequests {
   #sending;
   #wasConnected = false;
   #isCameraShed = false; // the path was too poor for it
-  /** @type {any[] | undefined} */
-  #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
+  /** @type {Untold | undefined} */
+  #untold = new Untold(); // while nobody looks at this call
   #asked; // the join that the server was asked for, until it has answered
   #allowed = new Set(); // devices that the person sends to although they are distrusted, by `exactName`
   #watch;
@@ -437,11 +436,16 @@ export class Call extends CallRequests {
     this.#changed();
   }
 
-  /** The events `warning` and `notice` while the call was joined, before anybody could listen: `[name, detail]` each. From now on they are events alone. */
-  takeEarly() {
-    const early = this.#early ?? [];
-    this.#early = undefined;
-    return early;
+  /** Somebody looks at the call from now on. Brings the events `warning` and `notice` from before, `[name, detail]` each; from now on they are events only. */
+  attend() {
+    const untold = this.#untold?.take() ?? [];
+    this.#untold = undefined;
+    return untold;
+  }
+
+  /** The call is not shown any longer, as while another is: its warnings are kept until `attend`. */
+  unattend() {
+    this.#untold ??= new Untold();
   }
 
   #over(detail) {
@@ -462,7 +466,7 @@ export class Call extends CallRequests {
   }
 
   #tell(name, detail) {
-    if (this.#early && this.#early.length < EARLY) this.#early.push([name, detail]);
+    this.#untold?.add(name, detail);
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 

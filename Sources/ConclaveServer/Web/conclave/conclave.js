@@ -84,6 +84,11 @@ export class Conclave extends EventTarget {
     return this.identity?.user;
   }
 
+  /** Whether this device's keys, and what it knows of others, outlive the page. */
+  get keepsKeys() {
+    return Boolean(this.#store?.isLasting);
+  }
+
   connect() {
     this.#setStatus('connecting');
     this.#stomp.connect();

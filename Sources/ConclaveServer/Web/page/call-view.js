@@ -37,6 +37,7 @@ let keylessSince;
 export function showCall(entered, { connection, options }) {
   if (entered.hasEnded || entered === call) return;
   if (call) closeDialogs();
+  call?.unattend();
   call = entered;
   conclave = connection;
   fieldOptions = options;
@@ -52,6 +53,7 @@ export function showCall(entered, { connection, options }) {
   timer = setInterval(() => tick(entered), 1_000);
   save();
   render(entered);
+  for (const [name, detail] of entered.attend()) (name === 'warning' ? warned : noticed)(detail);
 }
 
 /** Voices are played through this output device from now on; '' is the system's own choice. */
@@ -92,16 +94,15 @@ function listen(entered) {
   on('warning', (detail) => warned(detail));
   entered.addEventListener('message', ({ detail }) => messageCame(entered, detail));
   entered.addEventListener('ended', () => rememberNames(new Set(entered.devices.map(({ user }) => user))));
-  entered.addEventListener('notice', ({ detail }) => noticed(detail));
-  for (const [name, detail] of entered.takeEarly()) (name === 'warning' ? warned : noticed)(detail);
+  on('notice', (detail) => noticed(detail));
 }
 
 /** A camera or microphone that is not there stays said until it is, for the person has to do something. So does a camera that is off because the path is poor. */
 function noticed(detail) {
   const words = wordsFor(detail);
   if (!words) return;
-  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words);
-  else if (UPLINK.includes(detail.kind)) warn('uplink', words, { action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
+  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true });
+  else if (UPLINK.includes(detail.kind)) warn('uplink', words, { isOfCall: true, action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
   else notice(words);
 }
 
@@ -157,7 +158,7 @@ function isDone(action) {
 function warned(detail) {
   const { user } = detail;
   const trusted = (fingerprint) => trust(detail, fingerprint);
-  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: trusted, compare: () => openCode(call, conclave) });
+  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: trusted, isOfCall: true, compare: () => openCode(call, conclave) });
 }
 
 async function trust({ user, device }, fingerprint) {

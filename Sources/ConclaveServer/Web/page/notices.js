@@ -36,12 +36,12 @@ export function clearNotices() {
 
 /**
  * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
- * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `detail` is shown as it is, for people to compare.
+ * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `detail` is shown as it is, for people to compare. `isOfCall`: it goes with the call that is shown.
  * @param {string} key
  * @param {string} text
- * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, detail?: string }} options
+ * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, detail?: string, isOfCall?: boolean }} options
  */
-export function warn(key, text, { action, detail } = {}) {
+export function warn(key, text, { action, detail, isOfCall = false } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
   const close = element('button', { type: 'button', className: 'secondary', textContent: t('dismiss') });
   const actions = element('div', { className: 'actions' });
@@ -49,6 +49,7 @@ export function warn(key, text, { action, detail } = {}) {
   if (detail) words.append(element('p', { className: 'fingerprint', textContent: detail, translate: false }));
   const node = element('div', { className: 'warning' }, icon('warning'), words, actions);
   node.dataset.key = key;
+  if (isOfCall) node.dataset.ofCall = 'true';
   close.addEventListener('click', () => node.remove());
   if (action) {
     const button = element('button', { type: 'button', className: 'primary', textContent: action.label });
@@ -64,9 +65,9 @@ export function warn(key, text, { action, detail } = {}) {
   byID('warnings').append(node);
 }
 
-/** Takes the warnings away of which `matches(key)` is true. */
-export function clearWarnings(matches = (_) => true) {
-  for (const node of [...byID('warnings').children]) if (matches(node.dataset.key)) node.remove();
+/** Takes the warnings away of which `matches(key)` is true; without it those of the call that is shown. */
+export function clearWarnings(matches) {
+  for (const node of [...byID('warnings').children]) if (matches ? matches(node.dataset.key) : node.dataset.ofCall) node.remove();
 }
 
 const PASSING = ['new-device', 'waiting'];
@@ -82,9 +83,9 @@ const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as lon
  * `isOwn` says that it is their own device.
  *
  * @param {any} detail
- * @param {{label: string, isOwn: boolean, trust: (fingerprint: string) => unknown, compare?: () => void}} options
+ * @param {{label: string, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
  */
-export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) {
+export function warnOfKey(detail, { label, isOwn, trust, isOfCall = false, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
   const text = (name) => {
@@ -95,10 +96,10 @@ export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) 
   const key = [problem, user, device].filter(Boolean).join('/');
   const words = text(detail.isSelfRevoked ? 'self-revoked' : LASTING.includes(problem) ? problem : 'unverifiable');
   if (problem === 'changed-key') {
-    return warn(key, words, { detail: readable(fingerprint), action: { label: t('key.trust-new'), run: () => trust(fingerprint) } });
+    return warn(key, words, { isOfCall, detail: readable(fingerprint), action: { label: t('key.trust-new'), run: () => trust(fingerprint) } });
   }
   const action = compare && COMPARED.includes(problem) && !isOwn ? { label: t('key.compare'), run: compare, isRepeatable: true } : undefined;
-  return warn(key, words, { action });
+  return warn(key, words, { action, isOfCall });
 }
 
 const STOPS = ['stranger', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];

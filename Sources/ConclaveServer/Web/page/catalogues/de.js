@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'Der Server hat dieses Gerät aus der Liste derer gestrichen, die hören können. Du wirst weder gehört noch gesehen, bis es wieder darauf steht.',
   'key.refused-track': 'Der Server hat eine Spur genannt, die nicht zu diesem Gerät gehört. Auf ihr wird nichts gesendet.',
   'key.old-epoch': 'Der Schlüssel dieses Anrufs hätte längst ersetzt werden sollen. Vielleicht hält der Server das auf.',
+  'key.in-memory': 'Die Schlüssel dieses Geräts liegen nur im Arbeitsspeicher. Wird diese Seite geschlossen, sind sie und die Geräte, die du verifiziert hast, vergessen. Ein privates Fenster oder eine veraltete Seite kann der Grund sein.',
   'stop.your-device': 'dein eigenes Gerät ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'Du wirst weder gehört noch gesehen. Hört diesen Anruf, wird aber nicht als Mitglied gezeigt: {who}.',

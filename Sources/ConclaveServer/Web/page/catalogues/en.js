@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'The server left this device out of the list of those who can hear. You are neither heard nor seen until it is back on it.',
   'key.refused-track': 'The server named a track that is not this device’s. Nothing is sent on it.',
   'key.old-epoch': 'The key of this call should have been replaced long ago. The server may be holding that back.',
+  'key.in-memory': 'This device’s keys are kept in memory only. When this page is closed, they and the devices that you have verified are forgotten. A private window or an outdated page can be the reason.',
   'stop.your-device': 'your own device ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'You are neither heard nor seen. Can hear this call, but not shown as a member: {who}.',

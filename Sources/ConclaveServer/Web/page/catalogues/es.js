@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'El servidor dejó este dispositivo fuera de la lista de los que pueden oír. No se te oye ni se te ve hasta que vuelva a estar en ella.',
   'key.refused-track': 'El servidor nombró una pista que no es de este dispositivo. No se envía nada por ella.',
   'key.old-epoch': 'La clave de esta llamada debería haberse sustituido hace tiempo. Puede que el servidor lo impida.',
+  'key.in-memory': 'Las claves de este dispositivo solo están en la memoria. Al cerrar esta página se olvidan, junto con los dispositivos que has verificado. Puede deberse a una ventana privada o a una página anticuada.',
   'stop.your-device': 'tu propio dispositivo ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'No se te oye ni se te ve. Puede oír esta llamada, pero no aparece como miembro: {who}.',

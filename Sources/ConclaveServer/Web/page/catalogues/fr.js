@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'Le serveur a retiré cet appareil de la liste de ceux qui peuvent entendre. On ne vous entend ni ne vous voit tant qu’il n’y est pas revenu.',
   'key.refused-track': 'Le serveur a nommé une piste qui n’est pas celle de cet appareil. Rien n’y est envoyé.',
   'key.old-epoch': 'La clé de cet appel aurait dû être remplacée depuis longtemps. Le serveur l’empêche peut-être.',
+  'key.in-memory': 'Les clés de cet appareil ne sont gardées qu’en mémoire. À la fermeture de cette page, elles sont oubliées, ainsi que les appareils que vous avez vérifiés. Une fenêtre privée ou une page obsolète peut en être la cause.',
   'stop.your-device': 'votre propre appareil ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'On ne vous entend ni ne vous voit. Peut entendre cet appel sans être affiché comme membre : {who}.',

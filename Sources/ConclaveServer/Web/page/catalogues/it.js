@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'Il server ha tolto questo dispositivo dall’elenco di quelli che possono sentire. Nessuno ti sente né ti vede finché non vi torna.',
   'key.refused-track': 'Il server ha indicato una traccia che non è di questo dispositivo. Non vi si invia nulla.',
   'key.old-epoch': 'La chiave di questa chiamata doveva essere sostituita da tempo. Forse il server lo impedisce.',
+  'key.in-memory': 'Le chiavi di questo dispositivo sono solo in memoria. Alla chiusura di questa pagina vengono dimenticate, insieme ai dispositivi che hai verificato. La causa può essere una finestra privata o una pagina non aggiornata.',
   'stop.your-device': 'il tuo stesso dispositivo ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'Nessuno ti sente né ti vede. Può sentire questa chiamata, ma non è mostrato come membro: {who}.',

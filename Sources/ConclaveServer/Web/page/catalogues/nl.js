@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'De server liet dit apparaat weg uit de lijst van wie kan horen. Niemand hoort of ziet je tot het er weer op staat.',
   'key.refused-track': 'De server noemde een spoor dat niet van dit apparaat is. Er wordt niets op verzonden.',
   'key.old-epoch': 'De sleutel van dit gesprek had allang vervangen moeten zijn. Misschien houdt de server dat tegen.',
+  'key.in-memory': 'De sleutels van dit apparaat staan alleen in het geheugen. Als deze pagina wordt gesloten, zijn ze vergeten, net als de apparaten die je hebt geverifieerd. Een privévenster of een verouderde pagina kan de reden zijn.',
   'stop.your-device': 'je eigen apparaat ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'Niemand hoort of ziet je. Kan dit gesprek horen, maar wordt niet als lid getoond: {who}.',

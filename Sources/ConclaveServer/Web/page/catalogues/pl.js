@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'Serwer pominął to urządzenie na liście tych, które mogą słyszeć. Nikt Cię nie słyszy ani nie widzi, dopóki na nią nie wróci.',
   'key.refused-track': 'Serwer podał ścieżkę, która nie należy do tego urządzenia. Nic nie jest na niej wysyłane.',
   'key.old-epoch': 'Klucz tej rozmowy już dawno powinien zostać wymieniony. Być może serwer to wstrzymuje.',
+  'key.in-memory': 'Klucze tego urządzenia są tylko w pamięci. Po zamknięciu tej strony zostaną zapomniane wraz ze zweryfikowanymi urządzeniami. Przyczyną może być okno prywatne lub nieaktualna strona.',
   'stop.your-device': 'Twoje własne urządzenie ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'Nikt Cię nie słyszy ani nie widzi. Słyszy tę rozmowę, ale nie jest pokazane jako uczestnik: {who}.',

@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'O servidor deixou este dispositivo fora da lista dos que podem ouvir. Ninguém ouve nem vê você até que ele volte a ela.',
   'key.refused-track': 'O servidor indicou uma faixa que não é deste dispositivo. Nada é enviado nela.',
   'key.old-epoch': 'A chave desta chamada já deveria ter sido trocada há muito tempo. Talvez o servidor esteja impedindo isso.',
+  'key.in-memory': 'As chaves deste dispositivo ficam só na memória. Quando esta página for fechada, elas e os dispositivos que você verificou serão esquecidos. O motivo pode ser uma janela privada ou uma página desatualizada.',
   'stop.your-device': 'seu próprio dispositivo ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'Ninguém ouve nem vê você. Pode ouvir esta chamada, mas não aparece como membro: {who}.',

@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': 'Sunucu bu cihazı duyabilenlerin listesinden çıkardı. Yeniden listeye girene kadar kimse sizi duyamaz ve göremez.',
   'key.refused-track': 'Sunucu bu cihaza ait olmayan bir parça bildirdi. Üzerinden hiçbir şey gönderilmiyor.',
   'key.old-epoch': 'Bu görüşmenin anahtarı çoktan değişmiş olmalıydı. Sunucu bunu engelliyor olabilir.',
+  'key.in-memory': 'Bu cihazın anahtarları yalnızca bellekte tutuluyor. Bu sayfa kapatılınca anahtarlar ve doğruladığınız cihazlar unutulur. Nedeni gizli bir pencere veya eski bir sayfa olabilir.',
   'stop.your-device': 'kendi cihazınız ({device})',
   'stop.their-device': '{name} ({device})',
   'stop.stranger': 'Kimse sizi duyamıyor ve göremiyor. Bu görüşmeyi duyabiliyor ama üye olarak gösterilmiyor: {who}.',

@@ -445,6 +445,7 @@ export default {
   'key.removed-from-list': '服务器将此设备排除在可收听者列表之外。在恢复之前，别人听不到也看不到你。',
   'key.refused-track': '服务器指定了不属于此设备的轨道。不会在其上发送任何内容。',
   'key.old-epoch': '此通话的密钥早该更换。可能是服务器在阻止。',
+  'key.in-memory': '此设备的密钥只保存在内存中。关闭此页面后，密钥和你验证过的设备都会被遗忘。原因可能是无痕窗口或页面版本过旧。',
   'stop.your-device': '你自己的设备（{device}）',
   'stop.their-device': '{name}（{device}）',
   'stop.stranger': '别人听不到也看不到你。能听到此通话但未显示为成员：{who}。',
