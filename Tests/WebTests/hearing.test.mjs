@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { page } from './fake-page.mjs';
 import { Announcer, Person } from './person.mjs';
-import { aside, load, loadPage } from './web.mjs';
+import { load, loadPage, until } from './web.mjs';
 
 page();
 const { toBase64, utf8 } = await load('bytes.js');
@@ -40,7 +40,7 @@ async function distrusting(distrust, { verified = false } = {}) {
   await thief.keys.rotate(event);
   for (const person of [alice, thief]) await person.keys.envelope(carol.sent().find(({ to }) => to.user === person.identity.user));
   for (const person of [alice, carol, thief]) await person.keys.switchTo({ epoch: 2 });
-  await aside();
+  await until(() => alice.keys.record(2).isLookedUp(thief.entry()) && thief.keys.hasKey);
   const close = () => [alice, carol, thief].forEach((person) => person.close());
   return { alice, thief, carol, directory, close, verified };
 }
@@ -91,8 +91,9 @@ for (const [name, distrust] of Object.entries(ways)) {
     const who = new Uint8Array(8);
     new DataView(who.buffer).setBigUint64(0, 1n << BigInt(63 - list.findIndex(({ user }) => user === 'bob')));
     alice.keys.confirmed({ epoch: 2, buckets: [{ index: 0, who: toBase64(who), tag: toBase64(tag) }] });
-    await aside();
-    const [phone] = alice.keys.devices.filter(({ user }) => user === 'bob');
+    const phoneOf = () => alice.keys.devices.find(({ user }) => user === 'bob');
+    await until(() => phoneOf().isConfirmed);
+    const phone = phoneOf();
     const call = { participant: 1, members: membersOf(list), local: () => ({}), hasKey: true, confirmation: { state: 'confirmed', missing: [] }, roster: alice.keys.devices.map((device) => ({ ...device, state: 'member' })) };
     assert.equal(tilesOf(call, noVideo).find(({ member }) => member.user === 'bob').doubt, 'untrusted-hears');
     // The person goes on: with exactly this device.
