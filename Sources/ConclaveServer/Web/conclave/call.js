@@ -6,13 +6,13 @@ import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Untold } from './key-warnings.js';
 import { Recovery } from './recovery.js';
+import { exactName } from './roster-watch.js';
 import { Sending } from './sending.js';
 import { Stay } from './stay.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
-
-const EARLY = 16; // events
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
@@ -36,9 +36,10 @@ export class Call extends CallRequests {
   #sending;
   #wasConnected = false;
   #isCameraShed = false; // the path was too poor for it
-  /** @type {any[] | undefined} */
-  #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
+  /** @type {Untold | undefined} */
+  #untold = new Untold(); // while nobody looks at this call
   #asked; // the join that the server was asked for, until it has answered
+  #allowed = new Set(); // devices that the person sends to although they are distrusted, by `exactName`
   #watch;
   #recovery;
   #events;
@@ -117,7 +118,7 @@ export class Call extends CallRequests {
     return rosterOf(this.#watch.people, this.devices);
   }
 
-  /** Why nothing is sent, `{cause, user, device, needsPerson}`: see `stopOf`. */
+  /** Why nothing is sent, `{cause, devices, needsPerson}`: see `stopOf`. */
   get stop() {
     return stopOf(this.#watch.stopped, this.#keys, this.#recovery.isJoining);
   }
@@ -202,6 +203,7 @@ export class Call extends CallRequests {
     this.#listen(stay);
     await stay.begin(this.facts, ring);
     this.#keys.setStopped(Boolean(this.#watch.stopped));
+    this.#keys.allowed = this.#allowed;
     this.#sending.transport = stay.transport;
     this.#changed();
     return reply;
@@ -255,9 +257,17 @@ export class Call extends CallRequests {
     await this.#keys?.resync();
   }
 
-  /** The person sends in spite of what stopped it. */
-  sendAnyway() {
-    this.#watch.sendAnyway();
+  /** The person sends although `shown`, the `devices` of the stop that was shown, may hear. Any other cause of a stop goes on. */
+  sendAnyway(shown) {
+    for (const device of shown) this.#allowed.add(exactName(device));
+    if (this.#keys) this.#keys.allowed = this.#allowed;
+    this.#watch.sendAnyway(shown);
+    this.#changed();
+  }
+
+  /** Whether the page could draw who hears: while it cannot, nothing is sent. */
+  setShown(isShown) {
+    if (!this.hasEnded) this.#watch.setShown(isShown);
   }
 
   /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
@@ -387,9 +397,8 @@ export class Call extends CallRequests {
   /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */
   async connectionReady({ hasMissed = false } = {}) {
     if (this.hasEnded || this.#recovery.isJoining || !this.participant) return;
-    await this.#watch.during(this.#refresh());
+    await this.#watch.during(this.#catchUp());
     if (this.hasEnded || this.#recovery.isJoining) return;
-    await this.#watch.during(this.#resync());
     // An event about the slots may be among the lost ones: the answer to an offer has the same.
     this.#transport?.resume({ isStale: hasMissed });
     this.#sending.tellAll();
@@ -397,6 +406,12 @@ export class Call extends CallRequests {
 
   networkChanged() {
     this.#transport?.networkChanged();
+  }
+
+  /** Both are one question: the list explains what the state says, and the other way round. */
+  async #catchUp() {
+    await this.#refresh();
+    if (!this.hasEnded && !this.#recovery.isJoining) await this.#resync();
   }
 
   async #resync() {
@@ -412,18 +427,25 @@ export class Call extends CallRequests {
     }
   }
 
+  /** The tiles follow the list at once, the code when it is made. */
   async #keysChanged(stay) {
+    this.#changed();
     const code = await stay.keys.code();
-    if (stay !== this.#stay) return;
+    if (stay !== this.#stay || code === this.code) return;
     this.code = code;
     this.#changed();
   }
 
-  /** The events `warning` and `notice` while the call was joined, before anybody could listen: `[name, detail]` each. From now on they are events alone. */
-  takeEarly() {
-    const early = this.#early ?? [];
-    this.#early = undefined;
-    return early;
+  /** Somebody looks at the call from now on. Brings the events `warning` and `notice` from before, `[name, detail]` each; from now on they are events only. */
+  attend() {
+    const untold = this.#untold?.take() ?? [];
+    this.#untold = undefined;
+    return untold;
+  }
+
+  /** The call is not shown any longer, as while another is: its warnings are kept until `attend`. */
+  unattend() {
+    this.#untold ??= new Untold();
   }
 
   #over(detail) {
@@ -444,7 +466,7 @@ export class Call extends CallRequests {
   }
 
   #tell(name, detail) {
-    if (this.#early && this.#early.length < EARLY) this.#early.push([name, detail]);
+    this.#untold?.add(name, detail);
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 

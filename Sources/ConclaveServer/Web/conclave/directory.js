@@ -12,7 +12,7 @@ const SENT_TO = ['verified', 'vouched']; // with `verifiedOnly`
  * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for, or is signed by a device that is trusted.
  * With `verifiedOnly` a device that is neither verified nor vouched for is a problem too: it is heard, and gets no keys. A look-up that fails trusts nobody.
  *
- * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by}`, where devices `disagree`,
+ * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by, isSelfRevoked}`, where devices `disagree`,
  * one is `revoked`, or a voucher `fell`.
  */
 export class Directory extends EventTarget {
@@ -184,8 +184,8 @@ export class Directory extends EventTarget {
     this.#offered.set(name, offers);
   }
 
-  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked }) {
-    if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false };
+  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked, selfRevoked }) {
+    if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false, isSelfRevoked: selfRevoked.has(entry.fingerprint) };
     if (!keys) return { entry, problem, level: 'new', isVerified: false };
     const isVouched = levels.get(entry.fingerprint) === 'vouched';
     const level = isVerified ? 'verified' : isVouched ? 'vouched' : isFresh ? 'new' : 'known';
@@ -203,11 +203,13 @@ export class Directory extends EventTarget {
     const revision = this.#revision;
     const judgement = await judge({ user, pins: await this.#pinsOf(user), ...told, remembered, now: Date.now() });
     judgement.revoked = new Set(judgement.remembered.revoked);
+    judgement.selfRevoked = new Set(judgement.remembered.selfRevoked);
     if (told === NOTHING_TOLD || revision !== this.#revision) return judgement;
     await this.#store.put('statements', name, judgement.remembered);
     this.#judged.set(user, judgement);
     const news = [...judgement.revoked].filter((fingerprint) => !remembered.revoked?.includes(fingerprint));
-    this.#warn('revoked', user, told.listed.filter(({ fingerprint }) => news.includes(fingerprint)));
+    const revoked = told.listed.filter(({ fingerprint }) => news.includes(fingerprint));
+    this.#warn('revoked', user, revoked.map((device) => ({ ...device, by: undefined, isSelfRevoked: judgement.selfRevoked.has(device.fingerprint) })));
     this.#warn('fell', user, judgement.fallen);
     this.#warn('disagree', user, judgement.disagreements);
     return judgement;
@@ -221,11 +223,11 @@ export class Directory extends EventTarget {
   }
 
   #warn(problem, user, devices) {
-    for (const { device, fingerprint, by } of devices) {
+    for (const { device, fingerprint, by, isSelfRevoked } of devices) {
       const name = `${problem}/${user}/${fingerprint}/${by}`;
       if (this.#warned.has(name)) continue;
       this.#warned.add(name);
-      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint, by } }));
+      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint, by, isSelfRevoked } }));
     }
   }
 }

@@ -104,15 +104,15 @@ export class Epoch {
     try {
       const results = await directory.examine(entries);
       const looked = await Promise.all(results.map((result) => this.#withJoinKey(result)));
-      for (const { entry, keys, problem, isNew, isFirst, isVerified, level } of looked) {
+      for (const { entry, keys, problem, isNew, isFirst, isVerified, level, isSelfRevoked } of looked) {
         const name = nameOf(entry);
-        this.#facts.set(name, { problem, isVerified, level, isNew, isFirst });
+        this.#facts.set(name, { problem, isVerified, level, isNew, isFirst, isSelfRevoked });
         if (keys) this.#keys.set(name, keys);
         else this.#keys.delete(name);
       }
-      return looked.flatMap(({ entry, problem, isNew }) => [
+      return looked.flatMap(({ entry, problem, isNew, isSelfRevoked }) => [
         ...(isNew ? [{ entry, problem: 'new-device' }] : []),
-        ...(problem ? [{ entry, problem }] : []),
+        ...(problem ? [{ entry, problem, isSelfRevoked }] : []),
       ]);
     } finally {
       this.#looking -= 1;

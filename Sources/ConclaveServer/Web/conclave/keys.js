@@ -1,6 +1,7 @@
 // The keys of one call, as one join has them: lists, epochs, the leader's duties (protocol section 5).
 
 import { random } from './bytes.js';
+import { distrustedOf } from './call-trust.js';
 import { Refusal, announcementIn, demandIn, envelopeIn, epochIn, isWhole, listReplyIn, participantIn } from './checks.js';
 import { Confirmations } from './confirmations.js';
 import { ownEntry } from './envelopes.js';
@@ -49,6 +50,7 @@ export class KeyAgreement extends EventTarget {
   /** The work of a leader, until it is done. */
   leading;
   #received;
+  #allowed = new Set(); // devices that the person sends to although they are distrusted
   #isClosed = false;
   #resyncing;
   #newcomer;
@@ -120,12 +122,25 @@ export class KeyAgreement extends EventTarget {
     return this.#epochs.list;
   }
 
-  /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key` or `unverified`; undefined while it is. */
+  /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key`, `unverified`, `revoked` or `changed-key`; undefined while it is. */
   get silence() {
     const record = this.#epochs.inUse;
     if (this.isBroken) return 'broken-history';
     if (!record?.secret) return 'no-key';
-    return this.#directory.verifiedOnly && record.hasProblem ? 'unverified' : undefined;
+    if (this.#directory.verifiedOnly && record.hasProblem) return 'unverified';
+    return this.distrusted[0]?.problem;
+  }
+
+  /** The devices of the list in use that this one distrusts and the person has not allowed. */
+  get distrusted() {
+    return distrustedOf(this.#epochs.inUse?.devices ?? [], this.#allowed);
+  }
+
+  /** The person sends although these devices may hear: a set of `exactName`s. */
+  set allowed(names) {
+    this.#allowed = names;
+    this.#switching.review();
+    this.#changed();
   }
 
   get canSend() {
