@@ -201,6 +201,7 @@ export class Call extends CallRequests {
     this.#stay = stay;
     this.#listen(stay);
     await stay.begin(this.facts, ring);
+    if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
     this.#keys.setStopped(Boolean(this.#watch.stopped));
     this.#sending.transport = stay.transport;
     this.#changed();
@@ -340,8 +341,10 @@ export class Call extends CallRequests {
 
   /** Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
   async send(message, { to = undefined } = {}) {
-    const body = await this.#stay?.messages?.seal(message, to);
-    if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
+    const stay = this.#stay;
+    const body = await stay?.messages?.seal(message, to);
+    // A message of a stay that is over must not go out as one of the next stay.
+    if (!body || stay !== this.#stay || this.hasEnded) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
     this.dispatchEvent(new CustomEvent('message', { detail }));
@@ -380,8 +383,9 @@ export class Call extends CallRequests {
   }
 
   async #opened(body) {
-    const message = await this.#stay?.messages?.open(body);
-    if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
+    const stay = this.#stay;
+    const message = await stay?.messages?.open(body);
+    if (message && stay === this.#stay && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
   /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */

@@ -4,7 +4,7 @@ import { equal, fromBase64, random, sha256, toBase64 } from './bytes.js';
 import { Refusal } from './checks.js';
 import { isSignedBy, sameDevice } from './identity.js';
 import { Roster } from './roster.js';
-import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, listHashOf } from './transcript.js';
+import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, isSecret, listHashOf } from './transcript.js';
 import { HPKE, canWrap, hpkeOpen, wrap } from './wrap.js';
 
 const MAXIMUM_RUNG = 300; // a request's body has 256 KiB, an envelope some 600 bytes
@@ -35,7 +35,7 @@ export async function openEnvelope(envelope, { identity, call, listHash, pair, k
   }
   if (alg !== HPKE) throw new Refusal('an envelope of another algorithm');
   const secret = await hpkeOpen(pair, ciphertext).catch(() => undefined);
-  if (secret?.length !== SECRET_BYTES) throw new Refusal('an envelope without a secret');
+  if (!secret || !isSecret(secret)) throw new Refusal('an envelope without a secret');
   return secret;
 }
 

@@ -173,12 +173,20 @@ export class FrameKeys {
     return undefined;
   }
 
-  /** clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. */
+  /**
+   * clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. Nor is what was silenced while it was sealed, or
+   * has a key that is over by then.
+   */
   async seal(n, data, clear) {
     if (!isWhole(n, 1, MAX_TRACK) || data.length < clear || this.isSilent) return undefined;
     const metadata = data.subarray(0, clear);
+    const epoch = this.sendingEpoch;
     const sframe = await this.#sealer.seal(n, metadata, data.subarray(clear));
-    return sframe && concat(metadata, sframe);
+    return sframe && this.#isUsable(epoch) ? concat(metadata, sframe) : undefined;
+  }
+
+  #isUsable(epoch) {
+    return !this.isSilent && epoch === this.sendingEpoch;
   }
 
   /**
@@ -186,9 +194,13 @@ export class FrameKeys {
    * one.
    */
   async sealMessage(data, { kind = 0, epoch = undefined } = {}) {
-    if (this.isSilent || (epoch !== undefined && epoch !== this.sendingEpoch)) return undefined;
-    const sframe = await this.#sealer.seal(0, MESSAGE_KINDS.get(kind), data);
-    return sframe && concat(Uint8Array.of(kind), sframe);
+    while (!this.isSilent && (epoch ?? this.sendingEpoch) === this.sendingEpoch) {
+      const under = this.sendingEpoch;
+      const sframe = await this.#sealer.seal(0, MESSAGE_KINDS.get(kind), data);
+      if (!sframe) return undefined;
+      if (this.#isUsable(under)) return concat(Uint8Array.of(kind), sframe);
+    }
+    return undefined;
   }
 
   /** The sender of a sealed frame, and whether its key is here. Throws SFrameError if it is not an SFrame of another participant. */
@@ -231,6 +243,8 @@ export class FrameKeys {
     const counter = Number(header.counter);
     if (!seen.accepts(counter, reach)) throw new SFrameError('replay');
     const plaintext = await open(await pending, header, metadata, sframe);
+    // The epoch may be over by now, or its sender be nobody's to hear.
+    if (this.#epochFor(kid)?.key(kid) !== pending) throw new SFrameError('unknown-key');
     // Twice the same frame in two slots at once: the second finds the first one's mark here.
     if (!seen.accepts(counter, reach)) throw new SFrameError('replay');
     seen.mark(counter);

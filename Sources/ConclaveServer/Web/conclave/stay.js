@@ -32,6 +32,7 @@ export class Stay extends EventTarget {
   #join;
   #first;
   #timers = new Timers();
+  #isOver = false;
 
   /** Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
   static async join({ kind, id, body, connection }) {
@@ -58,17 +59,24 @@ export class Stay extends EventTarget {
     return stay;
   }
 
-  /** Makes keys and path. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
+  /** Makes keys and path, unless the stay is over before. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
   async begin(facts, ring = {}) {
     this.keys = this.#agreement(facts.members.size);
     this.keys.seated(seatsOf(facts.members.values()));
-    if (this.kind === 'start') await this.keys.begin(this.#first);
-    if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
+    try {
+      if (this.kind === 'start') await this.keys.begin(this.#first);
+      if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
+    } catch (error) {
+      if (!this.#isOver) throw error;
+    }
+    this.#first = undefined;
+    if (this.#isOver) return;
     this.#openTransport();
     this.transport.wantFor(facts.tracksOfOthers);
   }
 
   close() {
+    this.#isOver = true;
     this.#timers.clear();
     this.keys?.close();
     if (this.transport) this.transport.close();

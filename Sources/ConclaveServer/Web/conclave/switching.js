@@ -31,7 +31,7 @@ export class Switching {
   }
 
   get canSend() {
-    return this.#sending > 0 && this.#sending === this.#epochs.current && !this.#mustBeSilent;
+    return !this.#isClosed && this.#sending > 0 && this.#sending === this.#epochs.current && !this.#mustBeSilent;
   }
 
   /** Sends under `record` from now on, or as soon as its secret is here; never goes back. */
@@ -43,13 +43,14 @@ export class Switching {
       this.#ownSwitches.delete(epoch);
     }
     this.#epochs.use(record, (ms, action) => this.#overlaps.after(ms, action));
-    if (record.secret) this.#send(record);
+    if (record.hasSecret) this.#send(record);
     this.review();
     this.#switched(record);
   }
 
   /** The secret of `record` is here. */
   keyed(record) {
+    if (this.#isClosed) return;
     if (record.epoch === this.#epochs.current) this.#send(record);
     else if (record.epoch > this.#epochs.current) this.#switchLater(record);
   }
