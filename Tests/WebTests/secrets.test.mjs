@@ -4,12 +4,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Announcer, CALL, Person } from './person.mjs';
-import { aside, hex, load, until } from './web.mjs';
+import { aside, fakeTimers, hex, load, until } from './web.mjs';
 
 const { random } = await load('bytes.js');
 const { envelopeIn } = await load('checks.js');
 const { makeEnvelope, openEnvelope } = await load('envelopes.js');
 const { Epoch } = await load('epoch.js');
+const { OpenedWraps } = await load('private-messages.js');
+const { RosterWatch } = await load('roster-watch.js');
 
 console.warn = () => {};
 
@@ -74,7 +76,8 @@ const ends = {
 };
 
 for (const [what, end] of Object.entries(ends)) {
-  test(`an envelope holds the secret or is not sent, whenever the ${what} ends while it is sealed`, async () => {
+  test(`an envelope holds the secret or is not sent, whenever the ${what} ends while it is sealed`, async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
     let tried = 0;
     let isSentInTime = false;
     for (let count = 0; !isSentInTime; count += 1) {
@@ -82,7 +85,7 @@ for (const [what, end] of Object.entries(ends)) {
       const scene = await inEpoch('alice', 'bob');
       const [alice, bob] = scene.people;
       const secret = hex(alice.keys.record(2).secret);
-      scene.next = await scene.lists.rotation(3, what === 'epoch' && count % 2 ? 'ratchet' : 'fresh', scene.people);
+      scene.next = await scene.lists.rotation(3, 'fresh', scene.people);
       let isOver = false;
       const late = [];
       alice.answer = (path, body) => {
@@ -106,7 +109,8 @@ for (const [what, end] of Object.entries(ends)) {
   });
 }
 
-test('an answer about devices that comes after the switch brings no envelope of the epoch before', async () => {
+test('an answer about devices that comes after the switch brings no envelope of the epoch before', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   const { examine } = alice.directory;
   let answer;
@@ -117,7 +121,7 @@ test('an answer about devices that comes after the switch brings no envelope of 
   const asked = alice.keys.requested({ epoch: 2, to: bob.entry() });
   await until(() => answer);
   alice.directory.examine = examine;
-  await alice.keys.rotate(await lists.rotation(3, 'ratchet', [alice, bob]));
+  await alice.keys.rotate(await lists.rotation(3, 'fresh', [alice, bob]));
   await alice.keys.switchTo({ epoch: 3 });
   answer();
   await asked;
@@ -126,7 +130,8 @@ test('an answer about devices that comes after the switch brings no envelope of 
   close();
 });
 
-test('a leader that is asked to lead again, before and after its answer was refused, hands out one secret', async () => {
+test('a leader that is asked to lead again, before and after its answer was refused, hands out one secret', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const world = [];
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   const lists = new Announcer();
@@ -151,7 +156,8 @@ test('a leader that is asked to lead again, before and after its answer was refu
   for (const person of world) person.close();
 });
 
-test('while the server owes a leader its answer, the leader takes no other secret of the epoch', async () => {
+test('while the server owes a leader its answer, the leader takes no other secret of the epoch', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const { people: [alice, bob, carol], lists, close } = await inEpoch('alice', 'bob', 'carol');
   const event = await lists.rotation(3, 'fresh', [alice, bob, carol]);
   await bob.keys.rotate({ ...event, deliver: [alice.withKeys(), carol.withKeys()] });
@@ -173,13 +179,14 @@ test('while the server owes a leader its answer, the leader takes no other secre
   close();
 });
 
-test('an answer to a leader that comes after the switch gives a forgotten epoch no secret', async () => {
+test('an answer to a leader that comes after the switch gives a forgotten epoch no secret', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const { people: [alice, bob], lists, event, close } = await inEpoch('alice', 'bob');
   let answer;
   alice.answer = (path) => (path === 'keys' ? new Promise((resolve) => (answer = resolve)) : {});
   void announce(alice, { ...event, deliver: [bob.withKeys()] });
   await until(() => answer);
-  await announce(alice, await lists.rotation(3, 'ratchet', [alice, bob]));
+  await announce(alice, await lists.rotation(3, 'fresh', [alice, bob]));
   await alice.keys.switchTo({ epoch: 3 });
   const before = alice.posted.length;
   answer({});
@@ -190,7 +197,8 @@ test('an answer to a leader that comes after the switch gives a forgotten epoch 
   close();
 });
 
-test('32 zero bytes are no secret: neither set nor opened', async () => {
+test('32 zero bytes are no secret: neither set nor opened', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   await assert.rejects(new Epoch({ epoch: 2, listHash: ZEROS }, { call: CALL }).setSecret(ZEROS), /a secret that is none/);
   const event = await lists.rotation(3, 'fresh', [alice, bob]);
@@ -205,7 +213,8 @@ test('32 zero bytes are no secret: neither set nor opened', async () => {
   close();
 });
 
-test('an epoch lends copies, and wiping one leaves the secret as it is', async () => {
+test('an epoch lends copies, and wiping one leaves the secret as it is', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const epoch = new Epoch({ epoch: 2, listHash: ZEROS }, { call: CALL });
   const secret = random(32);
   const before = hex(secret);
@@ -227,7 +236,8 @@ test('an epoch lends copies, and wiping one leaves the secret as it is', async (
   assert.equal(await epoch.setSecret(random(32)), false, 'a secret of an epoch that is over');
 });
 
-test('nothing leaves a stay that is over: no request, and no word to its worker', async () => {
+test('nothing leaves a stay that is over: no request, and no word to its worker', async (t) => {
+  fakeTimers(t); // nothing is confirmed meanwhile, and no join key is refreshed
   const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
   const event = await lists.rotation(3, 'fresh', [alice, bob]);
   const work = [announce(alice, { ...event, deliver: [bob.withKeys()] }), announce(bob, event), alice.keys.requested({ epoch: 2, to: bob.withKeys() })];
@@ -239,4 +249,42 @@ test('nothing leaves a stay that is over: no request, and no word to its worker'
   await aside();
   assert.deepEqual(counts(), before);
   assert.equal(alice.keys.canSend, false);
+});
+
+test('ratchets make no key young: the last fresh secret says how old it is', async (t) => {
+  fakeTimers(t);
+  const { people: [alice, bob], lists, close } = await inEpoch('alice', 'bob');
+  const carol = await Person.make('carol', 3, [alice, bob]);
+  const event = await lists.rotation(3, 'ratchet', [alice, bob, carol]);
+  await bob.keys.rotate(event);
+  await bob.keys.switchTo({ epoch: 3 });
+  assert.deepEqual([bob.keys.epoch, bob.keys.freshEpoch], [3, 2]);
+  await bob.keys.rotate(await lists.rotation(4, 'fresh', [alice, bob]));
+  await bob.keys.switchTo({ epoch: 4 });
+  assert.equal(bob.keys.freshEpoch, 4);
+  carol.close();
+  close();
+  const isOldAfter = (minutes, freshEpoch) => {
+    const watch = new RosterWatch();
+    for (let minute = 0; minute <= minutes; minute += 1) {
+      const epoch = 2 + Math.floor(minute / 5);
+      watch.update(minute * 60_000, { isConnected: true, isAsking: false, participant: 1, epoch, freshEpoch: freshEpoch(epoch), list: [], members: [], rotateMinutes: 10 });
+    }
+    return watch.isOld;
+  };
+  assert.deepEqual([isOldAfter(19, () => 2), isOldAfter(20, () => 2), isOldAfter(60, (epoch) => epoch)], [false, true, false]);
+});
+
+test('private messages that were opened are remembered for their list, 10,000 of them, and of more none is opened', () => {
+  const pair = {};
+  const wrap = (number) => Uint8Array.from({ length: 113 }, (_, at) => (at < 4 ? number >> (8 * at) : at < 65 ? 1 : number));
+  const [list, other] = [new Uint8Array(32), new Uint8Array(32).fill(1)];
+  for (let number = 0; number < 10_000; number += 1) {
+    OpenedWraps.of(pair).check(list, wrap(number));
+    OpenedWraps.of(pair).add(list, wrap(number));
+  }
+  assert.throws(() => OpenedWraps.of(pair).check(list, wrap(77)), /came before/);
+  assert.throws(() => OpenedWraps.of(pair).check(list, wrap(10_000)), /more private messages/);
+  OpenedWraps.of(pair).check(other, wrap(77));
+  OpenedWraps.of({}).check(list, wrap(77));
 });

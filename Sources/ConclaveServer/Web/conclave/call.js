@@ -246,9 +246,10 @@ export class Call extends CallRequests {
   }
 
   #watched() {
-    const { epoch, rotateMinutes } = { epoch: this.#keys?.epoch ?? 0, rotateMinutes: this.facts.rotateMinutes };
+    const { epoch, freshEpoch } = this.#keys ?? { epoch: 0, freshEpoch: 0 };
+    const { rotateMinutes } = this.facts;
     const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
-    return { isConnected, participant: this.participant, epoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
   }
 
   async #askForList() {

@@ -69,7 +69,7 @@ export class Handout {
       unanswered.set(name, to);
       return;
     }
-    await this.#request('keys', { epoch: record.epoch, envelopes });
+    await this.#send(record, envelopes);
   }
 
   /** Somebody may be trusted now that was not. */
@@ -84,7 +84,7 @@ export class Handout {
     const unanswered = this.#unanswered;
     const envelopes = await this.#envelopes(record, entries);
     for (const entry of entries) if (!envelopes.some(({ to }) => sameDevice(to, entry))) unanswered.set(nameOf(entry), entry);
-    await this.#request('keys', { epoch: record.epoch, envelopes });
+    await this.#send(record, envelopes);
   }
 
   /** Throws for an epoch or a stay that is over, whenever that came. */
@@ -94,9 +94,14 @@ export class Handout {
     await this.#examine(record, unknown);
     this.#check(record);
     const made = await Promise.all(entries.map((entry) => record.envelope(entry, this.#seen)));
-    this.#check(record);
     made.forEach((envelope, index) => envelope?.problem && this.#warn(envelope.problem, listed[index]));
     return made.filter((envelope) => envelope && !envelope.problem);
+  }
+
+  /** Nothing may happen between the check and the request. */
+  #send(record, envelopes) {
+    this.#check(record);
+    return this.#request('keys', { epoch: record.epoch, envelopes });
   }
 
   #check(record) {

@@ -14,6 +14,7 @@ import { Lists } from './lists.js';
 import { LookUps } from './look-ups.js';
 import { ReceivedEnvelopes } from './received-envelopes.js';
 import { StaleRing } from './ring-keys.js';
+import { nameOf } from './roster.js';
 import { Seats } from './seats.js';
 import { Switching } from './switching.js';
 import { SECRET_BYTES } from './transcript.js';
@@ -46,6 +47,8 @@ export class KeyAgreement extends EventTarget {
   #warnings = new KeyWarnings((detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   #seats;
   #waiting = new Map(); // participant -> the epoch whose key it has and does not open, as it does not trust this device
+  /** The epoch of the last fresh secret that was used here; before there was one, the first epoch. Ratchets heal nothing. */
+  freshEpoch = 0;
   /** The work of a leader, until it is done. */
   leading;
   #received;
@@ -104,7 +107,7 @@ export class KeyAgreement extends EventTarget {
     this.#switching = new Switching({
       epochs: this.#epochs,
       post: this.#post,
-      silence: () => this.silence,
+      isSilent: () => this.silence !== undefined || this.#isAlone,
       began: (record) => this.confirmations.began(record, () => this.#lists.newest.epoch === record.epoch),
       switched: (record) => this.#switched(record),
     });
@@ -131,6 +134,12 @@ export class KeyAgreement extends EventTarget {
     if (this.isBroken) return 'broken-history';
     if (!record?.hasSecret) return 'no-key';
     return this.#directory.verifiedOnly && record.hasProblem ? 'unverified' : undefined;
+  }
+
+  /** In epoch 1, which rung devices can hear: whether none of them has joined yet. Then nothing is sent, and nothing is amiss. */
+  get #isAlone() {
+    const record = this.#epochs.inUse;
+    return record?.epoch === 1 && !record.others.some((entry) => entry.participant > 0 || this.#seats.has(nameOf(entry)));
   }
 
   get canSend() {
@@ -180,7 +189,14 @@ export class KeyAgreement extends EventTarget {
       const secret = ring?.secret ?? random(SECRET_BYTES);
       await this.#setSecret(record, secret).finally(() => secret.fill(0));
       this.#switching.switchTo(record);
+      await this.#tellNews(ring?.news ?? []);
     });
+  }
+
+  /** The person hears of devices that the ring's look-up has found; only then are they known. */
+  async #tellNews(news) {
+    for (const entry of news) this.#warnings.warn('new-device', { epoch: 1, ...entry });
+    if (news.length > 0) await this.#directory.examine(news);
   }
 
   /** Accepting a ring that brought a list and an envelope gives epoch 1 at once. A bad list or envelope does no harm: epoch 2 follows. `used` is the store's memory. */
@@ -205,6 +221,7 @@ export class KeyAgreement extends EventTarget {
     const record = this.#epochs.inUse;
     if (record && !record.roster.hasRung) return undefined;
     for (const participant of this.#seats.add(seats)) this.#warnings.warn('taken-number', { participant });
+    this.#switching.review();
     if (!record?.hasSecret) return undefined;
     return this.#inTurn(() => this.#install(record));
   }
@@ -431,6 +448,7 @@ export class KeyAgreement extends EventTarget {
   }
 
   #switched(record) {
+    if (record.mode === 'fresh' || this.freshEpoch === 0) this.freshEpoch = record.epoch;
     if (!record.hasSecret) this.confirmations.ended();
     if (!record.hasSecret) this.demands.begin(record.epoch);
     this.#changed();

@@ -95,14 +95,14 @@ export class Stay extends EventTarget {
     const { identity, directory } = this.#connection;
     for (let tries = RING_TRIES; tries > 0; tries -= 1) {
       this.#first = await firstEpoch({ identity, directory, join: this.#join, call: this.id, callees: body.callees });
-      if (!this.#first) break;
+      if (!this.#first?.envelopes.length) break;
       try {
         return await this.#ask('calls/start', { ...body, envelopes: this.#first.envelopes });
       } catch (error) {
         if (!error.code?.startsWith('keys.')) throw error;
-        this.#first = undefined;
       }
     }
+    this.#first = { news: this.#first?.news ?? [] };
     return this.#ask('calls/start', body);
   }
 
@@ -174,8 +174,7 @@ export class Stay extends EventTarget {
 /** A ring envelope is a wish: without it a callee that accepts waits for epoch 2. */
 async function firstEpoch(options) {
   try {
-    const made = await ringEpoch(options);
-    return made.envelopes.length > 0 ? made : undefined;
+    return await ringEpoch(options);
   } catch {
     return undefined;
   }
