@@ -62,10 +62,13 @@ row(301, () =>
     call.rotate();
     await world.until(() => call.epoch === 3);
     const own = entryOf(call, bob);
-    await tell(world, bob, 'keys.envelope', await envelopeBy(alice, call, { to: own, target: own.joinKey, secret: new Uint8Array(32) }));
+    const options = { to: own, target: call.stayOf(bob).refresh ?? own.joinKey };
+    await tell(world, bob, 'keys.envelope', await envelopeBy(alice, call, { ...options, secret: new Uint8Array(32) }));
     assert.ok(!bob.secrets.some(({ epoch }) => epoch === 3));
     warns(bob, 'refused-envelope');
     await isSilent(bob);
+    await tell(world, bob, 'keys.envelope', await envelopeBy(alice, call, { ...options, secret: random(32) }));
+    assert.ok(bob.secrets.some(({ epoch }) => epoch === 3), 'the same with another secret is opened');
     await world.assertAllHear([alice, carol]);
   }));
 
@@ -265,19 +268,24 @@ row(310, () =>
     assert.deepEqual(alice.messages.map(({ text: written }) => written), ['bob/d writes padded']);
   }));
 
-row(311, () =>
-  inCall(async ({ world, call, alice, bob }) => {
-    const other = await announcement(call, { epoch: call.newest.epoch, entries: call.newest.list.slice(0, 2), previous: call.newest.previous });
-    world.server.lie.event = (to, name, body) => (name.startsWith('call.') ? undefined : body);
-    world.server.lie.reply = (to, path) => (to === alice && path.endsWith('/rejoin') ? new Promise(() => {}) : undefined);
-    const requests = requestsOf(alice);
-    await tell(world, alice, 'keys.request', { call: call.id, epoch: 2, to: { ...entryOf(call, bob), keys: bob.identity.keys } });
-    assert.equal(keysOf(requests).length, 1, 'before');
-    await tell(world, alice, 'keys.rotate', other);
-    await tell(world, alice, 'keys.request', { call: call.id, epoch: 2, to: { ...entryOf(call, bob), keys: bob.identity.keys } });
-    assert.equal(keysOf(requests).length, 1, 'and not when the history is broken');
-    warns(alice, 'broken-history');
-  }));
+row(311, async () => {
+  const world = [];
+  const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
+  const lists = new Announcer();
+  await lists.rotation(1, 'fresh', [alice]);
+  await alice.keys.begin();
+  await alice.keys.rotate({ ...(await lists.rotation(2, 'fresh', world)), deliver: [bob.withKeys(), carol.withKeys()] });
+  const asks = async () => {
+    await alice.keys.requested({ epoch: 2, to: bob.withKeys() });
+    return keysOf(alice.requests).length;
+  };
+  assert.equal(await asks(), 2, 'before');
+  await alice.keys.rotate(await lists.rotation(2, 'fresh', [alice, bob], { isAside: true }));
+  assert.ok(alice.problems.includes('broken-history') && alice.keys.isBroken);
+  assert.ok(alice.keys.record(2).hasSecret);
+  assert.equal(await asks(), 2, 'and not when the history is broken');
+  for (const person of world) person.close();
+});
 
 row(312, async () => {
   for (const [modulusLength, isSealed] of [[1_024, false], [2_047, false], [2_048, true]]) {
