@@ -129,6 +129,7 @@ class CallKeys:
         require(epoch.hash == b64decode(event["listHash"]), "the list does not have its hash")
         if old and not links and epoch.mode == "ratchet":
             require({entry["fingerprint"] for entry in old.entries} <= {entry["fingerprint"] for entry in entries}, "a ratchet lacks a device")
+            require({entry["joinId"] for entry in entries} - {entry.get("joinId") for entry in old.entries}, "a ratchet has no newcomer")
             epoch.secret = old.secret and layouts.hkdf512(old.secret, self.call, layouts.ratchet_info(number, epoch.hash), 32)
         self.newest, self.gone = epoch, gone
         return epoch
@@ -182,7 +183,7 @@ class CallKeys:
         signed = layouts.transcript_of(self.call, epoch.number, *names, envelope["alg"], key, sealed, epoch.hash)
         require(signer and layouts.verify(signer, signed, b64decode(envelope["signature"])), "an envelope has no signature of a trusted member")
         secret = layouts.hpke_open(self.join, SEALED_FOR, b"", sealed)
-        require(len(secret) == 32, "a secret has 32 bytes")
+        require(len(secret) == 32 and any(secret), "a secret has 32 bytes, which are not all zero")
         epoch.secret = epoch.secret or secret
 
     def tag(self):
@@ -198,7 +199,7 @@ class CallKeys:
         return layouts.hkdf512(epoch.secret, self.call, info, 64), layouts.kid_of(entry["participant"], 0, epoch.number)
 
     def seal_message(self, text):
-        return b"\0" + layouts.sframe_seal(*self.message_key(self.entry()), next(self.counters), b"message", json.dumps({"text": text}).encode())
+        return b"\0" + layouts.sframe_seal(*self.message_key(self.entry()), next(self.counters), b"message", layouts.padded(json.dumps({"text": text}).encode()))
 
     def open_message(self, sender, body):
         """The sender's user id and the text (5.9, 5.10). Messages come in order, so a counter that does not rise is a replay."""
@@ -208,6 +209,6 @@ class CallKeys:
         kid, counter, _ = layouts.sframe_numbers(body[1:])
         base, expected = self.message_key(entry)
         require(kid == expected and counter > self.heard.get(kid, -1), "a message has the key of another member or epoch, or came twice")
-        text = json.loads(layouts.sframe_open(base, kid, counter, b"message", body[1:]))["text"]
+        text = json.loads(layouts.unpadded(layouts.sframe_open(base, kid, counter, b"message", body[1:])))["text"]
         self.heard[kid] = counter
         return entry["user"], text

@@ -202,6 +202,7 @@ export class Call extends CallRequests {
     this.#stay = stay;
     this.#listen(stay);
     await stay.begin(this.facts, ring);
+    if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
     this.#keys.setStopped(Boolean(this.#watch.stopped));
     this.#keys.allowed = this.#allowed;
     this.#sending.transport = stay.transport;
@@ -247,9 +248,10 @@ export class Call extends CallRequests {
   }
 
   #watched() {
-    const { epoch, rotateMinutes } = { epoch: this.#keys?.epoch ?? 0, rotateMinutes: this.facts.rotateMinutes };
+    const { epoch, freshEpoch } = this.#keys ?? { epoch: 0, freshEpoch: 0 };
+    const { rotateMinutes } = this.facts;
     const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
-    return { isConnected, participant: this.participant, epoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
   }
 
   async #askForList() {
@@ -350,8 +352,10 @@ export class Call extends CallRequests {
 
   /** Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
   async send(message, { to = undefined } = {}) {
-    const body = await this.#stay?.messages?.seal(message, to);
-    if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
+    const stay = this.#stay;
+    const body = await stay?.messages?.seal(message, to);
+    // A message of a stay that is over must not go out as one of the next stay.
+    if (!body || stay !== this.#stay || this.hasEnded) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
     this.dispatchEvent(new CustomEvent('message', { detail }));
@@ -390,8 +394,9 @@ export class Call extends CallRequests {
   }
 
   async #opened(body) {
-    const message = await this.#stay?.messages?.open(body);
-    if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
+    const stay = this.#stay;
+    const message = await stay?.messages?.open(body);
+    if (message && stay === this.#stay && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
   /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */

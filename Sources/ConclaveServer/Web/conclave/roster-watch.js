@@ -41,7 +41,7 @@ export class RosterWatch {
   people = [];
   stopped;
   isOld = false;
-  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, list: any[], members: any[], rotateMinutes: number}} */
+  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, freshEpoch?: number, list: any[], members: any[], rotateMinutes: number}} */
   #facts = { isConnected: false, isAsking: false, participant: 0, epoch: 0, list: [], members: [], rotateMinutes: 10 };
   #at; // the last look
   #openMs = 0; // for how long a question has had no answer
@@ -57,15 +57,15 @@ export class RosterWatch {
 
   /**
    * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes}`. `members` are the members of the state,
-   * `list` is that of the epoch in use, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
+   * `list` is that of the epoch in use, `freshEpoch` the one of the last fresh secret, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
    */
   update(now, facts) {
     this.#elapse(now);
     const before = this.#facts;
     this.#facts = { ...before, ...facts };
-    const { isConnected, isAsking, epoch } = this.#facts;
+    const { isConnected, isAsking, epoch, freshEpoch = epoch } = this.#facts;
     if (isConnected && !before.isConnected) this.#connectedAt = now;
-    if (epoch !== before.epoch) this.#epochSince = now;
+    if (freshEpoch !== (before.freshEpoch ?? before.epoch)) this.#epochSince = now;
     this.#compare(now);
     this.#firstEpoch(now);
     if (isConnected && !isAsking && before.isAsking) this.#answered();
