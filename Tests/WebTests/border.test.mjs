@@ -103,6 +103,7 @@ test('texts and lists have bounds', () => {
 
 test('an answer that says no is a code, whatever it is', () => {
   assert.deepEqual(failureFrom({ error: { code: 'call.full', message: 'full', evil: 1 } }), { code: 'call.full', message: 'full' });
+  for (const results of [['x'], 5, 'x', { bob: 7 }, { 'no id': 'ringing' }]) assert.throws(() => replyFrom(`calls/${ID}/invite`, { results }), Malformed, JSON.stringify(results));
   for (const body of [{}, null, 7, { error: 5 }, { error: { code: {} } }, []]) assert.equal(failureFrom(body).code, 'reply.refused');
 });
 

@@ -4,7 +4,7 @@
 //
 // The bodies of `keys.*`, and a ring's list and envelope, are passed on field by field: the key agreement reads each of them by checks of its own (`checks.js`) and says what it refused.
 
-import { Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, participantIn, shape, wordsIn } from './checks.js';
+import { Refusal, callIDIn, callIn, epochIn, flagIn, idIn, listOf, memberIn, nameTextIn, numberIn, objectIn, participantIn, shape, wordsIn } from './checks.js';
 
 const MEMBERS = 4_096;
 const CALLS = 1_000;
@@ -27,8 +27,8 @@ const part = (...names) => Object.fromEntries(names.map((name) => [name, asItIs]
 
 /** Texts by id, such as the result of each callee. */
 function textsByID(value) {
-  const entries = Object.entries(shape('results', { results: asItIs })({ results: value }).results ?? {});
-  if (typeof value !== 'object' || value === null || entries.length > MEMBERS) throw new Refusal('results of another form');
+  const entries = Object.entries(objectIn(value, 'results'));
+  if (entries.length > MEMBERS) throw new Refusal('too many results');
   return Object.fromEntries(entries.map(([user, result]) => [idIn(user), wordsIn(64)(result)]));
 }
 

@@ -76,7 +76,7 @@ function joinIDIn(value) {
   return value;
 }
 
-function objectIn(value, what) {
+export function objectIn(value, what) {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Refusal(`${what} that is no object`);
   return value;
 }

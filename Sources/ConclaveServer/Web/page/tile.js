@@ -80,6 +80,7 @@ export class Tile {
     setText(this.#name, who);
     const state = this.#stateOf(description, isSilent);
     setText(this.#state, state);
+    if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
     this.#state.hidden = !state;
     this.#compare.hidden = !COMPARED.includes(doubt);
     this.#muted.toggleAttribute('hidden', !isMuted);
