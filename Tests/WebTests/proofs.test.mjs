@@ -215,7 +215,7 @@ test('poc15: a member writes and speaks as itself alone, and mutes nobody', asyn
   await assert.rejects(alice.frames.openMessage(chat, 3), { reason: 'attribution' }, 'the honest server says that Mallory sent it');
   const bomb = await forge(1, 2n ** 48n - 1n, new Uint8Array(0), new Uint8Array(3));
   // In Mallory's slot it does not count at all (`attribution.test.mjs`); in one that was Bob's a moment ago it moves nothing beyond its reach.
-  await assert.rejects(alice.frames.open(bomb, 0, alice.frames.inspect(bomb, 0), { reach: 64 }), { reason: 'replay' });
+  await assert.rejects(alice.frames.open(bomb, 0, alice.frames.inspect(bomb, 0), 64), { reason: 'replay' });
   assert.equal(await alice.hears(await bob.frames.seal(1, utf8('bob speaks on'), 0)), true);
   const written = await bob.frames.sealMessage(utf8('{"text":"mine"}'));
   assert.equal((await alice.frames.openMessage(written, 2)).participant, 2, 'his window for chat was not touched');

@@ -217,7 +217,7 @@ row(308, () =>
     const { secret, listHash } = epochOf(bob, 2);
     const { participant, fingerprint, joinId } = entryOf(call, bob);
     video.install({ epoch: 2, listHash, secret, senders: [{ participant, fingerprint: fromBase64(fingerprint), joinId: fromBase64(joinId) }] });
-    for (const index of [130, 0]) await video.open(kept[index].data, 0, video.inspect(kept[index].data, 0), { isVideo: true });
+    for (const index of [130, 0]) await video.open(kept[index].data, 0, video.inspect(kept[index].data, 0), undefined, true);
   }));
 
 row(309, () =>

@@ -221,9 +221,9 @@ export class FrameKeys {
    * @param {Uint8Array} data
    * @param {number} clear
    * @param {any} found
-   * @param {{ reach?: number, isVideo?: boolean }} options
+   * @param {number} [reach]
    */
-  async open(data, clear, found, { reach = undefined, isVideo = false } = {}) {
+  async open(data, clear, found, reach, isVideo = false) {
     const metadata = data.subarray(0, clear);
     const limits = { reach, behind: isVideo ? undefined : SOUND_BEHIND };
     return concat(metadata, await this.#open(found, metadata, data.subarray(clear), limits));
