@@ -80,6 +80,8 @@ extension Configuration {
     }
     signaling.connectionsFromAddress = limits.addressConnections
     signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
+    signaling.requestsFromAddressPerSecond = limits.addressRequestsPerSecond
+    signaling.requestBurstFromAddress = limits.addressRequestBurst
     signaling.proxies = AddressList(listen.proxies) ?? .loopback
     signaling.connectionsOfUser = limits.userConnections
     signaling.subscriptionsOfUser = limits.userSubscriptions

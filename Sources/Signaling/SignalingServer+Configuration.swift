@@ -43,6 +43,9 @@ extension SignalingServer {
     /// The limit for one address (an IPv6 /64), logged in or not. It does not apply to `proxies`.
     package var connectionsFromAddress = 10_000
     package var connectionsFromAddressBeforeLogin = 500
+    /// HTTP requests for pages from one address; the blocks of IPv6 count as in `AddressRates`. It does not apply to `proxies`.
+    package var requestsFromAddressPerSecond = 100
+    package var requestBurstFromAddress = 2_000
     /// Addresses that many users share: reverse proxies.
     package var proxies = AddressList.loopback
     /// The limit for one user, all devices together. Services have no limits per user.

@@ -22,6 +22,8 @@ package struct SignalingStatistics: Sendable {
     case connectionsFull
     /// The same for the connections from one address.
     case addressConnectionsFull
+    /// An HTTP request beyond the rate of its address.
+    case addressRequestsFull
     /// A login of a user with too many connections.
     case userConnectionsFull
     /// A login of a user who has used up the share for requests.
