@@ -87,6 +87,8 @@ extension Configuration {
     signaling.subscriptionsOfUser = limits.userSubscriptions
     signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
     signaling.requestBurstOfUser = limits.userRequestBurst
+    signaling.eventBytesOfUserPerSecond = limits.userEvents
+    signaling.eventBurstOfUser = limits.userEventBurst
     signaling.outboundBytesOfUser = limits.userOutbound
     signaling.inboundBytesOfUser = limits.userInbound
     signaling.outboundBytesOfAll = limits.totalOutbound

@@ -53,6 +53,9 @@ extension SignalingServer {
     package var subscriptionsOfUser = 512
     package var requestsOfUserPerSecond = 300
     package var requestBurstOfUser = 1_000
+    /// Bytes of events that follow from a user's requests.
+    package var eventBytesOfUserPerSecond = 1 << 20
+    package var eventBurstOfUser = 16 << 20
     package var outboundBytesOfUser = 16 << 20
     /// Bytes of frames that are not complete or wait for the COMMIT of their transaction.
     package var inboundBytesOfUser = 16 << 20
@@ -90,7 +93,8 @@ extension SignalingServer {
     var userShare: UserShare.Limits {
       UserShare.Limits(
         connections: connectionsOfUser, subscriptions: subscriptionsOfUser, requestsPerSecond: requestsOfUserPerSecond,
-        requestBurst: requestBurstOfUser, inboundBytes: inboundBytesOfUser)
+        requestBurst: requestBurstOfUser, inboundBytes: inboundBytesOfUser,
+        eventBytesPerSecond: eventBytesOfUserPerSecond, eventBurst: eventBurstOfUser)
     }
 
     var backlog: Backlog.Limits {

@@ -44,6 +44,8 @@ package struct SignalingStatistics: Sendable {
     case rateLimited
     /// A request beyond the share of its user.
     case userRateLimited
+    /// A request, or a SUBSCRIBE, of a user whose requests made the server write too much.
+    case userEventsFull
     case invalidRequest
     /// A delivery for a connection that is gone.
     case sessionGone

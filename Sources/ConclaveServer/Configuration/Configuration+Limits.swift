@@ -10,6 +10,8 @@ extension Configuration {
     package var userSubscriptions = 512
     package var userRequestsPerSecond = 300
     package var userRequestBurst = 1_000
+    package var userEvents = 1 << 20
+    package var userEventBurst = 16 << 20
     package var userOutbound = 16 << 20
     package var userInbound = 16 << 20
     package var totalOutbound = 256 << 20
@@ -34,7 +36,8 @@ extension Configuration {
       (.addressRequestsPerSecond, \.addressRequestsPerSecond), (.addressRequestBurst, \.addressRequestBurst),
       (.userConnections, \.userConnections),
       (.userSubscriptions, \.userSubscriptions), (.userRequestsPerSecond, \.userRequestsPerSecond),
-      (.userRequestBurst, \.userRequestBurst), (.userOutbound, \.userOutbound), (.userInbound, \.userInbound),
+      (.userRequestBurst, \.userRequestBurst), (.userEvents, \.userEvents), (.userEventBurst, \.userEventBurst),
+      (.userOutbound, \.userOutbound), (.userInbound, \.userInbound),
       (.totalOutbound, \.totalOutbound),
       (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
       (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
@@ -55,7 +58,7 @@ extension Configuration.Limits: Decodable {
   fileprivate enum CodingKeys: String, CodingKey, CaseIterable {
     case connections, addressConnections, addressConnectionsBeforeLogin, addressRequestsPerSecond, addressRequestBurst,
       userConnections, userSubscriptions,
-      userRequestsPerSecond, userRequestBurst, userOutbound, userInbound, totalOutbound,
+      userRequestsPerSecond, userRequestBurst, userEvents, userEventBurst, userOutbound, userInbound, totalOutbound,
       headers, headerLine, body,
       keysBody,
       connectSeconds, subscriptions, transactions,
