@@ -130,10 +130,10 @@ extension SFU {
     peer.upTracks = descriptions.map { description in
       let key = peer.call.formatKey(description.formats.first)
       guard let track = peer.upTracks.first(where: { $0.track == description.track && !$0.isDetached }) else {
-        return UpTrack(description, of: peer, formatKey: key, configuration: configuration)
+        return UpTrack(description, of: peer, formatKey: key, configuration, histories)
       }
       silence(track, isMuted: description.muted, now: now)
-      track.describe(description, configuration)
+      track.describe(description, configuration, histories)
       track.formatKey = key
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.mapSource()

@@ -69,7 +69,7 @@ extension SFU {
     for peer in call.peers {
       counts.pointee.visits &+= 1
       for track in peer.upTracks where track.isMicrophone {
-        track.encodings[0].keepPreRoll(isShort && !track.isSilent)
+        track.encodings[0].keepPreRoll(isShort && !track.isSilent, histories)
       }
     }
   }
