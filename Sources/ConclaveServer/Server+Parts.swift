@@ -40,6 +40,7 @@ extension Server {
     if configuration.media.workers > 0 { layout.workers = configuration.media.workers }
     layout.tcp = configuration.media.tcp
     layout.voices = configuration.media.voices
+    layout.historyBudget = configuration.media.historyMiB << 20
     layout.firstPort = UInt16(configuration.media.port)
     do {
       return try MediaWorkers(

@@ -213,7 +213,7 @@ package struct ChangeTrack: Codable, Sendable {
   package init(muted: Bool) { self.muted = muted }
 }
 
-/// A participant's preferences for received video. Absent members stay as they were.
+/// A participant's preferences for what it receives. Absent members stay as they were.
 package struct Receive: Codable, Sendable {
   package struct Video: Codable, Sendable {
     package var track: TrackID
@@ -231,9 +231,12 @@ package struct Receive: Codable, Sendable {
   }
   package var lastN: Int?
   package var videos: [Video]?
-  package init(lastN: Int? = nil, videos: [Video]? = nil) {
+  /// All participants whose sound is not wanted.
+  package var muted: [ParticipantNumber]?
+  package init(lastN: Int? = nil, videos: [Video]? = nil, muted: [ParticipantNumber]? = nil) {
     self.lastN = lastN
     self.videos = videos
+    self.muted = muted
   }
 }
 

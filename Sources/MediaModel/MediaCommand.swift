@@ -55,6 +55,8 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var participant: ParticipantNumber
   /// Its device has keys and so is on the key lists: its frames are SFrames whose KIDs must name its own tracks (protocol section 6).
   package var isOnKeyList: Bool
+  /// It came by a link. Where places are short, members who speak come first.
+  package var isGuest: Bool
   package var local: ICECredentials
   package var remote: ICECredentials
   package var fingerprint: CertificateFingerprint
@@ -63,8 +65,8 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var slots: [SlotDescription]
 
   package init(
-    peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, local: ICECredentials,
-    remote: ICECredentials, fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs,
+    peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, isGuest: Bool = false,
+    local: ICECredentials, remote: ICECredentials, fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs,
     tracks: [UpTrackDescription],
     slots: [SlotDescription]
   ) {
@@ -72,6 +74,7 @@ package struct PeerConfiguration: Sendable, Hashable {
     self.call = call
     self.participant = participant
     self.isOnKeyList = isOnKeyList
+    self.isGuest = isGuest
     self.local = local
     self.remote = remote
     self.fingerprint = fingerprint
@@ -136,9 +139,12 @@ package struct Wishes: Sendable, Hashable {
   /// Videos at most.
   package var lastN: Int
   package var videos: [TrackID: Video]
-  package init(lastN: Int = 25, videos: [TrackID: Video] = [:]) {
+  /// Their sound takes no slot.
+  package var muted: Set<ParticipantNumber>
+  package init(lastN: Int = 25, videos: [TrackID: Video] = [:], muted: Set<ParticipantNumber> = []) {
     self.lastN = lastN
     self.videos = videos
+    self.muted = muted
   }
 }
 

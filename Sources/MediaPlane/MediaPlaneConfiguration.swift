@@ -18,6 +18,11 @@ package struct MediaPlaneConfiguration: Sendable {
     get { forwarding.voices }
     set { forwarding.voices = newValue }
   }
+  /// Bytes that each worker keeps for retransmission at most.
+  package var historyBudget: Int {
+    get { forwarding.historyBudget }
+    set { forwarding.historyBudget = newValue }
+  }
 
   package init() {}
 }

@@ -90,6 +90,15 @@ struct GuestRules {
     }
   }
 
+  @Test func theMediaPlaneKnowsWhoIsAGuest() throws {
+    let ana = guest()
+    #expect(join(ana) == nil)
+    #expect(ana.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
+    #expect(stage.negotiations.last?.isGuest == true)
+    #expect(alice.offer(call, .sending(["0": .microphone]), [.init(mid: "0", source: .microphone)]) == nil)
+    #expect(stage.negotiations.last?.isGuest == false)
+  }
+
   @Test func guestsCannotBeRung() throws {
     let ana = guest()
     #expect(join(ana) == nil)

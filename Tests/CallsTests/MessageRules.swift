@@ -118,6 +118,26 @@ struct MessageRules {
     #expect(wishes().isEmpty, "a new participant wants all again")
   }
 
+  @Test func mutedParticipantsAreReplacedAndTheirListIsBounded() throws {
+    func code(_ muted: [ParticipantNumber]?, lastN: Int? = nil) -> RequestError.Code? {
+      alice.code(.inCall(call, .receive(Receive(lastN: lastN, muted: muted))))
+    }
+    #expect(code([2, 3, 3]) == nil && wishes().isEmpty, "before the first offer")
+    #expect(alice.offer(call, .sending([:]), []) == nil)
+    #expect(wishes() == [Wishes(muted: [2, 3])])
+    #expect(code(nil, lastN: 3) == nil && wishes() == [Wishes(lastN: 3, muted: [2, 3])], "left out: it stays")
+    #expect(code([3]) == nil && wishes() == [Wishes(lastN: 3, muted: [3])])
+    #expect(code([3]) == nil && wishes().isEmpty)
+    for number in [0, 4, .max] as [ParticipantNumber] { #expect(code([2, number]) == .userNotFound) }
+    #expect(code(Array(repeating: 2, count: 65)) == .requestInvalid)
+    #expect(wishes().isEmpty, "nothing of a refused request holds")
+    #expect(bob.events().isEmpty && carol.events().isEmpty, "nobody is told")
+    #expect(code([]) == nil && wishes() == [Wishes(lastN: 3)])
+    try alice.rejoin(call)
+    #expect(alice.offer(call, .sending([:]), []) == nil)
+    #expect(wishes().isEmpty)
+  }
+
   @Test func wishesOutOfBoundsAreRefused() throws {
     let track = TrackID(participant: 2, index: 9)
     func code(_ receive: Receive) -> RequestError.Code? { alice.code(.inCall(call, .receive(receive))) }

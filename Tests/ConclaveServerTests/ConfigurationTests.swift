@@ -15,6 +15,8 @@ import Testing
   (#"{"listen":{"stmp":1}}"#, "listen.stmp"), (#"{"listen":{"stomp":70000}}"#, "listen.stomp"),
   (#"{"media":{"workers":-1}}"#, "media.workers"), (#"{"media":{"tcp":"no"}}"#, "media.tcp"),
   (#"{"media":{"voices":0}}"#, "media.voices"),
+  (#"{"media":{"historyMiB":0}}"#, "media.historyMiB"),
+  (#"{"media":{"historyMiB":9999999999}}"#, "media.historyMiB"),
   (#"{"media":{"callShare":0}}"#, "media.callShare"),
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"),

@@ -36,7 +36,8 @@ struct MediaPeersTests {
     let commands = peers.negotiate(
       Negotiate(
         peer: PeerID(rawValue: peer), call: call, participant: ParticipantNumber(peer), isOnKeyList: true,
-        offer: offer, tracks: [NamedTrack(mid: "0", track: track, source: .microphone, muted: false)], codecs: ["VP8"]),
+        isGuest: peer % 2 == 0, offer: offer,
+        tracks: [NamedTrack(mid: "0", track: track, source: .microphone, muted: false)], codecs: ["VP8"]),
       for: SessionID(rawValue: 10 + peer), id: id,
       candidates: { [SocketAddress(ipv4: 0xC000_0201, port: 5_000 + UInt16($0))] }, using: &generator)
     let configures = commands.compactMap { command, worker in
@@ -46,6 +47,7 @@ struct MediaPeersTests {
     let (configuration, request, worker) = configures[0]
     toOthers = commands.map(text).filter { !$0.contains("configure") }
     #expect(configuration.peer == PeerID(rawValue: peer) && configuration.tracks.map(\.track) == [track])
+    #expect(configuration.isGuest == (peer % 2 == 0))
     return (request, worker)
   }
 

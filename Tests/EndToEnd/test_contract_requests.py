@@ -200,6 +200,10 @@ def test_a_user_is_in_32_calls_and_not_in_one_more(on, names):
         ("receive", {"videos": [{"track": "x"}]}),
         ("receive", {"videos": [{"track": "1.1", "maxHeight": 0}]}),
         ("receive", {"videos": [{"track": "1.1", "priority": 10**20}]}),
+        ("receive", {"muted": 2}),
+        ("receive", {"muted": ["2"]}),
+        ("receive", {"muted": [-1]}),
+        ("receive", {"muted": [1] * 65}),
         ("message", {}),
         ("message", {"body": 1}),
         ("message", {"body": b64(b"x"), "to": "all"}),
@@ -291,6 +295,18 @@ def test_message_goes_to_participants_as_asked(on, names):
         if frame.headers.get("status") == "error":
             codes.append(frame.json["error"])
     assert codes and {c["code"] for c in codes} == {"rate.limited"} and all(c["retryAfterMs"] > 0 for c in codes)
+
+
+def test_a_participant_mutes_another_for_itself_and_tells_nobody(on, names):
+    call, alice, bob = joined(on, *names[:2])
+    alice.call(call, "receive", {"muted": [bob.participant, bob.participant], "lastN": 4})
+    alice.call(call, "receive", {"muted": []})
+    assert alice.fails(f"/app/calls/{call}/receive", {"muted": [bob.participant, 99]}) == "user.not-found"
+    assert alice.fails(f"/app/calls/{call}/receive", {"muted": [10**30]}) == "request.invalid"
+    assert bob.names() == alice.names() == []
+    bob.call(call, "leave")
+    alice.call(call, "receive", {"muted": [bob.participant]})
+    assert bob.fails(f"/app/calls/{call}/receive", {"muted": []}) == "call.not-joined"
 
 
 def test_the_calls_topic_brings_public_events_to_members_alone(on, names):

@@ -15,9 +15,11 @@ final class Crowd {
   var call: ForwardedCall { sfu.calls[SimulatedCall.name]! }
 
   func join(
-    _ number: UInt32, _ sources: [TrackSource], audioSlots: Int = 8, videoSlots: Int = 12, codec: String = "VP8"
+    _ number: UInt32, _ sources: [TrackSource], audioSlots: Int = 8, videoSlots: Int = 12, codec: String = "VP8",
+    isGuest: Bool = false
   ) {
-    let configuration = TestPeer.configuration(number, sources, audioSlots, videoSlots, false, true, codec)
+    var configuration = TestPeer.configuration(number, sources, audioSlots, videoSlots, false, true, codec)
+    configuration.isGuest = isGuest
     handle(.configure(configuration, request: UInt64(number)))
     let peer = sfu.peersByID[configuration.peer]!
     peer.transport.sender = SRTPSender(

@@ -14,9 +14,15 @@ final class ForwardingBench {
   private var paced: [Peer] = []
   private var now: Instant
 
-  /// - Parameter isPaced: the receivers' paths are narrow, with 20 Mbit/s.
-  init(receivers: Int, packets: Int, payload: Int = 1150, isReported: Bool, isPaced: Bool = false) throws {
-    call = SimulatedCall()
+  /// - Parameters:
+  ///   - isPaced: the receivers' paths are narrow, with 20 Mbit/s.
+  ///   - history: bytes kept of the sender's packets; the first 1,000 shall fill them.
+  init(
+    receivers: Int, packets: Int, payload: Int = 1150, isReported: Bool, isPaced: Bool = false, history: Int = 1 << 20
+  ) throws {
+    var configuration = SFUConfiguration()
+    configuration.videoHistory = history
+    call = SimulatedCall(configuration: configuration)
     sender = call.join([.camera], audioSlots: 0, videoSlots: 0)
     for _ in 0..<receivers {
       let receiver = call.join([], audioSlots: 0, videoSlots: 1)

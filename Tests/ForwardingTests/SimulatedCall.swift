@@ -27,7 +27,7 @@ final class SimulatedCall {
   ///   - stepTime: milliseconds for each step of a handshake, which another thread carries out; nil: at once, and there is no such thread.
   init(
     seed: UInt64 = 1, _ conditions: NetworkConditions = .init(), receivers: Int = 64, workers: Int = 1,
-    stepTime: UInt64? = nil
+    stepTime: UInt64? = nil, configuration: SFUConfiguration = SFUConfiguration()
   ) {
     outbox = Outbox(chunks: receivers)
     let relays = relays
@@ -35,7 +35,7 @@ final class SimulatedCall {
     self.handshakes = handshakes
     sfus = (0..<workers).map { worker in
       SFU(
-        configuration: SFUConfiguration(), certificate: Self.certificate, seed: seed, worker: worker,
+        configuration: configuration, certificate: Self.certificate, seed: seed, worker: worker,
         relay: workers > 1 ? SimulatedRelays.Way(from: worker, relays) : nil,
         handshakes: handshakes.isEmpty ? nil : handshakes[worker])
     }

@@ -11,16 +11,16 @@ struct SpeakerTests {
 
   @Test func theLoudestComesFirst() {
     var speakers = SpeakerSelection()
-    #expect(speakers.update(entries(80, 100, 20), most: 8, scores: { _ in .none }) == true)
+    #expect(speakers.update(entries(80, 100, 20), most: 8, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 1])
   }
 
   @Test func aSmallLeadDoesNotChangeTheOrderBehindTheFirst() {
     var speakers = SpeakerSelection()
     let none = { (_: Int) in SpeechScores.none }
-    _ = speakers.update(entries(100, 90, 80), most: 8, scores: none)
-    #expect(speakers.update(entries(100, 90, 95), most: 8, scores: none) == false)
-    #expect(speakers.update(entries(100, 90, 97), most: 8, scores: none) == true)
+    _ = speakers.update(entries(100, 90, 80), most: 8, now: instant(1000), scores: none)
+    #expect(speakers.update(entries(100, 90, 95), most: 8, now: instant(1000), scores: none) == false)
+    #expect(speakers.update(entries(100, 90, 97), most: 8, now: instant(1000), scores: none) == true)
     #expect(speakers.current == [1, 3, 2])
   }
 
@@ -28,18 +28,20 @@ struct SpeakerTests {
     var speakers = SpeakerSelection()
     let paused = SpeechScores(immediate: 0, medium: 0, long: 3)
     let speaking = SpeechScores(immediate: 9, medium: 5, long: 8)
-    _ = speakers.update(entries(90, 80), most: 8, scores: { _ in .none })
-    #expect(speakers.update(entries(80, 110), most: 8, scores: { _ in speaking }) == false, "both speak")
-    #expect(speakers.update(entries(80, 110), most: 8, scores: { $0 == 0 ? paused : speaking }) == true)
+    _ = speakers.update(entries(90, 80), most: 8, now: instant(1000), scores: { _ in .none })
+    #expect(
+      speakers.update(entries(80, 110), most: 8, now: instant(1000), scores: { _ in speaking }) == false, "both speak")
+    #expect(
+      speakers.update(entries(80, 110), most: 8, now: instant(1000), scores: { $0 == 0 ? paused : speaking }) == true)
     #expect(speakers.current == [2, 1])
-    #expect(speakers.update(entries(110, 20), most: 8, scores: { _ in .none }) == true)
+    #expect(speakers.update(entries(110, 20), most: 8, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current == [1], "the dominant one is silent")
   }
 
   @Test func silenceEmptiesTheList() {
     var speakers = SpeakerSelection()
-    _ = speakers.update(entries(90), most: 8, scores: { _ in .none })
-    #expect(speakers.update(entries(60), most: 8, scores: { _ in .none }) == true)
+    _ = speakers.update(entries(90), most: 8, now: instant(1000), scores: { _ in .none })
+    #expect(speakers.update(entries(60), most: 8, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current.isEmpty)
   }
 
@@ -104,11 +106,11 @@ struct SpeakerTests {
 
   @Test func thereAreNoMoreSpeakersThanAsked() {
     var speakers = SpeakerSelection()
-    #expect(speakers.update(entries(80, 100, 90, 95), most: 2, scores: { _ in .none }) == true)
+    #expect(speakers.update(entries(80, 100, 90, 95), most: 2, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 4])
     // A newcomer needs a clear lead to take the last place.
-    #expect(speakers.update(entries(80, 100, 100, 95), most: 2, scores: { _ in .none }) == false)
-    #expect(speakers.update(entries(80, 100, 102, 95), most: 2, scores: { _ in .none }) == true)
+    #expect(speakers.update(entries(80, 100, 100, 95), most: 2, now: instant(1000), scores: { _ in .none }) == false)
+    #expect(speakers.update(entries(80, 100, 102, 95), most: 2, now: instant(1000), scores: { _ in .none }) == true)
     #expect(speakers.current == [2, 3])
   }
 

@@ -18,7 +18,9 @@ import Testing
   /// Packets that pass the pacer, and packets that wait.
   @Test(.enabled(if: isRelease && allocations_are_counted()), arguments: [120, 1183])
   func pacesWithoutAllocating(payload: Int) throws {
-    let bench = try ForwardingBench(receivers: 10, packets: 3000, payload: payload, isReported: true, isPaced: true)
+    let bench = try ForwardingBench(
+      receivers: 10, packets: 3000, payload: payload, isReported: true, isPaced: true,
+      history: payload == 120 ? 256 << 10 : 1 << 20)
     bench.forward(0..<1000)
     let before = allocations_of_this_thread()
     bench.forward(1000..<3000)

@@ -14,3 +14,12 @@ func report(of ssrc: UInt32) -> ReportBlock {
 let workerCounts = isRelease ? [1, 2] : [2]
 
 func instant(_ milliseconds: UInt64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
+
+/// A packet that fills the memory, with this number and a timestamp that all have.
+func packet(_ index: UInt64, in memory: UnsafeMutableRawBufferPointer) -> Packet {
+  RTPHeader.write(
+    marker: false, payloadType: 96, sequenceNumber: UInt16(truncatingIfNeeded: index), timestamp: 7, ssrc: 1,
+    into: memory)
+  return Packet(
+    base: memory.baseAddress!, length: memory.count, header: RTPHeader(parsing: memory.bytes)!, index: index)
+}

@@ -49,6 +49,38 @@ test('one request names 64 videos at most, and the next one the rest', () => {
   assert.deepEqual(told, [64, 36, 0]);
 });
 
+test('participants that this device does not want to hear are told once, after a failure and by another number again, in one request with the videos', async () => {
+  const asked = [];
+  let isReached = true;
+  const request = async (path, body) => {
+    if (!isReached) throw new Error('connection-lost');
+    asked.push(body);
+  };
+  const call = new CallRequests({ id: 'c', tracksOfOthers: [{ track: '2.2', kind: 'video' }] }, { request });
+  call.participant = 1;
+  await call.watch(at(90, '2.2'));
+  await call.silence(3);
+  await call.silence(3);
+  assert.deepEqual(asked, [{ videos: [{ track: '2.2', maxHeight: 90 }] }, { muted: [3] }]);
+  assert.deepEqual([call.isSilenced(3), call.isSilenced(2)], [true, false]);
+  isReached = false;
+  await assert.rejects(call.silence(2), /connection-lost/);
+  isReached = true;
+  await call.watch(at(90, '2.2'));
+  assert.deepEqual(asked.slice(2), [{ muted: [2, 3] }]);
+  call.participant = 7;
+  await call.watch(at(90, '2.2'));
+  assert.deepEqual(asked.slice(3), [{ videos: [{ track: '2.2', maxHeight: 90 }], muted: [2, 3] }]);
+  await call.silence(2, false);
+  await call.silence(3, false);
+  assert.deepEqual(asked.slice(4), [{ muted: [3] }, { muted: [] }]);
+});
+
+test('one request names 64 muted participants at most', () => {
+  const muted = new VideoWishes().mutedToTell(new Set(Array.from({ length: 100 }, (_, index) => index + 1)));
+  assert.equal(muted.length, 64);
+});
+
 test('the server is told which videos are looked at, and once more where it was not reached', async () => {
   const asked = [];
   let isReached = false;

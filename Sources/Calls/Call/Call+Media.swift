@@ -37,8 +37,8 @@ extension Call {
     for track in update.added { out.event(.trackAdded(TrackChange(track.state)), to: .devices(devices)) }
     return Negotiate(
       peer: participant.peer, call: id, participant: participant.number,
-      isOnKeyList: epochs.keyedDevices[device]?.number == participant.number, offer: offer, tracks: update.names,
-      codecs: rules.codecs)
+      isOnKeyList: epochs.keyedDevices[device]?.number == participant.number, isGuest: device.user.isGuest,
+      offer: offer, tracks: update.names, codecs: rules.codecs)
   }
 
   /// The named sections that do send; a paused or rejected one is a track that is gone.

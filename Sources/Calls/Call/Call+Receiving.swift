@@ -1,10 +1,11 @@
 import Contract
 import MediaModel
 
-/// `receive`: the videos that a participant wants (protocol section 6).
+/// `receive`: the videos that a participant wants, and those whose sound it does not want (protocol section 6).
 extension Call {
   private static let maximumVideos = 64
   private static let maximumWishes = 1_000
+  private static let maximumMuted = 64
 
   /// Updates the wishes. An omitted field keeps its value, also in each track.
   mutating func receive(_ request: Receive, device: Device, out: inout Outputs) throws(RequestError) {
@@ -12,6 +13,7 @@ extension Call {
     try check(request)
     var wishes = participant.wishes ?? Wishes(lastN: limits.lastN)
     if let lastN = request.lastN { wishes.lastN = lastN }
+    if let muted = request.muted { wishes.muted = Set(muted) }
     for video in request.videos ?? [] {
       var wish = wishes.videos[video.track] ?? Wishes.Video()
       if let height = video.maxHeight { wish.maxHeight = height }
@@ -37,6 +39,7 @@ extension Call {
     if let lastN = request.lastN, !(0...limits.lastN).contains(lastN) {
       throw RequestError(.requestInvalid, "lastN is 0 to \(limits.lastN)", field: "lastN")
     }
+    try check(muted: request.muted ?? [])
     let videos = request.videos ?? []
     guard videos.count <= Self.maximumVideos else {
       throw RequestError(.requestInvalid, "at most \(Self.maximumVideos) videos at once", field: "videos")
@@ -51,6 +54,15 @@ extension Call {
       guard video.priority.map({ (-1_000...1_000).contains($0) }) ?? true else {
         throw RequestError(.requestInvalid, "priority is -1,000 to 1,000", field: "videos.\(place).priority")
       }
+    }
+  }
+
+  private func check(muted: [ParticipantNumber]) throws(RequestError) {
+    guard muted.count <= Self.maximumMuted else {
+      throw RequestError(.requestInvalid, "at most \(Self.maximumMuted) participants are muted", field: "muted")
+    }
+    for (place, number) in muted.enumerated() where !(1...lastNumber).contains(number) {
+      throw RequestError(.userNotFound, "there was no such participant", field: "muted.\(place)")
     }
   }
 }

@@ -7,6 +7,7 @@ package struct Negotiate: Sendable, Hashable {
   package var participant: ParticipantNumber
   /// It takes part in the key agreement; the same for its whole stay.
   package var isOnKeyList: Bool
+  package var isGuest: Bool
   package var offer: MediaOffer
   /// The sending sections with their track ids, in the order of the request.
   package var tracks: [NamedTrack]
@@ -14,13 +15,14 @@ package struct Negotiate: Sendable, Hashable {
   package var codecs: [String]
 
   package init(
-    peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, offer: MediaOffer,
-    tracks: [NamedTrack], codecs: [String]
+    peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, isGuest: Bool = false,
+    offer: MediaOffer, tracks: [NamedTrack], codecs: [String]
   ) {
     self.peer = peer
     self.call = call
     self.participant = participant
     self.isOnKeyList = isOnKeyList
+    self.isGuest = isGuest
     self.offer = offer
     self.tracks = tracks
     self.codecs = codecs

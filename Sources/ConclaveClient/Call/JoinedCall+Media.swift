@@ -50,6 +50,12 @@ extension JoinedCall {
     try await client.perform(.inCall(callID, .receive(Receive(lastN: lastN, videos: videos == nil ? nil : wishes))))
   }
 
+  /// Says whose sound this device does not want, all of them, 64 at most: the server sends none of it and gives the slots to others, and tells nobody. The numbers are those of
+  /// `CallSnapshot`; a participant that joins again has another one.
+  public func mute(_ participants: [UInt32]) async throws(SignalingError) {
+    try await client.perform(.inCall(callID, .receive(Receive(muted: participants))))
+  }
+
   /// Says that the PeerConnection has lost its path (`failed`, or `disconnected` for seconds): `CallUpdate.restartMedia` asks for an ICE restart, and if that
   /// does not help the device rejoins by itself.
   public func mediaFailed() async { await client.mediaFailed(callID) }

@@ -67,6 +67,8 @@ package struct Configuration: Sendable {
     package var announce: [String] = []
     /// The most microphones for which a participant is asked to offer slots. In a call with more of them, those that spoke last are forwarded.
     package var voices = 8
+    /// Memory for retransmission of each thread, in MiB; beyond it the largest streams keep less.
+    package var historyMiB = 256
   }
 
   package struct Auth: Sendable {
@@ -161,6 +163,9 @@ extension Configuration {
     if !(1...32).contains(media.voices) {
       faults.add("media.voices: \(media.voices) is out of range; take 1 to 32")
     }
+    if !(1...65_536).contains(media.historyMiB) {
+      faults.add("media.historyMiB: \(media.historyMiB) is out of range; take 1 to 65536")
+    }
     auth.check(&faults)
     return faults
   }
@@ -237,7 +242,9 @@ extension Configuration.TLS: Decodable {
 }
 
 extension Configuration.Media: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case workers, callShare, port, tcp, announce, voices }
+  private enum CodingKeys: String, CodingKey, CaseIterable {
+    case workers, callShare, port, tcp, announce, voices, historyMiB
+  }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
@@ -246,6 +253,7 @@ extension Configuration.Media: Decodable {
     port = try container.decodeIfPresent(Int.self, forKey: .port) ?? port
     tcp = try container.decodeIfPresent(Bool.self, forKey: .tcp) ?? tcp
     voices = try container.decodeIfPresent(Int.self, forKey: .voices) ?? voices
+    historyMiB = try container.decodeIfPresent(Int.self, forKey: .historyMiB) ?? historyMiB
     announce = try container.decodeIfPresent([String].self, forKey: .announce) ?? announce
   }
 }

@@ -69,9 +69,10 @@ struct MediaPeers {
     using generator: inout some RandomNumberGenerator
   ) -> [Routed] {
     var peer = peers.removeValue(forKey: negotiate.peer) ?? NegotiatedPeer(negotiation: Negotiation(using: &generator))
-    let configuration = peer.negotiation.apply(
+    var configuration = peer.negotiation.apply(
       negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
       participant: negotiate.participant, isOnKeyList: negotiate.isOnKeyList, using: &generator)
+    configuration.isGuest = negotiate.isGuest
     let before = placement.workers(of: negotiate.call)
     let worker = placement.place(negotiate.peer, of: negotiate.call)
     lastRequest += 1

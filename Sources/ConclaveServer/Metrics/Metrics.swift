@@ -86,6 +86,10 @@ extension Metrics.Page {
       ),
       ("shed_videos", "Videos that paused because the worker could not keep up.", { $0.forwarding.shed }),
       (
+        "histories_halved", "Streams that lost half of their packets for retransmission, to bound the memory of all.",
+        { $0.forwarding.historiesHalved }
+      ),
+      (
         "checks_sent", "Connectivity checks of addresses that clients want their media at.",
         { $0.forwarding.checksSent }
       ),
@@ -119,6 +123,9 @@ extension Metrics.Page {
       "conclave_media_video_share_ratio",
       "Part of the video that a worker forwards: below 1 while it cannot keep up.",
       workers.enumerated().map { ("worker=\"\($0)\"", $1.videoShare) })
+    gauge(
+      "conclave_media_history_bytes", "Memory of packets kept for retransmission.",
+      workers.enumerated().map { ("worker=\"\($0)\"", Double($1.forwarding.historyBytes)) })
     gauge("conclave_media_peers", "Participants' transports.", workers.reduce(0) { $0 + $1.forwarding.peers })
     gauge(
       "conclave_media_connected_peers", "Those to which media flows.",

@@ -73,7 +73,10 @@ final class Peer: Scheduled {
   var speech = SpeechActivity()
   /// When it was let in among the call's voices; nil while it is none of them.
   var voiceSince: Instant?
+  var voiceWait = VoiceWait()
   var isSpeaker = false
+  /// When it last became the dominant speaker.
+  var dominantAt = Instant(nanoseconds: 0)
   /// When this peer last became a speaker, or the loudest one.
   var spokeAt = Instant(nanoseconds: 0)
   /// From the clock of the peer's sender reports to ours, in nanoseconds: one for all its tracks, so that lips stay in step.

@@ -7,6 +7,8 @@ struct SpeechActivity {
   /// The paper's levels come every 20 ms. Packets of up to 120 ms count as several; a longer gap is silence.
   private static let step = Duration.milliseconds(20)
   private static let longestPacket = 6
+  /// The noise is heard in pauses of 100 ms.
+  private static let pauseSteps = 5
   /// The noise is the lowest level of so long.
   private static let noiseWindow = Duration.seconds(15)
   /// Speech is so much above the noise.
@@ -44,7 +46,10 @@ struct SpeechActivity {
       append(value, count: steps)
     }
     updated = now
-    learnNoise(value, now)
+    // One quiet packet among loud ones is no pause.
+    var loudest: UInt8 = 0
+    for i in 0..<Self.pauseSteps { loudest = max(loudest, levels[(newest + levels.count - i) % levels.count]) }
+    learnNoise(loudest, now)
     let isLoud = value > threshold
     loudPackets = loudPackets << 1 | (isLoud ? 1 : 0)
     if isLoud { lastLoud = now }
@@ -112,6 +117,10 @@ struct SpeechScores {
     self.medium = Self.mediumScores[medium]
     self.long = Self.longScores[long]
   }
+
+  /// In the last second: at least 400 ms of speech, and none.
+  var isSpeech: Bool { long >= Self.longScores[4] }
+  var isSilent: Bool { long <= Self.longScores[0] }
 
   /// Whether this one takes the first place from `dominant`. A lead of e³, e² and more than 1: one that speaks now while the other has paused, and
   /// has spoken for longer.

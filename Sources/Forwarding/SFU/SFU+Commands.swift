@@ -44,7 +44,7 @@ extension SFU {
     for track in peer.upTracks { detach(track, now: now) }
     let call = peer.call
     call.peers.removeAll { $0 === peer }
-    call.voices.remove(peer)
+    call.voices.remove(peer, now: now)
     call.loud.removeAll { $0 === peer }
     call.recountVoices()
     call.isRankingStale = true
@@ -130,10 +130,10 @@ extension SFU {
     peer.upTracks = descriptions.map { description in
       let key = peer.call.formatKey(description.formats.first)
       guard let track = peer.upTracks.first(where: { $0.track == description.track && !$0.isDetached }) else {
-        return UpTrack(description, of: peer, formatKey: key, configuration: configuration)
+        return UpTrack(description, of: peer, formatKey: key, configuration, histories)
       }
       silence(track, isMuted: description.muted, now: now)
-      track.describe(description, configuration)
+      track.describe(description, configuration, histories)
       track.formatKey = key
       if let encoding = track.restartedEncoding {
         encoding.restart(ssrc: description.ssrcs[0])
@@ -170,7 +170,7 @@ extension SFU {
     track.peer.call.isRankingStale = true
     guard track.set(isMuted: isMuted, isHeld: track.peer.isHeld) else { return }
     if track.isSilent {
-      if track.isMicrophone { forgetVoice(of: track.peer) }
+      if track.isMicrophone { forgetVoice(of: track.peer, now: now) }
       for encoding in track.encodings { encoding.reception.pointee.nacks.reset() }
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.pause()
@@ -184,7 +184,7 @@ extension SFU {
 
   private func detach(_ track: UpTrack, now: Instant) {
     track.isDetached = true
-    if track.isMicrophone { forgetVoice(of: track.peer) }
+    if track.isMicrophone { forgetVoice(of: track.peer, now: now) }
     if let home = track.peer.home { endWishes(for: track, to: home) }
     for encoding in track.encodings {
       while let down = encoding.downTracks.last {

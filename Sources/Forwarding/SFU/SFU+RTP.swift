@@ -90,9 +90,9 @@ extension SFU {
       reception.pointee.lastKeyFrame = max(reception.pointee.lastKeyFrame, packet.index)
     }
     if track.isMicrophone { hear(packet, of: peer, now: now) }
-    encoding.preRoll?.insert(packet)
+    encoding.preRoll?.insert(packet, now: now)
     // A packet that went to no receiver is never asked for, but for the rest of a key frame whose first packet comes last.
-    if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet) }
+    if !encoding.downStreams.isEmpty || !encoding.waiting.isEmpty { encoding.history?.insert(packet, now: now) }
     if !encoding.relays.isEmpty {
       relayPacket(packet, of: encoding, isRetransmission: isRetransmission, now: now)
     }

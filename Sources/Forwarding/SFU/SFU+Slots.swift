@@ -69,7 +69,7 @@ extension SFU {
     for peer in call.peers {
       counts.pointee.visits &+= 1
       for track in peer.upTracks where track.isMicrophone {
-        track.encodings[0].keepPreRoll(isShort && !track.isSilent)
+        track.encodings[0].keepPreRoll(isShort && !track.isSilent, histories)
       }
     }
   }
@@ -114,7 +114,7 @@ extension SFU {
   ) -> [TrackID] {
     let slots = kind == .audio ? peer.audioSlots : peer.videoSlots
     guard !slots.isEmpty else { return [] }
-    let wishes = kind == .video ? peer.wishes : .none
+    let wishes = kind == .video ? peer.wishes : peer.wishes.forAudio
     let carried = peer.carriedFormats(kind)
     let limit = max(0, min(slots.count, wishes.lastN))
     let candidates =

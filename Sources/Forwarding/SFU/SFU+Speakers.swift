@@ -40,13 +40,13 @@ extension SFU {
   }
 
   /// A peer's microphone fell silent for good.
-  func forgetVoice(of peer: Peer) {
+  func forgetVoice(of peer: Peer, now: Instant) {
     peer.loudness = Loudness()
     peer.speech = SpeechActivity()
-    peer.call.voices.remove(peer)
+    peer.call.voices.remove(peer, now: now)
   }
 
-  /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices.
+  /// Finds who speaks. A call has at most as many speakers as anybody in it has slots for voices. While all places of voices are taken only those who have one are speakers, for they take turns.
   func updateSpeakers(of call: ForwardedCall, now: Instant) {
     call.nextSpeakers = now.advanced(by: configuration.speakersInterval)
     call.areSpeakersDue = false
@@ -56,11 +56,15 @@ extension SFU {
       peer.isLoud = peer.loudness.value(at: now) >= SpeakerSelection.threshold
       return !peer.isLoud
     }
-    let entries = call.loud.lazy.map {
-      SpeakerSelection.Entry(participant: $0.configuration.participant, loudness: $0.loudness.value(at: now))
+    let hasRoom = call.voices.peers.count < configuration.voices
+    let entries = call.loud.lazy.map { peer in
+      SpeakerSelection.Entry(
+        participant: peer.configuration.participant,
+        loudness: hasRoom || peer.voiceSince != nil ? peer.loudness.value(at: now) : 0,
+        isGuest: peer.configuration.isGuest, dominantAt: peer.dominantAt)
     }
     let before = call.speakers.visits
-    let isChanged = call.speakers.update(entries, most: max(1, call.countVoices())) {
+    let isChanged = call.speakers.update(entries, most: max(1, call.countVoices()), now: now) {
       call.loud[$0].speech.scores(at: now)
     }
     counts.pointee.visits &+= call.speakers.visits &- before
@@ -70,7 +74,9 @@ extension SFU {
     for peer in call.peers {
       let participant = peer.configuration.participant
       let isSpeaker = speakers.contains(participant)
-      if isSpeaker, !peer.isSpeaker || participant == speakers.first && participant != first { peer.spokeAt = now }
+      let isNewFirst = participant == speakers.first && participant != first
+      if isNewFirst { peer.dominantAt = now }
+      if isSpeaker, !peer.isSpeaker || isNewFirst { peer.spokeAt = now }
       peer.isSpeaker = isSpeaker
     }
     counts.pointee.visits &+= UInt64(call.peers.count)

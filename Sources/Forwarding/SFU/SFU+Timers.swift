@@ -10,6 +10,10 @@ extension SFU {
   package func handleTimeout(now: Instant, into outbox: Outbox) -> Pass? {
     let before = outbox.state.pointee
     defer { count(outbox, since: before) }
+    if let due = histories.deadline, due <= now {
+      counts.pointee.visits &+= UInt64(histories.sweep(now))
+      return .timers
+    }
     if let call = callDeadlines.takeDue(now) {
       handleTimeout(of: call, now: now, into: outbox)
       return .slots

@@ -16,10 +16,10 @@ package final class SFU {
 
   /// When `handleTimeout` wants to be called; nil when nothing waits. Ask again after each call.
   package var nextTimeout: Instant? {
-    guard let peer = peerDeadlines.first, let call = callDeadlines.first else {
-      return peerDeadlines.first ?? callDeadlines.first
-    }
-    return min(peer, call)
+    var next = histories.deadline
+    if let due = peerDeadlines.first { next = min(next ?? due, due) }
+    if let due = callDeadlines.first { next = min(next ?? due, due) }
+    return next
   }
 
   /// This worker's number.
@@ -34,6 +34,7 @@ package final class SFU {
   var random: SplitMix64
   let counts: UnsafeMutablePointer<SFUCounters>
   let addresses: AddressTable
+  let histories: HistoryBudget
   var peersByID: [PeerID: Peer] = [:]
   var peersByFragment: [String: Peer] = [:]
   var peers: ContiguousArray<Peer> = []
@@ -65,6 +66,7 @@ package final class SFU {
     self.certificate = certificate
     random = SplitMix64(seed: seed)
     addresses = AddressTable(seed: random.next())
+    histories = HistoryBudget(limit: configuration.historyBudget)
     counts = .allocate(capacity: 1)
     counts.initialize(to: SFUCounters())
     answers = .allocate(capacity: 1)
@@ -84,6 +86,8 @@ package final class SFU {
   package var counters: SFUCounters {
     var counters = counts.pointee
     counters.peers = peers.count
+    counters.historyBytes = histories.used
+    counters.historiesHalved = histories.taken
     counters.visits &+= peerDeadlines.visits &+ callDeadlines.visits
     return counters
   }

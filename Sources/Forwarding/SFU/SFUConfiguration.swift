@@ -6,9 +6,13 @@ package struct SFUConfiguration: Sendable, Hashable {
   package var allocationDelay: Duration = .milliseconds(100)
   /// How long the slots of a call wait at least when there are more commands than a pass has time for: the passes in between fill some.
   package var burstDelay: Duration = .milliseconds(10)
-  /// Packets that an encoding with RTX keeps for retransmission at most; a power of two. It keeps those of a second, or somewhat more.
-  package var videoHistory = 1_024
-  package var audioHistory = 64
+  /// How long a packet is kept for retransmission, where its track's memory suffices: two round trips of a second, and some time to notice a loss.
+  package var historySpan: Duration = .milliseconds(2500)
+  /// Bytes that a track keeps for retransmission at most, powers of two: 2.5 s of video at 25 Mbit/s, of audio at 700 kbit/s.
+  package var videoHistory = 8 << 20
+  package var audioHistory = 256 << 10
+  /// Bytes for retransmission of all tracks of a worker. Beyond it the largest histories lose half.
+  package var historyBudget = 256 << 20
   /// At most one speakers event a call in this time.
   package var speakersInterval: Duration = .milliseconds(300)
   /// Between two compound reports to one peer.

@@ -40,6 +40,10 @@ package struct SFUCounters: Sendable {
   package var sframeUnread: UInt64 = 0
   /// Peers, tracks, slots and deadlines that were looked at beside packets: for slots, speakers and timers.
   package var visits: UInt64 = 0
+  /// Histories that lost half of their memory, for all together had too much.
+  package var historiesHalved: UInt64 = 0
+  /// Bytes of packets kept for retransmission now.
+  package var historyBytes = 0
   /// Peers now, and those of them to which media can flow.
   package var peers = 0
   package var connected = 0

@@ -16,15 +16,27 @@ struct Ranking {
       if !peer.audioSlots.isEmpty {
         fewest = min(fewest, peer.audioSlots.count + peer.upTracks.count { $0.kind == .audio })
       }
-      audio.expect(peer, slots: peer.audioSlots.count)
-      video.expect(peer, slots: peer.videoSlots.count)
+      audio.expect(peer, slots: peer.audioSlots.count, wishes: 0)
+      video.expect(peer, slots: peer.videoSlots.count, wishes: peer.wishes.videos.count)
       guard !peer.isHeld else { continue }
       for track in peer.upTracks where track.kind == .audio { audio.append(track) }
       for track in peer.upTracks where track.kind == .video { video.append(track) }
     }
+    expectMuted(by: peers, &visits)
     audio.sort(&visits)
     audio.isShort = audio.count > fewest
     video.sort(&visits)
+  }
+
+  /// Slots depend on as many more tracks as a peer leaves out.
+  private mutating func expectMuted(by peers: some Sequence<Peer>, _ visits: inout UInt64) {
+    guard peers.contains(where: { !$0.wishes.muted.isEmpty }) else { return }
+    var tracks: [ParticipantNumber: Int] = [:]
+    for peer in peers { tracks[peer.configuration.participant] = peer.upTracks.count { $0.kind == .audio } }
+    for peer in peers where !peer.wishes.muted.isEmpty {
+      visits &+= UInt64(peer.wishes.muted.count)
+      audio.expect(peer, slots: 0, wishes: peer.wishes.muted.reduce(0) { $0 + (tracks[$1] ?? 0) })
+    }
   }
 
   /// The effect of a new ranking on the peers of a call.
@@ -104,10 +116,9 @@ struct RankedTracks {
   var count: Int { places.count }
   private var reach: Int { most.slots + most.own + most.wishes + 1 }
 
-  mutating func expect(_ peer: Peer, slots: Int) {
-    most = (
-      max(most.slots, slots), max(most.own, peer.upTracks.count), max(most.wishes, peer.wishes.videos.count)
-    )
+  /// - Parameter wishes: the tracks that the peer has wishes for.
+  mutating func expect(_ peer: Peer, slots: Int, wishes: Int) {
+    most = (max(most.slots, slots), max(most.own, peer.upTracks.count), max(most.wishes, wishes))
   }
 
   mutating func append(_ track: UpTrack) {
@@ -154,7 +165,7 @@ struct RankedTracks {
     for place in usable {
       guard found.count < count else { break }
       visits &+= 1
-      guard place.track.peer !== peer else { continue }
+      guard place.track.peer !== peer, !wishes.mutes(place.track) else { continue }
       if !wishes.videos.isEmpty, let wish = wishes.videos[place.track.track], wish.isPaused || wish.priority != 0 {
         continue
       }
@@ -217,8 +228,12 @@ struct RankedTracks {
 }
 
 extension Wishes {
-  /// Receivers cannot set preferences for microphones.
-  static let none = Wishes(lastN: .max)
+  /// The wishes that count for sound.
+  var forAudio: Wishes { Wishes(lastN: .max, muted: muted) }
+
+  func mutes(_ track: UpTrack) -> Bool {
+    !muted.isEmpty && track.kind == .audio && muted.contains(track.track.participant)
+  }
 
   func priority(of track: UpTrack) -> Int { videos.isEmpty ? 0 : videos[track.track]?.priority ?? 0 }
 }

@@ -27,7 +27,7 @@ enum SlotAllocator {
       for isVoice in [true, false] {
         for slot in slots {
           guard let track = slot.source, track.isVoice == isVoice, !track.isSilent, slot.heldUntil > now,
-            wishes.priority(of: track) >= priority, wishes.videos[track.track]?.isPaused != true
+            wishes.priority(of: track) >= priority, wishes.videos[track.track]?.isPaused != true, !wishes.mutes(track)
           else { continue }
           choice.add(track)
           heldUntil = min(heldUntil ?? .init(nanoseconds: .max), slot.heldUntil)

@@ -2,41 +2,109 @@ import MediaModel
 
 /// The peers whose microphones come before all others in a call with more of them than slots: those who spoke last.
 ///
-/// A newcomer is let in as soon as it speaks, but displaces nobody within a word: while as many speak at once as there are places, the newcomer waits.
+/// A newcomer is let in as soon as it speaks, but displaces nobody within a word. While as many speak as there are places, they take turns, for a claim to speak costs nothing:
+/// somebody who waits gets the place that was held longest, and each keeps one for `turn` on average. A newcomer waits for one change of places, and members wait for no guest.
 struct Voices {
   /// Silence after which one may be displaced, at the earliest so long after it was let in.
   static let silence = Duration.milliseconds(800)
   static let tenure = Duration.seconds(2)
+  static let turn = Duration.seconds(10)
+  /// Somebody who speaks takes a place from somebody who speaks at the earliest after this time: not with a cough.
+  static let patience = Duration.milliseconds(700)
 
   private(set) var peers: ContiguousArray<Peer> = []
+  /// The one that gets the next place, among those that asked for one since the last.
+  private var next: Peer?
+  private var lastChange = Instant(nanoseconds: 0)
 
   /// Lets a peer in that speaks. Returns whether there was a place.
   mutating func admit(_ peer: Peer, most: Int, now: Instant) -> Bool {
+    peer.voiceWait.ask(now)
+    if let next, next !== peer, next.voiceWait.isAsking(now), next.precedes(peer) { return false }
+    next = peer
     if peers.count < most {
       peers.append(peer)
     } else {
-      var silent: Int?
-      for i in peers.indices where peers[i].voiceHeldUntil <= now {
-        if silent.map({ peers[i].speech.lastLoud < peers[$0].speech.lastLoud }) ?? true { silent = i }
-      }
-      guard let silent else { return false }
-      peers[silent].voiceSince = nil
-      peers[silent] = peer
+      guard let place = silentPlace(now) ?? heldPlace(for: peer, now) else { return false }
+      peers[place].leaveVoices(now)
+      peers[place] = peer
     }
+    next = nil
     peer.voiceSince = now
     return true
   }
 
-  mutating func remove(_ peer: Peer) {
+  mutating func remove(_ peer: Peer, now: Instant) {
+    if next === peer { next = nil }
     guard peer.voiceSince != nil else { return }
-    peer.voiceSince = nil
+    peer.leaveVoices(now)
     peers.removeAll { $0 === peer }
   }
+
+  /// The place of the one that has been silent for longest.
+  private func silentPlace(_ now: Instant) -> Int? {
+    var silent: Int?
+    for i in peers.indices where peers[i].voiceHeldUntil <= now {
+      if silent.map({ peers[i].speech.lastLoud < peers[$0].speech.lastLoud }) ?? true { silent = i }
+    }
+    return silent
+  }
+
+  /// The place of somebody who speaks: that of a guest, else of a member, and of the one who has held it for longest.
+  private mutating func heldPlace(for peer: Peer, _ now: Instant) -> Int? {
+    let hasGuest = peers.contains { $0.configuration.isGuest }
+    var longest: Int?
+    for i in peers.indices where peers[i].configuration.isGuest == hasGuest {
+      guard let since = peers[i].voiceSince, since.advanced(by: Self.tenure) <= now else { continue }
+      if longest.map({ since < peers[$0].voiceSince ?? now }) ?? true { longest = i }
+    }
+    if hasGuest, !peer.configuration.isGuest { return longest }
+    guard longest != nil, peer.voiceWait.since.advanced(by: Self.patience) <= now,
+      lastChange.advanced(by: min(Self.tenure, Self.turn / peers.count)) <= now
+    else { return nil }
+    lastChange = now
+    return longest
+  }
+}
+
+/// A peer's place in the order of those that wait to be voices.
+struct VoiceWait {
+  /// It asks with each packet while it speaks. Words have gaps.
+  private static let gap = Duration.milliseconds(300)
+
+  /// When it began to speak.
+  private(set) var since = Instant(nanoseconds: 0)
+  private var asked = Instant(nanoseconds: 0)
+  /// The end of its last place, later by the time for which it had that: it waits from then on.
+  private var restedAt = Instant(nanoseconds: 0)
+
+  mutating func ask(_ now: Instant) {
+    if asked.advanced(by: Voices.silence) < now { since = now }
+    asked = now
+  }
+
+  /// It lost the place that it had so long.
+  mutating func had(_ time: Duration, now: Instant) { restedAt = now.advanced(by: min(time, Voices.turn)) }
+
+  func isAsking(_ now: Instant) -> Bool { now <= asked.advanced(by: Self.gap) }
+
+  /// The one with the least is next.
+  var claim: Instant { max(since, restedAt) }
 }
 
 extension Peer {
   /// Until when no other takes its place among the voices, as far as is known now.
   var voiceHeldUntil: Instant {
     max(speech.lastLoud.advanced(by: Voices.silence), (voiceSince ?? speech.lastLoud).advanced(by: Voices.tenure))
+  }
+
+  fileprivate func leaveVoices(_ now: Instant) {
+    if let voiceSince { voiceWait.had(voiceSince.duration(to: now), now: now) }
+    voiceSince = nil
+  }
+
+  fileprivate func precedes(_ other: Peer) -> Bool {
+    if configuration.isGuest != other.configuration.isGuest { return !configuration.isGuest }
+    return voiceWait.claim < other.voiceWait.claim
   }
 }

@@ -86,19 +86,19 @@ final class Encoding {
   var rtxSSRC: UInt32? { ssrc.flatMap { track.description.rtx[$0] } }
 
   /// Retransmissions will be asked for.
-  /// - Parameter limit: packets at most, a power of two.
-  func keepHistory(_ limit: Int) {
+  /// - Parameter limit: bytes at most, a power of two.
+  func keepHistory(_ limit: Int, span: Duration, _ budget: HistoryBudget) {
     guard history == nil else { return }
-    history = PacketHistory(capacity: min(limit, Self.firstHistory), limit: limit, span: track.clockRate)
+    history = PacketHistory(first: Self.firstHistory, limit: limit, span: span, budget: budget)
   }
 
-  /// Packets that a history has room for at first: a second of audio, or of 500 kbit/s of video.
-  private static let firstHistory = 64
+  /// Bytes that a history begins with: 2.5 s of Opus at 40 kbit/s with all its headers.
+  private static let firstHistory = 16 << 10
 
-  /// A microphone's last 16 packets, of up to 400 bytes: 20 ms of Opus at 128 kbit/s with all its headers.
-  func keepPreRoll(_ isOfUse: Bool) {
+  /// A microphone's last 200 ms: 2 KiB at 60 kbit/s, and 8 at 300.
+  func keepPreRoll(_ isOfUse: Bool, _ budget: HistoryBudget) {
     guard isOfUse != (preRoll != nil) else { return }
-    preRoll = isOfUse ? PacketHistory(capacity: 16, slotSize: 400) : nil
+    preRoll = isOfUse ? PacketHistory(first: 2 << 10, limit: 8 << 10, span: .milliseconds(200), budget: budget) : nil
   }
 
   /// The stream's SSRC is known.

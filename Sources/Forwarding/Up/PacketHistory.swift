@@ -1,91 +1,172 @@
+import MediaModel
 import RTP
 
 /// The last packets of one encoding, as they came, for retransmission.
 ///
-/// A ring, which doubles while it holds less than `span` of the stream: what a receiver asks for is as old as its round trip, whatever the rate. Its pages cost memory when
-/// first used.
+/// A ring of bytes in which packets lie in the order of arrival, each behind its `Record`, and a table from numbers to places in the ring. The ring has no memory before the first
+/// packet and doubles while it would lose a packet younger than `span`: what a receiver asks for is as old as its round trip, whatever the rate. The age goes by arrival, for a
+/// sender's timestamps may say anything. All memory is charged to a `HistoryBudget`.
 final class PacketHistory {
-  struct Entry {
+  /// Stands before each packet in the ring.
+  private struct Record {
     var index: UInt64
-    var length: Int
-    var header: RTPHeader
+    /// In milliseconds, modulo 2^32.
+    var arrival: UInt32
+    var length: UInt32
+
+    var size: Int { PacketHistory.size(of: Int(length)) }
   }
 
-  /// Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers.
+  /// Browsers send at most 1,250 bytes, others up to an Ethernet frame less its headers. A longer packet is not kept.
   static let longestPacket = 1440
+  /// The table has a place for each so many bytes of the ring, as few packets with their records are shorter. It has room for the least ring's longest packet.
+  private static let bytesAPlace = 64
+  /// No place of the ring.
+  private static let nowhere = UInt32.max
 
-  /// Room for one packet; a longer one is not kept.
-  private let slotSize: Int
+  /// Bytes of the ring at first and at most; powers of two.
+  private let first: Int
   private let limit: Int
+  /// In milliseconds.
   private let span: UInt32
-  private(set) var capacity: Int
-  private var entries: UnsafeMutablePointer<Entry?>
-  private var memory: UnsafeMutableRawPointer
+  private let budget: HistoryBudget
+  /// Bytes of the ring; 0 while it has no memory.
+  private(set) var capacity = 0
+  /// Its index among the budget's histories of this capacity.
+  var place = 0
+  private var memory = UnsafeMutableRawPointer(bitPattern: 64)!
+  /// The table: where the packet with a number stands whose last bits are the index.
+  private var places = UnsafeMutablePointer<UInt32>(bitPattern: 64)!
+  /// Packets in the ring. They lie from `tail` to `head`, or from `tail` to `end` and from 0 to `head`.
+  private var count = 0
+  private var tail = 0
+  private var head = 0
+  private var end = 0
+  private(set) var lastArrival = Instant(nanoseconds: 0)
 
-  /// - Parameters:
-  ///   - capacity: packets at first, a power of two.
-  ///   - limit: packets at most.
-  ///   - span: in the stream's RTP clock; with 0 the capacity stays.
-  init(capacity: Int, limit: Int = 0, span: UInt32 = 0, slotSize: Int = longestPacket) {
-    precondition(capacity > 0 && capacity & (capacity - 1) == 0)
-    self.capacity = capacity
-    self.limit = limit
-    self.span = span
-    self.slotSize = slotSize
-    (entries, memory) = Self.room(capacity, slotSize)
+  init(first: Int, limit: Int, span: Duration, budget: HistoryBudget) {
+    precondition(first & (first - 1) == 0 && limit & (limit - 1) == 0 && Self.size(of: Self.longestPacket) <= first)
+    self.first = first
+    self.limit = max(first, limit)
+    self.span = UInt32(truncatingIfNeeded: span.nanoseconds / 1_000_000)
+    self.budget = budget
   }
 
   deinit {
-    entries.deallocate()
-    memory.deallocate()
+    budget.remove(at: place, capacity: capacity)
+    if capacity > 0 { memory.deallocate() }
   }
 
-  private static func room(_ capacity: Int, _ slotSize: Int) -> (UnsafeMutablePointer<Entry?>, UnsafeMutableRawPointer)
-  {
-    let entries = UnsafeMutablePointer<Entry?>.allocate(capacity: capacity)
-    entries.initialize(repeating: nil, count: capacity)
-    return (entries, .allocate(byteCount: capacity * slotSize, alignment: 64))
+  /// Bytes of a packet in the ring.
+  private static func size(of length: Int) -> Int { (MemoryLayout<Record>.stride + length + 7) & ~7 }
+
+  private static func milliseconds(_ now: Instant) -> UInt32 { UInt32(truncatingIfNeeded: now.nanoseconds / 1_000_000) }
+
+  private func record(at offset: Int) -> Record { memory.load(fromByteOffset: offset, as: Record.self) }
+
+  private func entry(_ index: UInt64) -> UnsafeMutablePointer<UInt32> {
+    places + Int(truncatingIfNeeded: index & UInt64(capacity / Self.bytesAPlace - 1))
   }
 
-  private func slot(_ index: UInt64) -> Int { Int(index & UInt64(capacity - 1)) }
-
-  /// Keeps a copy of header and payload.
-  func insert(_ packet: borrowing Packet) {
-    guard packet.length <= slotSize else { return }
-    while let oldest = entries[slot(packet.index)], capacity * 2 <= limit,
-      packet.header.timestamp &- oldest.header.timestamp < span
-    {
-      grow()
+  /// Keeps a copy of header and payload, if there is room for it.
+  func insert(_ packet: borrowing Packet, now: Instant) {
+    let arrival = Self.milliseconds(now)
+    guard packet.length <= Self.longestPacket, makeRoom(Self.size(of: packet.length), arrival) else { return }
+    lastArrival = now
+    let record = Record(index: packet.index, arrival: arrival, length: UInt32(truncatingIfNeeded: packet.length))
+    let bytes = append(record)
+    bytes.copyMemory(from: packet.base, byteCount: packet.length)
+    // The padding is cut off.
+    if packet.header.paddingLength > 0 {
+      RTPHeader.setPadding(false, in: UnsafeMutableRawBufferPointer(start: bytes, count: packet.length))
     }
-    let slot = slot(packet.index)
-    entries[slot] = Entry(index: packet.index, length: packet.length, header: packet.header)
-    (memory + slot * slotSize).copyMemory(from: packet.base, byteCount: packet.length)
   }
 
-  private func grow() {
-    let (old, oldMemory, count) = (entries, memory, capacity)
-    capacity *= 2
-    (entries, memory) = Self.room(capacity, slotSize)
-    for place in 0..<count {
-      guard let entry = old[place] else { continue }
-      let slot = slot(entry.index)
-      entries[slot] = entry
-      (memory + slot * slotSize).copyMemory(from: oldMemory + place * slotSize, byteCount: entry.length)
+  /// Puts a record at the head, where there must be room, and returns the place of its bytes.
+  private func append(_ record: Record) -> UnsafeMutableRawPointer {
+    memory.storeBytes(of: record, toByteOffset: head, as: Record.self)
+    entry(record.index).pointee = UInt32(truncatingIfNeeded: head)
+    defer {
+      head += record.size
+      count += 1
     }
-    old.deallocate()
-    oldMemory.deallocate()
+    return memory + head + MemoryLayout<Record>.stride
+  }
+
+  /// Makes room for so many bytes at the head: by more memory while the oldest packet is young, else in its place.
+  private func makeRoom(_ size: Int, _ arrival: UInt32) -> Bool {
+    guard capacity > 0 || resize(to: first) else { return false }
+    while true {
+      if count == 0 { (tail, head, end) = (0, 0, capacity) }
+      if count == 0 || head > tail {
+        if capacity - head >= size { return true }
+        (end, head) = (head, 0)
+      } else {
+        if tail - head >= size { return true }
+        let isYoung = arrival &- record(at: tail).arrival < span
+        if !isYoung || capacity == limit || !resize(to: capacity * 2) { removeOldest() }
+      }
+    }
+  }
+
+  private func removeOldest() {
+    let oldest = record(at: tail)
+    if entry(oldest.index).pointee == UInt32(truncatingIfNeeded: tail) { entry(oldest.index).pointee = Self.nowhere }
+    tail += oldest.size
+    count -= 1
+    if tail == end { (tail, end) = (0, capacity) }
+  }
+
+  /// Moves the newest packets that fit into a ring of this size.
+  /// - Returns: whether the budget has so much.
+  private func resize(to new: Int) -> Bool {
+    guard budget.grants(self, new) else { return false }
+    move(to: new)
+    return true
+  }
+
+  /// Gives half of its memory back, with the older packets.
+  func halve() { move(to: capacity / 2) }
+
+  private func move(to new: Int) {
+    budget.remove(at: place, capacity: capacity)
+    while count > 0, (head > tail ? head - tail : end - tail + head) > new { removeOldest() }
+    let (old, oldMemory, oldCount, oldEnd) = (capacity, memory, count, end)
+    var offset = tail
+    let table = new / Self.bytesAPlace
+    capacity = new
+    memory = .allocate(byteCount: new + table * MemoryLayout<UInt32>.stride, alignment: 64)
+    places = (memory + new).bindMemory(to: UInt32.self, capacity: table)
+    places.initialize(repeating: Self.nowhere, count: table)
+    (tail, head, end, count) = (0, 0, new, 0)
+    for _ in 0..<oldCount {
+      let record = oldMemory.load(fromByteOffset: offset, as: Record.self)
+      append(record).copyMemory(
+        from: oldMemory + offset + MemoryLayout<Record>.stride, byteCount: Int(record.length))
+      offset += record.size
+      if offset == oldEnd { offset = 0 }
+    }
+    if old > 0 { oldMemory.deallocate() }
+    budget.add(self)
   }
 
   /// The packet with this index, in the ring's own memory, until the next one is inserted; nil when it never came or is gone.
   func packet(_ index: UInt64) -> Packet? {
-    let slot = slot(index)
-    guard let entry = entries[slot], entry.index == index else { return nil }
-    return Packet(
-      base: memory + slot * slotSize, length: entry.length, header: entry.header, index: index)
+    guard count > 0 else { return nil }
+    let offset = entry(index).pointee
+    guard offset != Self.nowhere else { return nil }
+    let record = record(at: Int(offset))
+    let base = memory + Int(offset) + MemoryLayout<Record>.stride
+    let bytes = UnsafeMutableRawBufferPointer(start: base, count: Int(record.length))
+    guard record.index == index, let header = RTPHeader(parsing: bytes.bytes) else { return nil }
+    return Packet(base: base, length: bytes.count, header: header, index: index)
   }
 
-  /// Forgets all packets.
+  /// Forgets all packets and gives the memory back.
   func removeAll() {
-    for slot in 0..<capacity { entries[slot] = nil }
+    guard capacity > 0 else { return }
+    budget.remove(at: place, capacity: capacity)
+    memory.deallocate()
+    (capacity, count) = (0, 0)
   }
 }

@@ -42,7 +42,10 @@ final class UpTrack {
   /// A new slot can wait for a key frame, for we can tell one.
   private(set) var hasVisibleKeyFrames = false
 
-  init(_ description: UpTrackDescription, of peer: Peer, formatKey: Int, configuration: SFUConfiguration) {
+  init(
+    _ description: UpTrackDescription, of peer: Peer, formatKey: Int, _ configuration: SFUConfiguration,
+    _ histories: HistoryBudget
+  ) {
     self.peer = peer
     self.description = description
     self.formatKey = formatKey
@@ -58,7 +61,7 @@ final class UpTrack {
     if encodings.isEmpty {
       encodings = [Encoding(of: self, ssrc: description.ssrcs.first, keyFrameInterval: interval)]
     }
-    describe(description, configuration)
+    describe(description, configuration, histories)
   }
 
   /// Returns whether the track fell silent, or was heard again.
@@ -82,7 +85,7 @@ final class UpTrack {
   }
 
   /// Takes the values of a later offer for the same track.
-  func describe(_ new: UpTrackDescription, _ configuration: SFUConfiguration) {
+  func describe(_ new: UpTrackDescription, _ configuration: SFUConfiguration, _ histories: HistoryBudget) {
     description = new
     payloads = .init(repeating: nil)
     for format in new.formats {
@@ -106,8 +109,8 @@ final class UpTrack {
       !codecs.isEmpty
       && codecs.allSatisfy { $0 == .vp8 || (isLayered || hasDescriptors) && $0.hasVisibleKeyFrames }
     guard new.formats.contains(where: { $0.rtxPayloadType != nil }) else { return }
-    for encoding in encodings {
-      encoding.keepHistory(kind == .video ? configuration.videoHistory : configuration.audioHistory)
-    }
+    // Layers share the track's memory; a third of a power of two is none.
+    let limit = (kind == .video ? configuration.videoHistory : configuration.audioHistory) / (isLayered ? 4 : 1)
+    for encoding in encodings { encoding.keepHistory(limit, span: configuration.historySpan, histories) }
   }
 }

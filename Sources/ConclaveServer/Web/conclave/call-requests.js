@@ -10,6 +10,7 @@ export class CallRequests extends EventTarget {
   #connection;
   #wishes = new VideoWishes();
   #heights = new Map();
+  #muted = new Set();
   #telling;
 
   constructor(facts, connection) {
@@ -53,6 +54,25 @@ export class CallRequests extends EventTarget {
    */
   watch(heights) {
     this.#heights = heights;
+    return this.#tell();
+  }
+
+  /**
+   * From now on this device does not hear the participant with this number, or hears it again: the server sends none of its sound, and tells nobody. It holds for 64
+   * participants at most, and until the participant joins again.
+   */
+  silence(participant, isMuted = true) {
+    if (isMuted) this.#muted.add(participant);
+    else this.#muted.delete(participant);
+    return this.#tell();
+  }
+
+  /** Whether this device does not hear the participant, by its own wish. */
+  isSilenced(participant) {
+    return this.#muted.has(participant);
+  }
+
+  #tell() {
     this.#telling ??= this.#tellWishes().finally(() => (this.#telling = undefined));
     return this.#telling;
   }
@@ -61,11 +81,12 @@ export class CallRequests extends EventTarget {
     for (;;) {
       const others = this.facts.tracksOfOthers.filter(({ kind }) => kind === 'video').map(({ track }) => track);
       const videos = this.#wishes.toTell(this.participant, others, this.#heights);
-      if (videos.length === 0) return;
+      const muted = this.#wishes.mutedToTell(this.#muted);
+      if (videos.length === 0 && !muted) return;
       try {
-        await this.request('receive', { videos });
+        await this.request('receive', { ...(videos.length > 0 && { videos }), ...(muted && { muted }) });
       } catch (error) {
-        this.#wishes.untold(videos);
+        this.#wishes.untold(videos, muted);
         throw error;
       }
     }

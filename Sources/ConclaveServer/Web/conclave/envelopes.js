@@ -7,7 +7,7 @@ import { Roster } from './roster.js';
 import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, isSecret, listHashOf } from './transcript.js';
 import { HPKE, canWrap, hpkeOpen, wrap } from './wrap.js';
 
-const MAXIMUM_RUNG = 256; // envelopes that a ring may have
+const MAXIMUM_RUNG = 255; // envelopes that a ring may have, for its list has this device, too
 
 /**
  * The wire form of `secret` for the device of `entry`, sealed to `target`, a public key. Undefined for a key that nothing can be sealed to here: one bad key must not
@@ -64,8 +64,19 @@ export async function ringEpoch({ identity, directory, join, call, callees }) {
   const isNews = ({ isNew, level }) => isNew && level !== 'vouched';
   const trusted = devices.filter((device) => device.keys && !device.problem && !isNews(device));
   const asked = trusted.map(({ entry, keys }) => ({ entry, target: keys.find(({ use }) => use === 'wrap') })).filter(({ target }) => canWrap(target.alg));
-  const ring = await ringOf(asked.slice(0, MAXIMUM_RUNG), { identity, join, call, secret });
+  const ring = await ringOf(oneForEachFirst(asked).slice(0, MAXIMUM_RUNG), { identity, join, call, secret });
   return { ...ring, news: devices.filter(isNews).map(({ entry, keys }) => ({ ...entry, keys })) };
+}
+
+/** In another order: a device of each user, then a second one of each, and so on. */
+function oneForEachFirst(devices) {
+  const counts = new Map();
+  const turns = devices.map((device) => {
+    const turn = counts.get(device.entry.user) ?? 0;
+    counts.set(device.entry.user, turn + 1);
+    return { device, turn };
+  });
+  return turns.sort((one, other) => one.turn - other.turn).map(({ device }) => device);
 }
 
 /** A device that nothing could be sealed to would be on the list of nobody else: the list is made again without it, and all others keep their key. */

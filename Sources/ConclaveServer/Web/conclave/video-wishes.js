@@ -1,6 +1,6 @@
-// Which videos the server need not send here, and how large the others are shown, as far as it has been told (protocol section 6, "Wishes").
+// Which videos and whose sound the server need not send here, and how large the other videos are shown, as far as it has been told (protocol section 6, "Wishes").
 
-const MAX_NAMED = 64; // in one request
+const MAX_NAMED = 64; // in one request, of videos and of participants
 const STEPS = [90, 180, 270, 360, 540, 720, 1_080, 1_440, 2_160, 4_320]; // pixels: a window that is resized changes the wish a few times, and not with every pixel
 
 const UNNAMED = { paused: false, maxHeight: undefined }; // what holds for a track that was never named
@@ -8,6 +8,7 @@ const UNNAMED = { paused: false, maxHeight: undefined }; // what holds for a tra
 export class VideoWishes {
   #participant;
   #told = new Map(); // track -> {paused, maxHeight}
+  #toldMuted = ''; // the numbers; no list when the server may not know them
 
   /**
    * The changes to tell the server, so that only the tracks in `wanted` have slots, each at the height at which it is shown: `[{track, paused, maxHeight}]`, at
@@ -15,11 +16,22 @@ export class VideoWishes {
    * join as another begins without wishes.
    */
   toTell(participant, tracks, wanted) {
-    if (participant !== this.#participant) this.#told.clear();
+    if (participant !== this.#participant) {
+      this.#told.clear();
+      this.#toldMuted = '';
+    }
     this.#participant = participant;
     const there = new Set(tracks);
     for (const track of this.#told.keys()) if (!there.has(track)) this.#told.delete(track);
     return tracks.flatMap((track) => this.#changeOf(track, wanted)).slice(0, MAX_NAMED).map((change) => this.#tell(change));
+  }
+
+  /** The numbers of the participants whose sound is not wanted, the first 64 of them, to be told after `toTell`; undefined where the server knows them. */
+  mutedToTell(participants) {
+    const muted = [...participants].slice(0, MAX_NAMED).sort((a, b) => a - b);
+    if (muted.join() === this.#toldMuted) return undefined;
+    this.#toldMuted = muted.join();
+    return muted;
   }
 
   #changeOf(track, wanted) {
@@ -36,8 +48,9 @@ export class VideoWishes {
     return { track, ...change };
   }
 
-  /** The server was not reached, or its answer was lost: `videos` are told with the next call. */
-  untold(videos) {
+  /** The server was not reached, or its answer was lost: `videos` and `muted` are told with the next call. */
+  untold(videos, muted) {
     for (const { track } of videos) this.#told.set(track, { paused: undefined, maxHeight: undefined });
+    if (muted) this.#toldMuted = '?';
   }
 }
