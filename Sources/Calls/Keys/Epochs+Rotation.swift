@@ -156,7 +156,8 @@ extension Epochs {
     current = newest.number
     let devices = newest.list.map(\.address).filter { isJoined($0, on: newest) }
     if !devices.isEmpty { out.event(.switchKeys(SwitchKeys(epoch: current)), to: .devices(devices)) }
-    out.set(.rotate, at: now + rotationTime)
+    // A ratchet heals nothing: joins must not put off the next fresh secret.
+    if newest.mode == .fresh { out.set(.rotate, at: now + rotationTime) }
     askForMissing(out: &out)
     startIfDue(now: now, out: &out)
   }
