@@ -17,6 +17,7 @@ struct AcknowledgedRate: Sendable {
   /// In bit/s; nil while less than 10 large packets or 150 ms say something.
   private(set) var value: Int?
 
+  /// In range: an arrival is within 2^57, and sizes are those of packets that left.
   mutating func arrived(at arrival: Microseconds, size: Int) {
     let slice = arrival / Self.length
     if slice > newest || newest == .min {
@@ -31,7 +32,7 @@ struct AcknowledgedRate: Sendable {
     if size >= 200 { ring[place(slice, in: Self.slices)].large += 1 }
   }
 
-  /// Computes `value`, once a report.
+  /// Computes `value`, once a report. In range: sizes are those of packets that left, at 1 Gbit/s 2^63 bytes in 2,000 years.
   mutating func update() {
     guard newest != .min else { return }
     let span = min(Microseconds(Self.slices), newest - first + 1) * Self.length

@@ -34,6 +34,8 @@ struct DelayTrend: Sendable {
 
   /// Takes a packet. Packets come in the order of their numbers.
   /// - Parameter now: the sender's time of the report.
+  ///
+  /// In range: departures and arrivals are within 2^57.
   mutating func arrived(departure: Microseconds, arrival: Microseconds, now: Microseconds) {
     guard var group = current else {
       current = Group(firstDeparture: departure, lastDeparture: departure, firstArrival: arrival, lastArrival: arrival)
@@ -72,13 +74,14 @@ struct DelayTrend: Sendable {
     threshold = old.threshold
   }
 
-  /// Packets that a queue on the way let go together.
+  /// Packets that a queue on the way let go together. In range: as in `arrived`.
   private func isBurst(_ group: Group, _ departure: Microseconds, _ arrival: Microseconds) -> Bool {
     let received = arrival - group.lastArrival
     return received - (departure - group.lastDeparture) < 0 && received <= 5 * .millisecond
       && arrival - group.firstArrival < 100 * .millisecond
   }
 
+  /// In range: arrivals are as in `arrived`, and the others are no integers.
   private mutating func add(sent: Double, received: Double, arrival: Microseconds, now: Microseconds) {
     if samples == 0 { firstArrival = arrival }
     accumulated += received - sent
@@ -109,7 +112,7 @@ struct DelayTrend: Sendable {
     guard samples >= 2 else { return }
     let modified = Double(min(samples, 60)) * slope * 4
     if modified > threshold {
-      let time = overTime.map { $0 + sent } ?? sent / 2
+      let time = overTime.map { $0 + sent } ?? sent / 2  // in range: no integers
       overTime = time
       overCount += 1
       if time > 10, overCount > 1, slope >= before {

@@ -69,6 +69,8 @@ struct Probe: Sendable {
   /// - Parameters:
   ///   - loss: the share that this path loses at any rate.
   ///   - deviation: of the delay. With much of it the receiving rate is uncertain, and being a little below the sending rate says nothing.
+  ///
+  /// In range: arrivals are within 2^57, and `rate` is below 2^63 / 100,000.
   func result(loss: Double, deviation: Microseconds) -> Int? {
     let expected = Double(sentPackets) * (1 - loss)
     guard received >= 4, Double(received) >= 0.7 * expected else { return nil }

@@ -49,6 +49,7 @@ struct QueueDelay: Sendable {
     }
     let difference = delay &- mean
     self.mean = mean &+ difference / 16
+    // In range: delays are within 2^58, and what is added within 60 ms.
     if standing < gate { deviation += (min(abs(difference), 60 * .millisecond) - deviation) / 32 }
   }
 

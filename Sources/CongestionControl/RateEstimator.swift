@@ -100,6 +100,7 @@ package struct RateEstimator: Sendable {
   /// The rate of the pacer in bit/s. Publishers have paced their frames already; this bounds key frames and retransmissions. After a step was undone they
   /// leave more slowly, because a queue of their own would lower the target again.
   package var pacingRate: Int {
+    // In range: the target has a maximum.
     max(probing.isCautious(now: lastUpdate) ? target / 4 * 5 : target / 2 * 3, 300_000)
   }
 
@@ -144,6 +145,7 @@ package struct RateEstimator: Sendable {
     }
     let departure = SendHistory.departure(of: record, now: now)
     let size = Int(record.size)
+    // In range: an arrival is within 2^56, a departure within the last hour.
     fillGap(before: number, delay: arrival - departure, now: now)
     trend.arrived(departure: departure, arrival: arrival, now: now)
     queue.arrived(departure: departure, arrival: arrival)
@@ -163,6 +165,7 @@ package struct RateEstimator: Sendable {
     guard var missed = advance(to: number) else { return }
     while missed != number {
       if let record = history.assume(missed) {
+        // In range: the delay is within 2^57.
         acknowledged.arrived(at: SendHistory.departure(of: record, now: now) + delay, size: Int(record.size))
       }
       missed &+= 1
@@ -204,8 +207,9 @@ package struct RateEstimator: Sendable {
       unmatched = 0
     }
     guard let newestDeparture else { return judgeUnmatched(now: now) }
+    // In range: departures are of the last 71 minutes.
     let measured = now - newestDeparture
-    roundTrip += (measured - roundTrip) / 4
+    roundTrip += (measured - roundTrip) / 4  // in range: the same
     acknowledged.update()
     let before = watchdog.reported(now: now)
     // Only the reports were lost if what the first one covers has arrived.
@@ -238,6 +242,14 @@ package struct RateEstimator: Sendable {
     boundedAt = .min
     comparedAt = .min
     probed = nil
+  }
+
+  /// The receiver's clock has jumped: its times before and after cannot be compared.
+  package mutating func clockJumped() {
+    trend = DelayTrend()
+    queue = QueueDelay()
+    acknowledged = AcknowledgedRate()
+    probing.abort()
   }
 
   /// No division is needed: `rate` may be sent until a queue, loss or silence lowers the target. The rate of now is no step up.

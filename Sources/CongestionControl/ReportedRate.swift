@@ -19,6 +19,8 @@ struct ReportedRate {
   /// Takes the receiver's estimate.
   /// - Parameter sent: the rate of the streams. A first estimate far below it was made on a path with a queue.
   /// - Returns: the rate that may be sent.
+  ///
+  /// In range: REMB has 58 bits, and a share of it is computed.
   mutating func report(_ new: Int, sent: Int, now: Microseconds) -> Int {
     let last = rate > 0 ? rate / 100 * 97 : sent / 100 * 85
     if new < last { fall(now: now) }
@@ -37,6 +39,8 @@ struct ReportedRate {
   /// Ends a trial that is over, or begins one.
   /// - Parameter nextStep: the rate with one layer more; nil when none is wanted.
   /// - Returns: the rate that may be sent.
+  ///
+  /// In range: as in `report`.
   mutating func tick(nextStep: Int?, now: Microseconds) -> Int {
     if let running, now - running.since >= Self.trial {
       if rate >= running.rate / 100 * 103 {
@@ -65,7 +69,7 @@ extension RateEstimator {
     guard reportsRateAlone, share > 0.1, lastDecrease == .min || now - lastDecrease >= .second else { return }
     reportedRate?.fall(now: now)
     lastDecrease = now
-    target -= Int(Double(target) * share / 2)
+    target -= Int(Double(target) * share / 2)  // in range: a share of it
     lossCap = (target, now + 3 * .second, 3 * .second)
     limit(now: now)
   }

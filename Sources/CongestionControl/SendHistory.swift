@@ -72,6 +72,6 @@ struct SendHistory: Sendable {
 
   /// The full time of a departure, at most 71 minutes before `now`.
   static func departure(of record: Record, now: Microseconds) -> Microseconds {
-    now - Microseconds(UInt32(truncatingIfNeeded: now) &- record.departure)
+    now - Microseconds(UInt32(truncatingIfNeeded: now) &- record.departure)  // in range: 32 bits
   }
 }

@@ -6,8 +6,11 @@ extension Microseconds {
   static let second: Microseconds = 1_000_000
 }
 
-/// The rate in bit/s of `bytes` in `duration`, which is positive.
-func rate(bytes: Int, in duration: Microseconds) -> Int { bytes * 8_000_000 / Int(Swift.max(1, duration)) }
+/// The rate in bit/s of `bytes` in `duration`, which is positive. A receiver that names one arrival for all packets lets `bytes` grow for days, so
+/// they count up to a terabyte.
+func rate(bytes: Int, in duration: Microseconds) -> Int {
+  Swift.min(bytes, 1 << 40) * 8_000_000 / Int(Swift.max(1, duration))
+}
 
 /// Bytes that `rate` bit/s carry in `duration`.
 func bytes(at rate: Int, in duration: Microseconds) -> Int { rate / 8 * Int(duration) / 1_000_000 }

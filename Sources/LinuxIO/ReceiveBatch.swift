@@ -69,6 +69,7 @@ package final class ReceiveBatch {
   }
 
   private static func age(of arrival: UInt64, now: UInt64) -> UInt64 {
+    // In range: the kernel's time is below now.
     arrival > 0 && now > arrival && now - arrival <= longestAge ? now - arrival : 0
   }
 

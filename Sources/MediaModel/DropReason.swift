@@ -48,13 +48,15 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case paced
   /// From before a slot took its source.
   case beforeSwitch
+  /// Its number is further ahead than what can have been lost: the slot waits for a key frame.
+  case jumped
   /// No room for what should be sent.
   case outboxFull
-  /// The cipher refused: a sequence number that was used, or a fault of ours.
+  /// The cipher refused, for a sequence number that was used: a fault of ours.
   case notProtected
   /// Asked for again, but not kept, or beyond the peer's budget.
   case notRetransmitted
-  /// Transport-wide feedback beyond a receiver's limit.
+  /// Transport-wide feedback beyond a receiver's limit, or whose clock has jumped.
   case feedback
   /// A check or a flight of DTLS to an address that has not proven that it receives them, beyond the peer's budget.
   case unproven

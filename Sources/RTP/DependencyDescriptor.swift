@@ -68,7 +68,7 @@ package struct DependencyDescriptor: Sendable {
     if flags & 0x10 != 0 {
       frame.removeReferences()
       while case let size = reader.bits(2, element), size != 0 {
-        let difference = UInt16(reader.bits(4 * Int(size), element)) + 1
+        let difference = UInt16(reader.bits(4 * Int(size), element)) + 1  // in range: 12 bits
         guard frame.appendReference(difference) else { throw .malformed }
       }
     }

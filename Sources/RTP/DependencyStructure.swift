@@ -85,10 +85,10 @@ package struct DependencyStructure: Sendable {
 
   /// References say all that chains do, except about frames that got lost; nothing here looks at them.
   private mutating func skipChains(_ reader: inout BitReader, _ bytes: RawSpan) {
-    chainCount = Int(reader.number(below: UInt32(targetCount) + 1, bytes))
+    chainCount = Int(reader.number(below: UInt32(targetCount) + 1, bytes))  // in range: 32 targets
     guard chainCount > 0 else { return }
     for _ in 0..<targetCount { _ = reader.number(below: UInt32(chainCount), bytes) }
-    for _ in 0..<templateCount * chainCount { _ = reader.bits(4, bytes) }
+    for _ in 0..<templateCount * chainCount { _ = reader.bits(4, bytes) }  // in range: 64 times 32
   }
 
   private mutating func describeTargets() {

@@ -12,6 +12,7 @@ package struct NTPTimestamp: Hashable, Sendable {
 
   /// Nanoseconds since the same point, modulo 2^32 seconds.
   package var nanoseconds: UInt64 {
+    // In range: both products are below 2^62, and the second is a fraction of one second.
     (rawValue >> 32) * 1_000_000_000 + (((rawValue & 0xffff_ffff) * 1_000_000_000) >> 32)
   }
 
@@ -19,6 +20,7 @@ package struct NTPTimestamp: Hashable, Sendable {
   package var compact: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 16) }
 
   /// Nanoseconds of a duration in 1/65,536 s (DLSR).
+  // In range: 32 bits and 30.
   package static func nanoseconds(ofCompact duration: UInt32) -> UInt64 { (UInt64(duration) * 1_000_000_000) >> 16 }
 
   /// A duration in 1/65,536 s, at most 2^32 − 1.

@@ -29,7 +29,7 @@ package struct MissingSequenceNumbers: Sequence, IteratorProtocol {
       position += 4
     }
     let bit = mask.trailingZeroBitCount
-    mask &= mask - 1
+    mask &= mask &- 1
     return pid &+ UInt16(truncatingIfNeeded: bit)
   }
 }

@@ -25,7 +25,7 @@ package struct SequenceUnwrapper: Sendable {
 
   /// The same as `unwrap`, without moving `highest`: for numbers that a peer only speaks of.
   package func index(of sequenceNumber: UInt16) -> UInt64 {
-    guard let highest else { return 65_536 + UInt64(sequenceNumber) }
+    guard let highest else { return 65_536 + UInt64(sequenceNumber) }  // in range: 17 bits
     let distance = SequenceNumber.distance(from: UInt16(truncatingIfNeeded: highest), to: sequenceNumber)
     // Never below 0: `highest` is at least 65,536 and never falls.
     return highest &+ UInt64(bitPattern: Int64(distance))

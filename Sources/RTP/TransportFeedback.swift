@@ -76,10 +76,10 @@ package struct TransportFeedback: Sequence, IteratorProtocol {
     defer { number &+= 1 }
     switch chunks.next(in: fields) {
     case 1:
-      offset += 250 * Int64(fields[delta])
+      offset += 250 * Int64(fields[delta])  // in range: 4,096 deltas of 8 bits
       delta += 1
     case 2:
-      offset += 250 * Int64(Int16(bitPattern: fields.uint16(at: delta)))
+      offset += 250 * Int64(Int16(bitPattern: fields.uint16(at: delta)))  // in range: of 16 bits
       delta += 2
     default:
       return Status(number: number, offset: nil)
@@ -113,22 +113,35 @@ private struct ChunkReader {
 }
 
 /// Reference times of successive reports as one clock. They have 24 bits of 64 ms and wrap after 12 days.
+///
+/// The receiver writes what it likes, so the clock has a range: it is within `reach` of the time at which it began.
 package struct FeedbackClock: Sendable {
+  /// In units of 64 ms. Reports come every 50 to 250 ms; after 10 s without one, nothing that the clock measured holds.
+  package static let longestStep: Int32 = 156
+  /// In units of 64 ms: 17 years. The clock begins at 24 bits of them at most.
+  package static let reach: Int64 = 1 << 33
+
   private var last: UInt32?
   private var time: Int64 = 0
 
   package init() {}
 
-  /// µs of a clock that does not wrap.
-  package mutating func microseconds(_ referenceTime: UInt32) -> Int64 {
-    if let last {
-      // The shorter way round: reports overtake each other.
-      let steps = Int32(bitPattern: (referenceTime &- last) << 8) >> 8
-      time += Int64(steps)
-    } else {
+  /// µs of a clock that does not wrap. nil when the time is further from the last one than `longestStep`, or the clock out of reach: it begins
+  /// anew with the next report, at a time that has nothing to do with those before.
+  package mutating func microseconds(_ referenceTime: UInt32) -> Int64? {
+    guard let last else {
+      self.last = referenceTime
       time = Int64(referenceTime)
+      return time &* 64_000
     }
-    last = referenceTime
-    return time * 64_000
+    // The shorter way round: reports overtake each other.
+    let step = Int32(bitPattern: (referenceTime &- last) << 8) >> 8
+    time &+= Int64(step)
+    guard step.magnitude <= Self.longestStep, time.magnitude <= Self.reach else {
+      self = FeedbackClock()
+      return nil
+    }
+    self.last = referenceTime
+    return time &* 64_000
   }
 }

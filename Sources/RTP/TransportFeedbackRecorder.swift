@@ -39,6 +39,7 @@ package struct TransportFeedbackRecorder: Sendable {
     let highest = numbers.highest
     let index = numbers.unwrap(number)
     if let highest {
+      // In range: each packet adds 2^15 to an index of 64 bits.
       guard index + UInt64(Self.capacity) > highest else { return false }
     } else {
       fresh = index
@@ -55,6 +56,8 @@ package struct TransportFeedbackRecorder: Sendable {
   ///   - buffer: at least 1,000 bytes.
   ///   - media: any SSRC of the transport.
   /// - Returns: its length in bytes, with RTCP's header; 0 when there is nothing new. More may be due behind it.
+  ///
+  /// In range: each packet adds 2^15 to an index of 64 bits, which begins at 65,536.
   package mutating func write(sender: UInt32, media: UInt32, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     guard let highest = numbers.highest, lowest != .max, buffer.count >= 1_000 else { return 0 }
     let oldest = highest + 1 - UInt64(Self.capacity)
@@ -86,6 +89,7 @@ package struct TransportFeedbackRecorder: Sendable {
     return nil
   }
 
+  /// In range: there are 400 numbers at most, and their indices are as above.
   private mutating func write(
     _ range: Range<UInt64>, reference: UInt32, sender: UInt32, media: UInt32, into buffer: UnsafeMutableRawBufferPointer
   ) -> Int {

@@ -87,9 +87,9 @@ struct FeedbackTests {
     #expect(counters.drops(.feedback) + counters.drops(.malformed) < 2_000)
     let estimate = try #require(rate(call, peers[1]))
     #expect((60_000...20_000_000).contains(estimate))
-    // Media goes on.
+    // At least audio goes on.
     let before = peers[1].streams.values.reduce(0) { $0 + $1.packets.count }
     call.run(milliseconds: 1000)
-    #expect(peers[1].streams.values.reduce(0) { $0 + $1.packets.count } > before + 60)
+    #expect(peers[1].streams.values.reduce(0) { $0 + $1.packets.count } > before + 45)
   }
 }

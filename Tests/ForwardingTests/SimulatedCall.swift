@@ -20,6 +20,7 @@ final class SimulatedCall {
   var peers: [TestPeer] = []
   var events: [MediaEvent] = []
   private(set) var millisecond: UInt64 = 1000
+  private var numbers = SentNumbers()
   private var requests: UInt64 = 0
 
   /// - Parameters:
@@ -203,6 +204,7 @@ final class SimulatedCall {
         let length = min(run.segment, run.length - offset)
         let bytes = [UInt8](UnsafeRawBufferPointer(start: run.base + offset, count: length))
         let datagram = Datagram(bytes: bytes, source: Self.server, destination: run.destination)
+        numbers.check(datagram)
         if peers.contains(where: { $0.address == run.destination }) {
           network.send(datagram, at: millisecond)
         } else {

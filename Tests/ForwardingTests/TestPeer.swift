@@ -29,6 +29,7 @@ final class TestPeer {
   private(set) var paddings = 0
   var outbound: SRTPSender?
   private var inbound: SRTPReceiver?
+  private(set) var unlucky: UnluckyReceiver?
   private var checker: ConnectivityChecker
   private let responder = STUNResponder(role: .controlling)
   /// Answers the server's checks, as a full agent must (RFC 8445 section 7.3).
@@ -225,14 +226,18 @@ final class TestPeer {
     case .connected(let keys):
       outbound = SRTPSender(profile: keys.profile, master: keys.outbound)
       inbound = SRTPReceiver(profile: keys.profile, master: keys.inbound)
+      unlucky = UnluckyReceiver(
+        SRTPReceiver(profile: keys.profile, master: keys.inbound), seed: UInt64(configuration.participant))
     case .closed: isClosed = true
     case .none, .failed: break
     }
   }
 
   private func receiveRTP(_ datagram: UnsafeMutableRawBufferPointer, _ now: Instant) {
+    let protected = [UInt8](datagram)
     guard let length = plainLength(inbound?.unprotectRTP(datagram)) else { return }
     var bytes = [UInt8](datagram[..<length])
+    unlucky?.receive(protected)
     guard let header = bytes.withUnsafeBytes({ RTPHeader(parsing: $0.bytes) }) else {
       refused += 1
       return

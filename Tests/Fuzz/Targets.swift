@@ -15,6 +15,7 @@ nonisolated(unsafe) let targets: [String: FuzzTarget] = [
   "elements": readElements,
   "endpoint": readEndpoint,
   "envelope": openEnvelope,
+  "estimators": driveEstimators,
   "event": readEvent,
   "frame": openFrame,
   "framing": readFraming,

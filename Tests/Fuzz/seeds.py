@@ -172,6 +172,10 @@ def seeds(target):
                     "8fcd00070000000100000002fffe000f00000100a800e0000408ffff00000000",
                 )
             ]
+        case "estimators":
+            # The value in the low bits, and 2^15 steps of one size.
+            sizes = [0, 1, 156, 0x7FFF, 0x8000, 0x7FFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
+            return [parts(bytes([0xF0 | kind, 0, 0, 0]) + size.to_bytes(4, "big")) for kind in range(10) for size in sizes]
         case "srtp":
             return [bytes([mode]) + packet for packet in list(captures())[:200] for mode in range(4)]
         case "framing":

@@ -33,6 +33,8 @@ final class TestClient {
   private var sender: SRTPSender?
   private var receiver: SRTPReceiver?
   private var checks: UInt32 = 0
+  /// The last sequence number of each stream.
+  private var numbers: [UInt32: UInt16] = [:]
   private var nextAudio: UInt16 = 1
   private var nextVideo: UInt16 = 1
   private let memory = UnsafeMutableRawPointer.allocate(byteCount: 65_536, alignment: 64)
@@ -178,10 +180,20 @@ final class TestClient {
         let header = RTPHeader(parsing: UnsafeRawBufferPointer(rebasing: bytes[..<length]).bytes)
       else { return }
       received += 1
+      checkNumber(of: header)
       guard keepsPayloads else { return }
       let payload = Array(bytes[header.payloadRange])
       if header.payloadType == 111 { audio.append(payload) } else { video.append(payload) }
     case .rtcp, .unknown: break
+    }
+  }
+
+  /// Two packets that leave one after the other in a stream are never more than 1,024 numbers apart, for a receiver guesses the upper half of their indices
+  /// (RFC 3711 section 3.3.1). The loopback keeps their order.
+  private func checkNumber(of header: RTPHeader) {
+    if let before = numbers.updateValue(header.sequenceNumber, forKey: header.ssrc) {
+      let step = SequenceNumber.distance(from: before, to: header.sequenceNumber)
+      if abs(step) > 1_024 { Issue.record("\(step) numbers lie between two packets of stream \(header.ssrc)") }
     }
   }
 

@@ -94,7 +94,8 @@ struct TransportFeedbackTests {
         #expect(!report.isEmpty && report.count <= 1_300)
         try report.withUnsafeBytes { report in
           let feedback = try #require(TransportFeedback(parsing: report))
-          let base = clock.microseconds(feedback.referenceTime)
+          let time = clock.microseconds(feedback.referenceTime)
+          let base = try #require(time)
           for status in feedback { if let offset = status.offset { heard[status.number] = base + offset } }
         }
       }
@@ -120,12 +121,25 @@ struct TransportFeedbackTests {
     #expect((1...10).contains(reports))
   }
 
-  @Test func theClockOfReportsDoesNotWrap() {
+  @Test func theClockOfReportsDoesNotWrap() throws {
     var clock = FeedbackClock()
-    let first = clock.microseconds(0xff_fffe)
-    #expect(clock.microseconds(1) - first == 3 * 64_000)
-    // A report that was overtaken.
-    #expect(clock.microseconds(0xff_ffff) - first == 64_000)
+    // The last one was overtaken.
+    let times = [0xff_fffe, 1, 0xff_ffff].compactMap { clock.microseconds($0) }
+    let first = try #require(times.first)
+    #expect(times.map { $0 - first } == [0, 3 * 64_000, 64_000])
+  }
+
+  /// A step of 2^23 − 1 with each report ended the process after 17 million of them.
+  @Test func aJumpOfTheReportsClockBeginsItAnew() throws {
+    var clock = FeedbackClock()
+    for jump in [157, 0x7f_ffff, 0x80_0000, 0xff_ff00] as [UInt32] {
+      // The report behind the jump is a first one.
+      let references: [UInt32] = [5, 161, (161 + jump) & 0xff_ffff, 7]
+      let times = references.map { clock.microseconds($0) }
+      let expected: [Int64?] = [320_000, 10_304_000, nil, 448_000]
+      #expect(times == expected, "\(jump)")
+      clock = FeedbackClock()
+    }
   }
 
   private struct Report {

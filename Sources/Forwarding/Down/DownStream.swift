@@ -97,7 +97,11 @@ struct DownStream {
     {
       return result
     }
-    guard let numbers = sourceSwitch.map(packet) else { return .dropped(.beforeSwitch) }
+    var mapped = sourceSwitch.map(packet)
+    if mapped == nil { mapped = beginAfterJump(packet, now: now) }
+    guard let numbers = mapped else {
+      return .dropped(sourceSwitch.isRunning ? .beforeSwitch : .jumped)
+    }
     let overhead = path.pointee.overhead
     let size = packet.length + Self.headerRoom + Self.maximumPadding + overhead
     guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
@@ -126,14 +130,26 @@ struct DownStream {
     }
     guard let length else { return .dropped(.notProtected) }
     commit(length, kind: isVideo ? .video : .audio, now: now, into: outbox)
-    noteSent(packet, numbers, now: now)
+    sourceSwitch.sent(numbers, now: now)
+    noteTaken(packet)
     count(payload.count)
     return .sent
   }
 
-  /// The packet has its numbers, and leaves now or waits.
-  private mutating func noteSent(_ packet: borrowing Packet, _ numbers: SourceSwitch.Numbers, now: Instant) {
-    sourceSwitch.sent(numbers, now: now)
+  /// The source's numbers have jumped: it begins anew, with this packet or with a key frame to come.
+  /// - Returns: nil for a packet that is merely too old, and when it is no key frame and one is needed.
+  @inline(never)
+  private mutating func beginAfterJump(_ packet: borrowing Packet, now: Instant) -> SourceSwitch.Numbers? {
+    guard sourceSwitch.hasJumped(to: packet.index) else { return nil }
+    sourceSwitch.endSource()
+    guard packet.isKeyFrame || !waitsForKeyFrame else { return nil }
+    begin(packet, now: now)
+    if mayOmit { _ = selects(packet) }
+    return sourceSwitch.map(packet)
+  }
+
+  /// The packet leaves now or waits.
+  private mutating func noteTaken(_ packet: borrowing Packet) {
     if let frames, let frame = packet.frame { frameNumbers.sent(frame, frames.pointee.structure) }
     retransmissionType = retransmissionTypes[Int(packet.header.payloadType & 127)]
   }
@@ -161,8 +177,8 @@ struct DownStream {
     switch downlink.pointee.offer(pacedPacket(packet, number), now: now) {
     case .passes: return nil
     case .queued:
-      guard let numbers = sourceSwitch.map(packet) else { return .dropped(.beforeSwitch) }
-      noteSent(packet, numbers, now: now)
+      sourceSwitch.queued(packet, now: now)
+      noteTaken(packet)
       return .waits
     case .dropped:
       sourceSwitch.omit(packet)
@@ -180,12 +196,20 @@ struct DownStream {
       isDiscardable: isDiscardable, isKeyFrame: packet.isKeyFrame)
   }
 
-  /// Sends a packet of the source's history that has waited. False when it can't be.
-  mutating func release(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> Bool {
+  /// Sends a packet of the source's history that has waited, under a sequence number that it gets only now: what was dropped meanwhile has none.
+  mutating func release(_ packet: borrowing Packet, now: Instant, into outbox: Outbox) -> SendResult {
     let payloadType = payloadTypes[Int(packet.header.payloadType & 127)]
-    guard payloadType != 255, sendKept(packet, payloadType, as: .video, now: now, into: outbox) else { return false }
+    guard payloadType != 255 else { return .dropped(.payloadType) }
+    guard let numbers = sourceSwitch.map(packet) else {
+      guard sourceSwitch.hasJumped(to: packet.index) else { return .dropped(.beforeSwitch) }
+      sourceSwitch.endSource()
+      return .dropped(.jumped)
+    }
+    let result = sendKept(packet, numbers, payloadType, as: .video, now: now, into: outbox)
+    guard case .sent = result else { return result }
+    sourceSwitch.released(numbers.index)
     count(packet.payload.count)
-    return true
+    return .sent
   }
 
   /// Sends a packet of the source's history again, under the slot's RTX SSRC (RFC 4588). False when it can't be.
@@ -194,7 +218,9 @@ struct DownStream {
     _ packet: borrowing Packet, as kind: SentKind = .retransmission, now: Instant, into outbox: Outbox
   ) -> Bool {
     let payloadType = retransmissionTypes[Int(packet.header.payloadType & 127)]
-    guard payloadType != 255, sendKept(packet, payloadType, as: kind, now: now, into: outbox) else { return false }
+    guard payloadType != 255, let numbers = sourceSwitch.numbers(of: packet),
+      case .sent = sendKept(packet, numbers, payloadType, as: kind, now: now, into: outbox)
+    else { return false }
     retransmissionSequence &+= 1
     return true
   }
@@ -202,13 +228,12 @@ struct DownStream {
   /// Sends a packet of the source's history, which goes on having the source's numbers.
   /// - Parameter kind: all but `.video` go out on the RTX stream.
   private mutating func sendKept(
-    _ packet: borrowing Packet, _ payloadType: UInt8, as kind: SentKind, now: Instant, into outbox: Outbox
-  ) -> Bool {
-    guard path.pointee.isOpen, let sender = path.pointee.sender, let numbers = sourceSwitch.numbers(of: packet) else {
-      return false
-    }
+    _ packet: borrowing Packet, _ numbers: SourceSwitch.Numbers, _ payloadType: UInt8, as kind: SentKind, now: Instant,
+    into outbox: Outbox
+  ) -> SendResult {
+    guard path.pointee.isOpen, let sender = path.pointee.sender else { return .notOpen }
     let size = packet.length + Self.headerRoom + 2 + path.pointee.overhead
-    guard let room = outbox.reserve(size, &path.pointee.cursor) else { return false }
+    guard let room = outbox.reserve(size, &path.pointee.cursor) else { return .dropped(.outboxFull) }
     let isCopy = kind != .video
     let header = writeHeader(
       packet, payloadType: payloadType,
@@ -232,9 +257,9 @@ struct DownStream {
     let length = sender._withUnsafeGuaranteedRef {
       $0.protectRTP(room, headerLength: header, prefixLength: start - header + descriptor, payload: rest)
     }
-    guard let length else { return false }
+    guard let length else { return .dropped(.notProtected) }
     commit(length, kind: kind, now: now, into: outbox)
-    return true
+    return .sent
   }
 
   /// Keeps the packet that was just protected in the outbox. It leaves now.

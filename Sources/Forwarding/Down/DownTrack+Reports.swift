@@ -22,7 +22,7 @@ extension DownTrack {
     stream.pointee.midExtension = 0
     guard let sent = sentReport(block.lastSenderReport) else { return nil }
     let delay = NTPTimestamp.nanoseconds(ofCompact: block.delaySinceLastSenderReport)
-    let time = sent.duration(to: now) - .nanoseconds(Int64(delay))
+    let time = sent.duration(to: now) - .nanoseconds(Int64(delay))  // in range: 46 bits
     return time >= .zero ? time : nil
   }
 

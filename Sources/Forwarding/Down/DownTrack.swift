@@ -200,16 +200,15 @@ final class DownTrack {
     return stream.pointee.retransmit(packet, now: now, into: outbox)
   }
 
-  /// Sends a packet that has waited for the receiver's path. False when it is not kept any more.
-  func release(_ waiting: PacedPacket, now: Instant, into outbox: Outbox) -> Bool {
+  /// Sends a packet that has waited for the receiver's path, if it is still kept.
+  func release(_ waiting: PacedPacket, now: Instant, into outbox: Outbox) -> DownStream.SendResult {
     guard let source, var packet = encoding?.history?.packet(waiting.index) else {
       stream.pointee.sourceSwitch.omit(waiting.index)
-      return false
+      return .dropped(.notRetransmitted)
     }
     if source.payload(packet.header.payloadType)?.codec == .vp8 { packet.readVP8() }
-    return waiting.kind == .retransmission
-      ? stream.pointee.retransmit(packet, now: now, into: outbox)
-      : stream.pointee.release(packet, now: now, into: outbox)
+    guard waiting.kind == .retransmission else { return stream.pointee.release(packet, now: now, into: outbox) }
+    return stream.pointee.retransmit(packet, now: now, into: outbox) ? .sent : .dropped(.notRetransmitted)
   }
 
   /// Packets that wait for the receiver's path are of no use any more.
@@ -226,7 +225,7 @@ final class DownTrack {
       let last = history.packet(newest)
     else { return 0 }
     var sent: UInt64 = 0
-    for index in newest - min(newest, Self.preRollPackets - 1)...newest {
+    for index in newest &- min(newest, Self.preRollPackets - 1)...newest {
       guard let packet = history.packet(index),
         last.header.timestamp &- packet.header.timestamp < source.clockRate / 5
       else { continue }

@@ -32,7 +32,7 @@ struct FrameSelector {
   /// - Parameter wanted: the decode target that the receiver should get. It goes over to it, or nearer to it, at the first picture that allows it.
   mutating func admits(_ frame: EncodedFrame, wanted: Int, _ structure: borrowing DependencyStructure) -> Bool {
     if frame.number <= newest {
-      guard frame.number >= first, newest - frame.number < Self.window else { return false }
+      guard frame.number >= first, newest &- frame.number < Self.window else { return false }
       if decided.contains(frame.number) { return sent.contains(frame.number) }
     } else {
       // Within a picture the receiver already has the marker of the old target.
@@ -97,7 +97,7 @@ struct FrameSelector {
     for i in 0..<frame.dependencies.referenceCount {
       let number = frame.reference(i)
       if number < first { return true }
-      if newest - number < Self.window, decided.contains(number), !sent.contains(number) { return true }
+      if newest &- number < Self.window, decided.contains(number), !sent.contains(number) { return true }
     }
     return false
   }
@@ -106,12 +106,12 @@ struct FrameSelector {
   private mutating func owe(_ frame: EncodedFrame) {
     for i in 0..<frame.dependencies.referenceCount {
       let number = frame.reference(i)
-      if number >= first, newest - number < Self.window, !decided.contains(number) { owed.insert(number) }
+      if number >= first, newest &- number < Self.window, !decided.contains(number) { owed.insert(number) }
     }
   }
 
   private func wasSent(_ number: UInt64) -> Bool {
-    number >= first && number <= newest && newest - number < Self.window && sent.contains(number)
+    number >= first && number <= newest && newest &- number < Self.window && sent.contains(number)
   }
 }
 

@@ -43,7 +43,7 @@ struct SequenceMap {
 
   /// The output that a packet has. nil before the first, before the window and behind the newest, and for one that was omitted.
   func output(of index: UInt64) -> UInt64? {
-    guard index >= first, index <= newest, newest - index < Self.window else { return nil }
+    guard index >= first, index <= newest, newest &- index < Self.window else { return nil }
     return hasOmissions ? outputBesideOmissions(of: index) : index &+ offset
   }
 
@@ -61,7 +61,7 @@ struct SequenceMap {
       advance(to: index)
       omitted.insert(index)
       offset &-= 1
-    } else if newest - index < Self.window, !omitted.contains(index) {
+    } else if newest &- index < Self.window, !omitted.contains(index) {
       withheld.insert(index)
     } else {
       return
@@ -85,7 +85,7 @@ struct SequenceMap {
     let back = newest &+ offset &- output
     guard back < Self.window else { return nil }
     guard let index = !hasOmissions ? newest &- back : omitted.gap(back, from: newest) else { return nil }
-    guard index >= first, index <= newest, newest - index < Self.window else { return nil }
+    guard index >= first, index <= newest, newest &- index < Self.window else { return nil }
     return index
   }
 
@@ -137,13 +137,14 @@ struct SequenceMap {
       var index = low &+ 1
       while index <= high {
         let end = min(high, index | 63)
-        total += (words[word(index)] & mask(index, end)).nonzeroBitCount
+        total &+= (words[word(index)] & mask(index, end)).nonzeroBitCount
         index = end &+ 1
       }
       return UInt64(total)
     }
 
     /// The index that is no member and has `back` others that are none between it and `high`; nil when the window has none.
+    /// In range: it looks back over one window, and not below 0.
     func gap(_ back: UInt64, from high: UInt64) -> UInt64? {
       var left = Int(back)
       var end = high

@@ -6,7 +6,19 @@ import RTP
 /// Within a source a packet has the same numbers however often and late it is sent: its sequence number is the `SequenceMap`'s, all others
 /// are its own with a constant added. A source's first sequence number is one more than the newest that went out, its first timestamp as much
 /// later as time has passed.
+///
+/// The stream's numbers are its own. A receiver guesses the upper half of an index from the last packet that it got (RFC 3711 section 3.3.1), so
+/// a source whose numbers jump could leave it behind for good. Numbers stay unused only for packets that can have been lost on their way
+/// here: a source that jumps further has to begin anew.
 struct SourceSwitch {
+  /// Numbers that may stay unused between two packets: as many as are asked for again.
+  static let longestGap = NackGenerator.maximumGap
+  /// Numbers that may stay unused in all, beyond one for each packet that went out since. So half of 65,536 numbers are at least
+  /// 16,000 packets, and a receiver that misses so many is away anyway.
+  static let unusedNumbers: UInt64 = 256
+  /// A late packet goes out if it is not further behind the newest. With `longestGap`, two packets that go out one after the other are at most 1,001 apart.
+  static let reach: UInt64 = 800
+
   /// The numbers of one packet after rewriting.
   struct Numbers: Equatable {
     /// The unwrapped sequence number; the stream's first is between 65,536 and 131,071.
@@ -40,6 +52,8 @@ struct SourceSwitch {
   /// The newest packet that went out, and when.
   private var last: Numbers
   private var lastSent: Instant?
+  /// Numbers that may stay unused now.
+  private var spare = SourceSwitch.unusedNumbers
 
   /// The newest sequence number that went out.
   var newest: UInt16 { last.sequenceNumber }
@@ -50,7 +64,7 @@ struct SourceSwitch {
   /// - Parameter first: the stream's first sequence number.
   init(first: UInt16) {
     last = Numbers(index: 65_536 + UInt64(first) - 1, timestamp: 0)
-    sequence = SequenceMap(first: 1, output: last.index + 1)
+    sequence = SequenceMap(first: 1, output: last.index &+ 1)
   }
 
   /// The source pauses; it may go on with `start` at a later packet.
@@ -102,11 +116,23 @@ struct SourceSwitch {
   /// Whether the packet with this index is newer than all others of the running source.
   func isAhead(_ index: UInt64) -> Bool { isRunning && sequence.isAhead(index) }
 
-  /// The numbers of a packet that is to go out. nil for one from before the source's beginning here, or too old.
+  /// The numbers of a packet that is to go out. nil for one from before the source's beginning here, for one that is too old, and when the source
+  /// has jumped.
   mutating func map(_ packet: borrowing Packet) -> Numbers? {
-    guard let index = sequence.map(packet.index) else { return nil }
+    guard let index = sequence.map(packet.index), index &- last.index &+ Self.reach <= Self.reach &+ 1 &+ gapLimit
+    else {
+      return nil
+    }
     return numbers(packet, index: index)
   }
+
+  /// Whether `map` refused the packet with this index because it would leave more numbers unused than it may. Then the source has to begin anew.
+  func hasJumped(to index: UInt64) -> Bool {
+    guard let output = sequence.output(of: index), output > last.index else { return false }
+    return output &- last.index > 1 &+ gapLimit
+  }
+
+  private var gapLimit: UInt64 { min(Self.longestGap, spare) }
 
   /// The numbers that a packet has gone out with. nil for one that has none.
   func numbers(of packet: borrowing Packet) -> Numbers? {
@@ -120,10 +146,33 @@ struct SourceSwitch {
   /// Leaves out the packet with this index, also when it has a number: the number stays unused then.
   mutating func omit(_ index: UInt64) { if isRunning { sequence.omit(index) } }
 
+  /// The packet with these numbers of `map` went out.
   mutating func sent(_ numbers: Numbers, now: Instant) {
     guard numbers.index > last.index else { return }
+    use(numbers.index)
     last = numbers
     lastSent = now
+  }
+
+  /// A packet waits. Times and picture ids go on from it, and `released` follows when it goes out under a sequence number.
+  mutating func queued(_ packet: borrowing Packet, now: Instant) {
+    let numbers = numbers(packet, index: last.index)
+    guard Int32(bitPattern: numbers.timestamp &- last.timestamp) >= 0 else { return }
+    last = numbers
+    lastSent = now
+  }
+
+  /// A packet that waited went out under this index.
+  mutating func released(_ index: UInt64) {
+    guard index > last.index else { return }
+    use(index)
+    last.index = index
+  }
+
+  /// `index` is above the newest, by what `map` allows.
+  private mutating func use(_ index: UInt64) {
+    let unused = index &- last.index &- 1
+    spare = min(Self.unusedNumbers, spare &- unused &+ 1)
   }
 
   /// The source's packet that went out under `sequenceNumber`; nil when it was another source's, or never sent.

@@ -40,7 +40,7 @@ struct QualityMeter {
     let time = since.duration(to: now)
     guard time >= Self.interval, packets > 0 else { return nil }
     let fresh = min(65_535, (lost << 8) / packets)
-    loss = level == nil ? fresh : (loss + fresh) / 2
+    loss = level == nil ? fresh : (loss + fresh) / 2  // in range: 16 bits
     let bits = (octets &- octetsBefore) &* 8
     let bitrate = Int(clamping: bits) / Int(max(1, time.nanoseconds / 1_000_000)) * 1000
     let measured = Self.level(loss: loss, roundTrip: roundTrip, jitter: jitter)
@@ -67,7 +67,7 @@ struct QualityMeter {
     better = measured > level ? better + 1 : 0
     guard measured < level || better >= Self.patience else { return false }
     better = 0
-    self.level = measured < level ? measured : level + 1
+    self.level = measured < level ? measured : level + 1  // in range: 4 levels
     return true
   }
 

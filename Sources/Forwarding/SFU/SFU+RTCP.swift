@@ -60,6 +60,7 @@ extension SFU {
     if down.slot.kind == .video, let downlink = peer.transport.downlink {
       downlink.pointee.received(lost: Double(block.fractionLost) / 256, now: now)
     }
+    // In range: 32 bits and 30.
     let jitter = UInt64(block.jitter) * 1_000_000_000 / UInt64(max(1, down.stream.pointee.clockRate))
     peer.quality.reported(
       fractionLost: block.fractionLost, of: down.takePackets(), jitter: .nanoseconds(Int64(clamping: jitter)))

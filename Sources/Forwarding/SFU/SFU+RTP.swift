@@ -124,8 +124,8 @@ extension SFU {
       case .dropped(let reason):
         drop(reason)
         let isBroken = reason == .dependencies && stream.pointee.needsKeyFrame
-        // The pacer gave up a frame that others refer to.
-        let isCutOff = reason == .paced && !stream.pointee.sourceSwitch.isRunning
+        // The pacer gave up a frame that others refer to, or the source's numbers jumped.
+        let isCutOff = (reason == .paced || reason == .jumped) && !stream.pointee.sourceSwitch.isRunning
         if isCutOff { encoding.awaitKeyFrame() }
         if isBroken || isCutOff { requestKeyFrame(of: encoding, now: now) }
       }
@@ -138,7 +138,7 @@ extension SFU {
   private func mendHoles(
     of encoding: Encoding, highest: UInt64, index: UInt64, isRetransmission: Bool, now: Instant
   ) {
-    guard index != highest + 1, encoding.track.takesNack else { return }
+    guard index != highest &+ 1, encoding.track.takesNack else { return }
     let reception = encoding.reception
     guard index > highest else {
       return reception.pointee.nacks.arrived(index, isRetransmission: isRetransmission, now: now)

@@ -55,8 +55,16 @@ extension SFU {
       while let packet = downlink.pointee.release(now: now) {
         let slot = Int(packet.slot)
         guard slot < peer.videoSlots.count else { continue }
-        let isSent = peer.videoSlots[slot].release(packet, now: now, into: outbox)
-        if isSent, packet.kind == .video { counts.pointee.forwarded &+= 1 }
+        let down = peer.videoSlots[slot]
+        switch down.release(packet, now: now, into: outbox) {
+        case .sent: if packet.kind == .video { counts.pointee.forwarded &+= 1 }
+        case .dropped(let reason):
+          drop(reason)
+          guard reason == .jumped, let encoding = down.encoding else { continue }
+          down.noteAwaiting()
+          requestKeyFrame(of: encoding, now: now)
+        case .waits, .notOpen: break
+        }
       }
     }
     peer.schedule(downlink.pointee.nextRelease)

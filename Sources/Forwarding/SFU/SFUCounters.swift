@@ -47,7 +47,7 @@ package struct SFUCounters: Sendable {
   /// Peers now, and those of them to which media can flow.
   package var peers = 0
   package var connected = 0
-  private var dropped = InlineArray<32, UInt64>(repeating: 0)
+  private var dropped = InlineArray<64, UInt64>(repeating: 0)
 
   package init() {}
 

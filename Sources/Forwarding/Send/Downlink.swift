@@ -58,14 +58,18 @@ struct Downlink {
   }
 
   /// Takes a report of the receiver.
-  /// - Returns: false when it reports more than it may.
+  /// - Returns: false when it reports more than it may, or its clock has jumped.
   mutating func received(_ report: TransportFeedback, now: Instant) -> Bool {
     guard statuses.take(report.count, now: now.nanoseconds) == nil else { return false }
-    let start = clock.microseconds(report.referenceTime)
+    guard let start = clock.microseconds(report.referenceTime) else {
+      // Delays by the old clock cannot be compared with those by the next.
+      estimator.clockJumped()
+      return false
+    }
     let time = now.microseconds
     for status in report {
       if let offset = status.offset {
-        estimator.received(status.number, arrival: start + offset, now: time)
+        estimator.received(status.number, arrival: start &+ offset, now: time)
       } else {
         estimator.missing(status.number, now: time)
       }

@@ -64,7 +64,7 @@ struct FrameReader {
     let distance = SequenceNumber.distance(from: UInt16(truncatingIfNeeded: newest), to: descriptor.frameNumber)
     var number = newest &+ UInt64(bitPattern: Int64(distance))
     // The stream was off while the numbers, which it shares with other layers, went half their way round or more.
-    if descriptor.isKeyFrame, number < newest { number += 65_536 }
+    if descriptor.isKeyFrame, number < newest { number &+= 65_536 }
     newest = max(newest, number)
     return number
   }

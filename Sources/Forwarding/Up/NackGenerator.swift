@@ -30,14 +30,15 @@ struct NackGenerator {
 
   /// The stream jumped from `highest` to `index`. False when there are too many holes to mend: they are forgotten.
   mutating func jumped(from highest: UInt64, to index: UInt64, now: Instant) -> Bool {
-    let missing = index - highest - 1
+    let missing = index &- highest &- 1
+    // In range: the second sum is of small numbers, because of the first comparison.
     guard missing <= Self.maximumGap, count + Int(missing) <= Self.capacity else {
       count = 0
       deadline = nil
       return false
     }
     let due = now.advanced(by: tolerance.duration)
-    for hole in highest + 1..<index {
+    for hole in highest &+ 1..<index {
       holes[count] = Hole(index: hole, opened: now, due: due, pause: .zero)
       count += 1
     }

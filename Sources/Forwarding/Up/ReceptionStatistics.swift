@@ -35,7 +35,7 @@ struct ReceptionStatistics {
 
   mutating func received(_ report: ReportedTime) { lastReport = report }
 
-  /// The block for the next report; nil before the first packet.
+  /// The block for the next report; nil before the first packet. In range: differences of numbers that are not negative.
   mutating func report(ssrc: UInt32, now: Instant) -> ReportBlock? {
     guard let base else { return nil }
     let expected = highest &- base &+ 1
@@ -44,7 +44,7 @@ struct ReceptionStatistics {
     let lostNow = Int64(clamping: expectedNow) - Int64(clamping: received &- receivedBefore)
     expectedBefore = expected
     receivedBefore = received
-    let fraction = expectedNow == 0 || lostNow <= 0 ? 0 : min(255, UInt64(lostNow) * 256 / expectedNow)
+    let fraction = expectedNow == 0 || lostNow <= 0 ? 0 : min(255, UInt64(lostNow) &* 256 / expectedNow)
     let delay = lastReport.map { UInt64(max(0, $0.at.duration(to: now).nanoseconds)) } ?? 0
     return ReportBlock(
       ssrc: ssrc, fractionLost: UInt8(fraction), cumulativeLost: Int32(clamping: lost),

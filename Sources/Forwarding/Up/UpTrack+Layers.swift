@@ -41,8 +41,9 @@ extension UpTrack {
     let (from, to) = (old.reception.pointee.statistics, new.reception.pointee.statistics)
     if let a = from.lastReport, let b = to.lastReport {
       let nanoseconds = Int64(bitPattern: a.ntp.nanoseconds &- b.ntp.nanoseconds)
-      // Reports of one clock that lie a minute apart are of no use. The bound also keeps the product below in range, whatever a sender reports.
+      // Reports of one clock that lie a minute apart are of no use.
       if nanoseconds.magnitude < 60_000_000_000 {
+        // In range: 26 bits and 32.
         let ticks = nanoseconds / 1_000 * Int64(clockRate) / 1_000_000
         return b.rtp &+ UInt32(truncatingIfNeeded: ticks) &- a.rtp
       }

@@ -36,7 +36,7 @@ struct Flight {
       if epoch == 0 {
         // The epoch's two zero bytes are the upper ones of the word.
         datagram.store(sequenceNumber, at: record + 3)
-        sequenceNumber += 1
+        sequenceNumber += 1  // in range: our own records, counted
       }
       record += 13 + Int(datagram.bytes.uint16(at: record + 11))
     }

@@ -5,6 +5,7 @@ extension ReplayWindow {
   func index(of sequenceNumber: UInt16) -> UInt64 {
     let highest = highest ?? 0
     let step = Int16(bitPattern: sequenceNumber &- UInt16(truncatingIfNeeded: highest))
+    // In range: the highest has 48 bits.
     let index = Int64(highest) + Int64(step)
     // Nothing lies before the first cycle, so it can only be a jump forward in it; libsrtp decides the same.
     return index < 0 ? UInt64(sequenceNumber) : UInt64(index)
