@@ -10,8 +10,8 @@ final class PacketHistory {
   /// Stands before each packet in the ring.
   private struct Record {
     var index: UInt64
-    /// In milliseconds, modulo 2^32.
-    var arrival: UInt32
+    /// When it arrived, in milliseconds, modulo 2^32.
+    var time: UInt32
     var length: UInt32
 
     var size: Int { PacketHistory.size(of: Int(length)) }
@@ -70,10 +70,10 @@ final class PacketHistory {
 
   /// Keeps a copy of header and payload, if there is room for it.
   func insert(_ packet: borrowing Packet, now: Instant) {
-    let arrival = Self.milliseconds(now)
-    guard packet.length <= Self.longestPacket, makeRoom(Self.size(of: packet.length), arrival) else { return }
+    let time = Self.milliseconds(now)
+    guard packet.length <= Self.longestPacket, makeRoom(Self.size(of: packet.length), time) else { return }
     lastArrival = now
-    let record = Record(index: packet.index, arrival: arrival, length: UInt32(truncatingIfNeeded: packet.length))
+    let record = Record(index: packet.index, time: time, length: UInt32(truncatingIfNeeded: packet.length))
     let bytes = append(record)
     bytes.copyMemory(from: packet.base, byteCount: packet.length)
     // The padding is cut off.
@@ -94,7 +94,7 @@ final class PacketHistory {
   }
 
   /// Makes room for so many bytes at the head: by more memory while the oldest packet is young, else in its place.
-  private func makeRoom(_ size: Int, _ arrival: UInt32) -> Bool {
+  private func makeRoom(_ size: Int, _ time: UInt32) -> Bool {
     guard capacity > 0 || resize(to: first) else { return false }
     while true {
       if count == 0 { (tail, head, end) = (0, 0, capacity) }
@@ -103,7 +103,7 @@ final class PacketHistory {
         (end, head) = (head, 0)
       } else {
         if tail - head >= size { return true }
-        let isYoung = arrival &- record(at: tail).arrival < span
+        let isYoung = time &- record(at: tail).time < span
         if !isYoung || capacity == limit || !resize(to: capacity * 2) { removeOldest() }
       }
     }
