@@ -110,9 +110,28 @@ struct EpochRules {
     #expect(!carol.events().contains(.keysSwitch), "it is not on the list of epoch 2")
   }
 
-  @Test func epochs2TenMinutesCallForTheNext() throws {
+  @Test func epochs2JoinsDoNotPutOffTheNextFreshSecret() throws {
+    let start = stage.now
     let (call, clients) = try settled(["alice", "bob"])
-    stage.advance(.seconds(595) + .milliseconds(99))
+    for number in 1...9 {
+      stage.advance((start + .seconds(60 * number)) - stage.now)
+      let newcomer = stage.connect("carol\(number)")
+      _ = try clients[0].get(.call(call, .invite(Invite(callees: [newcomer.user])))) as InviteResults
+      try newcomer.accept(call)
+      stage.advance(.milliseconds(300))
+      _ = try clients[0].handOut(call, UInt32(2 + number), to: [newcomer])
+      stage.advance(.seconds(3))
+      #expect(clients[0].events().rotations.map(\.mode) == [.ratchet])
+    }
+    stage.advance((start + .seconds(601)) - stage.now)
+    #expect(clients[0].events().rotations.first?.mode == .fresh)
+  }
+
+  @Test func epochs2TenMinutesCallForTheNext() throws {
+    let start = stage.now
+    let (call, clients) = try settled(["alice", "bob"])
+    // Epoch 2 is a ratchet, so the time counts from epoch 1.
+    stage.advance((start + .seconds(600)) - stage.now - .milliseconds(1))
     #expect(clients[0].events().rotations.isEmpty)
     stage.advance(.seconds(1))
     let rotate = try #require(clients[0].events().rotations.first)

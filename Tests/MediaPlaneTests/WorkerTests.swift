@@ -18,7 +18,10 @@ struct WorkerTests {
   init() throws {
     let (socket, listener) = try openPort()
     queue = try WorkerQueue<MediaCommand>()
-    let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
+    // Small enough that the warm-up fills them, at any pace of the machine.
+    var configuration = SFUConfiguration()
+    (configuration.videoHistory, configuration.audioHistory) = (256 << 10, 16 << 10)
+    let sfu = SFU(configuration: configuration, certificate: certificate, seed: 1)
     worker = try Worker(
       socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port),
       onEvent: log.append)
