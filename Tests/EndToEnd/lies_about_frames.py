@@ -283,7 +283,7 @@ class Private:
         info = layouts.message_info(stage.id, list_hash, entry["participant"], own)
         sender = base64.b64decode(entry["joinKey"]["publicKey"])[-65:]
         self.key = layouts.hpke_open(carol.ghost.join, info, layouts.sha256(numbers) + layouts.sha256(self.sealed), wrap, sender)
-        self.text = json.loads(AESGCM(self.key).decrypt(bytes(12), self.sealed, b""))["text"]
+        self.text = json.loads(layouts.unpadded(AESGCM(self.key).decrypt(bytes(12), self.sealed, b"")))["text"]
 
 
 @row(63)
@@ -316,10 +316,10 @@ def another_text_under_the_wraps_of_a_private_message(stage):
         sframe = made_up(stage, carol, stage.bob, epoch, counter, content, 0, metadata)
         stage.handled(stage.proxy.tell(stage.alice.user, "message", {"call": stage.id, "from": bob, "body": b64(kind + sframe)}))
 
-    other = AESGCM(private.key).encrypt(bytes(12), b'{"text":"another text"}', b"")
+    other = AESGCM(private.key).encrypt(bytes(12), layouts.padded(b'{"text":"another text"}'), b"")
     told(b"\1", 1_000, b"private", private.wraps + other)
     # The forgery itself is well made: a message for all has no proof of its sender but the epoch's key.
-    told(b"\0", 1_001, b"message", b'{"text":"for all, made up"}')
+    told(b"\0", 1_001, b"message", layouts.padded(b'{"text":"for all, made up"}'))
     wait_for(lambda: "for all, made up" in stage.alice.text("#chat-list"), 5, "Alice reads what is made up for all")
     assert "another text" not in stage.alice.text("#chat-list")
     return []

@@ -305,7 +305,8 @@ def message_vectors(secret, epoch, list_hash, sender, recipients):
     base_key = hkdf512(secret, CALL, sender_info(epoch, list_hash, sender.participant, sender.fingerprint, sender.join_id), 64)
     kid = kid_of(sender.participant, 0, epoch)
     text, content_key = b'{"text":"for two"}', fixed("message key")
-    ct = AESGCM(content_key).encrypt(bytes(12), text, None)
+    for_all = b'{"text":"for all"}'
+    ct = AESGCM(content_key).encrypt(bytes(12), padded(text), None)
     participants = b"".join(u32(recipient.participant) for recipient in recipients)
     aad = sha256(participants) + sha256(ct)
     wraps, payload = [], u8(len(recipients))
@@ -327,8 +328,12 @@ def message_vectors(secret, epoch, list_hash, sender, recipients):
         )
     payload += ct
     body = b"\1" + sframe_seal(base_key, kid, 17, b"private", payload)
-    other_ct = AESGCM(content_key).encrypt(bytes(12), flip(text), None)
-    to_all = b"\0" + sframe_seal(base_key, kid, 18, b"message", b'{"text":"for all"}')
+    other_ct = AESGCM(content_key).encrypt(bytes(12), padded(flip(text)), None)
+    to_all = b"\0" + sframe_seal(base_key, kid, 18, b"message", padded(for_all))
+    mispadded = [
+        {"what": what, "data": b64(data), "body": b64(b"\0" + sframe_seal(base_key, kid, 20 + index, b"message", data))}
+        for index, (what, data) in enumerate(mispaddings(for_all))
+    ]
     shared = {
         "call": CALL,
         "epoch": epoch,
@@ -345,15 +350,18 @@ def message_vectors(secret, epoch, list_hash, sender, recipients):
         | {
             "ctr": 18,
             "metadata": b64(b"message"),
-            "text": b64(b'{"text":"for all"}'),
+            "text": b64(for_all),
+            "padded": b64(padded(for_all)),
             "body": b64(to_all),
             "flipped": {"body": b64(flip(to_all)), "otherKind": b64(b"\1" + to_all[1:])},
+            "mispadded": mispadded,
         },
         shared
         | {
             "ctr": 17,
             "metadata": b64(b"private"),
             "text": b64(text),
+            "padded": b64(padded(text)),
             "senderKey": sender.keys[0].json(),
             "contentKey": b64(content_key),
             "ct": b64(ct),
@@ -372,6 +380,16 @@ def message_vectors(secret, epoch, list_hash, sender, recipients):
             },
         },
     )
+
+
+def mispaddings(text):
+    """Texts under a good seal whose padding is not that of 5.10: a receiver refuses each."""
+    yield "no padding", text
+    yield "a multiple of 64 bytes without the mark", text + bytes(-len(text) % 64)
+    yield "64 zeros more than the shortest", padded(text) + bytes(64)
+    yield "a byte behind the mark that is no zero", padded(text)[:-1] + b"\1"
+    yield "the mark at another length than a multiple of 64", text + b"\x80"
+    yield "nothing", b""
 
 
 def statement_vector(label, signer, subject):

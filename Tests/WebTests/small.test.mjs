@@ -60,10 +60,24 @@ test('messages go sealed with n = 0 and the metadata “message”, once, and co
 });
 
 test('malformed messages are none', () => {
+  const padded = (text) => Uint8Array.of(...new TextEncoder().encode(text), 0x80, ...new Uint8Array(63 - text.length));
+  assert.deepEqual(decodeMessage(padded('{"text":"1"}')), { text: '1' });
   for (const text of ['', '[]', 'null', '{"text":1}', '{"reaction":"much too long for a reaction"}']) {
-    assert.equal(decodeMessage(new TextEncoder().encode(text)), undefined, text);
+    assert.equal(decodeMessage(padded(text)), undefined, text);
   }
   assert.equal(encodeMessage({ text: 'x'.repeat(20_000) }), undefined);
+});
+
+test('a sealed message says no more of its length than how many blocks of 64 bytes it fills', () => {
+  const length = (message) => encodeMessage(message).length;
+  const short = [{ hand: true }, { hand: false }, { reaction: '👍' }, { reaction: '❤️' }, { text: 'yes' }, { text: 'no' }, { text: 'I have to tell you something' }];
+  assert.deepEqual(new Set(short.map(length)), new Set([64]));
+  const least = '{"text":""}'.length;
+  for (let count = 0; count < 300; count += 1) {
+    const text = 'x'.repeat(count);
+    assert.equal(length({ text }), 64 * (Math.floor((least + count) / 64) + 1), `${count}`);
+    assert.deepEqual(decodeMessage(encodeMessage({ text })), { text });
+  }
 });
 
 test('presence is what the reply and the events say, and is asked for again on a new connection', async () => {

@@ -12,6 +12,7 @@ const { openEnvelope } = await load('envelopes.js');
 const { FrameKeys, kidOf } = await load('frames.js');
 const { fingerprintOf, isSignedBy } = await load('identity.js');
 const { isJoinKeySigned } = await load('join-keys.js');
+const { decodeMessage, encodeMessage } = await load('messages.js');
 const { openPrivate, sealPrivate } = await load('private-messages.js');
 const { Roster } = await load('roster.js');
 const { deriveKey, open, parseHeader, seal } = await load('sframe.js');
@@ -161,8 +162,20 @@ test('a message to all', async () => {
   for (const twin of [vector.flipped.body, vector.flipped.otherKind]) await assert.rejects(keys.openMessage(fromBase64(twin), vector.from));
   await assert.rejects(keys.openMessage(fromBase64(vector.body), vector.from + 1), { reason: 'attribution' });
   const { data, kind } = await keys.openMessage(fromBase64(vector.body), vector.from);
-  same(data, vector.text);
+  same(data, vector.padded);
   assert.equal(kind, 0);
+  assert.deepEqual(decodeMessage(data), JSON.parse(atob(vector.text)));
+  same(encodeMessage(decodeMessage(data)), vector.padded);
+});
+
+test('a message with any other padding than the shortest is none', async () => {
+  const keys = await receiver(vectors.message);
+  assert.equal(vectors.message.mispadded.length, 6);
+  for (const { what, data, body } of vectors.message.mispadded) {
+    const opened = await keys.openMessage(fromBase64(body), vectors.message.from);
+    same(opened.data, data);
+    assert.equal(decodeMessage(opened.data), undefined, what);
+  }
 });
 
 test('a private message to two: each opens it, changed or sealed again under the same wraps nobody does', async () => {
@@ -176,7 +189,9 @@ test('a private message to two: each opens it, changed or sealed again under the
   const resealed = (await keys.openMessage(fromBase64(vector.flipped.resealed.body), vector.from)).data;
   for (const { participant, key, wrap, info } of vector.wraps) {
     const own = { participant, pair: await pairOf(key) };
-    same(await openPrivate(data, { scope, own, sender }), vector.text);
+    const opened = await openPrivate(data, { scope, own, sender });
+    same(opened, vector.padded);
+    assert.deepEqual(decodeMessage(opened), JSON.parse(atob(vector.text)));
     await assert.rejects(openPrivate(resealed, { scope, own, sender }), 'resealed');
     await assert.rejects(openPrivate(data, { scope, own: { ...own, participant: 77 }, sender }), /somebody else/);
     same(await hpkeOpen(own.pair, fromBase64(wrap), { info: fromBase64(info), aad: fromBase64(vector.aad), sender: fromBase64(vector.senderKey.publicKey) }), vector.contentKey);

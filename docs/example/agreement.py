@@ -198,7 +198,7 @@ class CallKeys:
         return layouts.hkdf512(epoch.secret, self.call, info, 64), layouts.kid_of(entry["participant"], 0, epoch.number)
 
     def seal_message(self, text):
-        return b"\0" + layouts.sframe_seal(*self.message_key(self.entry()), next(self.counters), b"message", json.dumps({"text": text}).encode())
+        return b"\0" + layouts.sframe_seal(*self.message_key(self.entry()), next(self.counters), b"message", layouts.padded(json.dumps({"text": text}).encode()))
 
     def open_message(self, sender, body):
         """The sender's user id and the text (5.9, 5.10). Messages come in order, so a counter that does not rise is a replay."""
@@ -208,6 +208,6 @@ class CallKeys:
         kid, counter, _ = layouts.sframe_numbers(body[1:])
         base, expected = self.message_key(entry)
         require(kid == expected and counter > self.heard.get(kid, -1), "a message has the key of another member or epoch, or came twice")
-        text = json.loads(layouts.sframe_open(base, kid, counter, b"message", body[1:]))["text"]
+        text = json.loads(layouts.unpadded(layouts.sframe_open(base, kid, counter, b"message", body[1:])))["text"]
         self.heard[kid] = counter
         return entry["user"], text

@@ -274,6 +274,19 @@ def bucket_of(index, tags):
     return {"index": index, "who": b64(u64(who)), "tag": b64(total)}
 
 
+def padded(text):
+    """A message's text at a multiple of 64 bytes (5.10)."""
+    return text + b"\x80" + bytes(-(len(text) + 1) % 64)
+
+
+def unpadded(data):
+    """The text of a padded message; raises for any other padding than the shortest."""
+    text, mark, zeros = data.rpartition(b"\x80")
+    if not mark or any(zeros) or padded(text) != data:
+        raise ValueError("a message without its padding")
+    return text
+
+
 def message_info(call, list_hash, sender, recipient):
     return b"conclave-message-v2" + lp(call) + list_hash + u32(sender) + u32(recipient)
 

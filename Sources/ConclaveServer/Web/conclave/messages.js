@@ -1,7 +1,7 @@
 // Messages to the others in a call: text, reactions and raised hands, sealed in the worker with the keys that seal frames (protocol section 6).
 
-import { bytesIn, participantIn } from './checks.js';
-import { toBase64, utf8 } from './bytes.js';
+import { Refusal, bytesIn, participantIn } from './checks.js';
+import { concat, toBase64, utf8 } from './bytes.js';
 import { openPrivate, sealPrivate } from './private-messages.js';
 
 const MAX_BYTES = 12_000; // base64 of it stays below the protocol's 16 KiB
@@ -9,22 +9,33 @@ const MAX_PRIVATE_BYTES = 4_000; // beside 64 wraps
 const MAX_BODY_BYTES = 16_384;
 const ANSWER_MS = 3_000;
 const PRIVATE = 1;
+const BLOCK = 64; // a length that the server sees says no more than this (protocol section 5.10)
+const MARK = 0x80; // where the text ends; zeros follow
 
-/** `{text}`, `{reaction}` or `{hand}` as bytes; undefined for what is too long. */
+const pad = (text) => concat(text, Uint8Array.of(MARK), new Uint8Array(BLOCK - 1 - (text.length % BLOCK)));
+
+/** Throws for any other padding than the shortest: the same text has one form only. */
+function unpad(bytes) {
+  const end = bytes.findLastIndex((byte) => byte !== 0);
+  if (bytes.length % BLOCK !== 0 || bytes[end] !== MARK || bytes.length - end > BLOCK) throw new Refusal('a message without its padding');
+  return bytes.subarray(0, end);
+}
+
+/** `{text}`, `{reaction}` or `{hand}` as padded bytes; undefined for what is too long. */
 export function encodeMessage(message, most = MAX_BYTES) {
   const bytes = utf8(JSON.stringify(message));
-  return bytes.length <= most ? bytes : undefined;
+  return bytes.length <= most ? pad(bytes) : undefined;
 }
 
 /** Undefined for bytes that are no message: another client may send what it likes. */
 export function decodeMessage(bytes) {
   try {
-    const { text, reaction, hand } = JSON.parse(new TextDecoder().decode(bytes));
+    const { text, reaction, hand } = JSON.parse(new TextDecoder().decode(unpad(bytes)));
     if (typeof text === 'string') return { text };
     if (typeof reaction === 'string' && reaction.length <= 16) return { reaction };
     if (typeof hand === 'boolean') return { hand };
   } catch {
-    // not JSON
+    // not JSON, or not padded
   }
   return undefined;
 }
