@@ -228,7 +228,7 @@ if Context.environment["CONCLAVE_FUZZ"] != nil {
   ]
 }
 
-// `deploy/test --sanitize` builds the named test targets and what they need, and nothing else.
+// `deploy/test CallsTests` and the sanitizers build the named test targets and what they need, and nothing else.
 if let names = Context.environment["CONCLAVE_TESTS"]?.split(separator: " ").map(String.init) {
   var needed: Set<String> = []
   var pending = names

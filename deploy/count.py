@@ -1,14 +1,15 @@
-"""Adds up the test reports of a folder (JUnit XML and TAP) and prints "N passed, N failed, N skipped". Fails when a test failed or none ran.
+"""Adds up the test reports of a folder (JUnit XML and TAP), prints what took longest, and last "N passed, N failed, N skipped". Fails when a test failed or none ran.
 
 Each part of the tests has left a file NAME.status with its exit status. A part that failed without reporting a failure, for example by a crash, counts as one
-failed test. So does a part without any report."""
+failed test. So does a part without any report. Each part and each build has left its duration in NAME.seconds."""
 
+import collections
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree as xml
 
-folder = pathlib.Path(sys.argv[1])
+SLOWEST = 25
 
 
 def counts(report):
@@ -17,22 +18,65 @@ def counts(report):
         told = dict(re.findall(r"^# (tests|fail|cancelled|skipped) (\d+)", report.read_text(), re.M))
         told = {name: int(number) for name, number in told.items()}
         return told.get("tests", 0), told.get("fail", 0) + told.get("cancelled", 0), told.get("skipped", 0)
+    found = list(cases(report))
+    failed = sum(any(child.tag in ("failure", "error") for child in case) for case in found)
+    return len(found), failed, sum(any(child.tag == "skipped" for child in case) for case in found)
+
+
+def cases(report):
+    """The test cases of a JUnit report; none of one that a crash has cut off."""
     try:
-        cases = list(xml.parse(report).iter("testcase"))
+        return xml.parse(report).iter("testcase")
     except xml.ParseError:
-        return 0, 0, 0
-    failed = sum(any(child.tag in ("failure", "error") for child in case) for case in cases)
-    return len(cases), failed, sum(any(child.tag == "skipped" for child in case) for case in cases)
+        return iter(())
 
 
-run = failed = skipped = 0
-for file in sorted(folder.glob("*.status")):
-    status = file.read_text().strip()
-    reports = [*folder.glob(f"{file.stem}*.xml"), *folder.glob(f"{file.stem}.tap")]
-    sums = [sum(column) for column in zip((0, 0, 0), *map(counts, reports))]
-    if (status != "0" and sums[1] == 0) or sums[0] == 0:
-        print(f"{file.stem}: ended with status {status}, and no report names a failed test: see its output above")
-        sums = [sums[0] + 1, sums[1] + 1, sums[2]]
-    run, failed, skipped = run + sums[0], failed + sums[1], skipped + sums[2]
-print(f"{run - failed - skipped} passed, {failed} failed, {skipped} skipped")
-sys.exit(failed > 0 or run == 0)
+def results(folder):
+    """For each part of the tests: its name, its exit status, and its numbers of tests: all, failed, skipped."""
+    for file in sorted(folder.glob("*.status")):
+        # Swift writes NAME-swift-testing.xml beside NAME.xml.
+        reports = [folder / f"{file.stem}{end}" for end in (".xml", "-swift-testing.xml", ".tap")]
+        columns = zip((0, 0, 0), *(counts(report) for report in reports if report.exists()))
+        yield file.stem, file.read_text().strip(), *map(sum, columns)
+
+
+def durations(folder):
+    """Three lists of (seconds, name): parts and builds, suites of Swift by their longest test, and tests in Python."""
+    parts = [(float(file.read_text()), file.stem) for file in folder.glob("*.seconds")]
+    # A suite's tests run beside each other, so their sum says nothing.
+    suites, tests = collections.defaultdict(float), []
+    for report in folder.glob("*.xml"):
+        is_swift = report.stem.endswith("-swift-testing")
+        for case in cases(report):
+            seconds, place = float(case.get("time") or 0), case.get("classname") or report.stem
+            if is_swift:
+                suites[place] = max(suites[place], seconds)
+            else:
+                tests.append((seconds, f"{place.rpartition('.')[2]}::{case.get('name')}"))
+    return parts, [(seconds, name) for name, seconds in suites.items()], tests
+
+
+def print_durations(folder):
+    titles = ("Builds and parts", "Suites of Swift, by their longest test", "Tests in Python")
+    for title, rows in zip(titles, durations(folder)):
+        if rows:
+            print(f"\n{title}, in seconds:")
+            for seconds, name in sorted(rows, reverse=True)[:SLOWEST]:
+                print(f"{seconds:8.1f}  {name}")
+    print()
+
+
+def main(folder):
+    print_durations(folder)
+    run = failed = skipped = 0
+    for name, status, *sums in results(folder):
+        if (status != "0" and sums[1] == 0) or sums[0] == 0:
+            print(f"{name}: ended with status {status}, and no report names a failed test: see its output above")
+            sums = [sums[0] + 1, sums[1] + 1, sums[2]]
+        run, failed, skipped = run + sums[0], failed + sums[1], skipped + sums[2]
+    print(f"{run - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return failed > 0 or run == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

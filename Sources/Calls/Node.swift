@@ -84,6 +84,18 @@ package struct Node {
   /// Whether the call runs.
   package func runs(_ call: CallID) -> Bool { control.calls[call] != nil }
 
+  /// The session that brings about what follows from the command, and whose user is charged for it; nil for the server, the media plane and the operator.
+  package func payer(of command: NodeCommand) -> SessionID? {
+    switch command {
+    case .connect(let session, _), .disconnect(let session), .subscribe(let session, _, _),
+      .unsubscribe(let session, _),
+      .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
+      session
+    case .answer(let question, _): people.questions.session(of: question)
+    case .media, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
+    }
+  }
+
   private mutating func runTimers(now: Timestamp) {
     while control.handleTimeout(now: now) {
       collect()

@@ -80,11 +80,15 @@ extension Configuration {
     }
     signaling.connectionsFromAddress = limits.addressConnections
     signaling.connectionsFromAddressBeforeLogin = limits.addressConnectionsBeforeLogin
+    signaling.requestsFromAddressPerSecond = limits.addressRequestsPerSecond
+    signaling.requestBurstFromAddress = limits.addressRequestBurst
     signaling.proxies = AddressList(listen.proxies) ?? .loopback
     signaling.connectionsOfUser = limits.userConnections
     signaling.subscriptionsOfUser = limits.userSubscriptions
     signaling.requestsOfUserPerSecond = limits.userRequestsPerSecond
     signaling.requestBurstOfUser = limits.userRequestBurst
+    signaling.eventBytesOfUserPerSecond = limits.userEvents
+    signaling.eventBurstOfUser = limits.userEventBurst
     signaling.outboundBytesOfUser = limits.userOutbound
     signaling.inboundBytesOfUser = limits.userInbound
     signaling.outboundBytesOfAll = limits.totalOutbound

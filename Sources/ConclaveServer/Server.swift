@@ -89,7 +89,8 @@ package final class Server: Sendable {
       backEnd: backEnd, webPush: webPush, measurements: measurements, log: CallLog(logger),
       telemetry: spans.map(Telemetry.init), reading: reading,
       clients: ControlPlane.Clients(
-        deliver: { signalingOnce.value?.deliver($0) }, charge: { signalingOnce.value?.charge($0, units: $1) })
+        deliver: { signalingOnce.value?.deliver($0) }, charge: { signalingOnce.value?.charge($0, $1) },
+        refusal: { signalingOnce.value?.refusal($0) })
     )
     controlOnce.set(control)
     let guests = authenticator.guests.map { [control] tokens in

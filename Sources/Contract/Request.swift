@@ -109,6 +109,9 @@ package struct RemoveDevice: Codable, Sendable {
 }
 
 package struct StartCall: Codable, Sendable {
+  /// The list of a ring has the initiator's device and these, and each ring brings the whole list.
+  package static let maximumEnvelopes = 255
+
   /// Made by the client, a random UUID; a service may leave it to the server.
   package var id: CallID?
   package var callees: [UserID]

@@ -1,6 +1,6 @@
 /// The texts of values of one type that occur in one text after another and are mostly unchanged: a call's members in its state, the devices on a list. A
 /// value that equals the one that was written last with its id is not encoded again.
-package final class Fragments<Value: Encodable & Equatable, ID: Hashable> {
+package final class Fragments<Value: Encodable & Equatable, ID: Hashable>: FragmentWriter {
   private let id: (Value) -> ID
   private let maximumCount: Int
   private var known: [ID: (value: Value, text: [UInt8])] = [:]
@@ -13,22 +13,13 @@ package final class Fragments<Value: Encodable & Equatable, ID: Hashable> {
   package init(maximumCount: Int = .max, id: @escaping (Value) -> ID) {
     self.id = id
     self.maximumCount = maximumCount
+    super.init(Value.self)
   }
 
   /// Bytes of the texts.
   package private(set) var size = 0
-}
 
-/// A `Fragments` of any type.
-protocol FragmentWriter: AnyObject {
-  var type: ObjectIdentifier { get }
-  func write(_ value: any Encodable, to text: TextBuffer) throws
-}
-
-extension Fragments: FragmentWriter {
-  var type: ObjectIdentifier { ObjectIdentifier(Value.self) }
-
-  func write(_ value: any Encodable, to text: TextBuffer) throws {
+  override func write(_ value: any Encodable, to text: TextBuffer) throws {
     guard let value = value as? Value else { throw JSONError(reason: "is of another type") }
     let id = id(value)
     let old = known[id]
@@ -48,11 +39,20 @@ extension Fragments: FragmentWriter {
   }
 }
 
+/// A `Fragments` of any type.
+package class FragmentWriter {
+  let type: ObjectIdentifier
+
+  fileprivate init(_ type: Any.Type) { self.type = ObjectIdentifier(type) }
+
+  func write(_ value: any Encodable, to text: TextBuffer) throws { throw JSONError(reason: "is of no known type") }
+}
+
 extension JSONCoding {
   /// As `encode`, with the texts of those values in `fragments` that have not changed.
   /// - Parameter capacity: bytes that the text will have, roughly.
-  package static func encode<Value, ID>(
-    _ value: some Encodable, reusing fragments: Fragments<Value, ID>, capacity: Int = 1_024
+  package static func encode(
+    _ value: some Encodable, reusing fragments: FragmentWriter..., capacity: Int = 1_024
   ) throws(JSONError) -> [UInt8] {
     let text = TextBuffer(fragments)
     text.reserve(capacity)

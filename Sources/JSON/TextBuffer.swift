@@ -1,10 +1,10 @@
 /// JSON text as it grows.
 final class TextBuffer {
   private(set) var bytes: [UInt8] = []
-  /// Texts of earlier values of one type.
-  let fragments: (any FragmentWriter)?
+  /// Texts of earlier values, of one type each.
+  let fragments: [FragmentWriter]
 
-  init(_ fragments: (any FragmentWriter)? = nil) { self.fragments = fragments }
+  init(_ fragments: [FragmentWriter] = []) { self.fragments = fragments }
 
   var count: Int { bytes.count }
 

@@ -105,7 +105,7 @@ final class ValueEncoder: Encoder {
 
   /// Writes a member or element that was begun.
   fileprivate func write<Value: Encodable>(_ value: Value, _ key: any CodingKey) throws {
-    if let fragments = text.fragments, fragments.type == ObjectIdentifier(Value.self) {
+    for fragments in text.fragments where fragments.type == ObjectIdentifier(Value.self) {
       return try fragments.write(value, to: text)
     }
     let child = ValueEncoder(text, parent: self, key: key)

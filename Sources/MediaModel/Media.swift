@@ -17,15 +17,19 @@ package enum TrackSource: String, Sendable, Hashable, Codable {
 package struct PayloadFormat: Sendable, Hashable {
   package var payloadType: UInt8
   /// As offered: "VP8", "opus", "H264".
-  package var codec: String
-  package var clockRate: UInt32
+  package let codec: String
+  package let clockRate: UInt32
   /// nil for video.
   package var channels: UInt8?
   /// The text behind a=fmtp:PT, or "".
-  package var parameters: String
+  package let parameters: String
+  /// The decoder that its streams need, and that its receivers have.
+  package let profile: CodecProfile
   package var rtxPayloadType: UInt8?
   package var nack: Bool
   package var pli: Bool
+  /// Its sender takes FIR (RFC 5104 section 4.3.1), "ccm fir".
+  package var fir: Bool
   /// Its sender takes reports on all packets of the transport ("transport-cc").
   package var transportFeedback: Bool
   /// Its sender takes a rate that the receiver has estimated ("goog-remb").
@@ -33,7 +37,8 @@ package struct PayloadFormat: Sendable, Hashable {
 
   package init(
     payloadType: UInt8, codec: String, clockRate: UInt32, channels: UInt8? = nil, parameters: String = "",
-    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false, transportFeedback: Bool = false,
+    rtxPayloadType: UInt8? = nil, nack: Bool = false, pli: Bool = false, fir: Bool = false,
+    transportFeedback: Bool = false,
     remb: Bool = false
   ) {
     self.payloadType = payloadType
@@ -41,28 +46,17 @@ package struct PayloadFormat: Sendable, Hashable {
     self.clockRate = clockRate
     self.channels = channels
     self.parameters = parameters
+    profile = CodecProfile(codec: codec, clockRate: clockRate, parameters: parameters)
     self.rtxPayloadType = rtxPayloadType
     self.nack = nack
     self.pli = pli
+    self.fir = fir
     self.transportFeedback = transportFeedback
     self.remb = remb
   }
 
-  /// Whether a stream of `self` can be sent to a receiver as `other`: same codec, clock and the parameters that change decoding (H.264 profile and packetization mode, VP9 and AV1 profile).
-  package func carries(_ other: PayloadFormat) -> Bool {
-    codec.lowercased() == other.codec.lowercased() && clockRate == other.clockRate
-      && ["profile-level-id", "packetization-mode", "profile-id", "profile"].allSatisfy {
-        parameter($0) == other.parameter($0)
-      }
-  }
-
-  private func parameter(_ name: String) -> Substring? {
-    for item in parameters.split(separator: ";") {
-      let pair = item.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
-      if pair.count == 2, pair[0].lowercased() == name { return pair[1] }
-    }
-    return nil
-  }
+  /// Whether a stream of `self` can be sent to a receiver as `other`.
+  package func carries(_ other: PayloadFormat) -> Bool { other.profile.decodes(profile) }
 }
 
 /// Ids (RFC 8285, 1 to 255; 0 = not negotiated) of the header extensions that the SFU reads or passes on, the same for all m-lines of a bundle.

@@ -6,6 +6,8 @@ package struct MediaOffer: Sendable, Hashable {
     package enum Kind: Sendable, Hashable { case media(MediaKind), application }
     package var mid: String
     package var kind: Kind
+    /// The protocol of its m= line, which the answer repeats.
+    package var protocolName: String
     /// Port 0 without a=bundle-only: the section is rejected by the offerer.
     package var isRejected: Bool
     package var direction: Direction
@@ -25,13 +27,15 @@ package struct MediaOffer: Sendable, Hashable {
     package var takesReducedSizeRTCP: Bool
 
     package init(
-      mid: String, kind: Kind, isRejected: Bool = false, direction: Direction, formats: [PayloadFormat],
+      mid: String, kind: Kind, protocolName: String = "UDP/TLS/RTP/SAVPF", isRejected: Bool = false,
+      direction: Direction, formats: [PayloadFormat],
       ssrcs: [UInt32] = [], rtx: [UInt32: UInt32] = [:], rids: [String] = [],
       extensions: HeaderExtensionIDs = HeaderExtensionIDs(), oneWayExtensions: Set<UInt8> = [],
       takesReducedSizeRTCP: Bool = false
     ) {
       self.mid = mid
       self.kind = kind
+      self.protocolName = protocolName
       self.isRejected = isRejected
       self.direction = direction
       self.formats = formats

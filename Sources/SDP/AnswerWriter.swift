@@ -14,12 +14,15 @@ struct AnswerWriter {
   mutating func opening(of line: Negotiation.Line, at place: SocketAddress?) {
     let port = line.isRejected ? 0 : place?.port ?? 9
     switch line.offered.kind {
-    case .application: self.line("m=application \(port) UDP/DTLS/SCTP webrtc-datachannel")
+    case .application:
+      // Before RFC 8841 the format was a port.
+      let format = line.offered.protocolName == "DTLS/SCTP" ? "5000" : "webrtc-datachannel"
+      self.line("m=application \(port) \(line.offered.protocolName) \(format)")
     case .media(let kind):
       // The format of a rejected m-line means nothing, but there must be one.
       let known = line.isRejected ? [line.offered.formats.first?.payloadType ?? 0] : line.payloadTypes
       let formats = known.map(String.init).joined(separator: " ")
-      self.line("m=\(kind.rawValue) \(port) UDP/TLS/RTP/SAVPF \(formats)")
+      self.line("m=\(kind.rawValue) \(port) \(line.offered.protocolName) \(formats)")
     }
     if let place, !line.isRejected {
       self.line("c=IN \(place.isIPv4 ? "IP4" : "IP6") \(place.candidateAddress)")
@@ -97,6 +100,8 @@ struct AnswerWriter {
     if !text.isEmpty { line("a=fmtp:\(type) \(text)") }
     if format.nack { line("a=rtcp-fb:\(type) nack") }
     if format.pli { line("a=rtcp-fb:\(type) nack pli") }
+    // FIR is only for senders without PLI, which asks for the same in fewer bytes.
+    if format.fir, !format.pli { line("a=rtcp-fb:\(type) ccm fir") }
     switch feedback {
     case .packets where format.transportFeedback: line("a=rtcp-fb:\(type) transport-cc")
     case .rate where format.remb: line("a=rtcp-fb:\(type) goog-remb")

@@ -8,7 +8,9 @@ extension MediaOffer {
       throw SDPError(line: 1, "there is no m= line: add a track or a transceiver before createOffer()")
     }
     let bundle = try Self.bundle(of: description, before: first)
-    let sections = try Self.sections(of: description, bundle: bundle)
+    var sections = try Self.sections(of: description, bundle: bundle)
+    let extensions = try Self.unite(&sections, of: description)
+    try Self.checkStreams(of: sections, in: description)
     let living = Self.living(of: bundle, sections)
     guard let tag = sections.firstIndex(where: { $0.mid == living.first && !$0.isRejected }) else {
       throw SDPError(line: first.line, "every m= line is rejected (port 0): leave one that is not")
@@ -18,7 +20,7 @@ extension MediaOffer {
     self.init(
       credentials: try ICECredentials(of: tagged, in: description),
       fingerprint: try CertificateFingerprint(of: tagged, in: description),
-      extensions: try Self.extensions(of: description, sections),
+      extensions: extensions,
       allowsMixedExtensions: description.attributes.contains("extmap-allow-mixed")
         || zip(description.sections, sections).allSatisfy {
           $1.isRejected || $1.kind == .application || $0.attributes.contains("extmap-allow-mixed")
@@ -77,21 +79,52 @@ extension MediaOffer {
     }
   }
 
-  /// The union of the sections' offers; an extension has one id in a bundle (RFC 8843 section 7.1.3 with RFC 8285 section 5).
-  private static func extensions(
-    of description: SessionDescription, _ sections: [Section]
+  /// Gives each extension one id in the bundle, and each id one extension (RFC 8285 section 5): the first m-line's. A later sending m-line that
+  /// maps them otherwise goes without the extension, which the answer then leaves out there.
+  /// - Returns: the union of the sections' offers.
+  private static func unite(
+    _ sections: inout [Section], of description: SessionDescription
   ) throws(SDPError) -> HeaderExtensionIDs {
     var union = HeaderExtensionIDs()
-    for (text, section) in zip(description.sections, sections) where !section.isRejected {
-      for (_, path) in HeaderExtensionIDs.uris where section.extensions[keyPath: path] != 0 {
-        let id = section.extensions[keyPath: path]
-        guard union[keyPath: path] == 0 || union[keyPath: path] == id else {
-          throw SDPError(
-            line: text.line, "an a=extmap has another id here than in an m= line before: use one in all of the bundle")
+    var taken: Set<UInt8> = []
+    for index in sections.indices where !sections[index].isRejected {
+      for (_, path) in HeaderExtensionIDs.uris where sections[index].extensions[keyPath: path] != 0 {
+        let id = sections[index].extensions[keyPath: path]
+        if union[keyPath: path] == id { continue }
+        if union[keyPath: path] == 0, taken.insert(id).inserted {
+          union[keyPath: path] = id
+          continue
         }
-        union[keyPath: path] = id
+        guard sections[index].direction != .recvonly else {
+          throw SDPError(
+            line: description.sections[index].line,
+            "an a=extmap has another id here than in an m= line before: use one in all of the bundle")
+        }
+        sections[index].extensions[keyPath: path] = 0
       }
     }
     return union
+  }
+
+  /// Streams of an m-line without a=ssrc, a=rid and MID are told apart by their payload types (RFC 8843 section 9.2), so those must be its own.
+  private static func checkStreams(
+    of sections: [Section], in description: SessionDescription
+  ) throws(SDPError) {
+    for (index, section) in sections.enumerated()
+    where section.sends && section.ssrcs.isEmpty && section.extensions.mid == 0 {
+      let others = sections.indices.lazy.filter { $0 != index && sections[$0].sends }
+      let types = Set(section.formats.map(\.payloadType))
+      guard others.allSatisfy({ types.isDisjoint(with: sections[$0].formats.map(\.payloadType)) }) else {
+        throw SDPError(
+          line: description.sections[index].line,
+          "its streams cannot be told from those of another m= line: offer the header extension sdes:mid, or a=ssrc")
+      }
+    }
+  }
+}
+
+extension MediaOffer.Section {
+  fileprivate var sends: Bool {
+    !isRejected && kind != .application && (direction == .sendonly || direction == .sendrecv)
   }
 }

@@ -4,6 +4,16 @@ extension MediaOffer.Section {
   /// A section may announce so many sources: 3 layers with RTX are 6.
   private static let maximumSources = 32
   private static let maximumLayers = 3
+  /// As long as a header extension element of the longer form can be (RFC 8285 section 4.3).
+  private static let maximumMid = 255
+  /// The protocols that an offer may name for media over DTLS-SRTP, and for data (RFC 9429 section 5.1.2). The name says nothing about the
+  /// transport; a fingerprint is required in any case.
+  private static let mediaProtocols: Set<Substring> = [
+    "UDP/TLS/RTP/SAVPF", "UDP/TLS/RTP/SAVP", "TCP/DTLS/RTP/SAVPF", "TCP/DTLS/RTP/SAVP", "TCP/TLS/RTP/SAVPF",
+    "TCP/TLS/RTP/SAVP",
+    "RTP/SAVPF", "RTP/SAVP", "RTP/AVPF", "RTP/AVP",
+  ]
+  private static let dataProtocols: Set<Substring> = ["UDP/DTLS/SCTP", "TCP/DTLS/SCTP", "DTLS/SCTP"]
 
   /// The direction may stand above the first m= line (RFC 8866 section 6.7).
   init(parsing section: SessionDescription.Section, in description: SessionDescription) throws(SDPError) {
@@ -18,18 +28,24 @@ extension MediaOffer.Section {
     }
     let mid = try Self.mid(of: section, isRejected: isRejected)
     let direction = Self.direction(attributes) ?? Self.direction(description.attributes) ?? .sendrecv
+    let known = kind == .application ? Self.dataProtocols : Self.mediaProtocols
+    guard isRejected || known.contains(section.protocolName) else {
+      let names = kind == .application ? "UDP/DTLS/SCTP" : "UDP/TLS/RTP/SAVPF or another of RFC 9429 section 5.1.2"
+      throw SDPError(line: section.line, "its protocol is not known: it must be \(names)")
+    }
+    let protocolName =
+      known.contains(section.protocolName)
+      ? String(section.protocolName) : kind == .application ? "UDP/DTLS/SCTP" : "UDP/TLS/RTP/SAVPF"
     guard kind != .application, !isRejected else {
       self.init(
-        mid: mid, kind: kind, isRejected: isRejected, direction: direction, formats: PayloadFormat.parse(section))
+        mid: mid, kind: kind, protocolName: protocolName, isRejected: isRejected, direction: direction,
+        formats: PayloadFormat.parse(section))
       return
-    }
-    guard section.protocolName == "UDP/TLS/RTP/SAVPF" else {
-      throw SDPError(line: section.line, "its protocol must be UDP/TLS/RTP/SAVPF: media without DTLS-SRTP is not taken")
     }
     let sources = try Self.sources(attributes)
     let (extensions, oneWay) = HeaderExtensionIDs.parse(attributes, direction: direction)
     self.init(
-      mid: mid, kind: kind, direction: direction, formats: PayloadFormat.parse(section),
+      mid: mid, kind: kind, protocolName: protocolName, direction: direction, formats: PayloadFormat.parse(section),
       ssrcs: sources.primary, rtx: sources.rtx, rids: Self.rids(attributes), extensions: extensions,
       oneWayExtensions: oneWay, takesReducedSizeRTCP: attributes.contains("rtcp-rsize"))
   }
@@ -42,8 +58,8 @@ extension MediaOffer.Section {
       if isRejected { return "" }
       throw SDPError(line: section.line, "it has no a=mid: give each m= line one")
     }
-    guard mid.value.isToken, mid.value.utf8.count <= 32 else {
-      throw SDPError(line: mid.line, "a mid must be 1 to 32 letters, digits or other token characters")
+    guard mid.value.isToken, mid.value.utf8.count <= maximumMid else {
+      throw SDPError(line: mid.line, "a mid must be 1 to \(maximumMid) letters, digits or other token characters")
     }
     return String(mid.value)
   }

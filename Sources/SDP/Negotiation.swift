@@ -142,7 +142,8 @@ package struct Negotiation: Sendable {
 }
 
 extension MediaOffer.Section {
-  /// The offered formats that the server accepts: Opus for audio, `codecs` for video in their order. RTX is accepted only with NACK.
+  /// The offered formats that the server accepts: Opus for audio, `codecs` for video in their order. The formats of one codec that most receivers
+  /// decode come first, because a sender uses the first format of the answer for all receivers. RTX is accepted only with NACK.
   func formats(acceptedOf codecs: [String]) -> [PayloadFormat] {
     let accepted: [PayloadFormat]
     switch kind {
@@ -151,7 +152,12 @@ extension MediaOffer.Section {
       accepted = formats.filter { $0.codec.lowercased() == "opus" && $0.clockRate == 48_000 && $0.channels == 2 }
     case .media(.video):
       accepted = codecs.flatMap { codec in
-        formats.filter { $0.codec.lowercased() == codec.lowercased() && $0.clockRate == 90_000 }
+        let offered = formats.filter { $0.codec.lowercased() == codec.lowercased() && $0.clockRate == 90_000 }
+        // Stable: a sort by two keys.
+        return offered.enumerated().sorted {
+          ($0.element.profile.rarity, $0.offset) < ($1.element.profile.rarity, $1.offset)
+        }
+        .map(\.element)
       }
     }
     return accepted.map { format in

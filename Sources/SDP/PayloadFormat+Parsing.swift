@@ -30,6 +30,7 @@ extension PayloadFormat {
           channels: section.media == "audio" ? fields.dropFirst(2).first.flatMap { UInt8($0) } ?? 1 : nil,
           parameters: text, nack: !feedback.isDisjoint(with: ["\(type) nack", "* nack"]),
           pli: !feedback.isDisjoint(with: ["\(type) nack pli", "* nack pli"]),
+          fir: !feedback.isDisjoint(with: ["\(type) ccm fir", "* ccm fir"]),
           transportFeedback: !feedback.isDisjoint(with: ["\(type) transport-cc", "* transport-cc"]),
           remb: !feedback.isDisjoint(with: ["\(type) goog-remb", "* goog-remb"])))
     }

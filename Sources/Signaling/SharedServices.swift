@@ -17,6 +17,7 @@ struct SharedServices: Sendable {
   let broker: SharedBroker
   let connections = ConnectionTable()
   let admission: Admission
+  let pageRates: PageRates
   let shares: UserShares
   let slowReaders: SlowReaders
   let sessionIDs = SessionNumbers()
@@ -38,6 +39,9 @@ struct SharedServices: Sendable {
     let counters = SignalingCounters()
     self.counters = counters
     admission = Admission(limits: configuration.admission, proxies: configuration.proxies, counters: counters)
+    pageRates = PageRates(
+      perSecond: configuration.requestsFromAddressPerSecond, burst: configuration.requestBurstFromAddress,
+      proxies: configuration.proxies)
     shares = UserShares(limits: configuration.userShare)
     slowReaders = SlowReaders(limits: configuration.backlog)
     broker = SharedBroker(loops: Array(group.makeIterator()), counters: counters)

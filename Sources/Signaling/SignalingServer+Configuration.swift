@@ -43,6 +43,9 @@ extension SignalingServer {
     /// The limit for one address (an IPv6 /64), logged in or not. It does not apply to `proxies`.
     package var connectionsFromAddress = 10_000
     package var connectionsFromAddressBeforeLogin = 500
+    /// HTTP requests for pages from one address; the blocks of IPv6 count as in `AddressRates`. It does not apply to `proxies`.
+    package var requestsFromAddressPerSecond = 100
+    package var requestBurstFromAddress = 2_000
     /// Addresses that many users share: reverse proxies.
     package var proxies = AddressList.loopback
     /// The limit for one user, all devices together. Services have no limits per user.
@@ -50,6 +53,9 @@ extension SignalingServer {
     package var subscriptionsOfUser = 512
     package var requestsOfUserPerSecond = 300
     package var requestBurstOfUser = 1_000
+    /// Bytes of events that follow from a user's requests.
+    package var eventBytesOfUserPerSecond = 1 << 20
+    package var eventBurstOfUser = 16 << 20
     package var outboundBytesOfUser = 16 << 20
     /// Bytes of frames that are not complete or wait for the COMMIT of their transaction.
     package var inboundBytesOfUser = 16 << 20
@@ -87,7 +93,8 @@ extension SignalingServer {
     var userShare: UserShare.Limits {
       UserShare.Limits(
         connections: connectionsOfUser, subscriptions: subscriptionsOfUser, requestsPerSecond: requestsOfUserPerSecond,
-        requestBurst: requestBurstOfUser, inboundBytes: inboundBytesOfUser)
+        requestBurst: requestBurstOfUser, inboundBytes: inboundBytesOfUser,
+        eventBytesPerSecond: eventBytesOfUserPerSecond, eventBurst: eventBurstOfUser)
     }
 
     var backlog: Backlog.Limits {

@@ -1,5 +1,6 @@
 package import enum Calls.Delivery
 package import struct Calls.SessionID
+package import struct Contract.RequestError
 package import Logging
 package import MediaModel
 package import NIOCore
@@ -94,10 +95,18 @@ package final class SignalingServer: Sendable {
     return statistics
   }
 
-  /// A request of the session brought about more than most do: `units` more are taken from its user's share. Callable from any thread.
-  package func charge(_ session: SessionID, units: Int) {
-    guard let entry = services.connections.entry(session) else { return }
-    entry.loop.execute { entry.handler.value.charge(units) }
+  /// Takes the events that followed from what the session sent from its user's share. Callable from any thread.
+  package func charge(_ session: SessionID, _ events: EventCharge) {
+    services.connections.entry(session)?.share?.charge(events, now: NIODeadline.now().uptimeNanoseconds)
+  }
+
+  /// Why a request of the session that has waited for its turn is not to be carried out: its user's earlier ones made the server write too much. nil when it is.
+  /// Callable from any thread.
+  package func refusal(_ session: SessionID) -> RequestError? {
+    let wait = services.connections.entry(session)?.share?.debt(now: NIODeadline.now().uptimeNanoseconds)
+    guard let wait else { return nil }
+    services.counters.drop(.userEventsFull)
+    return .tooManyRequests(wait)
   }
 
   /// Writes replies and events to clients, in this order for each, and closes connections. Callable from any thread; calls that overlap have no order.

@@ -22,6 +22,8 @@ package struct SignalingStatistics: Sendable {
     case connectionsFull
     /// The same for the connections from one address.
     case addressConnectionsFull
+    /// An HTTP request beyond the rate of its address.
+    case addressRequestsFull
     /// A login of a user with too many connections.
     case userConnectionsFull
     /// A login of a user who has used up the share for requests.
@@ -42,6 +44,8 @@ package struct SignalingStatistics: Sendable {
     case rateLimited
     /// A request beyond the share of its user.
     case userRateLimited
+    /// A request, or a SUBSCRIBE, of a user whose requests made the server write too much.
+    case userEventsFull
     case invalidRequest
     /// A delivery for a connection that is gone.
     case sessionGone

@@ -43,6 +43,18 @@ struct AuthorizeRules {
     #expect(carol.events().isEmpty, "an answer counts once")
   }
 
+  /// The rings follow from the back end's answer, but they are the caller's.
+  @Test func theCallerPaysForRingsThatFollowFromTheAnswer() throws {
+    let alice = stage.connect("alice")
+    _ = stage.connect("bob")
+    start(alice, ["bob"])
+    let asked = try question()
+    let answer = NodeCommand.answer(asked.id, allowed: [])
+    #expect(stage.node.payer(of: answer) == alice.session)
+    stage.handle(answer)
+    #expect(stage.node.payer(of: answer) == nil, "it is answered")
+  }
+
   @Test func noAnswerWithinASecondIsNo() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

@@ -40,6 +40,23 @@ struct EpochRules {
     #expect(alice.events().rotations.isEmpty, "a decline changes nothing")
   }
 
+  /// Each device that rings gets the whole list, so a list of many devices would be written as often as it is long.
+  @Test func epochs1ARingsListHas256DevicesAtMost() throws {
+    let alice = stage.connect("alice")
+    let devices = (0..<16).flatMap { user in (0..<16).map { stage.connect("user\(user)", "d\($0)") } }
+    let callees = (0..<16).map { "user\($0)" }
+    let envelopes = devices.map { alice.envelope(for: $0, epoch: 1) }
+    let tooMany = alice.start(callees.map { UserID(unchecked: $0) }, join: 1, envelopes: envelopes)
+    #expect(alice.code(tooMany) == .keysTooLarge)
+    #expect(devices.allSatisfy { $0.events().isEmpty }, "nobody is rung")
+    let call = try alice.call(callees, join: 2, envelopes: Array(envelopes.dropLast()))
+    let last = try #require(devices.last?.events().rings.first)
+    #expect(last.envelope == nil && last.list == nil, "it rings and waits for epoch 2")
+    #expect(devices.first?.events().rings.first?.list?.count == 256)
+    let keys: KeyList = try alice.get(.inCall(call, .listKeys(ListKeys())))
+    #expect(keys.list.count == 256)
+  }
+
   @Test func epochs1LaterListsAreTheJoinedDevicesAndNoOther() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

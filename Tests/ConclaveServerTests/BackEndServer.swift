@@ -20,6 +20,8 @@ final class BackEndServer: Sendable {
     var body = ""
     var location: String?
     var delay = TimeAmount.zero
+    /// Bytes of the body come one by one, with this pause.
+    var drip: TimeAmount?
 
     var testDescription: String { "\(status) \(body.prefix(40)), \(body.utf8.count) bytes, after \(delay)" }
   }
@@ -27,6 +29,7 @@ final class BackEndServer: Sendable {
   let port: Int
   private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
   private let stored = Mutex<[Received]>([])
+  private let open = Mutex(0)
 
   /// - Parameter answer: to the request of this number, from 0.
   init(answer: @escaping @Sendable (Int, Received) -> Answer) async throws {
@@ -37,6 +40,7 @@ final class BackEndServer: Sendable {
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.configureHTTPServerPipeline()
           try channel.pipeline.syncOperations.addHandler(Handler(take: take))
+          server.value?.count(channel)
         }
       }
       .bind(host: "127.0.0.1", port: 0).get()
@@ -49,6 +53,9 @@ final class BackEndServer: Sendable {
 
   func stop() async { try? await group.shutdownGracefully() }
 
+  /// Connections that are open now.
+  var connections: Int { open.withLock { $0 } }
+
   private func keep(_ received: Received, _ answer: @Sendable (Int, Received) -> Answer) -> Answer {
     answer(
       stored.withLock {
@@ -57,12 +64,17 @@ final class BackEndServer: Sendable {
       }, received)
   }
 
-  private struct Box: Sendable {
+  private func count(_ channel: any Channel) {
+    open.withLock { $0 += 1 }
+    channel.closeFuture.whenComplete { _ in self.open.withLock { $0 -= 1 } }
+  }
+
+  fileprivate struct Box: Sendable {
     let call: @Sendable (Received) -> Answer
     init(_ call: @escaping @Sendable (Received) -> Answer) { self.call = call }
   }
 
-  private final class Handler: ChannelInboundHandler {
+  fileprivate final class Handler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
     private let take: Box
@@ -88,10 +100,23 @@ final class BackEndServer: Sendable {
       context.eventLoop.scheduleTask(in: answer.delay) {
         let (context, handler) = bound.value
         context.write(handler.wrapOutboundOut(.head(head)), promise: nil)
+        if let pause = answer.drip { return Self.drip(Array(answer.body.utf8)[...], pause, bound) }
         context.write(handler.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: answer.body)))), promise: nil)
         context.writeAndFlush(handler.wrapOutboundOut(.end(nil)), promise: nil)
       }
     }
+  }
+}
+
+extension BackEndServer.Handler {
+  fileprivate static func drip(
+    _ bytes: ArraySlice<UInt8>, _ pause: TimeAmount,
+    _ bound: NIOLoopBound<(context: ChannelHandlerContext, handler: BackEndServer.Handler)>
+  ) {
+    let (context, handler) = bound.value
+    guard let first = bytes.first, context.channel.isActive else { return }
+    context.writeAndFlush(handler.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: [first])))), promise: nil)
+    context.eventLoop.scheduleTask(in: pause) { drip(bytes.dropFirst(), pause, bound) }
   }
 }
 

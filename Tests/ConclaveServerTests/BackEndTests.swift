@@ -45,6 +45,45 @@ private func isSigned(_ request: BackEndServer.Received, by secret: String) -> B
     && abs(Date().timeIntervalSince1970 - Double(time)) < 60
 }
 
+/// AsyncHTTPClient's own deadline ends with the answer's head.
+struct DrippingServers {
+  @Test func anAuthorizeAnswerByteByByteIsGivenUpWithItsConnection() async throws {
+    let server = try await BackEndServer { _, _ in
+      .init(body: String(repeating: " ", count: 10_000), drip: .milliseconds(50))
+    }
+    let backEnd = try authorizer(server.url)
+    let clock = ContinuousClock()
+    let began = clock.now
+    let answer = await backEnd.authorizer?.allowed(.ring, from: alice, to: [bob])
+    #expect(answer?.allowed == [] && answer?.source == .failure)
+    #expect(clock.now - began < .seconds(40), "the bound is 1 s, and the answer would take 500 s")
+    #expect(await eventually { server.connections == 0 })
+    await backEnd.stop()
+    await server.stop()
+  }
+
+  @Test func aWebhookDoesNotWaitForABodyThatItDoesNotRead() async throws {
+    let server = try await BackEndServer { _, _ in
+      .init(body: String(repeating: " ", count: 10_000), drip: .milliseconds(50))
+    }
+    let backEnd = try webhooks(server.url)
+    backEnd.webhooks?.send(ended("c1"))
+    #expect(await eventually { backEnd.webhooks?.statistics.delivered == 1 })
+    #expect(await eventually { server.connections == 0 })
+    await backEnd.stop()
+    await server.stop()
+  }
+
+  @Test func workWithinItsTimeGivesItsResultOrItsError() async throws {
+    #expect(try await within(.seconds(60)) { 7 } == 7)
+    await #expect(throws: TokenError.self) { try await within(.seconds(60)) { throw TokenError.key } }
+    await #expect(throws: DeadlineExceeded.self) {
+      // It does not even end when it is cancelled.
+      try await within(.milliseconds(20)) { await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in } }
+    }
+  }
+}
+
 struct WebhookTests {
   @Test func anEventIsPostedWithItsNameAndASignature() async throws {
     let server = try await BackEndServer { _, _ in .init() }

@@ -39,6 +39,13 @@ private final class Plane: Sendable {
   /// Replies so far.
   var replies: Int { count.value.withLock { $0 } }
 
+  /// Requests that failed.
+  let failures = Box<[String]>([])
+  /// The events that sessions were charged for.
+  let charges = Box<[SessionID: EventCharge]>([:])
+  /// Sessions whose requests are refused.
+  let inDebt = Box<Set<SessionID>>([])
+
   /// - Parameter backEnd: decides which users a user may reach, if there is one.
   init(backEnd: BackEnd? = nil) throws {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -56,6 +63,7 @@ private final class Plane: Sendable {
     let (told, continuation) = AsyncStream.makeStream(of: (String, stored: [String]).self)
     self.told = told
     let count = count
+    let (charges, inDebt, failures) = (charges, inDebt, failures)
     var configuration = CallConfiguration()
     configuration.asksBackEnd = backEnd != nil
     control = ControlPlane(
@@ -73,15 +81,25 @@ private final class Plane: Sendable {
       clients: ControlPlane.Clients(
         deliver: { deliveries in
           let users = try? store.reader.read { try String.fetchAll($0, sql: "SELECT user FROM presence ORDER BY user") }
-          for case .reply(let session, let id, _) in deliveries {
+          for case .reply(let session, let id, let reply) in deliveries {
+            if case .failed = reply { failures.value.withLock { $0.append(id) } }
             count.value.withLock { $0 += 1 }
             continuation.yield(("\(session.rawValue) \(id)", stored: users ?? ["unreadable"]))
           }
-        }, charge: { _, _ in }))
+        },
+        charge: { session, events in
+          charges.value.withLock {
+            let before = $0[session] ?? EventCharge(count: 0, bytes: 0)
+            $0[session] = EventCharge(count: before.count + events.count, bytes: before.bytes + events.bytes)
+          }
+        },
+        refusal: { session in
+          inDebt.value.withLock { $0.contains(session) } ? RequestError(.rateLimited, "wait", retryAfterMs: 1) : nil
+        }))
   }
 
-  func connect(_ session: UInt64, _ user: String) {
-    let device = Device(user: UserID(unchecked: user), device: DeviceID(unchecked: "phone"))
+  func connect(_ session: UInt64, _ user: String, _ device: String = "phone") {
+    let device = Device(user: UserID(unchecked: user), device: DeviceID(unchecked: device))
     control.submit(.connect(SessionID(rawValue: session), Identity(device: device, name: nil)))
   }
 
@@ -89,6 +107,11 @@ private final class Plane: Sendable {
   func setPresence(_ session: UInt64, _ id: String) {
     control.submit(
       .request(SessionID(rawValue: session), id: id, .people(.setPresence(SetPresence(state: .unavailable)))))
+  }
+
+  func watch(_ session: UInt64, _ user: String) {
+    let body = WatchPresence(users: [UserID(unchecked: user)])
+    control.submit(.request(SessionID(rawValue: session), id: "watch", .people(.watchPresence(body))))
   }
 
   /// A request that stores nothing.
@@ -117,6 +140,46 @@ private final class Plane: Sendable {
 
 /// Everything that a client was told is on the disk, and nobody's connection waits for the disk.
 @Suite(.timeLimit(.minutes(2))) struct ControlPlaneTests {
+  /// A request that came before its user's debt was known may stand in line behind the one that made the debt.
+  @Test func aRequestInLineIsRefusedWhenItsUserHasCausedTooMuch() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    plane.connect(2, "bob")
+    plane.setPresence(1, "a1")
+    plane.setPresence(2, "b1")
+    try await plane.settle()
+    plane.inDebt.value.withLock { $0 = [SessionID(rawValue: 1)] }
+    plane.setPresence(1, "a2")
+    plane.setPresence(2, "b2")
+    try await plane.settle()
+    var told = plane.told.makeAsyncIterator()
+    var replies: Set<String> = []
+    while replies.count < 4, let (reply, _) = await told.next() { replies.insert(reply) }
+    #expect(replies == ["1 a1", "2 b1", "1 a2", "2 b2"])
+    #expect(plane.failures.value.withLock { $0 } == ["a2"])
+    try await plane.stop()
+  }
+
+  /// Presence goes to all connections that watch the user: the one that changes it pays for that, by bytes.
+  @Test func eventsAreChargedToWhoeverCausedThem() async throws {
+    let plane = try Plane()
+    plane.connect(1, "alice")
+    for session in 2...21 {
+      plane.connect(UInt64(session), "alice", "device\(session)")
+      plane.control.submit(.subscribe(SessionID(rawValue: UInt64(session)), .events, .auto))
+    }
+    for session in 2...21 { plane.watch(UInt64(session), "alice") }
+    try await plane.settle()
+    plane.charges.value.withLock { $0 = [:] }
+    plane.setPresence(1, "a")
+    try await plane.settle()
+    let charges = plane.charges.value.withLock { $0 }
+    #expect(charges.keys.map(\.rawValue) == [1])
+    let alice = try #require(charges[SessionID(rawValue: 1)])
+    #expect(alice.count == 20 && alice.bytes >= 20 * 60)
+    try await plane.stop()
+  }
+
   @Test func aSlowDiskHoldsBackRepliesAndNotTheLoop() async throws {
     let plane = try Plane()
     plane.connect(1, "alice")

@@ -38,7 +38,7 @@ struct EffectOutletTests {
       parts: EffectOutlet.Parts(
         clients: ControlPlane.Clients(
           deliver: { deliveries in record.add(deliveries.map(Self.word).joined(separator: ",")) },
-          charge: { _, _ in }),
+          charge: { _, _ in }, refusal: { _ in nil }),
         media: EffectOutlet.MediaOutlet(
           submit: { command, worker in record.add("\(Self.word(command)) \(worker)") }, candidates: { _ in [] }),
         archive: Archive(

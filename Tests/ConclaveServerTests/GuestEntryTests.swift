@@ -63,6 +63,7 @@ import Testing
   @Test(arguments: [
     "", "{", "[]", #"{"call":"c1","link":"good","name":7}"#, #"{"call":"c1","link":"good"}"#,
     #"{"call":"c1","link":"good","name":"  "}"#, #"{"call":"c1","link":"good","name":"a\u0007"}"#,
+    #"{"call":"c1","link":"good","name":"\u2060"}"#, #"{"call":"c1","link":"good","name":"Ana\u2028Bob"}"#,
     #"{"call":"c1","link":"good","name":"\#(String(repeating: "é", count: 65))"}"#,
   ])
   func unreadableBodiesAreRefused(body: String) async throws {
@@ -84,15 +85,26 @@ import Testing
     #expect(try await post(#"{"token":"guest~\#(own)"}"#, to: entry()).status == 403)
   }
 
-  @Test func anAddressAsksOnlySoOften() async throws {
+  @Test func anAddressShowsRightLinksOnlySoOften() async throws {
     let entry = entry()
     for _ in 0..<GuestRates.perAddress.burst {
-      #expect(try await post(#"{"call":"c1","link":"bad","name":"A"}"#, to: entry, from: "192.0.2.1").status == 403)
+      #expect(try await post(ana, to: entry, from: "192.0.2.1").status == 200)
     }
     let limited = try await post(ana, to: entry, from: "192.0.2.1")
     #expect(limited.status == 429 && limited.headers.contains { $0.name == "retry-after" })
     #expect(try await post(ana, to: entry, from: "192.0.2.2").status == 200)
     #expect(entry.counts.limited == 1)
+  }
+
+  /// The attacker and the guest have one address: that of an office, or of a provider's NAT.
+  @Test func wrongLinksAreLimitedAndTakeNothingFromRightOnes() async throws {
+    let entry = entry()
+    let wrong = #"{"call":"c1","link":"bad","name":"A"}"#
+    for _ in 0..<GuestRates.perAddress.burst {
+      #expect(try await post(wrong, to: entry, from: "192.0.2.1").status == 403)
+    }
+    #expect(try await post(wrong, to: entry, from: "192.0.2.1").status == 429)
+    #expect(try await post(ana, to: entry, from: "192.0.2.1").status == 200)
   }
 
   @Test func aCallHasSoManyNewGuestsAtOnce() async throws {
@@ -101,19 +113,73 @@ import Testing
     #expect(try await post(ana, to: entry).status == 429)
   }
 
-  /// Ten thousand addresses with buckets that are not full: more are made to wait, and nothing grows.
-  @Test func addressesAreRememberedWithinBounds() throws {
+  @Test func aGuestRenewsItsTokenOnlySoOftenAndInNobodysPlace() async throws {
+    let entry = entry()
+    let tokens = [
+      try token(in: await post(ana, to: entry, from: "192.0.2.1")),
+      try token(in: await post(ana, to: entry, from: "192.0.2.1")),
+    ]
+    func renew(_ token: String) async throws -> Int { try await post(#"{"token":"\#(token)"}"#, to: entry).status }
+    for _ in 0..<GuestRates.perGuest.burst { #expect(try await renew(tokens[0]) == 200) }
+    #expect(try await renew(tokens[0]) == 429)
+    #expect(try await renew(tokens[1]) == 200)
+  }
+
+  /// 1,000 wrong links a second for a minute, from ever new /64s of one /56, or through a proxy.
+  @Test(arguments: [false, true])
+  func aFloodOfWrongLinksLocksNoGuestOut(throughProxy: Bool) throws {
+    func address(_ text: String) throws -> AddressBlock {
+      try #require(AddressBlock(SocketAddress(ipAddress: text, port: 1)))
+    }
+    var rates = GuestRates()
+    var (checked, unseen) = (0, 0)
+    for number in 0..<60_000 {
+      let now = UInt64(number) * 1_000_000
+      let attacker = throughProxy ? nil : try address("2001:db8:1:\(String(number % 256, radix: 16))::1")
+      if rates.look(from: attacker, now: now) == nil {
+        checked += 1
+        _ = rates.takeWrong(from: attacker, now: now)
+      } else {
+        unseen += 1
+      }
+      guard number % 1_000 == 999 else { continue }
+      // An honest guest each second, at home, or behind the same proxy.
+      let home = throughProxy ? nil : try address("2001:db8:2:\(String(number, radix: 16))::1")
+      let call = CallID(unchecked: "c\(number)")
+      #expect(rates.look(from: home, now: now) == nil && rates.take(for: call, from: home, now: now) == nil)
+    }
+    // An address that sends nothing but wrong links is not looked at while there are too many of them.
+    #expect(
+      throughProxy ? unseen == 0 : checked < 60 * GuestRates.wrongOfAll.perSecond + GuestRates.wrongOfAll.burst + 1)
+  }
+
+  /// The holder of one link may come from as many addresses as it likes.
+  @Test func oneLinkDoesNotUseUpTheRateOfAll() throws {
+    var rates = GuestRates()
+    for number in 0..<10_000 {
+      let text = "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
+      let address = AddressBlock(try SocketAddress(ipAddress: text, port: 1))
+      _ = rates.take(for: CallID(unchecked: "attacked"), from: address, now: 0)
+    }
+    var passed = 0
+    for number in 0..<200 where rates.take(for: CallID(unchecked: "c\(number)"), from: nil, now: 0) == nil {
+      passed += 1
+    }
+    #expect(passed == GuestRates.ofAll.burst - GuestRates.perCall.burst)
+  }
+
+  /// Ten thousand guests with buckets that are not full: more are made to wait, and nothing grows.
+  @Test func guestsAreRememberedWithinBounds() throws {
     var rates = GuestRates()
     var waits = 0
     for number in 0..<12_000 {
-      let text = "10.\(number >> 16).\(number >> 8 & 255).\(number & 255)"
-      let address = AddressBlock(try SocketAddress(ipAddress: text, port: 1))
-      // The bound of all is not what is tested: it gets its tokens back in 10 ms each.
-      if rates.take(from: address, now: UInt64(number) * 10_000) != nil { waits += 1 }
+      let now = UInt64(number) * 10_000
+      if rates.takeRenewal(of: UserID(unchecked: "guest~\(number)"), now: now) != nil { waits += 1 }
     }
     #expect(waits >= 2_000)
-    let late = AddressBlock(try SocketAddress(ipAddress: "192.0.2.1", port: 1))
-    #expect(rates.take(from: late, now: 60_000_000_000) == nil, "those that are full again make room")
+    #expect(
+      rates.takeRenewal(of: UserID(unchecked: "guest~late"), now: 60_000_000_000) == nil,
+      "those that are full again make room")
   }
 
   @Test func otherPathsAreNotIts() async throws {

@@ -2,6 +2,7 @@ import CryptoExtras
 import Foundation
 import Logging
 import MediaModel
+import NIOCore
 import Signaling
 import Synchronization
 import Testing
@@ -207,6 +208,29 @@ private let forge = Result { try TokenForge() }
     await server.stop()
   }
 
+  /// Each byte comes in time, and the whole never. A login must not wait for it, nor the next reading.
+  @Test func anAnswerByteByByteHoldsUpNoLoginAndNoLaterReading() async throws {
+    let forge = try forge.get()
+    let answer = Answer(try forge.jwks(["p256"]))
+    let server = try await answer.serve()
+    let source = KeySource(.url(server.url), log: silent)
+    try await source.start()
+    let tokens = TokenAuthority(keys: source, issuer: "app", audience: "conclave")
+    let good = try forge.token(good, "ES256", kid: "p256")
+    answer.set(String(repeating: " ", count: 10_000), drip: .milliseconds(100))
+    let clock = ContinuousClock()
+    let began = clock.now
+    await source.read()
+    let took = clock.now - began
+    #expect(took > .seconds(4) && took < .seconds(40), "the whole reading has 5 s, and the answer would take 1,000 s")
+    #expect(await refusal(good, by: tokens) == nil, "the last good set stays")
+    #expect(await eventually { server.connections == 0 }, "nothing is held for what goes on")
+    answer.set(try forge.jwks(["ed25519"]))
+    await source.read()
+    #expect(await refusal(good, by: tokens) == .key, "a withdrawn key is no longer good")
+    await server.stop()
+  }
+
   @Test func withoutAnAnswerNoTokenIsGoodAndTheServerStartsNevertheless() async throws {
     let answer = Answer("", status: 503)
     let server = try await answer.serve()
@@ -231,6 +255,10 @@ private final class Answer: Sendable {
 
   func set(_ body: String, status: Int = 200) {
     current.withLock { $0 = BackEndServer.Answer(status: status, body: body) }
+  }
+
+  func set(_ body: String, drip: TimeAmount) {
+    current.withLock { $0 = BackEndServer.Answer(body: body, drip: drip) }
   }
 
   func serve() async throws -> BackEndServer {

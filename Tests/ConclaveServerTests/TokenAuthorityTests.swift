@@ -40,6 +40,14 @@ private let seconds = now.milliseconds / 1000
     #expect(few.device == nil && few.name == nil && few.roles.isEmpty && !few.isService)
   }
 
+  /// An issuer takes names from people, too. The user then goes by the id.
+  @Test(arguments: ["\u{2060}", "\u{3164}\u{FE0F}", "", " ", "A\u{2028}B"])
+  func aNameThatCannotBeSeenCountsAsAbsent(name: String) async throws {
+    let user = try #require(UserID("alice"))
+    let token = try tokens.mint(user: user, device: nil, name: name, expiresAt: now + .seconds(5))
+    #expect(try await tokens.verify(token, now: now).name == nil)
+  }
+
   /// Neither key makes tokens that count for the other, and the app can name nobody as a guest.
   @Test func guestsHaveTokensOfTheirOwn() async throws {
     let guests = TokenAuthority(guestSecret: TokenForge.secret)

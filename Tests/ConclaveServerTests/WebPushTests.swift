@@ -160,7 +160,34 @@ private func bytes(_ text: String) throws -> [UInt8] { try #require([UInt8](base
     #expect(PushAddresses(allowed: AddressList([text])).includes(address))
   }
 
-  @Test(arguments: ["8.8.8.8", "172.32.0.1", "100.63.255.255", "2a00:1450:4001::1", "2606:4700::1", "::ffff:8.8.8.8"])
+  /// Each block of IANA's registries of special-purpose addresses, by its first and its last address, and what else is no host's own.
+  @Test(arguments: [
+    ("0.0.0.0", "0.255.255.255"), ("10.0.0.0", "10.255.255.255"), ("100.64.0.0", "100.127.255.255"),
+    ("127.0.0.0", "127.255.255.255"), ("169.254.0.0", "169.254.255.255"), ("172.16.0.0", "172.31.255.255"),
+    ("192.0.0.0", "192.0.0.255"), ("192.0.2.0", "192.0.2.255"), ("192.31.196.0", "192.31.196.255"),
+    ("192.52.193.0", "192.52.193.255"), ("192.88.99.0", "192.88.99.255"), ("192.168.0.0", "192.168.255.255"),
+    ("192.175.48.0", "192.175.48.255"), ("198.18.0.0", "198.19.255.255"), ("198.51.100.0", "198.51.100.255"),
+    ("203.0.113.0", "203.0.113.255"), ("224.0.0.0", "255.255.255.255"), ("::", "::1"),
+    ("::ffff:0.0.0.0", "::ffff:0.255.255.255"), ("::ffff:0:0:0", "::ffff:0:ffff:ffff"),
+    ("::ffff:0:10.0.0.1", "::ffff:0:8.8.8.8"), ("64:ff9b::", "64:ff9b::ffff:ffff"),
+    ("64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"), ("100::", "100::ffff:ffff:ffff:ffff"),
+    ("100:0:0:1::", "100:0:0:1:ffff:ffff:ffff:ffff"), ("1fff:ffff::", "1fff:ffff::1"),
+    ("2001::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff"), ("2001:1::1", "2001:1::3"), ("2001:2::", "2001:3::"),
+    ("2001:4:112::", "2001:20::"), ("2001:30::", "2001:3f:ffff::"), ("2001:db8::", "2001:db8:ffff::"),
+    ("2002::", "2002:ffff::"), ("2620:4f:8000::", "2620:4f:8000:ffff::"), ("3fff::", "3fff:fff:ffff::"),
+    ("4000::", "5f00::1"), ("8000::", "fbff::1"), ("fc00::", "fdff::1"), ("fe80::", "febf::1"), ("fec0::", "feff::1"),
+    ("ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+  ])
+  func noSpecialPurposeAddressIsConnectedTo(first: String, last: String) throws {
+    for text in [first, last] {
+      let address = try NIOCore.SocketAddress(ipAddress: text, port: 443)
+      #expect(!PushAddresses(allowed: nil).includes(address), "\(text)")
+    }
+  }
+
+  @Test(arguments: [
+    "8.8.8.8", "172.32.0.1", "100.63.255.255", "2a00:1450:4001::1", "2606:4700::1", "2001:200::1", "::ffff:8.8.8.8",
+  ])
   func publicAddressesAreConnectedTo(text: String) throws {
     let address = try NIOCore.SocketAddress(ipAddress: text, port: 443)
     #expect(PushAddresses(allowed: nil).includes(address))

@@ -9,17 +9,19 @@ import random
 import socket
 import ssl
 import subprocess
-import time
+import sys
 import urllib.request
 
 import pytest
 
-from client import Client
-from device import Device
+# The parts that tests share.
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "kit"))
+
+from client import Client  # noqa: E402
+from device import Device  # noqa: E402
+from waiting import PATIENCE, wait_for  # noqa: E402
 
 BINARY = os.environ.get("CONCLAVE_BINARY", ".build/release/conclave")
-# The bounds of all waits are so many times as long, for a machine that is busy with something else. A test that passes takes no longer.
-PATIENCE = float(os.environ.get("CONCLAVE_PATIENCE", "3"))
 # The certificates of tests are signed by nobody.
 UNVERIFIED = ssl.create_default_context()
 UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
@@ -54,18 +56,6 @@ def pytest_collection_modifyitems(items):
     browsers = {item.path for item in items if "person" in item.fixturenames}
     networks = {item.path for item in items if "network" in item.fixturenames}
     items.sort(key=lambda item: (item.path in browsers) + (item.path in networks))
-
-
-def wait_for(condition, seconds, what):
-    """Waits until condition() is true and returns its value; fails with `what` (words, or a function that makes them) after `seconds`."""
-    end = time.monotonic() + seconds * PATIENCE
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            pytest.fail(f"not within {seconds * PATIENCE:g} s: {what() if callable(what) else what}")
-        time.sleep(0.02)
 
 
 class Server:
@@ -118,7 +108,7 @@ class Server:
         return self.folder / "state"
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=5, context=UNVERIFIED) as reply:
+        with urllib.request.urlopen(self.url + path, timeout=5 * PATIENCE, context=UNVERIFIED) as reply:
             return reply.read().decode()
 
     def metric(self, name):
@@ -151,7 +141,7 @@ class Server:
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(10 * PATIENCE)
         finally:
             self.process.kill()
             self.log.close()

@@ -18,8 +18,9 @@ import tempfile
 import time
 import uuid
 
+from conftest import Server  # first: it knows where the others are
+
 import device
-from conftest import Server
 from lying_proxy import Frame
 
 

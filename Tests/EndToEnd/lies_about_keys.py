@@ -199,6 +199,41 @@ def a_listed_ghost_comes_and_goes(stage):
     return [stage.bob]
 
 
+def tell_of_ghost(stage, tab, ghost, **lies):
+    """Says that the ghost is a participant; `lies` replace what is said of its member, `device` its device."""
+    seat = {"participant": 77, "device": lies.pop("device", "ghost"), "joinId": b64(ghost.join_id), "connected": True, "held": False, "tracks": []}
+    member = {"call": stage.id, "user": "zed", "name": "Zed", "state": "joined", "cause": "joined", "participants": [seat]}
+    stage.proxy.tell(tab.user, "call.member", member | lies)
+
+
+@row(332)
+def a_name_that_is_no_text(stage):
+    stage.call()
+    ghost = shown_ghost(stage)
+    for tab in (stage.alice, stage.bob):
+        tell_of_ghost(stage, tab, ghost, name=5)
+    stage.come()
+    for tab in (stage.alice, stage.bob):
+        tab.sees(".tile[data-user=zed][data-doubt=stranger]")
+        tab.sees(f".tile[data-user={stage.user('carol')}]")  # the page goes on drawing
+        wait_for(lambda: not stage.audit.is_sending(tab.user), 20, f"{tab.user} stops sending to somebody unseen")
+    return [stage.alice, stage.bob]
+
+
+@row(334)
+def a_listed_number_with_another_device(stage):
+    stage.call()
+    ghost = shown_ghost(stage)
+    stage.come()
+    for tab in (stage.alice, stage.bob):
+        tab.sees(".tile[data-user=zed]")
+        tell_of_ghost(stage, tab, ghost, device="other")
+        tab.sees(".tile[data-user=zed][data-doubt=stranger]")
+        assert "cannot hear" not in tab.text(".tile[data-user=zed]")
+        wait_for(lambda: not stage.audit.is_sending(tab.user), 20, f"{tab.user} stops sending")
+    return [stage.alice, stage.bob]
+
+
 @row(39)
 def left_but_listed(stage):
     stage.call()

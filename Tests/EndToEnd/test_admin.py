@@ -10,7 +10,7 @@ import uuid
 
 import pytest
 
-from conftest import BINARY, Server, wait_for
+from conftest import BINARY, PATIENCE, Server, wait_for
 from device import Device, starting
 
 LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
@@ -19,7 +19,7 @@ LOADTEST = os.environ.get("LOADTEST_BINARY", ".build/release/loadtest")
 def ask(server, *arguments):
     """Exit status, standard output and standard error of the command."""
     command = [BINARY, *arguments, "--config", str(server.config)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
     return run.returncode, run.stdout.rstrip("\n"), run.stderr
 
 
@@ -183,7 +183,7 @@ def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
         assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "server.draining"
         assert server.process.poll() is None, "it waits for the call"
         alice.call(id, "end")
-        assert server.process.wait(10) == 0
+        assert server.process.wait(10 * PATIENCE) == 0
         assert not (server.state / "admin").exists()
         line = next(line for line in log(server).splitlines() if "an operator drains the server" in line)
         assert " notice " in line and f"uid={os.getuid()}" in line
@@ -217,7 +217,7 @@ def test_others_than_root_and_the_server_are_refused(fresh_server):
         "import os, socket, sys; os.chdir(sys.argv[1]); os.setgroups([]); os.setgid(65534); os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
         "s.connect('admin'); s.sendall(b'{\"command\":\"status\"}\\n'); print(s.makefile().read())"
     )
-    run = subprocess.run([sys.executable, "-c", stranger, str(fresh_server.state)], capture_output=True, text=True, timeout=30)
+    run = subprocess.run([sys.executable, "-c", stranger, str(fresh_server.state)], capture_output=True, text=True, timeout=30 * PATIENCE)
     assert json.loads(run.stdout) == {"error": "only root and the server's own user may ask"}, run.stderr
     assert asked(fresh_server, "status")["calls"] == 0
 

@@ -5,7 +5,7 @@ import pytest
 from conftest import wait_for
 from firefox import Firefox
 from test_browsers import everybody_decodes
-from test_browsers_layers import RISE_SECONDS, resize_stage, shows
+from test_browsers_layers import CODEC, RISE_SECONDS, resize_stage, shows
 from test_page_guests import link_of
 
 HAS_SMALL_CAMERAS = False
@@ -90,3 +90,12 @@ def test_both_browsers_send_layers_and_receive_the_others(pair, server):
         resize_stage(viewer, "")
         shows(viewer, sender, "h", RISE_SECONDS)
     assert server.metric("conclave_media_layer_switches_total") >= 4
+
+
+@pytest.mark.parametrize("codec", ["VP9", "AV1"])
+def test_firefox_and_chromium_see_each_other_in_codecs_whose_defaults_only_one_of_them_writes(person, codec):
+    """Chromium offers `profile-id=0` and `profile=0`, Firefox neither."""
+    alice, bob = person("Alice", CODEC % codec), person("Bob", driver=Firefox())
+    alice.call("Bob")
+    bob.answer()
+    everybody_decodes(alice, bob, seconds=30)

@@ -1,5 +1,6 @@
 """The web client on a network that fails: a call goes on, and nobody is there twice (protocol section 4, rule 12)."""
 
+import itertools
 import os
 
 import pytest
@@ -127,17 +128,23 @@ def test_a_browser_that_hears_of_another_network_goes_on_at_once(person, network
     everybody_decodes(alice, bob)
     number = number_of(bob, alice)
     other = "Object.defineProperty(navigator.connection, 'type', { value: arguments[0], configurable: true })"
-    for turn in range(2 * int(os.environ.get("CONCLAVE_ROUNDS", "1"))):
+    ways = itertools.count()
+
+    def gap(event):
         watch(bob, 2)
         network.move()
         tell_of_the_new_way(bob, network)
-        if turn % 2 == 0:
+        if event == "online":
             bob.driver.execute_script("window.dispatchEvent(new Event('online'))")
         else:
-            bob.driver.execute_script(f"{other}; navigator.connection.dispatchEvent(new Event('change'))", f"another-{turn}")
+            bob.driver.execute_script(f"{other}; navigator.connection.dispatchEvent(new Event('change'))", f"another-{next(ways)}")
         shown = watch(bob, 5)["alice"]
-        print(f"no picture for {longest_gap(shown, 5):.2f} s")
-        assert longest_gap(shown, 5) < 2.5
+        print(f"{event}: no picture for {longest_gap(shown, 5):.2f} s")
+        return longest_gap(shown, 5)
+
+    for event in ("online", "change") * int(os.environ.get("CONCLAVE_ROUNDS", "1")):
+        # A busy machine makes one gap long. A page that does not listen has a long one each time.
+        assert any(gap(event) < 2.5 for _ in range(3)), event
     everybody_decodes(alice, bob)
     assert number_of(bob, alice) == number
 

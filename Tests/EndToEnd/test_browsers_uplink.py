@@ -35,12 +35,13 @@ def server(fresh_server):
 
 
 def test_the_outgoing_estimate_rises_above_a_megabit_within_seconds(person, server):
-    """Without transport-wide feedback it begins at 300 kbit/s and rises by 8 % a second."""
+    """Without transport-wide feedback it begins at 300 kbit/s and rises by 8 % a second: to 650 kbit/s in ten seconds."""
     tabs = in_a_call(lambda name: person(name, ESTIMATES), "Alice", "Bob")
     for tab in tabs:
         samples = lambda: tab.driver.execute_script("return window.uplink")
-        wait_for(lambda: any(sample["time"] > 5_000 for sample in samples()), 15, f"{tab.name} has sent for 5 s")
-        early = [sample["rate"] for sample in samples() if sample["time"] <= 5_000]
-        assert max(early) > 1_000_000, f"{tab.name}: {[round(rate / 1000) for rate in early]} kbit/s"
-    # Two browsers, five seconds, four reports a second at least.
-    assert server.metric("conclave_media_arrival_reports_sent_total") > 2 * 5 * 4
+        early = lambda: [sample["rate"] for sample in samples() if sample["time"] <= 10_000]
+        is_over = lambda: any(sample["time"] > 10_000 for sample in samples())
+        wait_for(lambda: max(early(), default=0) > 1_000_000 or is_over(), 20, f"{tab.name} has sent for 10 s")
+        assert max(early()) > 1_000_000, f"{tab.name}: {[round(rate / 1000) for rate in early()]} kbit/s"
+    # Two browsers, four reports a second at least.
+    wait_for(lambda: server.metric("conclave_media_arrival_reports_sent_total") > 2 * 5 * 4, 10, "reports of five seconds")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import BINARY, Server, wait_for
+from conftest import BINARY, PATIENCE, Server, wait_for
 from device import Device, b64, envelope, join, member, states
 
 
@@ -165,7 +165,7 @@ def test_sigterm_waits_for_calls_and_starts_no_new_ones(tmp_path):
     alice.call(call, "end")
     assert bob.event("call.ended")
     assert bob.error(10).headers["message"] == "the server is shutting down"
-    assert server.process.wait(10) == 0
+    assert server.process.wait(10 * PATIENCE) == 0
     server.log.close()
 
 

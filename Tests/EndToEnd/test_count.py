@@ -38,3 +38,31 @@ def test_the_last_line_counts_what_crashed(tmp_path, files, last, status):
     run = subprocess.run([sys.executable, COUNT, tmp_path], capture_output=True, text=True)
     assert run.stdout.splitlines()[-1] == last
     assert run.returncode == status, run.stderr
+
+
+def test_the_durations_of_all_parts_stand_in_one_table(tmp_path):
+    pytest_report = '<testsuites><testsuite><testcase classname="Tests.EndToEnd.test_{0}" name="{1}" time="{2}"/></testsuite></testsuites>'
+    (tmp_path / "lies.xml").write_text(pytest_report.format("lies", "test_row[7]", "9.25"))
+    (tmp_path / "calls.xml").write_text(pytest_report.format("calls", "test_call", "11.5"))
+    suite = "".join(f'<testcase classname="CallsTests.Rules" name="{number}" time="{number}"/>' for number in (2, 3))
+    (tmp_path / "pure-swift-testing.xml").write_text(f"<testsuites>{suite}</testsuites>")
+    for name, seconds in (("build", 700), ("lies", 60), ("calls", 80), ("pure", 12)):
+        (tmp_path / f"{name}.seconds").write_text(f"{seconds}\n")
+        if name != "build":
+            (tmp_path / f"{name}.status").write_text("0\n")
+    run = subprocess.run([sys.executable, COUNT, tmp_path], capture_output=True, text=True)
+    parts, suites, tests, last = run.stdout.strip().split("\n\n")
+    rows = lambda text: [tuple(line.split(maxsplit=1)) for line in text.splitlines()[1:]]
+    assert rows(parts) == [("700.0", "build"), ("80.0", "calls"), ("60.0", "lies"), ("12.0", "pure")]
+    assert rows(suites) == [("3.0", "CallsTests.Rules")], "the longest test of the suite, as they run beside each other"
+    assert rows(tests) == [("11.5", "test_calls::test_call"), ("9.2", "test_lies::test_row[7]")]
+    assert (last, run.returncode) == ("4 passed, 0 failed, 0 skipped", 0)
+
+
+def test_only_the_slowest_are_listed(tmp_path):
+    cases = "".join(f'<testcase classname="test_many" name="t{number}" time="{number}"/>' for number in range(60))
+    (tmp_path / "many.xml").write_text(f"<testsuites>{cases}</testsuites>")
+    (tmp_path / "many.status").write_text("0\n")
+    run = subprocess.run([sys.executable, COUNT, tmp_path], capture_output=True, text=True)
+    listed = [line.split()[1] for line in run.stdout.splitlines() if "test_many::" in line]
+    assert listed == [f"test_many::t{number}" for number in range(59, 34, -1)]

@@ -14,7 +14,7 @@ import pytest
 
 from client import Client
 from conftest import BINARY as SERVER
-from conftest import wait_for
+from conftest import PATIENCE, wait_for
 from jwt_forge import encode
 from test_loadtest import BINARY
 from test_restart import Reader, envelope, members, server  # noqa: F401 (a fixture)
@@ -232,7 +232,7 @@ def test_a_call_survives_the_server_again_and_again(server, crowd, artifacts):  
 def crowd_ends(server, crowd, call, seconds):  # noqa: F811
     """The load test ends the call; everyone's history has this one, with all the time in it."""
     crowd.process.send_signal(2)
-    crowd.process.wait(20)
+    crowd.process.wait(20 * PATIENCE)
     report = json.loads(crowd.report.read_text())
     print(json.dumps({**report, "stays": len(report["stays"][0])}))
     assert report["decryptFailures"] == 0 and report["outages"]["away"] == 0 and report["failures"] == []

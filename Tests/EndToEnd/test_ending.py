@@ -6,7 +6,7 @@ import urllib.error
 import pytest
 
 from client import Client, RequestFailed
-from conftest import Server, wait_for
+from conftest import PATIENCE, Server, wait_for
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def test_sigterm_waits_for_the_calls_to_end(draining):
     assert alice.request("/app/calls/list")["calls"]
     assert server.process.poll() is None, "it waits for the call"
     alice.request(f"/app/calls/{call}/end")
-    assert server.process.wait(5) == 0
-    assert alice.errors.get(timeout=5).headers["message"] == "the server is shutting down"
+    assert server.process.wait(5 * PATIENCE) == 0
+    assert alice.errors.get(timeout=5 * PATIENCE).headers["message"] == "the server is shutting down"
 
 
 @pytest.mark.parametrize("first, second", [(signal.SIGINT, None), (signal.SIGTERM, signal.SIGTERM)])
@@ -51,4 +51,4 @@ def test_sigint_and_a_second_signal_end_at_once(draining, first, second):
     if second:
         wait_for(lambda: is_draining(server), 5, "/readyz says 503")
         server.process.send_signal(second)
-    assert server.process.wait(5) == 0
+    assert server.process.wait(5 * PATIENCE) == 0

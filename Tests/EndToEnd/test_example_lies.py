@@ -97,7 +97,8 @@ LISTS = {
     ),
     "out of order": (lambda event: event["list"].reverse(), "not in order"),
     "not there": (lambda event: event["list"].pop(1), "not on the list as it joined"),
-    "a ratchet that removes": (lambda event: event["list"].pop(0), "a ratchet lacks a device"),
+    "a ratchet that removes": (lambda event: (event.update(mode="ratchet"), event["list"].pop(0)), "a ratchet lacks a device"),
+    "a ratchet that nobody came for": (lambda event: event.update(mode="ratchet"), "a ratchet has no newcomer"),
 }
 
 
@@ -106,6 +107,7 @@ def both_were_there(pair):
     """Bob knows the epoch before the announced one, with both on it."""
     pair.bob.newest = copy.deepcopy(pair.alice.newest)
     pair.bob.newest.entries.append(pair.bob.entry())
+    pair.event["mode"] = "fresh"
     return pair
 
 
@@ -179,9 +181,10 @@ def test_an_envelope_that_lies_brings_no_secret(pair, lie, is_signed, why):
     assert pair.bob.newest.secret is None
 
 
-def test_a_secret_has_32_bytes(pair):
+@pytest.mark.parametrize("secret", [bytes(31), bytes(32), bytes([1]) * 33])
+def test_a_secret_has_32_bytes_that_are_not_all_zero(pair, secret):
     pair.alice.announce(pair.event)
-    pair.alice.newest.secret = bytes(31)
+    pair.alice.newest.secret = secret
     with pytest.raises(agreement.Refused, match="a secret has 32 bytes"):
         pair.bob.open_envelope(pair.envelope())
     assert pair.bob.newest.secret is None
@@ -227,6 +230,18 @@ def test_messages_that_come_twice_or_in_anothers_name_are_refused(pair):
     with pytest.raises(InvalidTag):
         pair.bob.open_message(1, pair.alice.seal_message("changed")[:-1] + b"\0")
     assert pair.bob.open_message(1, pair.alice.seal_message("again"))[1] == "again"
+
+
+def test_a_message_with_another_padding_is_refused(pair, monkeypatch):
+    pair.agree()
+    whole, padded = b'{"text": "bare"}', layouts.padded
+    for other in (whole, whole + b"\x80", whole + bytes(-len(whole) % 64), padded(whole) + bytes(64), padded(whole)[:-1] + b"\1", b""):
+        monkeypatch.setattr(layouts, "padded", lambda text, other=other: other)
+        body = pair.alice.seal_message("bare")
+        monkeypatch.setattr(layouts, "padded", padded)
+        with pytest.raises(ValueError, match="without its padding"):
+            pair.bob.open_message(1, body)
+    assert pair.bob.open_message(1, pair.alice.seal_message("bare"))[1] == "bare"
 
 
 class Line:
@@ -276,8 +291,8 @@ def test_events_of_any_form_cause_a_warning(pair, client, capsys):
 
 
 def sealed(pair, text):
-    """Alice's message with this JSON."""
-    return b"\0" + layouts.sframe_seal(*pair.alice.message_key(pair.alice.entry()), next(pair.alice.counters), b"message", text)
+    """Alice's message with this JSON, padded."""
+    return b"\0" + layouts.sframe_seal(*pair.alice.message_key(pair.alice.entry()), next(pair.alice.counters), b"message", layouts.padded(text))
 
 
 def test_a_message_that_is_nested_deeply_causes_a_warning(pair, client, capsys):

@@ -7,24 +7,24 @@ import urllib.request
 
 import pytest
 
-from conftest import UNVERIFIED
+from conftest import PATIENCE, UNVERIFIED
 from device import Wire, token
 
 HOST = "Host: localhost\r\n"
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
-def talk(server, data, seconds=3, enough=1 << 22):
-    """The server's answer to these bytes, until it closes or is silent for that long."""
+def talk(server, data, until=lambda heard: False, seconds=3):
+    """The server's answer to these bytes, until it closes, has said enough, or is silent for these seconds."""
     heard = b""
-    with socket.create_connection(("127.0.0.1", server.http_port), 5) as s:
-        s.settimeout(seconds)
+    with socket.create_connection(("127.0.0.1", server.http_port), 5 * PATIENCE) as s:
+        s.settimeout(seconds * PATIENCE)
         try:
             s.sendall(data if isinstance(data, bytes) else data.encode("latin1"))
         except OSError:
             pass
         try:
-            while len(heard) < enough and (piece := s.recv(1 << 16)):
+            while not until(heard) and (piece := s.recv(1 << 16)):
                 heard += piece
         except OSError:
             pass
@@ -89,7 +89,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 def test_a_flood_ends_its_own_connection_alone(server, flood):
-    assert set(statuses(talk(server, flood))) <= {400, 405, 413}
+    assert set(statuses(talk(server, flood, until=statuses))) <= {400, 405, 413}
     assert is_well(server)
 
 
@@ -150,13 +150,14 @@ HANDSHAKES = {
 
 @pytest.mark.parametrize("parts, status", HANDSHAKES.values(), ids=HANDSHAKES)
 def test_a_handshake_is_by_the_letter(server, parts, status):
-    heard = talk(server, handshake(**parts), seconds=1)
+    # A refusal closes the connection.
+    heard = talk(server, handshake(**parts), until=lambda heard: statuses(heard) == [101] and b"\r\n\r\n" in heard)
     assert statuses(heard) == [status]
     assert (b"sec-websocket-version: 13" in heard.lower()) == (status == 426)
 
 
 def test_a_kept_connection_becomes_a_websocket(server):
-    heard = talk(server, f"GET /healthz HTTP/1.1\r\n{HOST}\r\n".encode() + handshake(), seconds=1)
+    heard = talk(server, f"GET /healthz HTTP/1.1\r\n{HOST}\r\n".encode() + handshake(), until=lambda heard: len(statuses(heard)) == 2)
     assert statuses(heard) == [200, 101]
 
 
@@ -224,7 +225,7 @@ def test_a_login_in_pieces_and_with_pings_works(server):
     connect = f"CONNECT\naccept-version:1.2\npasscode:{token(server, 'ws')}\n\n\0".encode()
     pieces = b"".join(frame(1 if i == 0 else 0, connect[i : i + 1], fin=0) for i in range(len(connect) - 1))
     data = pieces + frame(9, b"p") + frame(0, connect[-1:])
-    frames = heard_frames(talk(server, handshake() + data, seconds=1))
+    frames = heard_frames(talk(server, handshake() + data, until=lambda heard: b"CONNECTED\n" in heard and heard.endswith(b"\0")))
     assert frames[0] == (10, b"p") and any(payload.startswith(b"CONNECTED\n") for _, payload in frames)
 
 
@@ -232,7 +233,7 @@ def test_tls_noise_ends_its_own_connection_alone(tls_server):
     for noise in [b"\x16\x03\x01", b"\x16\x03\x03\xff\xff" + b"x" * 20_000, b"\x15\x03\x03\x00\x02\x02\x28", b"GET / HTTP/1.1\r\n\r\n"]:
         for port in tls_server.http_port, tls_server.stomp_tls_port:
             with socket.create_connection(("127.0.0.1", port), 5) as s:
-                s.settimeout(5)
+                s.settimeout(5 * PATIENCE)
                 s.sendall(noise)
                 s.shutdown(socket.SHUT_WR)
                 try:

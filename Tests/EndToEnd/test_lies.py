@@ -17,8 +17,17 @@ from lying_proxy import LyingProxy
 from lying_stage import LIES, NUMBERS, POOL, ROWS, WATCHES, Stage
 
 
-# Rows that cannot be told to a browser, and why.
-EXCUSED = {}
+# Rows that are not told to a browser, and why: 300 to 312 need a moment between two turns of a cipher, a frame that no page makes, or the look into the client that
+# Tests/WebTests/world has.
+EXCUSED = {
+    **dict.fromkeys(range(300, 313), "told to the same modules in Tests/WebTests/world"),
+    330: "told to the page's modules in virtual time, and drawn tile by tile",
+    331: "told to the page's modules in virtual time",
+    333: "needs a browser that knows a device from before, and one that does not; told to the page's modules",
+    335: "needs a press within half a second; told to the page's modules",
+    336: "needs a person from an earlier call; told to the page's modules",
+    337: "told to the page's modules",
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +68,7 @@ def test_row(stage, number, tell_the_lie, variant):
 def test_each_row_of_the_table_is_told_or_excused():
     told = {case.values[0] for case in ROWS}
     assert not told & EXCUSED.keys(), "a row that is told needs no excuse"
-    assert told | EXCUSED.keys() == LIES.keys()
+    assert told | EXCUSED.keys() == {number for number, row in LIES.items() if row.get("only", "web") == "web"}
 
 
 def test_the_audit_notices_a_nonce_that_is_used_twice(stage):

@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from conftest import Server, wait_for
-from device import Device, Wire, token
+from device import Device, Wire, envelope, starting, token
 
 
 @pytest.fixture
@@ -169,3 +169,34 @@ def test_running_out_of_files_does_not_keep_the_server_busy(small_server, keep):
     alice = keep(Device(server, "alice", "phone"))
     assert alice.request("/app/calls/list") == {"calls": []}
     assert 1 <= dropped(server, "acceptPaused") <= 40
+
+
+def test_rings_are_paid_for_by_whoever_rings(small_server, keep):
+    server = small_server(limits={"userEvents": 20_000, "userEventBurst": 200_000})
+    phones = [keep(Device(server, f"bob{n}", "phone")) for n in range(20)]
+    eve, alice = keep(Device(server, "eve", "phone")), keep(Device(server, "alice", "phone"))
+    envelopes = [envelope(1, phone.user) for phone in phones]
+    # All at once: when the first is charged, the others stand in line already.
+    for number in range(40):
+        body = {"callees": [phone.user for phone in phones], "media": "audio", "envelopes": envelopes, **starting()}
+        eve.send("SEND", {"destination": "/app/calls/start", "request-id": f"s{number}"}, json.dumps(body))
+    codes = []
+    while len(codes) < 40:
+        frame = eve.read()
+        if frame.headers["destination"] == "/user/queue/replies":
+            codes.append("ok" if frame.headers["status"] == "ok" else frame.json["error"]["code"])
+    # A ring brings 6 kB, so a start 120 kB.
+    assert 1 <= codes.count("ok") <= 3 and set(codes) == {"ok", "rate.limited"}
+    assert dropped(server, "userEventsFull") >= 30
+    assert alice.start("bob0")[1]["results"] == {"bob0": "ringing"}
+    wire = keep(login(server, "eve", "tablet"))
+    assert wire.read().command == "ERROR", "a connection more is no way out"
+
+
+def test_a_start_with_too_many_envelopes_rings_nobody(small_server, keep):
+    server = small_server()
+    phone, eve = keep(Device(server, "bob", "phone")), keep(Device(server, "eve", "phone"))
+    envelopes = [envelope(1, "bob", f"d{n}") for n in range(256)]
+    assert eve.fails("/app/calls/start", {"callees": ["bob"], "media": "audio", "envelopes": envelopes, **starting()}) == "keys.too-large"
+    assert eve.error_body["field"] == "envelopes"
+    assert phone.names() == []

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from conftest import BINARY, Server, free_port
+from conftest import BINARY, PATIENCE, Server, free_port
 
 VECTORS = pathlib.Path(__file__).parents[1] / "SignalingTests/Vectors"
 CERTIFICATE = {kind: str(VECTORS / f"test-{file}.pem") for kind, file in (("certificate", "certificate"), ("key", "key"))}
@@ -24,7 +24,7 @@ def run(tmp_path, *arguments, config=None):
     media = {"port": free_port(), "workers": 1}
     file.write_text(json.dumps({"state": str(tmp_path / "state"), "listen": listen, "media": media, **(config or {})}))
     command = [BINARY, *arguments, "--config", str(file)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
     return run.returncode, run.stderr
 
 
@@ -235,7 +235,7 @@ def test_check_config_leaves_nothing_behind_and_knows_a_running_server(tmp_path)
     server = Server(folder)
     try:
         command = [BINARY, "check-config", "--config", str(server.config)]
-        told = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        told = subprocess.run(command, capture_output=True, text=True, timeout=30 * PATIENCE)
         assert told.returncode == 0 and "A server runs on" in told.stdout
         assert server.get("/healthz") == "ok\n"
     finally:

@@ -27,7 +27,7 @@ class Reader(Client):
     def take(self, name, seconds=5, ack=True):
         """The next event of that name with its headers; acknowledges it, and all before it."""
         while True:
-            kind, body, headers = self.events.get(timeout=seconds)
+            kind, body, headers = self.events.get(timeout=seconds * PATIENCE)
             if ack or kind != name:
                 self.connection.ack(headers["ack"])
             if kind == name:
@@ -188,7 +188,7 @@ def test_a_running_server_forgets(server, sign_in):
     alice.take("call.member", ack=True)
     assert "bob" in rows(server) and has_trace(server, "bob")
     forget(server, "bob")
-    assert bob.errors.get(timeout=5).headers["message"] == "this user's data was deleted"
+    assert bob.errors.get(timeout=5 * PATIENCE).headers["message"] == "this user's data was deleted"
     with pytest.raises(RequestFailed, match="call.ended"):  # alice was the only one left
         alice.request(f"/app/calls/{call}/state")
     assert alice.request("/app/devices/list", {"users": ["bob"]})["devices"] == []
@@ -206,7 +206,7 @@ def test_a_call_goes_on_without_a_forgotten_initiator_and_leaves_no_trace(server
     alice.request(f"/app/calls/{call}/invite", {"callees": ["carol"]})
     carol.request(f"/app/calls/{call}/join", carol.join())
     forget(server, "alice")
-    assert alice.errors.get(timeout=5).headers["message"] == "this user's data was deleted"
+    assert alice.errors.get(timeout=5 * PATIENCE).headers["message"] == "this user's data was deleted"
     assert members(bob.request(f"/app/calls/{call}/state")) == {"bob": "joined", "carol": "joined"}
     bob.request(f"/app/calls/{call}/leave")
     carol.request(f"/app/calls/{call}/leave")
@@ -367,14 +367,14 @@ def test_a_server_that_finds_no_room_says_so(small_disk, tmp_path):
     fill(small_disk)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"state": str(small_disk / "state")}))
-    run = subprocess.run([BINARY, "serve", "--config", config], capture_output=True, text=True, timeout=20)
+    run = subprocess.run([BINARY, "serve", "--config", config], capture_output=True, text=True, timeout=20 * PATIENCE)
     assert run.returncode == 1 and "the disk is full; make room" in run.stderr
 
 
 def refusal(server):
     """Why a server does not start."""
     command = [BINARY, "serve", "--config", str(server.config)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=20 * PATIENCE)
     assert run.returncode != 0
     return run.stderr
 

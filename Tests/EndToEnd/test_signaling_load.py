@@ -53,7 +53,7 @@ def faults_of(server, report):
     command += ["--fan-out", "100@max", "--fan-out", "100@50", "--runs", "3", "--duration", "3"]
     command += ["--state", str(server.state), "--server-pid", str(server.pid), "--json", str(report)]
     send_micros = bare_send_micros()
-    process = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=240 * PATIENCE)
     send_micros = max(send_micros, bare_send_micros())
     print(process.stdout, process.stderr, f"a bare send: {send_micros:.2f} µs")
     if process.returncode != 0:
@@ -73,10 +73,3 @@ def faults_of(server, report):
 def test_a_crowd_comes_in_and_deliveries_are_cheap(tmp_path, artifacts):
     with fresh_broker(tmp_path / "broker", artifacts) as broker:
         assert not faults_of(broker, artifacts / "signaling.json")
-
-
-def test_a_topic_that_is_not_configured_is_a_failure_that_says_so(server, tmp_path):
-    command = [BINARY, "--scenario", "signaling", "--url", f"stomp://127.0.0.1:{server.stomp_port}"]
-    command += ["--state", str(server.state), "--connections", "0", "--fan-out", "1@1", "--runs", "1"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert process.returncode == 1 and "refused" in process.stderr

@@ -10,6 +10,7 @@ import pytest
 import stomp
 
 from client import CONNECTIONS
+from conftest import PATIENCE
 
 FOLDER = pathlib.Path(__file__).parent / "stomp_libraries"
 
@@ -40,13 +41,13 @@ class Peer(stomp.ConnectionListener):
 
     def subscribe(self, destination, ack="auto"):
         self.connection.subscribe(destination, id="1", ack=ack, headers={"receipt": "subscribed"})
-        assert self.receipts.get(timeout=5) == "subscribed"
+        assert self.receipts.get(timeout=5 * PATIENCE) == "subscribed"
 
     def send(self, destination, body, **more):
         self.connection.send(destination, body, **more)
 
     def next(self):
-        return self.messages.get(timeout=5)
+        return self.messages.get(timeout=5 * PATIENCE)
 
     def acknowledge(self, frame, accepted=True, transaction=None):
         do = self.connection.ack if accepted else self.connection.nack
@@ -60,10 +61,10 @@ class Peer(stomp.ConnectionListener):
     def close(self):
         if self.refused:
             # The server closes the connection after an ERROR frame; a DISCONNECT may cross that and have no receipt.
-            assert self.closed.wait(timeout=5)
+            assert self.closed.wait(timeout=5 * PATIENCE)
         elif self.connection.is_connected():
             self.connection.disconnect(receipt="bye")
-            assert self.receipts.get(timeout=5) == "bye"
+            assert self.receipts.get(timeout=5 * PATIENCE) == "bye"
 
 
 @pytest.fixture
@@ -142,18 +143,18 @@ def test_stomp_63_stomp_py_gets_a_receipt_for_each_frame(peer):
     one.subscribe("/queue/receipts", "client-individual")
     one.send("/queue/receipts", "x", headers={"receipt": "sent"})
     frame = one.next()
-    assert one.receipts.get(timeout=5) == "sent"
+    assert one.receipts.get(timeout=5 * PATIENCE) == "sent"
     one.connection.ack(frame.headers["ack"], receipt="acked")
-    assert one.receipts.get(timeout=5) == "acked"
+    assert one.receipts.get(timeout=5 * PATIENCE) == "acked"
     one.connection.unsubscribe("1", headers={"receipt": "unsubscribed"})
-    assert one.receipts.get(timeout=5) == "unsubscribed"
+    assert one.receipts.get(timeout=5 * PATIENCE) == "unsubscribed"
 
 
 def test_stomp_84_stomp_py_may_not_send_where_only_the_server_may(peer):
     for destination in ["/topic/calls/x", "/exchange/calls/x", "/user/bob/queue/news", "/topic/service/calls"]:
         one = peer("one")
         one.send(destination, "x")
-        assert one.errors.get(timeout=5).headers["message"]
+        assert one.errors.get(timeout=5 * PATIENCE).headers["message"]
 
 
 @pytest.mark.parametrize(
@@ -170,5 +171,5 @@ def test_stomp_84_stomp_py_may_not_send_where_only_the_server_may(peer):
 def test_another_library_goes_through_a_queue_and_a_topic(app_server, interpreter, client):
     """The libraries' Debian packages are in deploy/debian.sh. A client in another language prints `ok` at its end."""
     arguments = [str(app_server.stomp_port), "library", app_server.token("library", "phone")]
-    done = subprocess.run([interpreter, FOLDER / client, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([interpreter, FOLDER / client, *arguments], capture_output=True, text=True, timeout=60 * PATIENCE)
     assert (done.returncode, done.stdout.strip()) == (0, "ok"), done.stdout + done.stderr

@@ -39,6 +39,26 @@ struct KeyFrameTests {
     #expect(watcher.serials(of: sender.tracks[0]).first == first.serial)
   }
 
+  /// RFC 5104 section 4.3.1: a new number for each request.
+  @Test(arguments: workerCounts) func aSenderWithoutPLIIsAskedByFIR(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
+    let sender = call.join([.camera])
+    sender.configuration.tracks[0].formats[0].pli = false
+    sender.configuration.tracks[0].formats[0].fir = true
+    call.configure(sender)
+    try call.connect()
+    call.run(milliseconds: 1000)
+    for _ in 0..<2 {
+      let before = sender.tracks[0].fullIntraRequests.count
+      let watcher = call.join([])
+      try call.connect()
+      call.run(milliseconds: 500)
+      #expect(sender.tracks[0].fullIntraRequests.count > before)
+      #expect(watcher.serials(of: sender.tracks[0]).count > 10)
+    }
+    #expect(sender.tracks[0].keyFrameRequests.isEmpty)
+  }
+
   @Test func anUnansweredRequestIsRepeatedWhileASlotWaits() {
     var requester = KeyFrameRequester(interval: .milliseconds(500))
     let near = Duration.milliseconds(50)

@@ -117,6 +117,60 @@ struct SourceChangeTests {
     expectContinuous(packets, jump: 400...700)
   }
 
+  /// A restarted encoder or a replaced track: the same mid and source, another a=ssrc.
+  @Test(arguments: workerCounts, [true, false])
+  func theSSRCsOfALaterOfferReplaceThoseBefore(workers: Int, isMidSent: Bool) throws {
+    let call = SimulatedCall(workers: workers)
+    let sender = call.join([.camera])
+    let watcher = call.join([])
+    sender.tracks[0].isMidSent = isMidSent
+    try call.connect()
+    call.run(milliseconds: 500)
+    var description = sender.tracks[0].description
+    description.ssrcs = [77]
+    description.rtx = [77: 78]
+    let again = TestTrack(description, ssrc: 77, rtxSSRC: 78)
+    again.isMidSent = isMidSent
+    again.serial += 1 << 20
+    again.pictureID = 9000
+    sender.configuration.tracks = [description]
+    sender.tracks[0] = again
+    call.configure(sender)
+    call.run(milliseconds: 500)
+    #expect(again.sent.count > 40)
+    #expect(Set(watcher.serials(of: again)).isSuperset(of: again.sent.keys), "every packet of the new stream arrives")
+    #expect(call.counters { $0.drops(.unknownStream) } == 0)
+    // Its retransmissions are known, too.
+    call.run(milliseconds: 100)
+    sender.send(try #require(again.retransmission(of: again.sequenceNumber)))
+    call.run(milliseconds: 50)
+    #expect(call.counters { $0.drops(.unknownStream) } == 0)
+  }
+
+  @Test(arguments: workerCounts) func streamsWithoutSSRCAndMidAreToldApartByPayloadType(workers: Int) throws {
+    let call = SimulatedCall(workers: workers)
+    let sender = call.join([.microphone, .camera], announcesSSRCs: false)
+    sender.configuration.extensions.mid = 0
+    call.configure(sender)
+    for track in sender.tracks { track.isMidSent = false }
+    let watcher = call.join([])
+    try call.connect()
+    call.run(milliseconds: 500)
+    for track in sender.tracks { #expect(watcher.serials(of: track).count > 10) }
+    #expect(call.counters { $0.drops(.unknownStream) } == 0)
+  }
+
+  @Test func aPayloadTypeOfTwoTracksNamesNeither() throws {
+    let call = SimulatedCall()
+    let sender = call.join([.camera, .screen], announcesSSRCs: false)
+    for track in sender.tracks { track.isMidSent = false }
+    let watcher = call.join([])
+    try call.connect()
+    call.run(milliseconds: 500)
+    for track in sender.tracks { #expect(watcher.serials(of: track).isEmpty) }
+    #expect(call.counters { $0.drops(.unknownStream) } > 0)
+  }
+
   /// Consecutive picture ids for consecutive frames, times that only rise, by 33 ms but for jumps of `jump` milliseconds more.
   private func expectContinuous(_ packets: [ReceivedStream.Packet], jump: ClosedRange<Int>) {
     for (a, b) in zip(packets, packets.dropFirst()) {

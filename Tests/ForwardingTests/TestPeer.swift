@@ -317,6 +317,15 @@ final class TestPeer {
         guard let track = tracks.first(where: { $0.ssrc == media }) else { continue }
         if !ignoresPLI { track.wantsKeyFrame = true }
         track.keyFrameRequests.append(now)
+      case .fullIntraRequest(let request):
+        for entry in request {
+          guard let track = tracks.first(where: { $0.ssrc == entry.ssrc }), entry.sequence != track.lastFIR else {
+            continue
+          }
+          track.lastFIR = entry.sequence
+          track.wantsKeyFrame = true
+          track.fullIntraRequests.append(now)
+        }
       case .senderReport(let report): senderReports.append((report, now))
       case .receiverReport(_, let blocks): reports += Array(blocks)
       default: break

@@ -20,6 +20,9 @@ class TestTrack {
   var isMidSent = true
   /// When each PLI came.
   var keyFrameRequests: [Instant] = []
+  /// When each FIR with a new number came.
+  var fullIntraRequests: [Instant] = []
+  var lastFIR: UInt8?
   /// All payloads behind the descriptor, by serial number.
   var sent: [UInt64: [UInt8]] = [:]
   var keyFrames: [UInt64] = []

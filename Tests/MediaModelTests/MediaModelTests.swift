@@ -31,16 +31,47 @@ func anAddressKnowsItsKindAndDoesNotPrint(address: SocketAddress, text: String, 
   #expect(!"\(address)".contains(text))
 }
 
+/// Rows: codec, the stream's parameters, the receiver's, whether the receiver decodes it.
 @Test(arguments: [
-  ("", "", true),
-  ("profile-level-id=42e01f;packetization-mode=1", "packetization-mode=1; profile-level-id=42e01f", true),
-  ("packetization-mode=1", "packetization-mode=0", false), ("profile-id=0", "", false),
-  ("max-fr=30", "max-fr=60", true),
+  ("H264", "profile-level-id=42e01f;packetization-mode=1", "packetization-mode=1; profile-level-id=42e01f", true),
+  ("H264", "packetization-mode=1", "packetization-mode=0", false),
+  // A receiver of mode 1 takes mode 0, which is the default.
+  ("H264", "", "packetization-mode=1", true), ("H264", "packetization-mode=0", "", true),
+  ("H264", "packetization-mode=2", "packetization-mode=1", false),
+  // One profile in several patterns, and without one: Constrained Baseline.
+  ("H264", "profile-level-id=42c01f", "profile-level-id=42E034", true),
+  ("H264", "profile-level-id=4d801f", "profile-level-id=42e01f", true),
+  ("H264", "profile-level-id=58c01f", "profile-level-id=42e01f", true),
+  ("H264", "profile-level-id=42001f", "profile-level-id=42e01f", true),
+  ("H264", "", "profile-level-id=42e01f", true), ("H264", "profile-level-id=nonsen", "", true),
+  // Levels and their asymmetry do not decide.
+  ("H264", "level-asymmetry-allowed=1;profile-level-id=640c34", "profile-level-id=640c1f", true),
+  (
+    "H264", "level-asymmetry-allowed=0;profile-level-id=42e034", "level-asymmetry-allowed=1;profile-level-id=42e00a",
+    true
+  ),
+  // Higher profiles contain lower ones.
+  ("H264", "profile-level-id=42e01f", "profile-level-id=64001f", true),
+  ("H264", "profile-level-id=4d001f", "profile-level-id=64001f", true),
+  ("H264", "profile-level-id=640c1f", "profile-level-id=64001f", true),
+  ("H264", "profile-level-id=64001f", "profile-level-id=f4001f", true),
+  ("H264", "profile-level-id=64001f", "profile-level-id=640c1f", false),
+  ("H264", "profile-level-id=4d001f", "profile-level-id=640c1f", false),
+  ("H264", "profile-level-id=64001f", "profile-level-id=42e01f", false),
+  ("H264", "profile-level-id=f4101f", "profile-level-id=f4001f", false),
+  ("H264", "profile-level-id=2c101f", "profile-level-id=2c1020", true),
+  ("VP9", "", "profile-id=0", true), ("VP9", "profile-id=0", "", true), ("VP9", "profile-id=2", "", false),
+  ("VP9", "Profile-Id=2", "profile-id = 2", true), ("VP9", "", "profile-id=2", false),
+  ("AV1", "", "level-idx=5;profile=0;tier=0", true), ("AV1", "level-idx=5;profile=0;tier=0", "", true),
+  ("AV1", "profile=0", "profile=1", true), ("AV1", "profile=1", "profile=0", false),
+  ("H265", "", "profile-id=1;tier-flag=0", true), ("H265", "tier-flag=1", "tier-flag=0", false),
+  ("H265", "profile-id=2", "profile-id=1", false),
+  ("VP8", "max-fr=30", "max-fr=60", true),
 ])
-func aFormatCarriesAnotherOfTheSameDecoding(one: String, other: String, carries: Bool) {
+func aReceiverDecodesWhatTheParametersMean(codec: String, stream: String, receiver: String, decodes: Bool) {
   let format = { PayloadFormat(payloadType: 96, codec: $0, clockRate: 90_000, parameters: $1) }
-  #expect(format("H264", one).carries(format("h264", other)) == carries)
-  #expect(!format("VP8", one).carries(format("VP9", one)))
+  #expect(format(codec, stream).carries(format(codec.lowercased(), receiver)) == decodes)
+  #expect(!format(codec, stream).carries(format("other", receiver)))
 }
 
 @Test func timesAddAndSubtractInTheirOwnUnits() {

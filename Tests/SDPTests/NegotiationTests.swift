@@ -111,4 +111,29 @@ struct NegotiationTests {
     var peer = Negotiated()
     #expect(peer.apply(try MediaOffer(parsing: text)).tracks[1].formats.map(\.rtxPayloadType) == [nil])
   }
+
+  /// A sender uses the first format of the answer for all receivers, and the profile that most decode is Constrained Baseline.
+  @Test func theFormatThatMostReceiversDecodeIsAnsweredFirst() throws {
+    let formats = [
+      (100, "profile-level-id=640c34;packetization-mode=1"), (101, "profile-level-id=42e01f;packetization-mode=0"),
+      (102, "profile-level-id=42e034;packetization-mode=1"), (103, "profile-level-id=4d001f;packetization-mode=1"),
+    ]
+    let lines = formats.map { "a=rtpmap:\($0.0) H264/90000\na=fmtp:\($0.0) \($0.1)\n" }.joined()
+    let sdp = Vectors.small.replacing(
+      "m=video 0 UDP/TLS/RTP/SAVPF 96 97", with: "m=video 0 UDP/TLS/RTP/SAVPF 100 101 102 103"
+    )
+    .replacing("a=mid:cam\n", with: "a=mid:cam\n" + lines)
+    var peer = Negotiated()
+    let configuration = peer.apply(try MediaOffer(parsing: sdp), codecs: ["H264"])
+    #expect(configuration.tracks[1].formats.map(\.payloadType) == [102, 101, 100, 103])
+  }
+
+  @Test func firIsAnsweredToASenderWithoutPLI() throws {
+    var peer = Negotiated()
+    let fir = Vectors.small.replacing("a=rtcp-fb:96 nack\n", with: "a=rtcp-fb:96 nack\na=rtcp-fb:96 ccm fir\n")
+    #expect(peer.apply(try MediaOffer(parsing: fir)).tracks[1].formats[0].fir)
+    #expect(peer.answer().contains("a=rtcp-fb:96 ccm fir\r\n"))
+    peer.apply(try MediaOffer(parsing: fir.replacing("ccm fir\n", with: "ccm fir\na=rtcp-fb:96 nack pli\n")))
+    #expect(!peer.answer().contains("ccm fir"))
+  }
 }

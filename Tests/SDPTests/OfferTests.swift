@@ -32,7 +32,7 @@ struct OfferTests {
     #expect(
       sections[1].formats.first
         == PayloadFormat(
-          payloadType: 96, codec: "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true,
+          payloadType: 96, codec: "VP8", clockRate: 90_000, rtxPayloadType: 97, nack: true, pli: true, fir: true,
           transportFeedback: true, remb: true))
     #expect(
       sections[1].formats.map(\.codec) == ["VP8", "H264", "H264", "H264", "H264", "H264", "H264", "AV1", "VP9", "VP9"])
@@ -102,7 +102,7 @@ struct OfferTests {
     #expect(offer.sections.map(\.isRejected) == [false, false])
     #expect(
       offer.sections[0].formats == [
-        PayloadFormat(payloadType: 96, codec: "VP8", clockRate: 90_000, pli: true, transportFeedback: true)
+        PayloadFormat(payloadType: 96, codec: "VP8", clockRate: 90_000, pli: true, fir: true, transportFeedback: true)
       ])
     #expect(offer.sections[1].formats.first?.codec == "OPUS")
   }
@@ -149,5 +149,76 @@ struct OfferTests {
     let text = Vectors.small.replacing("SAVPF 96 97", with: "SAVPF 72 96 97 96").replacing(
       "a=rtpmap:96", with: "a=rtpmap:72 VP9/90000\na=rtpmap:96")
     #expect(try MediaOffer(parsing: text).sections[1].formats.map(\.payloadType) == [96])
+  }
+
+  /// RFC 9429 section 5.1.2. The answer repeats the name.
+  @Test(arguments: [
+    "UDP/TLS/RTP/SAVPF", "UDP/TLS/RTP/SAVP", "TCP/DTLS/RTP/SAVPF", "TCP/DTLS/RTP/SAVP", "RTP/SAVPF", "RTP/SAVP",
+    "RTP/AVPF",
+    "RTP/AVP",
+  ])
+  func everyProtocolOfJSEPIsAccepted(name: String) throws {
+    let sdp = Vectors.small.replacing("m=audio 9 UDP/TLS/RTP/SAVPF", with: "m=audio 9 \(name)")
+    var peer = Negotiated()
+    peer.apply(try MediaOffer(parsing: sdp))
+    let answer = peer.answer()
+    #expect(answer.contains(" \(name) 111\r\n"))
+    #expect(answer.contains(" UDP/TLS/RTP/SAVPF 96"))
+  }
+
+  /// Before RFC 8841 the format was a port.
+  @Test(arguments: [
+    ("UDP/DTLS/SCTP webrtc-datachannel", "UDP/DTLS/SCTP webrtc-datachannel"), ("DTLS/SCTP 5000", "DTLS/SCTP 5000"),
+    ("TCP/DTLS/SCTP webrtc-datachannel", "TCP/DTLS/SCTP webrtc-datachannel"),
+  ])
+  func dataIsRejectedUnderItsOwnProtocol(offered: String, answered: String) throws {
+    let sdp =
+      Vectors.small.replacing("mic cam slot\n", with: "mic cam slot data\n")
+      + "m=application 9 \(offered)\na=mid:data\n"
+    var peer = Negotiated()
+    peer.apply(try MediaOffer(parsing: sdp))
+    #expect(peer.answer().contains("m=application 0 \(answered)\r\n"))
+  }
+
+  @Test func aMidMayBeAUUID() throws {
+    let mid = "0b0e6a3c-1f5c-4f55-9a5e-1a2b3c4d5e6f"
+    let offer = try MediaOffer(
+      parsing: Vectors.small.replacing("a=mid:cam", with: "a=mid:\(mid)").replacing("mic cam", with: "mic \(mid)"))
+    #expect(offer.sections[1].mid == mid)
+  }
+
+  /// RFC 8285 section 5: an answer may leave an extension out, and then it is not used.
+  @Test func anExtensionUnderAnotherIDInALaterSendingSectionIsLeftOut() throws {
+    let mid = "urn:ietf:params:rtp-hdrext:sdes:mid"
+    let level = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
+    let orientation = "urn:3gpp:video-orientation"
+    let sdp = Vectors.small.replacing("a=mid:mic\n", with: "a=mid:mic\na=extmap:1 \(mid)\na=extmap:2 \(level)\n")
+      .replacing("a=mid:cam\n", with: "a=mid:cam\na=extmap:3 \(mid)\na=extmap:2 \(orientation)\n")
+    let offer = try MediaOffer(parsing: sdp)
+    #expect(offer.extensions.mid == 1)
+    #expect(offer.extensions.audioLevel == 2)
+    #expect(offer.extensions.videoOrientation == 0)
+    #expect(offer.sections[1].extensions == HeaderExtensionIDs())
+    // The server writes one id for all of a peer's slots.
+    let receiving = sdp.replacing("a=mid:slot\n", with: "a=mid:slot\na=extmap:4 \(mid)\n")
+    #expect(throws: SDPError.self) { try MediaOffer(parsing: receiving) }
+  }
+
+  /// RFC 8843 section 9.2: without a=ssrc and MID the payload type tells.
+  @Test func streamsThatCannotBeToldApartAreRefused() throws {
+    let two = Vectors.small.replacing("a=mid:slot\na=recvonly", with: "a=mid:slot\na=sendonly")
+    let error = #expect(throws: SDPError.self) { try MediaOffer(parsing: two) }
+    #expect(error?.line == 16)
+    #expect(error?.reason.contains("sdes:mid") == true)
+    let named = two.replacing("a=mid:cam\n", with: "a=mid:cam\na=ssrc:1 cname:x\n")
+    #expect(throws: SDPError.self) { try MediaOffer(parsing: named) }
+    #expect(throws: Never.self) {
+      try MediaOffer(parsing: named.replacing("a=mid:slot\n", with: "a=mid:slot\na=ssrc:2 cname:x\n"))
+    }
+    #expect(throws: Never.self) {
+      try MediaOffer(
+        parsing: two.replacing("a=mid:slot\na=sendonly\na=rtpmap:96", with: "a=mid:slot\na=sendonly\na=rtpmap:98")
+          .replacing("m=video 0 UDP/TLS/RTP/SAVPF 96\n", with: "m=video 0 UDP/TLS/RTP/SAVPF 98\n"))
+    }
   }
 }

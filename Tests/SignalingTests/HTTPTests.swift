@@ -121,6 +121,35 @@ import Testing
     }
   }
 
+  @Test func anAddressGetsPagesOnlySoOftenAndAProxyAlways() async throws {
+    func answers(_ server: SignalingServer) async throws -> [String] {
+      var statuses: [String] = []
+      for _ in 0..<8 {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(get("/", "Connection: close\r\n"))
+        let rest = await client.rest()
+        statuses.append(String(rest.split(separator: " ")[1]))
+      }
+      return statuses
+    }
+    let none = try #require(AddressList([]))
+    try await withServer({
+      ($0.requestsFromAddressPerSecond, $0.requestBurstFromAddress, $0.proxies) = (1, 5, none)
+    }) { server, _ in
+      let statuses = try await answers(server)
+      #expect(statuses.starts(with: Array(repeating: "200", count: 5)) && statuses.contains("429"))
+      #expect(server.statistics.drops[.addressRequestsFull].map { (1...3).contains($0) } == true)
+      // A WebSocket is not a page: its logins have bounds of their own.
+      let client = try await TestClient.open(port: server.httpPort)
+      try await client.send(get("/stomp"))
+      #expect(await client.rest().hasPrefix("HTTP/1.1 426 "))
+    }
+    try await withServer({ ($0.requestsFromAddressPerSecond, $0.requestBurstFromAddress) = (1, 5) }) { server, _ in
+      let statuses = try await answers(server)
+      #expect(statuses == Array(repeating: "200", count: 8))
+    }
+  }
+
   @Test func loopbackIsToldFromProxies() async throws {
     try await withServer(pages: { HTTPResponse(text: $0.isFromLoopback ? "near" : "far") }) { server, _ in
       for (headers, answer) in [

@@ -96,6 +96,32 @@ import Testing
     }
   }
 
+  /// The control plane charges events from its own thread, at once: requests that stand in line behind are refused, too.
+  @Test func aUserWhoseRequestsCausedTooMuchIsRefusedOnEachConnection() async throws {
+    try await withServer({ ($0.eventBytesOfUserPerSecond, $0.eventBurstOfUser) = (1_000, 50_000) }) { server, sink in
+      let one = try await TestClient.connected(to: server.stompPort, token: "alice@d1")
+      let session = try await sink.session()
+      let other = try await TestClient.connected(to: server.stompPort, token: "alice@d2")
+      let bob = try await TestClient.connected(to: server.stompPort, token: "bob")
+      let bobs = try await sink.first { command -> SessionID? in
+        if case .connect(let id, let who) = command, who.device.user.text == "bob" { id } else { nil }
+      }
+      try await other.subscribe("replies")
+      #expect(server.refusal(session) == nil)
+      server.charge(session, EventCharge(count: 1, bytes: 100_000))
+      let refusal = try #require(server.refusal(session))
+      #expect(refusal.code == .rateLimited && (1...51_000).contains(refusal.retryAfterMs ?? 0))
+      #expect(server.refusal(bobs) == nil)
+      try await other.send("SEND\ndestination:/app/calls/c/leave\nrequest-id:1\n\n{}\0")
+      #expect(try await other.frame().map { String(buffer: $0.body) }?.contains("rate.limited") == true)
+      try await one.send("SUBSCRIBE\nid:1\ndestination:/user/queue/events\n\n\0")
+      #expect(try await one.frame()?.command == .error)
+      #expect(server.statistics.drops[.userEventsFull] == 3)
+      try await bob.send("SEND\ndestination:/app/calls/c/leave\nrequest-id:bob\n\n{}\0")
+      try await sink.first { if case .request(_, "bob", _) = $0 { () } else { nil } }
+    }
+  }
+
   @Test func subscriptionsOfAllDevicesOfAUserCountTogether() async throws {
     try await withServer({
       $0.destinations = ["/topic/"]

@@ -63,6 +63,34 @@ struct StateTextsTests {
     #expect(texts.encodings == StateTexts.maximumCalls * StateTexts.fewest, "a small call is not remembered")
   }
 
+  /// A ring to many devices: each has an envelope of its own, around the same members and the same list.
+  @Test func theListOfARingIsEncodedOnceForAllItsDevices() throws {
+    let texts = StateTexts()
+    var encoder = EventEncoder(log: LimitedLog(Logger(label: "test", factory: { _ in LogLines() })), texts: texts)
+    for call in 1...2 {
+      let list = (0..<256).map {
+        ListEntry(
+          user: UserID("u\($0)")!, device: DeviceID("phone")!, participant: 0, joinId: nil, joinKey: nil,
+          fingerprint: Base64Bytes([UInt8](repeating: UInt8(call), count: 31) + [UInt8($0)]))
+      }
+      let members = state(of: 100 + call).members
+      for device in 0..<255 {
+        let envelope = Envelope(
+          epoch: 1, to: list[device].address, from: nil, key: Base64Bytes([]), alg: "x",
+          ciphertext: Base64Bytes([UInt8(device)]), sigAlg: nil, signature: nil)
+        let ring = Ring(
+          from: UserID("u0")!, media: .audio, members: members, waiting: false, expiresAt: Timestamp(milliseconds: 9),
+          metadata: nil, envelope: envelope, list: list)
+        let message = EventMessage(at: Timestamp(milliseconds: 5), call: CallID("c\(call)"), body: .ring(ring))
+        let event = EventDelivery(seq: 1, redelivered: false, messageID: UInt64(call << 8 + device), message: message)
+        let text = try bytes(encoder.outgoing(.event(SessionID(rawValue: UInt64(device)), event)))
+        #expect(try text == JSONCoding.encode(message))
+        #expect(message.body.cost >= text.count && message.body.cost < 2 * text.count, "what it is charged as")
+      }
+      #expect(texts.encodings == 2 * call)
+    }
+  }
+
   /// People come into a large call one after another: each gets the whole list of keys, and of the devices, of those before it.
   @Test func eachDeviceOfAListIsEncodedOnce() throws {
     let texts = StateTexts()

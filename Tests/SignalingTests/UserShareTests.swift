@@ -12,7 +12,8 @@ struct UserShareTests {
   private func shares(connections: Int = 3) -> UserShares {
     UserShares(
       limits: UserShare.Limits(
-        connections: connections, subscriptions: 2, requestsPerSecond: 10, requestBurst: 100, inboundBytes: 1 << 20))
+        connections: connections, subscriptions: 2, requestsPerSecond: 10, requestBurst: 100, inboundBytes: 1 << 20,
+        eventBytesPerSecond: 1 << 10, eventBurst: 1 << 20))
   }
 
   private func refusal(_ result: Result<UserShare, UserShareFull>) -> SignalingStatistics.Drop? {
@@ -57,6 +58,39 @@ struct UserShareTests {
     share.owe(1_000, now: 0)
     #expect(share.take(1, now: Self.second) != nil)
     #expect(share.take(1, now: 30 * Self.second) == nil, "a debt ends")
+  }
+
+  /// Rings that bring long lists: a few bytes from one user, megabytes to many.
+  @Test func eventsOfARequestArePaidForBeforeTheNext() throws {
+    let shares = shares()
+    let share = try shares.connect(alice, now: 0).get()
+    share.charge(EventCharge(count: 3, bytes: 1 << 20), now: 0)
+    #expect(share.debt(now: 0) == nil, "the burst is for that")
+    share.charge(EventCharge(count: 3, bytes: 40 << 10), now: 0)
+    let wait = try #require(share.debt(now: 0))
+    #expect(wait > 39 * Self.second && wait < 41 * Self.second)
+    #expect(share.debt(now: 30 * Self.second) != nil, "looking at it changes nothing")
+    #expect(refusal(shares.connect(alice, now: 30 * Self.second)) == .userLoginsFull, "a new connection does not help")
+    #expect(refusal(shares.connect(bob, now: 0)) == nil, "nobody else pays")
+    #expect(share.debt(now: 41 * Self.second) == nil)
+    share.charge(EventCharge(count: 1, bytes: .max), now: 41 * Self.second)
+    #expect(share.debt(now: 100 * Self.second) != nil)
+    #expect(share.debt(now: 200 * Self.second) == nil, "the longest debt ends")
+  }
+
+  @Test func sixteenEventsAreAUnit() throws {
+    let share = try shares().connect(alice, now: 0).get()
+    #expect(share.take(45, now: 0) == nil)
+    share.charge(EventCharge(count: 16 * 50, bytes: 1), now: 0)
+    #expect(share.take(1, now: 0) != nil)
+    #expect(share.take(1, now: Self.second) == nil)
+  }
+
+  @Test func anAppsOwnMessagesSlowTheirSenderDownByWhatSubscribersGet() throws {
+    let share = try shares().connect(alice, now: 0).get()
+    #expect(share.fanOut(2 * UserShare.messageBytesPerSecond, now: 0) == nil)
+    #expect(share.fanOut(UserShare.messageBytesPerSecond, now: 0) != nil)
+    #expect(share.fanOut(1, now: 3 * Self.second) == nil)
   }
 
   @Test func aRequestThatCostsTheWholeBurstPassesAfterItsFrameWasPaidForAndOwes() throws {

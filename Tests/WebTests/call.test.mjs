@@ -36,12 +36,12 @@ test('an event that comes again behind `call.state` is handled, and once', async
     await turns();
   };
   await say('call.state', 9, false, { call: 'other' });
-  await say('call.ring', 5, true, { call: callID('c'), from: 'bob', members: [], at: 0, expiresAt: 0 });
+  await say('call.ring', 5, true, { call: callID('c'), from: 'bob', media: 'audio', members: [], at: 0, expiresAt: 0 });
   await say('call.cancelled', 6, true, { call: callID('c') });
-  await say('call.ring', 5, true, { call: callID('c'), from: 'bob', members: [], at: 0, expiresAt: 0 });
+  await say('call.ring', 5, true, { call: callID('c'), from: 'bob', media: 'audio', members: [], at: 0, expiresAt: 0 });
   assert.deepEqual(rung, [callID('c')]);
   await say('call.state', 1, false, { call: 'other' });
-  await say('call.ring', 5, true, { call: callID('after'), from: 'bob', members: [], at: 0, expiresAt: 0 });
+  await say('call.ring', 5, true, { call: callID('after'), from: 'bob', media: 'audio', members: [], at: 0, expiresAt: 0 });
   await say('call.cancelled', 6, true, { call: callID('after') });
   assert.deepEqual(rung, [callID('c'), callID('after')]);
   conclave.close();

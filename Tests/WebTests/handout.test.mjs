@@ -13,14 +13,15 @@ function leader() {
   const sent = [];
   const record = {
     epoch: 2,
-    secret: new Uint8Array(32),
+    hasSecret: true,
+    propose() {},
     list: [bob, carol],
     listed: (entry) => entry,
     keysOf: () => undefined,
     envelope: async ({ user, device }) => (trusted.has(user) ? { to: { user, device } } : undefined),
   };
   const request = async (path, { envelopes }) => void sent.push(envelopes.map(({ to }) => to.user));
-  const handout = new Handout({ request, examine: async () => {}, warn: () => {}, accept: () => {} });
+  const handout = new Handout({ request, examine: async () => {}, warn: () => {}, accept: () => {}, mayGive: () => true });
   handout.begin(record);
   return { handout, record, trusted, sent };
 }

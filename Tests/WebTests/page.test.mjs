@@ -100,8 +100,11 @@ test('a participant on hold shows no picture, and none does while the call is on
 });
 
 test('the list of keys, not the server, says whose a tile or a message is', () => {
-  const call = callOf({ devices: [{ participant: 2, user: 'mallory' }], tracks: [] });
-  assert.equal(tilesOf(call, noVideo)[0].member.user, 'mallory');
+  const mallory = { participant: 2, user: 'mallory', device: 'm' };
+  const call = callOf({ devices: [mallory], tracks: [], roster: [person({ ...mallory, state: 'stranger' })] });
+  const [first, ...others] = tilesOf(call, noVideo);
+  assert.deepEqual([first.member.user, first.doubt], ['mallory', 'stranger']);
+  assert.deepEqual(others.map(({ source }) => source), ['ringing'], 'one tile for one device');
   assert.equal(ownerOf(call, 2).user, 'mallory');
   assert.equal(ownerOf(callOf({ tracks: [] }), 2).user, 'bob');
   assert.equal(ownerOf(call, 9), undefined, 'who is gone already');
@@ -118,17 +121,45 @@ test('a device that can hear the call and is not in it has a tile of its own, wh
   assert.equal(new Set(tiles.map(({ key }) => key)).size, tiles.length);
 });
 
-test('a device that hears and is not in the call is on the first page, before the speaker', () => {
-  const tile = (source, participant) => ({ description: { source, participant, isOwn: participant === 1 } });
-  const tiles = [tile('camera', 1), tile('camera', 2), tile('camera', 3), tile('ringing'), tile('listener', 9), tile('screen', 1), tile('listener', 8)];
-  const order = (speaker) => inOrder(tiles, speaker).map((one) => tiles.indexOf(one));
+test('a device that hears and is not in the call is on the first page, before the speaker; one that has just left stays in its place where there is one page', () => {
+  const tile = (source, participant, doubt) => ({ description: { source, participant, doubt, isOwn: participant === 1 } });
+  const tiles = [tile('camera', 1), tile('camera', 2), tile('camera', 3), tile('ringing'), tile('listener', 9, 'stranger'), tile('screen', 1), tile('listener', 8, 'gone')];
+  const order = (speaker, size = 3) => inOrder(tiles, speaker, size).map((one) => tiles.indexOf(one));
   assert.deepEqual(order(), [4, 6, 1, 2, 3, 5, 0]);
   assert.deepEqual(order(tiles[2]), [4, 6, 2, 1, 3, 5, 0]);
+  assert.deepEqual(order(undefined, 7), [4, 1, 2, 3, 5, 6, 0]);
 });
 
-test('somebody who left a moment ago and is still listed has no tile yet', () => {
-  const roster = [person({ user: 'bob', device: 'phone', participant: 2 }), person({ user: 'dave', device: 'd', participant: 5 })];
-  assert.deepEqual(tilesOf(callOf({ tracks: [], roster }), noVideo).map(({ source }) => source), ['camera', 'ringing']);
+test('the tile of a device stays when it leaves, and when it comes back under another number, until a list without it is used', () => {
+  const bob = person({ user: 'bob', device: 'phone', participant: 2 });
+  const tileOf = (participants, state) => {
+    const call = callOf({ tracks: [], roster: [{ ...bob, state }] });
+    call.members.get('bob').participants = participants;
+    return tilesOf(call, noVideo).filter(({ member }) => member.user === 'bob').map(({ key, source, doubt }) => [key, source, doubt])[0];
+  };
+  const seat = (participant) => [{ participant, device: 'phone', connected: true, tracks: [] }];
+  assert.deepEqual(tileOf(seat(2), 'member'), ['bob/phone', 'camera', undefined]);
+  assert.deepEqual(tileOf([], 'gone'), ['bob/phone', 'listener', 'gone']);
+  assert.deepEqual(tileOf(seat(5), 'gone'), ['bob/phone', 'camera', 'returning'], 'it has the key of the list that it is on');
+});
+
+test('each device of the list is drawn, whatever the state says of its user', () => {
+  const devices = [
+    { user: 'bob', device: 'phone', participant: 2 },
+    { user: 'bob', device: 'tablet', participant: 7 },
+    { user: 'carol', device: 'c1', participant: 0 },
+    { user: 'carol', device: 'c2', participant: 0 },
+    { user: 'bob', device: 'watch', participant: 0 },
+    { user: 'dave', device: 'd', participant: 0 },
+  ];
+  for (const state of ['member', 'gone', 'stranger']) {
+    const tiles = tilesOf(callOf({ tracks: [], roster: devices.map((device) => person({ ...device, state })) }), noVideo);
+    for (const { user, device, participant } of devices) {
+      const isDrawn = (tile) => tile.member.user === user && (tile.device === device || (participant === 0 && tile.rung?.includes(device)));
+      assert.ok(tiles.some(isDrawn), `${user}/${device} ${state}`);
+    }
+    assert.equal(new Set(tiles.map(({ key }) => key)).size, tiles.length);
+  }
 });
 
 test('a member that is not on the list cannot hear yet; on a ring’s list a device has no number', () => {
@@ -152,6 +183,7 @@ test('a tile says why the two do not hear each other', () => {
   const doubt = (facts, hasKey) => tilesOf(callOf({ tracks: [], roster: [person({ user: 'bob', device: 'phone', participant: 2, ...facts })], hasKey }), noVideo)[0].doubt;
   assert.equal(doubt({}, false), 'no-key');
   assert.equal(doubt({ problem: 'changed-key' }), 'untrusted');
+  assert.equal(doubt({ problem: 'revoked', isConfirmed: true }), 'untrusted-hears', 'another member gave it the key');
   assert.equal(doubt({ isWaiting: true }), 'distrusting');
   assert.equal(doubt({}), undefined);
 });

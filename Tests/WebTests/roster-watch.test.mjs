@@ -23,7 +23,7 @@ function watched(facts = {}) {
     }
   };
   say();
-  return { watch, say, pass, asks, asked: () => watch.asked(now), anyway: () => watch.sendAnyway(now), news: () => watch.takeNews().map(({ problem, user }) => [problem, user]) };
+  return { watch, say, pass, asks, asked: () => watch.asked(now), anyway: (shown = watch.stopped.people) => watch.sendAnyway(now, shown), news: () => watch.takeNews().map(({ problem, user }) => [problem, user]) };
 }
 
 test('a listed device that is in the call causes no warning', () => {
@@ -59,37 +59,104 @@ test('a number of another user or device is a stranger too', () => {
   }
 });
 
-test('nothing is judged while the connection is gone or an answer is under way, and time begins anew after it', () => {
+test('time adds up over reconnects, and stands still while the connection is gone', () => {
   const { watch, say, pass, asks } = watched();
   say({ list: [alice, bob, zed] });
-  pass(4);
-  say({ isConnected: false });
-  pass(30);
-  assert.deepEqual([asks, watch.stopped], [[], undefined]);
-  say({ isConnected: true });
-  pass(4.5);
-  assert.deepEqual(asks, []);
-  say({ isAsking: true });
-  pass(10);
-  assert.deepEqual(asks, []);
-  say({ isAsking: false });
-  pass(0.5);
-  assert.equal(asks.length, 1);
+  for (let round = 0; round < 2; round += 1) {
+    pass(2);
+    say({ isConnected: false });
+    pass(30);
+    assert.deepEqual([asks, watch.stopped], [[], undefined]);
+    say({ isConnected: true });
+  }
+  pass(1);
+  assert.equal(asks.length, 1, '5 s in all');
 });
 
-test('a departed device that is still listed is shown so after 3 s, and stops the sending after 15 s', () => {
+test('the rules rest while an answer is under way, for 5 s; then the question counts as answered', () => {
+  const { watch, say, pass, asks, asked } = watched();
+  say({ list: [alice, bob, zed] });
+  pass(5);
+  assert.equal(asks.length, 1);
+  say({ isAsking: true });
+  pass(4.5);
+  assert.equal(watch.stopped, undefined);
+  pass(0.5);
+  assert.equal(watch.stopped.cause, 'stranger');
+  say({ isAsking: false, members: joined(alice, bob, zed) });
+  asked();
+  assert.equal(watch.stopped, undefined, 'the answer explains it');
+});
+
+test('a server that keeps answers back, or breaks the connection whenever it is asked, does not keep the stop away', () => {
+  const withheld = watched();
+  withheld.say({ list: [alice, bob, zed] });
+  for (let round = 0; round < 4; round += 1) {
+    withheld.say({ isAsking: true });
+    withheld.pass(14.5);
+    withheld.say({ isAsking: false });
+    withheld.pass(0.5);
+    withheld.say({ isAsking: true });
+  }
+  assert.equal(withheld.watch.stopped?.cause, 'stranger');
+  const broken = watched();
+  broken.say({ list: [alice, bob, zed] });
+  let asks = 0;
+  for (let half = 0; half < 40; half += 1) {
+    broken.pass(0.5);
+    if (broken.asks.length === asks) continue;
+    asks = broken.asks.length;
+    broken.say({ isAsking: true });
+    broken.say({ isConnected: false, isAsking: false });
+    broken.say({ isConnected: true, isAsking: true });
+    broken.pass(4); // then it breaks again
+    broken.say({ isConnected: false, isAsking: false });
+    broken.say({ isConnected: true, isAsking: true });
+    broken.pass(4);
+  }
+  assert.equal(broken.watch.stopped?.cause, 'stranger', 'the question was open for 8 s in all');
+});
+
+test('a departed device that is still listed is shown so at once, is told of after 3 s, and stops the sending after 15 s', () => {
   const { watch, say, pass, news } = watched();
   say({ members: [...joined(alice), left('bob')] });
+  assert.deepEqual([watch.people[1].hasLeft, news()], [true, []]);
   pass(2.5);
-  assert.deepEqual([watch.people[1].hasLeft, news()], [false, []]);
+  assert.deepEqual(news(), []);
   pass(0.5);
-  assert.deepEqual([watch.people[1].hasLeft, news()], [true, [['gone', 'bob']]]);
+  assert.deepEqual(news(), [['gone', 'bob']]);
   pass(11.5);
   assert.equal(watch.stopped, undefined);
   pass(0.5);
   assert.deepEqual([watch.stopped.cause, watch.stopped.people[0].user], ['gone', 'bob']);
   say({ list: [alice], epoch: 3 });
   assert.equal(watch.stopped, undefined);
+});
+
+test('a device under a new number every 2.5 s is one suspicion, and stops the sending', () => {
+  for (const isNamedFirst of [false, true]) {
+    const { watch, say, pass, asked, asks } = watched();
+    if (isNamedFirst) say({ list: [alice, bob, zed], members: joined(alice, bob, zed) });
+    for (let number = 3; number < 12; number += 1) {
+      say({ list: [alice, bob, { ...zed, participant: number }], members: [...joined(alice, bob), left('zed')], epoch: number });
+      assert.ok(watch.people.some(({ user, isStranger, hasLeft }) => user === 'zed' && (isStranger || hasLeft)), 'shown at once');
+      pass(2.5);
+      if (asks.length > 0) asked();
+    }
+    assert.equal(watch.stopped?.cause, isNamedFirst ? 'gone' : 'stranger');
+  }
+});
+
+test('a device is a stranger until it was a participant while it was listed, whatever the state says of its user; so is another key under its name', () => {
+  const { watch, say } = watched();
+  say({ members: joined(alice, bob, zed) });
+  say({ list: [alice, bob, zed], members: [...joined(alice, bob), left('zed')] });
+  assert.equal(watch.people.at(-1).isStranger, true, 'named before it was listed');
+  say({ members: joined(alice, bob, zed) });
+  say({ members: [...joined(alice, bob), left('zed')] });
+  assert.equal(watch.people.at(-1).hasLeft, true);
+  say({ list: [alice, bob, { ...zed, fingerprint: 'other' }] });
+  assert.equal(watch.people.at(-1).isStranger, true);
 });
 
 test('a rejoin leaves an old number behind for a moment: it is gone, and no stranger', () => {
@@ -101,8 +168,44 @@ test('a rejoin leaves an old number behind for a moment: it is gone, and no stra
   assert.deepEqual([news(), asks, watch.stopped], [[], [], undefined]);
 });
 
-test('a second stop within a minute waits for the person, and sending anyway lasts until something else comes', () => {
+test('the moments of many rejoins do not add up: in the call, time runs back', () => {
+  const { watch, say, pass, news } = watched();
+  for (let number = 5; number < 60; number += 1) {
+    say({ members: joined(alice, seat('bob', number)) });
+    pass(1);
+    say({ list: [alice, seat('bob', number)] });
+    pass(2);
+  }
+  assert.deepEqual([news(), watch.stopped], [[], undefined]);
+});
+
+test('sending anyway is about the devices that were shown: another key, another join or another device stops again', () => {
   const { watch, say, pass, anyway } = watched();
+  const gone = [...joined(alice), left('bob')];
+  say({ members: gone });
+  pass(15);
+  const [shown] = watch.stopped.people;
+  say({ list: [alice, bob, zed] }); // half a second before the press
+  anyway([shown]);
+  assert.equal(watch.stopped, undefined);
+  pass(5);
+  watch.asked(1e6);
+  assert.deepEqual(watch.stopped.people.map(({ user }) => user), ['zed']);
+  for (const change of [{ fingerprint: 'other' }, { joinId: 'other' }]) {
+    const again = watched();
+    again.say({ members: gone });
+    again.pass(15);
+    again.anyway();
+    again.say({ list: [alice, { ...bob, ...change }] });
+    again.pass(60);
+    assert.ok(again.watch.stopped || again.asks.length > 0, JSON.stringify(change));
+    again.asked();
+    assert.deepEqual(again.watch.stopped.people.map(({ user }) => user), ['bob'], JSON.stringify(change));
+  }
+});
+
+test('a second stop within a minute waits for the person, and sending anyway lasts until something else comes', () => {
+  const { watch, say, pass, anyway, asked } = watched();
   const gone = { members: [...joined(alice), left('bob')] };
   say(gone);
   pass(15);
@@ -124,7 +227,8 @@ test('a second stop within a minute waits for the person, and sending anyway las
   pass(100);
   assert.equal(watch.stopped, undefined);
   say({ list: [alice, bob, zed], members: [...joined(alice), left('bob'), left('zed')] });
-  pass(16);
+  pass(6);
+  asked();
   assert.equal(watch.stopped.people.map(({ user }) => user).join(), 'zed');
 });
 

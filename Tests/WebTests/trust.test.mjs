@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { Announcer, Person, directoryFor } from './person.mjs';
 import { aside, load, until } from './web.mjs';
 
+const { toBase64 } = await load('bytes.js');
 const { Directory } = await load('directory.js');
+const { Identity } = await load('identity.js');
 const { MemoryStore } = await load('store.js');
 const { FrameKeys } = await load('frames.js');
 const { makeStatement } = await load('vouching.js');
@@ -180,4 +182,45 @@ test('verified is a key, not a name: a changed one is not verified', async () =>
   assert.equal((await directory.examine([changed]))[0].problem, 'changed-key');
   await directory.trust('bob', 'd', changed.fingerprint);
   assert.equal((await directory.examine([changed]))[0].isVerified, false);
+});
+
+test('two keys of one device that are looked up at once are not both its first', async () => {
+  const [one, other] = await Promise.all([1, 2].map(() => Identity.open(new MemoryStore(), 'bob', 'd')));
+  const entry = ({ keys, fingerprint }) => ({ user: 'bob', device: 'd', keys, fingerprint: toBase64(fingerprint), participant: 2 });
+  const directory = new Directory({ store: new MemoryStore(), owner: 'alice', fetchDevices: async () => ({ devices: [] }) });
+  const looked = await Promise.all([one, other].map(async (identity) => (await directory.examine([entry(identity)]))[0]));
+  assert.deepEqual(looked.map(({ problem, keys }) => [problem, Boolean(keys)]), [[undefined, true], ['changed-key', false]]);
+  const again = await directory.examine([entry(one), entry(other)]);
+  assert.deepEqual(again.map(({ problem }) => problem), [undefined, 'changed-key']);
+});
+
+test('a revocation that comes while the statements are judged is remembered, and not undone by the judgement before', async () => {
+  const [laptop, phone] = await Promise.all(['laptop', 'phone'].map((device) => Identity.open(new MemoryStore(), 'bob', device)));
+  const of = ({ user, device, keys, fingerprint }) => ({ user, device, keys, fingerprint: toBase64(fingerprint), participant: 2, vouches: [] });
+  const store = new MemoryStore();
+  let revokes = [];
+  const directory = new Directory({ store, owner: 'alice', fetchDevices: async () => ({ devices: [of(laptop), of(phone)], revokes }) });
+  await directory.devicesOf(['bob']);
+  await directory.verify([of(laptop)]);
+  const { device: _, ...statement } = await makeStatement('revoke', laptop, { device: 'phone', fingerprint: of(phone).fingerprint }, Date.now());
+  // Writing takes long once: the judgement that knows of no revocation is still being written when the revocation is told.
+  const { put } = store;
+  let write;
+  store.put = (table, name, value) => {
+    if (table !== 'statements') return put.call(store, table, name, value);
+    store.put = put;
+    return new Promise((resolve) => (write = () => resolve(put.call(store, table, name, value))));
+  };
+  const before = directory.devicesOf(['bob']);
+  await until(() => write);
+  revokes = [{ user: 'bob', device: 'phone', by: 'laptop', byFingerprint: of(laptop).fingerprint, ...statement }];
+  const after = directory.devicesOf(['bob']);
+  await aside(20);
+  write();
+  await before;
+  const phoneIn = (devices) => devices.find(({ entry }) => entry.device === 'phone');
+  assert.equal(phoneIn(await after).level, 'revoked');
+  // The server hides it from now on: it counts for good.
+  revokes = [];
+  assert.equal(phoneIn(await directory.devicesOf(['bob'])).level, 'revoked');
 });

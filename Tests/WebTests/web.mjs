@@ -22,6 +22,13 @@ for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(glo
 const folder = mkdtempSync(join(tmpdir(), 'conclave-web-'));
 cpSync(new URL('../../Sources/ConclaveServer/Web/', import.meta.url), folder, { recursive: true });
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+// A rule that is undone, `[module, text, instead]` each: a test shows that it would notice.
+for (const [name, text, instead] of JSON.parse(process.env.CONCLAVE_UNDONE ?? '[]')) {
+  const file = join(folder, 'conclave', name);
+  const before = readFileSync(file, 'utf8');
+  assert.ok(before.includes(text), `${name} has not: ${text}`);
+  writeFileSync(file, before.replace(text, instead));
+}
 process.on('exit', () => rmSync(folder, { recursive: true }));
 
 /** A module of the library. */

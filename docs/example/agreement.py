@@ -129,6 +129,7 @@ class CallKeys:
         require(epoch.hash == b64decode(event["listHash"]), "the list does not have its hash")
         if old and not links and epoch.mode == "ratchet":
             require({entry["fingerprint"] for entry in old.entries} <= {entry["fingerprint"] for entry in entries}, "a ratchet lacks a device")
+            require({entry["joinId"] for entry in entries} - {entry.get("joinId") for entry in old.entries}, "a ratchet has no newcomer")
             epoch.secret = old.secret and layouts.hkdf512(old.secret, self.call, layouts.ratchet_info(number, epoch.hash), 32)
         self.newest, self.gone = epoch, gone
         return epoch
@@ -182,7 +183,7 @@ class CallKeys:
         signed = layouts.transcript_of(self.call, epoch.number, *names, envelope["alg"], key, sealed, epoch.hash)
         require(signer and layouts.verify(signer, signed, b64decode(envelope["signature"])), "an envelope has no signature of a trusted member")
         secret = layouts.hpke_open(self.join, SEALED_FOR, b"", sealed)
-        require(len(secret) == 32, "a secret has 32 bytes")
+        require(len(secret) == 32 and any(secret), "a secret has 32 bytes, which are not all zero")
         epoch.secret = epoch.secret or secret
 
     def tag(self):

@@ -197,6 +197,11 @@ extension CallControl {
     _ envelopes: [Envelope], callees: [Callee], ringable: Set<UserID>, keys: [Device: DeviceEntry], from joiner: Joiner
   ) throws(RequestError) -> [Envelope] {
     guard !envelopes.isEmpty else { return [] }
+    guard envelopes.count <= StartCall.maximumEnvelopes else {
+      throw RequestError(
+        .keysTooLarge, "a start has at most \(StartCall.maximumEnvelopes) envelopes; other devices ring without one",
+        field: "envelopes")
+    }
     guard joiner.keyedDevice(number: 1) != nil else {
       throw RequestError(
         .keysNotAllowed, "a device without registered keys, a joinId and a joinKey hands out none", field: "envelopes")

@@ -31,30 +31,66 @@ extension EventBody {
   var isEnvelope: Bool { if case .envelope = self { true } else { false } }
   var isSlots: Bool { if case .slots = self { true } else { false } }
 
-  /// Bytes of memory or wire that it takes, roughly.
+  /// Bytes of memory or wire that it takes, roughly, and no fewer than its JSON has.
   package var cost: Int {
     switch self {
-    case .state(let state): 512 + 256 * state.members.count
+    case .state(let state): 1_024 + (state.metadata?.cost ?? 0) + state.members.cost
     case .ring(let ring):
-      512 + 256 * ring.members.count + 1_024 * (ring.list?.count ?? 0) + (ring.envelope?.ciphertext.bytes.count ?? 0)
-        + (ring.metadata?.bytes.count ?? 0)
-    case .envelope(let envelope): 512 + envelope.ciphertext.bytes.count + (envelope.signature?.bytes.count ?? 0)
+      512 + ring.members.cost + (ring.list?.cost ?? 0) + (ring.envelope?.cost ?? 0) + (ring.metadata?.cost ?? 0)
+    case .envelope(let envelope): 256 + envelope.cost
     case .rotate(let rotate):
-      512 + 1_024 * ((rotate.list?.count ?? 0) + (rotate.added?.count ?? 0) + (rotate.deliver?.count ?? 0))
+      512 + (rotate.list?.cost ?? 0) + (rotate.added?.cost ?? 0) + (rotate.deliver?.cost ?? 0)
         + 16 * (rotate.removed?.count ?? 0)
     case .wanted(let wanted): 256 + 64 * wanted.layers.count
     case .slots(let slots): 256 + 64 * slots.receive.count
     case .confirmed(let confirmed): 256 + 128 * confirmed.buckets.count
-    case .pairing(let message): 256 + message.body.bytes.count
-    case .message(let message): 256 + message.body.bytes.count
-    case .pushRing(let push): 256 + 128 * push.devices.count
-    case .report(let report): 256 + report.text.utf8.count
-    case .member(let change): 256 + 512 * change.member.participants.count
-    case .members(let changes): 256 + changes.members.reduce(0) { $0 + 256 + 512 * $1.member.participants.count }
+    case .pairing(let message): 512 + message.body.cost
+    case .message(let message): 256 + message.body.cost
+    case .pushRing(let push): 512 + 192 * push.devices.count
+    case .report(let report): 512 + 2 * report.text.utf8.count
+    case .member(let change): 128 + change.member.cost
+    case .members(let changes): 128 + changes.members.reduce(0) { $0 + 32 + $1.member.cost }
+    case .keyRequest(let request): 256 + request.to.cost
+    case .speakers(let speakers): 256 + 12 * speakers.participants.count
     case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended, .trackAdded, .trackUpdated,
-      .trackRemoved, .speakers, .switchKeys, .keyRequest, .keyWaiting, .devicesChanged, .need, .quality, .presence,
-      .pushCancel:
-      256
+      .trackRemoved, .switchKeys, .keyWaiting, .devicesChanged, .need, .quality, .presence, .pushCancel:
+      384
     }
   }
+}
+
+extension Base64Bytes {
+  fileprivate var cost: Int { bytes.count * 4 / 3 + 8 }
+}
+
+extension Envelope {
+  /// The ciphertext is sent under two names.
+  fileprivate var cost: Int { 768 + 2 * ciphertext.cost + (signature?.cost ?? 0) }
+}
+
+extension MemberState {
+  fileprivate var cost: Int {
+    192 + user.text.utf8.count + 2 * (name?.utf8.count ?? 0)
+      + participants.reduce(0) { $0 + 256 + 128 * $1.tracks.count }
+  }
+}
+
+extension [MemberState] {
+  fileprivate var cost: Int { reduce(0) { $0 + $1.cost } }
+}
+
+extension JoinKey {
+  fileprivate var cost: Int { 160 + publicKey.cost + signature.cost }
+}
+
+extension ListEntry {
+  fileprivate var cost: Int {
+    72 + user.text.utf8.count + device.text.utf8.count + fingerprint.cost + (joinId == nil ? 0 : 48)
+      + (joinKey?.cost ?? 0) + (refresh?.cost ?? 0)
+      + (keys ?? []).reduce(0) { $0 + 96 + $1.publicKey.cost }
+  }
+}
+
+extension [ListEntry] {
+  fileprivate var cost: Int { reduce(0) { $0 + $1.cost } }
 }

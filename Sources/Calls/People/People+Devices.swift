@@ -9,8 +9,10 @@ extension People {
       throw RequestError(.authForbidden, "a device without a name of its own can't register keys")
     }
     let keys = try checkedKeys(request.keys)
-    guard (request.name?.utf8.count ?? 0) <= 256 else {
-      throw RequestError(.requestInvalid, "a device's name has at most 256 bytes", field: "name")
+    guard request.name.map({ $0.utf8.count <= 256 && $0.isDisplayName }) ?? true else {
+      throw RequestError(
+        .requestInvalid, "a device's name has at most 256 bytes, a visible character and no control character",
+        field: "name")
     }
     let device = identity.device
     let fingerprint = fingerprint(of: device, wrap: keys.wrap, sign: keys.sign)

@@ -30,6 +30,9 @@ struct Questions {
   /// When the first is given up.
   var next: Timestamp? { first < order.count ? waiting[order[first]]?.due : nil }
 
+  /// The session whose request waits for this answer.
+  func session(of id: QuestionID) -> SessionID? { waiting[id]?.session }
+
   func hasRoom(for session: SessionID) -> Bool { (ofSession[session]?.count ?? 0) < Self.maximumOfDevice }
 
   mutating func add(_ request: Waiting) -> QuestionID {

@@ -11,7 +11,7 @@ struct SignedRequests: Sendable {
   let secret: [UInt8]
   let clock: WallClock
 
-  struct Answer {
+  struct Answer: Sendable {
     var status: Int
     var body: [UInt8]
   }
@@ -29,9 +29,12 @@ struct SignedRequests: Sendable {
     request.headers.add(name: "content-type", value: "application/json")
     request.headers.add(name: "conclave-signature", value: Self.signature(of: body, secret: secret, at: clock.now()))
     request.body = .bytes(ByteBuffer(bytes: body))
-    let response = try await client.execute(request, timeout: .nanoseconds(timeout.nanoseconds))
-    guard limit > 0 else { return Answer(status: Int(response.status.code), body: []) }
-    return Answer(status: Int(response.status.code), body: Array(buffer: try await response.body.collect(upTo: limit)))
+    return try await within(timeout) { [client, request] in
+      let response = try await client.execute(request, timeout: .nanoseconds(timeout.nanoseconds))
+      guard limit > 0 else { return Answer(status: Int(response.status.code), body: []) }
+      return Answer(
+        status: Int(response.status.code), body: Array(buffer: try await response.body.collect(upTo: limit)))
+    }
   }
 
   /// `t=<unix s>,v1=<hex HMAC-SHA-256(secret, t "." body)>`.

@@ -4,10 +4,14 @@ extension Configuration {
     package var connections = 20_000
     package var addressConnections = 10_000
     package var addressConnectionsBeforeLogin = 500
+    package var addressRequestsPerSecond = 100
+    package var addressRequestBurst = 2_000
     package var userConnections = 64
     package var userSubscriptions = 512
     package var userRequestsPerSecond = 300
     package var userRequestBurst = 1_000
+    package var userEvents = 1 << 20
+    package var userEventBurst = 16 << 20
     package var userOutbound = 16 << 20
     package var userInbound = 16 << 20
     package var totalOutbound = 256 << 20
@@ -28,9 +32,12 @@ extension Configuration {
 
     fileprivate static let members: [(key: CodingKeys, path: any WritableKeyPath<Limits, Int> & Sendable)] = [
       (.connections, \.connections), (.addressConnections, \.addressConnections),
-      (.addressConnectionsBeforeLogin, \.addressConnectionsBeforeLogin), (.userConnections, \.userConnections),
+      (.addressConnectionsBeforeLogin, \.addressConnectionsBeforeLogin),
+      (.addressRequestsPerSecond, \.addressRequestsPerSecond), (.addressRequestBurst, \.addressRequestBurst),
+      (.userConnections, \.userConnections),
       (.userSubscriptions, \.userSubscriptions), (.userRequestsPerSecond, \.userRequestsPerSecond),
-      (.userRequestBurst, \.userRequestBurst), (.userOutbound, \.userOutbound), (.userInbound, \.userInbound),
+      (.userRequestBurst, \.userRequestBurst), (.userEvents, \.userEvents), (.userEventBurst, \.userEventBurst),
+      (.userOutbound, \.userOutbound), (.userInbound, \.userInbound),
       (.totalOutbound, \.totalOutbound),
       (.headers, \.headers), (.headerLine, \.headerLine), (.body, \.body),
       (.keysBody, \.keysBody), (.connectSeconds, \.connectSeconds), (.subscriptions, \.subscriptions),
@@ -49,8 +56,10 @@ extension Configuration {
 
 extension Configuration.Limits: Decodable {
   fileprivate enum CodingKeys: String, CodingKey, CaseIterable {
-    case connections, addressConnections, addressConnectionsBeforeLogin, userConnections, userSubscriptions,
-      userRequestsPerSecond, userRequestBurst, userOutbound, userInbound, totalOutbound, headers, headerLine, body,
+    case connections, addressConnections, addressConnectionsBeforeLogin, addressRequestsPerSecond, addressRequestBurst,
+      userConnections, userSubscriptions,
+      userRequestsPerSecond, userRequestBurst, userEvents, userEventBurst, userOutbound, userInbound, totalOutbound,
+      headers, headerLine, body,
       keysBody,
       connectSeconds, subscriptions, transactions,
       framesInTransaction, requestsPerSecond, requestBurst, outbound, participants, ringing, guests

@@ -30,8 +30,6 @@ actor ControlPlane: SignalingSink {
   private var isStopped = false
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
-  /// The number of effects that cost about as much as a simple request.
-  private static let effectsOfUnit = 16
   /// Effects that go out in one go.
   private static let effectsOfStep = 512
 
@@ -39,8 +37,10 @@ actor ControlPlane: SignalingSink {
   struct Clients: Sendable {
     /// Takes what clients get, in order.
     var deliver: @Sendable ([Delivery]) -> Void
-    /// A request of this session brought about more than most do.
-    var charge: @Sendable (SessionID, _ units: Int) -> Void
+    /// Events followed from what this session sent.
+    var charge: @Sendable (SessionID, EventCharge) -> Void
+    /// Why a request of this session is refused although it has its turn: earlier ones, which may have stood in line with it, caused too much.
+    var refusal: @Sendable (SessionID) -> RequestError?
   }
 
   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -137,17 +137,24 @@ actor ControlPlane: SignalingSink {
     {
       tell([reply], isStored: false)
     }
+    if case .request(let session, let id, _) = command, let error = clients.refusal(session) {
+      return tell([.client(.reply(session, id: id, .failed(error)))], isStored: false)
+    }
+    let payer = node.payer(of: command)
     let effects = node.handle(command, now: clock.now())
     let changes = effects.prefix { if case .store = $0 { true } else { false } }.compactMap(\.change)
     if !changes.isEmpty { recorder.record(changes) }
     let isFromMedia = if case .media = command { true } else { false }
     tell(Array(effects[changes.count...]), isStored: !changes.isEmpty || !isFromMedia)
     write()
-    if case .request(let session, _, _) = command, effects.count >= Self.effectsOfUnit {
-      clients.charge(session, effects.count / Self.effectsOfUnit)
-    }
+    if let payer { charge(effects, to: payer) }
     schedule()
     tellIdle()
+  }
+
+  private func charge(_ effects: [Calls.Effect], to session: SessionID) {
+    let events = EventCharge(effects)
+    if events.count > 0 { clients.charge(session, events) }
   }
 
   // MARK: effects

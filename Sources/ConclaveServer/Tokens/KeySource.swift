@@ -31,7 +31,8 @@ final class KeySource: Sendable {
   private static let urlPause = Duration.seconds(300)
   /// Between two readings whatever tokens ask for, and while there is no set yet.
   private static let shortestPause = Duration.seconds(10)
-  private static let answerTime = TimeAmount.seconds(5)
+  /// For a whole reading from a URL: a token that names an unknown key waits no longer.
+  private static let answerTime = Duration.seconds(5)
 
   private let origin: Origin
   private let log: LimitedLog
@@ -109,7 +110,7 @@ final class KeySource: Sendable {
     do {
       switch origin {
       case .file: try await readFile()
-      case .url(let url): try accept(try await Self.answer(of: url))
+      case .url(let url): try accept(try await within(Self.answerTime) { try await Self.answer(of: url) })
       }
     } catch {
       // An error of ours tells nothing of the contents, and one of the HTTP client names no more than what went wrong.
@@ -139,20 +140,15 @@ final class KeySource: Sendable {
   private static func answer(of url: String) async throws -> [UInt8] {
     // Minutes lie between two readings, so no connection is kept.
     let client = HTTPClient.forBackEnd(MultiThreadedEventLoopGroup.singleton)
-    do {
-      let answer = try await answer(of: url, client)
-      try await client.shutdown()
-      return answer
-    } catch {
-      try? await client.shutdown()
-      throw error
-    }
+    // The other side may take its time for the end of the connection.
+    defer { Task { try? await client.shutdown() } }
+    return try await answer(of: url, client)
   }
 
   private static func answer(of url: String, _ client: HTTPClient) async throws -> [UInt8] {
     var request = HTTPClientRequest(url: url)
     request.headers.add(name: "accept", value: "application/jwk-set+json, application/json")
-    let response = try await client.execute(request, timeout: answerTime)
+    let response = try await client.execute(request, timeout: .nanoseconds(answerTime.nanoseconds))
     guard response.status == .ok else {
       throw ConfigurationError("the answer's status is \(response.status.code)")
     }

@@ -1,3 +1,4 @@
+import Contract
 import Crypto
 import Foundation
 import JSON
@@ -48,7 +49,8 @@ package struct TokenAuthority: Sendable {
     let device = payload.device.flatMap(DeviceID.init)
     guard (device == nil) == (payload.device == nil) else { throw .subject }
     return Claims(
-      user: user, name: payload.name, device: device,
+      // The issuer is not the client's fault: the user then goes by the id.
+      user: user, name: payload.name.flatMap { $0.isDisplayName ? $0 : nil }, device: device,
       isService: payload.scope?.split(separator: " ").contains("service") == true, roles: payload.roles.names,
       guestOf: call, expiresAt: expiresAt)
   }

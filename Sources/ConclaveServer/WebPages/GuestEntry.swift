@@ -1,3 +1,4 @@
+import Contract
 import Foundation
 import JSON
 import LinuxIO
@@ -79,10 +80,10 @@ package final class GuestEntry: Sendable {
       return HTTPResponse(status: 415, text: "Send application/json.\n")
     }
     let address = proxies.contains(request.remoteAddress) ? nil : AddressBlock(request.remoteAddress)
-    if let wait = state.withLock({ $0.rates.take(from: address, now: Self.now) }) { return limited(wait) }
+    if let wait = state.withLock({ $0.rates.look(from: address, now: Self.now) }) { return limited(wait) }
     do {
       let asked = try JSONCoding.decode(Asked.self, from: Array(request.body.readableBytesView))
-      return try await asked.token == nil ? letIn(asked) : renew(asked)
+      return try await asked.token == nil ? letIn(asked, from: address) : renew(asked, from: address)
     } catch let error as JSONError {
       return HTTPResponse(status: 400, text: "\(error.field ?? "body"): \(error.reason)\n")
     } catch {
@@ -90,13 +91,16 @@ package final class GuestEntry: Sendable {
     }
   }
 
-  private func letIn(_ asked: Asked) async throws -> HTTPResponse {
+  private func letIn(_ asked: Asked, from address: AddressBlock?) async throws -> HTTPResponse {
     let name = (asked.name ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
-    guard Self.nameBytes.contains(name.utf8.count), !name.unicodeScalars.contains(where: \.isControl) else {
-      return HTTPResponse(status: 400, text: "name: 1 to 128 bytes without control characters\n")
+    guard Self.nameBytes.contains(name.utf8.count), name.isDisplayName else {
+      return HTTPResponse(
+        status: 400, text: "name: 1 to 128 bytes with a visible character, and without control characters\n")
     }
-    guard let call = asked.call, let link = asked.link, await calls.admits(link, call) else { return refused() }
-    if let wait = state.withLock({ $0.rates.take(for: call, now: Self.now) }) { return limited(wait) }
+    guard let call = asked.call, let link = asked.link, await calls.admits(link, call) else {
+      return refused(from: address)
+    }
+    if let wait = state.withLock({ $0.rates.take(for: call, from: address, now: Self.now) }) { return limited(wait) }
     let digits = (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     let user = UserID(unchecked: UserID.guestPrefix + digits)
     state.withLock { $0.counts.letIn += 1 }
@@ -104,11 +108,12 @@ package final class GuestEntry: Sendable {
   }
 
   /// A fresh token for the same guest, also when the link is over: the call decides whether it may still come in.
-  private func renew(_ asked: Asked) async throws -> HTTPResponse {
+  private func renew(_ asked: Asked, from address: AddressBlock?) async throws -> HTTPResponse {
     guard let text = asked.token, text.hasPrefix(UserID.guestPrefix),
       let claims = try? await tokens.verify(String(text.dropFirst(UserID.guestPrefix.count)), now: clock.now()),
       let call = claims.guestOf, await calls.runs(call)
-    else { return refused() }
+    else { return refused(from: address) }
+    if let wait = state.withLock({ $0.rates.takeRenewal(of: claims.user, now: Self.now) }) { return limited(wait) }
     state.withLock { $0.counts.renewed += 1 }
     return try grant(claims.user, name: claims.name, call)
   }
@@ -122,23 +127,16 @@ package final class GuestEntry: Sendable {
   }
 
   /// The same whatever is wrong: a stranger does not learn whether a call exists.
-  private func refused() -> HTTPResponse {
+  private func refused(from address: AddressBlock?) -> HTTPResponse {
+    if let wait = state.withLock({ $0.rates.takeWrong(from: address, now: Self.now) }) { return limited(wait) }
     state.withLock { $0.counts.refused += 1 }
     return HTTPResponse(status: 403, text: "The link is over, was revoked, or is for another call.\n")
   }
 
   private func limited(_ wait: UInt64) -> HTTPResponse {
     state.withLock { $0.counts.limited += 1 }
-    return HTTPResponse(
-      status: 429,
-      headers: [
-        ("content-type", "text/plain; charset=utf-8"), ("retry-after", String(wait / 1_000_000_000 + 1)),
-      ], body: ByteBuffer(string: "Too many guests at once: try again in a moment.\n"))
+    return .tooMany("Too many guests at once: try again in a moment.\n", wait: wait)
   }
 
   private static var now: UInt64 { MonotonicClock.now().nanoseconds }
-}
-
-extension Unicode.Scalar {
-  fileprivate var isControl: Bool { properties.generalCategory == .control }
 }

@@ -2,42 +2,66 @@ import MediaModel
 import Octets
 import Signaling
 
-/// How often tokens for guests may be asked for: from one address, for one call, and in all.
+/// How often people may ask for tokens as guests.
+///
+/// A right link is charged to its call, the address, and all together; a token that is renewed to its guest. The server knows that a link is right only when it has
+/// checked it, which costs less than the HTTP request that brought it. So wrong links never use up what is for right ones. They have bounds of their own: of the
+/// address, and of all. An address is refused unseen only while both are used up.
 struct GuestRates: Sendable {
   static let perAddress = (perSecond: 1, burst: 20)
   static let perCall = (perSecond: 1, burst: 60)
+  static let perGuest = (perSecond: 1, burst: 5)
   static let ofAll = (perSecond: 100, burst: 200)
-  /// Addresses, and calls, that are remembered at once.
+  static let wrongOfAll = (perSecond: 500, burst: 1_000)
+  /// Calls, and guests, that are remembered at once.
   static let capacity = 10_000
 
   private var all = TokenBucket(perSecond: ofAll.perSecond, burst: ofAll.burst)
-  private var addresses: [AddressBlock: TokenBucket] = [:]
+  private var addresses = AddressRates(perSecond: perAddress.perSecond, burst: perAddress.burst)
   private var calls: [CallID: TokenBucket] = [:]
+  private var guests: [UserID: TokenBucket] = [:]
+  private var wrong = TokenBucket(perSecond: wrongOfAll.perSecond, burst: wrongOfAll.burst)
+  private var wrongAddresses = AddressRates(perSecond: perAddress.perSecond, burst: perAddress.burst)
 
-  /// - Parameter address: nil where the bound of an address does not hold.
-  /// - Returns: nil, or the nanoseconds to wait.
-  mutating func take(from address: AddressBlock?, now: UInt64) -> UInt64? {
-    if let address {
-      let fresh = TokenBucket(perSecond: Self.perAddress.perSecond, burst: Self.perAddress.burst)
-      if let wait = Self.take(address, in: &addresses, fresh, now: now) { return wait }
-    }
-    return all.take(now: now)
+  // Each returns nil, or the nanoseconds to wait. An address is nil where the bound of an address does not hold.
+
+  /// Before anything is checked.
+  mutating func look(from address: AddressBlock?, now: UInt64) -> UInt64? {
+    guard let address, let wait = wrongAddresses.wait(from: address, now: now) else { return nil }
+    // A copy: to look at it takes nothing.
+    var all = wrong
+    return all.take(now: now) == nil ? nil : wait
   }
 
-  /// For a call of which a link was shown.
-  mutating func take(for call: CallID, now: UInt64) -> UInt64? {
-    let fresh = TokenBucket(perSecond: Self.perCall.perSecond, burst: Self.perCall.burst)
-    return Self.take(call, in: &calls, fresh, now: now)
+  /// A wrong link or token was shown.
+  mutating func takeWrong(from address: AddressBlock?, now: UInt64) -> UInt64? {
+    let wait = wrong.take(now: now)
+    guard let address else { return wait }
+    return wrongAddresses.take(from: address, now: now) ?? wait
+  }
+
+  /// A right link of the call was shown.
+  mutating func take(for call: CallID, from address: AddressBlock?, now: UInt64) -> UInt64? {
+    if let address, let wait = addresses.wait(from: address, now: now) { return wait }
+    // The call before all: one link does not use up what is for all links.
+    if let wait = Self.take(call, in: &calls, Self.perCall, now: now) { return wait }
+    if let wait = all.take(now: now) { return wait }
+    return address.flatMap { addresses.take(from: $0, now: now) }
+  }
+
+  /// The guest showed a token that is still good.
+  mutating func takeRenewal(of guest: UserID, now: UInt64) -> UInt64? {
+    Self.take(guest, in: &guests, Self.perGuest, now: now)
   }
 
   private static func take<Key>(
-    _ key: Key, in buckets: inout [Key: TokenBucket], _ fresh: TokenBucket, now: UInt64
+    _ key: Key, in buckets: inout [Key: TokenBucket], _ rate: (perSecond: Int, burst: Int), now: UInt64
   ) -> UInt64? {
     if buckets[key] == nil, buckets.count >= capacity {
       buckets = buckets.filter { !$0.value.isFull(now: now) }
-      // More than this number at once is an attack: new addresses wait.
+      // More than this number at once is an attack: new ones wait.
       guard buckets.count < capacity else { return 1_000_000_000 }
     }
-    return buckets[key, default: fresh].take(now: now)
+    return buckets[key, default: TokenBucket(perSecond: rate.perSecond, burst: rate.burst)].take(now: now)
   }
 }

@@ -1,3 +1,4 @@
+import Contract
 import Foundation
 import JSON
 import MediaModel
@@ -65,6 +66,9 @@ package struct Pages: Sendable {
       let signIn = try JSONCoding.decode(DemoSignIn.self, from: Array(request.body.readableBytesView))
       guard !signIn.user.isGuest else {
         return HTTPResponse(status: 400, text: "user: ids that begin with \(UserID.guestPrefix) are of guests\n")
+      }
+      guard signIn.name?.isDisplayName ?? true else {
+        return HTTPResponse(status: 400, text: "name: it has no visible character, or a control character\n")
       }
       let token = try tokens.mint(
         user: signIn.user, device: signIn.device, name: signIn.name,

@@ -4,14 +4,14 @@ package import Signaling
 /// Health and metrics, on the HTTP port or on one of their own (`listen.metrics`).
 package struct StatusPages: Sendable {
   let unready: @Sendable () -> String?
-  private let metrics: @Sendable () async -> String
+  private let metrics: SharedText
 
   /// - Parameters:
   ///   - unready: why the server should get no new clients; nil when it should.
   ///   - metrics: the text of `/metrics`.
   package init(unready: @escaping @Sendable () -> String?, metrics: @escaping @Sendable () async -> String) {
     self.unready = unready
-    self.metrics = metrics
+    self.metrics = SharedText(make: metrics)
   }
 
   /// nil for any other path.
@@ -19,7 +19,7 @@ package struct StatusPages: Sendable {
     switch path {
     case "/healthz": HTTPResponse(text: "ok\n")
     case "/readyz": unready().map { HTTPResponse(status: 503, text: $0 + "\n") } ?? HTTPResponse(text: "ready\n")
-    case "/metrics": HTTPResponse(text: await metrics())
+    case "/metrics": HTTPResponse(text: await metrics.text())
     default: nil
     }
   }

@@ -130,7 +130,11 @@ final class DownTrack {
     stream.pointee.clockRate = source.clockRate
     stream.pointee.waitsForKeyFrame = source.hasVisibleKeyFrames
     for format in source.description.formats {
-      guard let own = slot.formats.first(where: { format.carries($0) }) else { continue }
+      // The same profile rather than one that contains it.
+      guard
+        let own = slot.formats.first(where: { $0.profile == format.profile })
+          ?? slot.formats.first(where: format.carries)
+      else { continue }
       let type = Int(format.payloadType & 127)
       stream.pointee.payloadTypes[type] = own.payloadType & 127
       stream.pointee.retransmissionTypes[type] = own.rtxPayloadType.map { $0 & 127 } ?? 255

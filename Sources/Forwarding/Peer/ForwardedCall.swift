@@ -88,7 +88,7 @@ final class ForwardedCall: Scheduled {
   /// −1 when the call has too many.
   func formatKey(_ format: PayloadFormat?) -> Int {
     guard let format else { return -1 }
-    if let key = formats.firstIndex(where: { $0.carries(format) }) { return key }
+    if let key = formats.firstIndex(where: { $0.profile == format.profile }) { return key }
     guard formats.count < Self.maximumFormats else { return -1 }
     formats.append(format)
     return formats.count - 1

@@ -14,7 +14,7 @@ extension Peer {
   /// A stream that was silent this long may go on under another SSRC.
   private static let restartAfter = Duration.milliseconds(500)
 
-  /// The stream of a packet: known by its SSRC, or found by its MID and then known.
+  /// The stream of a packet (RFC 8843 section 9.2): known by its SSRC, or found by its MID or its payload type and then known.
   func stream(
     of header: RTPHeader, in packet: UnsafeRawBufferPointer, now: Instant
   ) -> Stream? {
@@ -22,9 +22,13 @@ extension Peer {
     return latch(header, packet, now)
   }
 
-  /// Makes the announced SSRCs known, and keeps the latched ones of tracks that are still there.
+  /// Makes the announced SSRCs known, and keeps the latched ones of encodings that are still there.
   func announceStreams() {
-    streams.removeAll { old in !upTracks.contains { $0 === old.track } }
+    streams.removeAll { old in
+      guard upTracks.contains(where: { $0 === old.track }) else { return true }
+      let announced = old.isRetransmission ? old.encoding.rtxSSRC : old.encoding.ssrc
+      return announced.map { $0 != old.ssrc } ?? false
+    }
     for track in upTracks {
       for encoding in track.encodings {
         if let ssrc = encoding.ssrc {
@@ -40,11 +44,7 @@ extension Peer {
   private func latch(
     _ header: RTPHeader, _ packet: UnsafeRawBufferPointer, _ now: Instant
   ) -> Stream? {
-    let id = configuration.extensions.mid
-    guard id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet.bytes) else { return nil }
-    let text = packet.part(mid.range)
-    guard let track = upTracks.first(where: { $0.description.mid.utf8.elementsEqual(text) }),
-      let payload = track.payload(header.payloadType),
+    guard let track = track(of: header, in: packet), let payload = track.payload(header.payloadType),
       let encoding = encoding(of: track, isRetransmission: payload.isRetransmission, header, packet)
     else { return nil }
     let stream = Stream(
@@ -59,6 +59,21 @@ extension Peer {
       encoding.latch(header.ssrc)
     }
     return add(stream) ? stream : nil
+  }
+
+  /// The track that a packet names by its MID. A packet without one belongs to the only track that has its payload type.
+  private func track(of header: RTPHeader, in packet: UnsafeRawBufferPointer) -> UpTrack? {
+    let id = configuration.extensions.mid
+    if id != 0, let mid = HeaderExtensions(header)?.element(id, in: packet.bytes) {
+      let text = packet.part(mid.range)
+      return upTracks.first { $0.description.mid.utf8.elementsEqual(text) }
+    }
+    var found: UpTrack?
+    for track in upTracks where track.payload(header.payloadType) != nil {
+      guard found == nil else { return nil }
+      found = track
+    }
+    return found
   }
 
   /// A track of several encodings has them told apart by RID, and their retransmissions by repaired RID (RFC 8852 section 3).

@@ -135,6 +135,10 @@ extension SFU {
       silence(track, isMuted: description.muted, now: now)
       track.describe(description, configuration)
       track.formatKey = key
+      if let encoding = track.restartedEncoding {
+        encoding.restart(ssrc: description.ssrcs[0])
+        requestKeyFrame(of: encoding, now: now)
+      }
       for down in track.encodings.lazy.flatMap(\.downTracks) {
         down.mapSource()
         down.noteAwaiting()

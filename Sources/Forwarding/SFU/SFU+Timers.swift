@@ -96,7 +96,12 @@ extension SFU {
       }
       let isAwaited = encoding.isAwaited && !encoding.track.isSilent
       if reception.pointee.keyFrames.takeDue(now, isAwaited: isAwaited, roundTrip: roundTrip) {
-        writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
+        if encoding.track.keyFrameFeedback == .fullIntraRequest {
+          writer.fullIntraRequest(
+            sender: peer.reportSSRC, media: ssrc, sequence: reception.pointee.keyFrames.sequence)
+        } else {
+          writer.pictureLoss(sender: peer.reportSSRC, media: ssrc)
+        }
         counts.pointee.keyFrameRequestsSent &+= 1
       }
       send(writer, to: peer, into: outbox)

@@ -169,7 +169,7 @@ final class Encoding {
   func keyFrameSent() { isAwaited = !waiting.isEmpty || downTracks.contains { $0.isAwaitingKeyFrame } }
 
   func requestKeyFrame(_ now: Instant) {
-    guard track.takesPLI, !track.isSilent else { return }
+    guard track.keyFrameFeedback != nil, !track.isSilent else { return }
     reception.pointee.keyFrames.request(now)
   }
 }

@@ -1,6 +1,14 @@
 import MediaModel
 
-/// Merges the receivers' wishes for a key frame of one stream into a PLI now and then (RFC 4585 6.3.1).
+/// How a sender takes requests for a key frame.
+enum KeyFrameFeedback {
+  /// PLI (RFC 4585 section 6.3.1).
+  case pictureLoss
+  /// FIR (RFC 5104 section 4.3.1).
+  case fullIntraRequest
+}
+
+/// Merges the receivers' wishes for a key frame of one stream into a request now and then (RFC 4585 6.3.1).
 struct KeyFrameRequester {
   /// Browsers ignore a request less than 300 ms after the last one (libwebrtc, `EncoderRtcpFeedback`).
   static let cameraInterval = Duration.milliseconds(334)
@@ -13,6 +21,8 @@ struct KeyFrameRequester {
   private var spacing: Duration
   /// When the next request is to be sent; nil when none is wanted.
   private(set) var deadline: Instant?
+  /// FIR's number of the last request (RFC 5104 section 4.3.1.1). A request that is repeated gets a new one: two round trips later it is a new wish.
+  private(set) var sequence: UInt8 = 0
 
   init(interval: Duration) {
     self.interval = interval
@@ -24,11 +34,12 @@ struct KeyFrameRequester {
     deadline = min(deadline ?? allowed, allowed)
   }
 
-  /// Whether a PLI is due. It is repeated until a key frame comes only if `isAwaited`: else a stream whose key frames we cannot see would get PLIs for ever.
+  /// Whether a request is due. It is repeated until a key frame comes only if `isAwaited`: otherwise a stream whose key frames we cannot see would get requests for ever.
   /// - Parameter roundTrip: to the sender.
   mutating func takeDue(_ now: Instant, isAwaited: Bool, roundTrip: Duration) -> Bool {
     guard let due = deadline, due <= now else { return false }
     lastSent = now
+    sequence &+= 1
     spacing = max(interval, roundTrip * 2)
     deadline = isAwaited ? now.advanced(by: spacing) : nil
     return true

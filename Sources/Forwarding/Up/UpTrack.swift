@@ -16,7 +16,7 @@ final class UpTrack {
   private(set) var isMuted: Bool
   /// It is not forwarded, because it is muted or its peer is held.
   private(set) var isSilent: Bool
-  /// Equal for formats that carry each other, within one call.
+  /// Equal for formats of the same profile, within one call.
   var formatKey: Int
   /// Its RTP streams, never none.
   private(set) var encodings: [Encoding] = []
@@ -35,9 +35,10 @@ final class UpTrack {
   var kind: MediaKind { description.source.kind }
   private(set) var clockRate: UInt32 = 90_000
   let isMicrophone: Bool
-  /// Whether the sender answers NACK and PLI.
+  /// Whether the sender answers NACK.
   private(set) var takesNack = false
-  private(set) var takesPLI = false
+  /// How the sender can be asked for a key frame; nil when it cannot.
+  private(set) var keyFrameFeedback: KeyFrameFeedback?
   /// A new slot can wait for a key frame, for we can tell one.
   private(set) var hasVisibleKeyFrames = false
 
@@ -73,6 +74,13 @@ final class UpTrack {
 
   func payload(_ type: UInt8) -> Payload? { payloads[Int(type & 127)] }
 
+  /// The only encoding, when its SSRC is not among those that the offer announces: the sender began the stream again.
+  var restartedEncoding: Encoding? {
+    guard !isLayered, let known = encodings[0].ssrc, !description.ssrcs.isEmpty, !description.ssrcs.contains(known)
+    else { return nil }
+    return encodings[0]
+  }
+
   /// Takes the values of a later offer for the same track.
   func describe(_ new: UpTrackDescription, _ configuration: SFUConfiguration) {
     description = new
@@ -88,7 +96,9 @@ final class UpTrack {
     }
     clockRate = new.formats.first?.clockRate ?? 90_000
     takesNack = new.formats.contains { $0.nack }
-    takesPLI = kind == .video && new.formats.contains { $0.pli }
+    keyFrameFeedback =
+      kind != .video
+      ? nil : new.formats.contains { $0.pli } ? .pictureLoss : new.formats.contains { $0.fir } ? .fullIntraRequest : nil
     let hasDescriptors = kind == .video && peer.configuration.extensions.dependencyDescriptor != 0
     if hasDescriptors { for encoding in encodings { encoding.readFrames() } }
     let codecs = new.formats.map { PayloadCodec(name: $0.codec) }

@@ -64,6 +64,8 @@ struct Broker: Sendable {
   struct Output: Sendable {
     var loops: [[Batch]]
     var drops: [SignalingStatistics.Drop: UInt64] = [:]
+    /// Bytes that are written to subscribers of topics.
+    var fannedOutBytes = 0
 
     mutating func drop(_ reason: SignalingStatistics.Drop, _ count: Int = 1) {
       if count > 0 { drops[reason, default: 0] += UInt64(count) }
@@ -134,6 +136,7 @@ struct Broker: Sendable {
     for (loop, subscribers) in audience.loops.enumerated() where !subscribers.isEmpty {
       output.loops[loop].append(
         Batch(message: message, address: address, subscribers: subscribers, number: 0, redelivered: false))
+      output.fannedOutBytes += message.size * subscribers.count
     }
   }
 

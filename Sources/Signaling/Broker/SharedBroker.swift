@@ -18,18 +18,22 @@ final class SharedBroker: Sendable {
   /// nil for an event loop that is not of the server's group.
   func loop(of eventLoop: any EventLoop) -> Loop? { loops.first { $0.eventLoop === eventLoop } }
 
-  func perform(_ operations: [Broker.Operation], now: UInt64) { withBroker { $0.perform(operations, now: now) } }
+  /// - Returns: bytes that subscribers of topics are written.
+  @discardableResult func perform(_ operations: [Broker.Operation], now: UInt64) -> Int {
+    withBroker { $0.perform(operations, now: now) }
+  }
 
   /// To be called now and then.
-  func expire(now: UInt64) { withBroker { $0.expire(now: now) } }
+  func expire(now: UInt64) { _ = withBroker { $0.expire(now: now) } }
 
-  private func withBroker(_ change: (inout sending Broker) -> Broker.Output) {
-    let drops = broker.withLock { broker in
+  private func withBroker(_ change: (inout sending Broker) -> Broker.Output) -> Int {
+    let (drops, bytes) = broker.withLock { broker in
       let output = change(&broker)
       for (loop, batches) in zip(loops, output.loops) where !batches.isEmpty { loop.post(batches, of: self) }
-      return output.drops
+      return (output.drops, output.fannedOutBytes)
     }
     counters.drop(drops)
+    return bytes
   }
 
   /// Writes what has come together, and flushes each connection once. Called on the event loop.

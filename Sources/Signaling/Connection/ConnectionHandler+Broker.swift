@@ -37,7 +37,8 @@ extension ConnectionHandler {
   /// Hands all that came together to the broker, as one.
   func flushOperations() {
     guard !operations.isEmpty else { return }
-    services.broker.perform(exchange(&operations, with: []), now: now)
+    let bytes = services.broker.perform(exchange(&operations, with: []), now: now)
+    if bytes > 0, let wait = share?.fanOut(bytes, now: now) { pause(for: wait) }
   }
 
   /// Writes one message; nil when the subscription is gone or the connection ended, else whether no ACK will follow.

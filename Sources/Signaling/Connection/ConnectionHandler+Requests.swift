@@ -40,6 +40,11 @@ extension ConnectionHandler {
       return false
     }
     guard let share else { return true }
+    guard share.debt(now: now) == nil else {
+      services.counters.drop(.userEventsFull)
+      perform(session.fail(Violation(.limit, "this user's requests caused too much: wait some seconds")))
+      return false
+    }
     share.owe(1, now: now)
     guard share.subscribe() else {
       services.counters.drop(.userSubscriptionsFull)
@@ -68,6 +73,7 @@ extension ConnectionHandler {
   func request(_ frame: Frame, _ path: ArraySlice<Substring>) {
     services.counters.update { $0.requests += 1 }
     if let wait = rate.take(now: now) { return refuse(frame, .rateLimited, wait) }
+    if let wait = share?.debt(now: now) { return refuse(frame, .userEventsFull, wait) }
     // A body costs its parsing, whatever is in it.
     if let wait = share?.take(1 + frame.body.readableBytes >> 12, now: now) {
       return refuse(frame, .userRateLimited, wait)
@@ -92,16 +98,12 @@ extension ConnectionHandler {
   /// One request too many. A client that goes on regardless is read more slowly, since each refusal costs something, too.
   private func refuse(_ frame: Frame, _ reason: SignalingStatistics.Drop, _ wait: UInt64) {
     services.counters.drop(reason)
-    reply(
-      to: requestID(of: frame),
-      .failed(
-        RequestError(
-          .rateLimited, "too many requests; wait a little", retryAfterMs: wait.millisecondsRoundedUp)))
+    reply(to: requestID(of: frame), .failed(.tooManyRequests(wait)))
     if let wait = share?.refuse(now: now) { pause(for: wait) }
   }
 
-  /// A request brought about more than could be told before it was done.
-  func charge(_ units: Int) { share?.owe(units, now: now) }
+  /// A reply costs its bytes.
+  private func charge(_ units: Int) { share?.owe(units, now: now) }
 
   private func requestID(of frame: Frame) -> String? {
     guard let text = frame.headers["request-id"], (1...64).contains(text.utf8.count) else { return nil }
@@ -154,5 +156,12 @@ extension ConnectionHandler {
       }
       if case .ended(let actions) = delivered { perform(actions) }
     }
+  }
+}
+
+extension RequestError {
+  /// - Parameter wait: nanoseconds.
+  static func tooManyRequests(_ wait: UInt64) -> RequestError {
+    RequestError(.rateLimited, "too many requests; wait a little", retryAfterMs: wait.millisecondsRoundedUp)
   }
 }

@@ -237,6 +237,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     decoder.limits = services.configuration.frameLimits
     services.counters.update { $0.sessions += 1 }
     services.logger.debug("logged in", metadata: ["session": "\(id.rawValue)"])
+    services.connections.logIn(id, share)
     submit(.connect(id, identity))
     let welcome = Welcome(
       session: String(id.rawValue), server: services.configuration.serverName, user: identity.device.user.text,

@@ -7,11 +7,15 @@ final class ConnectionTable: Sendable {
   struct Entry: Sendable {
     let loop: any EventLoop
     let handler: NIOLoopBound<ConnectionHandler>
+    /// The share of the user that has logged in; nil before, and for services.
+    var share: UserShare? = nil
   }
 
   private let entries = Mutex<[SessionID: Entry]>([:])
 
   func insert(_ entry: Entry, for session: SessionID) { entries.withLock { $0[session] = entry } }
+
+  func logIn(_ session: SessionID, _ share: UserShare?) { entries.withLock { $0[session]?.share = share } }
 
   func remove(_ session: SessionID) { entries.withLock { _ = $0.removeValue(forKey: session) } }
 

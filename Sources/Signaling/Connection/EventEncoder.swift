@@ -76,7 +76,7 @@ struct EventEncoder {
   private func text(of message: EventMessage) throws(JSONError) -> [UInt8] {
     switch (message.call, message.body) {
     case (let call?, .state(let state)): try texts.encode(message, of: call, members: state.members.count)
-    case (let call?, .ring(let ring)): try texts.encode(message, of: call, members: ring.members.count)
+    case (_, .ring): try texts.encode(ring: message)
     case (_, .rotate(let rotation)): try texts.encode(message, entries: rotation.list?.count ?? 0)
     default: try JSONCoding.encode(message)
     }

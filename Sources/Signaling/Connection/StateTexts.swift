@@ -21,6 +21,9 @@ final class StateTexts: Sendable {
     var order: [CallID] = []
     let entries = Fragments(maximumCount: maximumEntries) { (entry: ListEntry) in entry.fingerprint }
     let devices = Fragments(maximumCount: maximumEntries) { (entry: DeviceEntry) in entry.fingerprint }
+    /// The members and the list of the call that rings: only the last ones, since the rings of one call stand next to each other.
+    let ringMembers = Fragments(maximumCount: 1) { (_: [MemberState]) in 0 }
+    let ringList = Fragments(maximumCount: 1) { (_: [ListEntry]) in 0 }
 
     mutating func members(of call: CallID) -> Members {
       order.removeAll { $0 == call }
@@ -38,7 +41,9 @@ final class StateTexts: Sendable {
   /// Members and entries that were encoded and are, or were, remembered.
   var encodings: Int {
     known.withLock { known in
-      known.members.values.reduce(known.entries.encodings + known.devices.encodings) { $0 + $1.encodings }
+      let others =
+        known.entries.encodings + known.devices.encodings + known.ringMembers.encodings + known.ringList.encodings
+      return known.members.values.reduce(others) { $0 + $1.encodings }
     }
   }
 
@@ -47,6 +52,15 @@ final class StateTexts: Sendable {
     guard members >= Self.fewest else { return try JSONCoding.encode(value) }
     return try known.withLock { known throws(JSONError) in
       try JSONCoding.encode(value, reusing: known.members(of: call), capacity: 1_024 + 256 * members)
+    }
+  }
+
+  /// A ring. Each device with an envelope gets a text of its own, but the members and the list in it are those of the call and become JSON once.
+  func encode(ring message: EventMessage) throws(JSONError) -> [UInt8] {
+    try known.withLock { known throws(JSONError) in
+      try JSONCoding.encode(
+        message, reusing: known.ringMembers, known.ringList,
+        capacity: 8_192 + known.ringMembers.size + known.ringList.size)
     }
   }
 

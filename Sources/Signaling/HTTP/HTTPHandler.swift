@@ -121,6 +121,11 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       }
       return upgrade(head)
     }
+    if let wait = services.pageRates.take(from: context.remoteAddress, now: context.eventLoop.now.uptimeNanoseconds) {
+      services.counters.drop(.addressRequestsFull)
+      return respond(
+        to: head, .tooMany("Too many requests from this address: try again in a moment.\n", wait: wait), isLast: true)
+    }
     guard [.GET, .HEAD, .POST].contains(head.method) else {
       return respond(to: head, HTTPResponse(status: 405, headers: [("allow", "GET, HEAD, POST")]))
     }

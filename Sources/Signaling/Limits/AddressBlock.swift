@@ -6,6 +6,8 @@ import Octets
 package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
   private let high: UInt64
   private let low: UInt64
+  /// The length of an IPv6 prefix; 128 for an IPv4 address.
+  private let prefix: Int
 
   package var description: String { "address" }
 
@@ -15,6 +17,25 @@ package struct AddressBlock: Hashable, Sendable, CustomStringConvertible {
     let isIPv4 = high == 0 && low >> 32 == 0xffff
     self.high = high
     self.low = isIPv4 ? low : 0
+    prefix = isIPv4 ? 128 : 64
+  }
+
+  private init(high: UInt64, prefix: Int) {
+    (self.high, low, self.prefix) = (high & ~(.max >> UInt64(prefix)), 0, prefix)
+  }
+
+  /// This block, then the wider ones that one line may have, too: the /56 and the /48 of IPv6.
+  var lineage: [AddressBlock] {
+    prefix == 128 ? [self] : [self, AddressBlock(high: high, prefix: 56), AddressBlock(high: high, prefix: 48)]
+  }
+
+  /// The lines that are supposed to share the block when its bound is set.
+  var lines: Int {
+    switch prefix {
+    case 48: 16
+    case 56: 4
+    default: 1
+    }
   }
 }
 

@@ -10,6 +10,9 @@ final class UserShare: Sendable {
     var requestsPerSecond: Int
     var requestBurst: Int
     var inboundBytes: Int
+    /// Bytes of events that follow from requests.
+    var eventBytesPerSecond: Int
+    var eventBurst: Int
   }
 
   /// Answered with `rate.limited` and read on at once; further ones pause the connection.
@@ -20,6 +23,12 @@ final class UserShare: Sendable {
   static let frameBatch = 64
   /// The cost of a login, in units of requests.
   static let loginCost = 5
+  /// Events that cost about as much as a simple request.
+  static let eventsOfUnit = 16
+  /// Bytes of an app's own messages that are written to subscribers of topics.
+  static let messageBytesPerSecond = 64 << 20
+  /// One request may cause more than the burst has bytes for, and is then paid for in so many seconds at most.
+  static let longestDebt = 120
 
   private struct State: Sendable {
     var connections = 0
@@ -28,6 +37,30 @@ final class UserShare: Sendable {
     var requests: TokenBucket
     var refusals = TokenBucket(perSecond: refusalsPerSecond, burst: refusalsPerSecond)
     var frames = TokenBucket(perSecond: framesPerSecond, burst: framesPerSecond)
+    var eventBytes: CreditBucket
+    var messageBytes = CreditBucket(perSecond: messageBytesPerSecond, burst: 2 * messageBytesPerSecond)
+  }
+
+  /// A bucket for what is charged when it is done, and refused only once more than the burst is used.
+  private struct CreditBucket {
+    private var bucket: TokenBucket
+    private let credit: Int
+
+    init(perSecond: Int, burst: Int) {
+      // A bucket holds 2^30 at most.
+      credit = min(perSecond * longestDebt, max(0, 1 << 30 - burst))
+      bucket = TokenBucket(perSecond: perSecond, burst: burst + credit)
+    }
+
+    mutating func charge(_ count: Int, now: UInt64) { _ = bucket.owe(count, now: now) }
+
+    /// nil, or the nanoseconds until no more than the burst is used.
+    func debt(now: UInt64) -> UInt64? {
+      var bucket = bucket
+      return bucket.take(credit, now: now)
+    }
+
+    func isFull(now: UInt64) -> Bool { bucket.isFull(now: now) }
   }
 
   private let limits: Limits
@@ -36,14 +69,18 @@ final class UserShare: Sendable {
   init(limits: Limits) {
     self.limits = limits
     state = Mutex(
-      State(requests: TokenBucket(perSecond: limits.requestsPerSecond, burst: limits.requestBurst)))
+      State(
+        requests: TokenBucket(perSecond: limits.requestsPerSecond, burst: limits.requestBurst),
+        eventBytes: CreditBucket(perSecond: limits.eventBytesPerSecond, burst: limits.eventBurst)))
   }
 
   /// Counts a connection in; why not, otherwise.
   func connect(now: UInt64) -> SignalingStatistics.Drop? {
     state.withLock { state in
       guard state.connections < limits.connections else { return .userConnectionsFull }
-      guard state.requests.take(Self.loginCost, now: now) == nil else { return .userLoginsFull }
+      guard state.eventBytes.debt(now: now) == nil, state.requests.take(Self.loginCost, now: now) == nil else {
+        return .userLoginsFull
+      }
       state.connections += 1
       return nil
     }
@@ -88,6 +125,25 @@ final class UserShare: Sendable {
     }
   }
 
+  /// Charges the events that followed from a request.
+  func charge(_ events: EventCharge, now: UInt64) {
+    state.withLock { state in
+      if events.count >= Self.eventsOfUnit { _ = state.requests.owe(events.count / Self.eventsOfUnit, now: now) }
+      state.eventBytes.charge(events.bytes, now: now)
+    }
+  }
+
+  /// nil, or the nanoseconds until the events of earlier requests are paid for. Until then the user's requests are refused.
+  func debt(now: UInt64) -> UInt64? { state.withLock { $0.eventBytes.debt(now: now) } }
+
+  /// An app's own messages went to subscribers of topics; nil, or for how many nanoseconds the sending connection is not to be read.
+  func fanOut(_ bytes: Int, now: UInt64) -> UInt64? {
+    state.withLock { state in
+      state.messageBytes.charge(bytes, now: now)
+      return state.messageBytes.debt(now: now)
+    }
+  }
+
   /// Charges a cost that is known only when the work is done.
   func owe(_ cost: Int, now: UInt64) { state.withLock { _ = $0.requests.owe(cost, now: now) } }
 
@@ -100,7 +156,8 @@ final class UserShare: Sendable {
   fileprivate func isIdle(now: UInt64) -> Bool {
     state.withLock { state in
       state.connections == 0 && state.requests.isFull(now: now) && state.refusals.isFull(now: now)
-        && state.frames.isFull(now: now)
+        && state.frames.isFull(now: now) && state.eventBytes.isFull(now: now)
+        && state.messageBytes.isFull(now: now)
     }
   }
 }
@@ -123,6 +180,17 @@ final class UserShares: Sendable {
 
   /// Forgets who left and owes nothing. To be called now and then.
   func prune(now: UInt64) { shares.withLock { shares in shares = shares.filter { !$0.value.isIdle(now: now) } } }
+}
+
+/// The events that a request made the server write to clients.
+package struct EventCharge: Hashable, Sendable {
+  package var count: Int
+  package var bytes: Int
+
+  package init(count: Int, bytes: Int) {
+    self.count = count
+    self.bytes = bytes
+  }
 }
 
 struct UserShareFull: Error { let reason: SignalingStatistics.Drop }

@@ -4,6 +4,7 @@ import { Sender } from '../fake-browser.mjs';
 import { load } from '../web.mjs';
 
 const { toBase64, utf8 } = await load('bytes.js');
+const { eventFrom, replyFrom } = await load('border.js');
 const { Calls } = await load('calls.js');
 const { Capture } = await load('capture.js');
 const { Directory } = await load('directory.js');
@@ -150,7 +151,7 @@ export class Client {
   hurry() {}
 
   async request(path, body) {
-    return this.server.request(this, path, body);
+    return replyFrom(path, await this.server.request(this, path, body));
   }
 
   asDevice() {
@@ -295,7 +296,9 @@ export class Client {
     answer(await this.inbox.take(event));
   }
 
-  async #handle({ name, body }) {
+  async #handle({ name, body: told }) {
+    const body = eventFrom(name, told);
+    if (!body) return true;
     this.ringing.handle(name, body);
     if (!body.call || name === 'call.ring') return true;
     return this.calls.handle(name, body);

@@ -202,34 +202,33 @@ row(14, async () => {
   });
 });
 
-/** Epoch 3 is a ratchet: the leader sees Dave, whom the server hides from Bob and Carol. */
-async function split({ world, call, bob, carol, others: [dave] }) {
+/** Epoch 3 is a ratchet, as Eve has come: the leader sees Dave too, whom the server hides from Bob and Carol. */
+async function split({ world, call, bob, carol, others: [dave, eve] }) {
   const isVictim = (to) => to === bob || to === carol;
-  let hidden;
+  const hidden = ({ newest: { list, previous } }) => announcement(call, { epoch: 3, mode: 'ratchet', entries: list.filter(({ user }) => user !== 'dave'), previous });
   world.server.lie.event = (to, name, body) => {
     if (!isVictim(to)) return body;
     if (name === 'call.member' && body.user === 'dave') return undefined;
     if (name === 'media.slots' || name === 'track.added') return undefined;
-    return name === 'keys.rotate' && body.epoch === 3 ? hidden : body;
+    return name === 'keys.rotate' && body.epoch === 3 ? hidden(call) : body;
   };
-  const { list, listHash } = call.newest;
-  hidden = await announcement(call, { epoch: 3, mode: 'ratchet', entries: list, previous: listHash });
   comes(call, dave);
+  comes(call, eve);
   await world.until(() => call.epoch === 3 && dave.call?.epoch === 3);
 }
 
 row(15, () =>
   inCall(async (scene) => {
-    const { world, alice, bob, carol, others: [dave] } = scene;
+    const { world, alice, bob, carol, others: [dave, eve] } = scene;
     await split(scene);
     for (let s = 0; s < 15; s += 1) {
-      for (const client of [alice, bob, carol, dave]) await client.say();
+      for (const client of [alice, bob, carol, dave, eve]) await client.say();
       await world.run(1_000);
     }
     for (const client of [alice, bob, carol]) warns(client, 'unconfirmed');
-    assert.deepEqual(bob.call.confirmation.missing.map(({ user }) => user), ['alice']);
+    assert.deepEqual(bob.call.confirmation.missing.map(({ user }) => user), ['alice', 'eve']);
     assert.ok(!dave.heard.some(({ said, at }) => /^(bob|carol)/.test(said) && at > 0), 'the ghost hears nobody who does not see it');
-  }, ['dave']));
+  }, ['dave', 'eve']));
 
 row(16, () =>
   inCall(async (scene) => {
@@ -239,7 +238,7 @@ row(16, () =>
     call.rotate();
     await world.run(3_000);
     for (const client of [bob, carol]) warns(client, 'broken-history');
-  }, ['dave']));
+  }, ['dave', 'eve']));
 
 row(17, () =>
   inCall(async ({ world, call, alice, bob, carol, others: [dave, eve] }) => {

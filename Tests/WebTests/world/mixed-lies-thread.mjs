@@ -37,7 +37,7 @@ async function recover(world, call) {
   for (const client of world.clients) {
     if (!client.call) comes(call, client);
     else if (client.call.stop?.cause === 'broken-history') client.call.rejoin();
-    else if (client.call.stop?.needsPerson) client.call.sendAnyway();
+    else if (client.call.stop?.needsPerson) client.call.sendAnyway(client.call.stop.devices);
   }
   await world.run(900);
 }

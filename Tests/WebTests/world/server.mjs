@@ -434,7 +434,7 @@ class ServerCall {
     this.#pending = undefined;
     this.epoch = this.newest.epoch;
     this.#tellMembers('keys.switch', { epoch: this.epoch });
-    this.#rotateLater();
+    if (this.newest.mode === 'fresh') this.#rotateLater();
     if (this.#changes?.isDue) this.#advance();
   }
 

@@ -24,6 +24,8 @@ class CipherAudit {
   pending = 0;
   sealed = new Map(); // key/nonce -> how often
   repeated = [];
+  /** Where set, `hold(promise)` brings the result of a cipher later. */
+  hold;
   #keys = new WeakMap();
   #original = new Map();
 
@@ -44,7 +46,8 @@ class CipherAudit {
     if (name === 'encrypt' && options[0].name === 'AES-GCM' && !attacker.isSealing) this.#note(options);
     this.pending += 1;
     try {
-      const result = await call(...options);
+      const running = call(...options);
+      const result = await (this.hold ? this.hold(running) : running);
       if (name === 'importKey' && options[2] === 'AES-GCM') this.#keys.set(result, hex(options[1]));
       return result;
     } finally {
@@ -122,5 +125,48 @@ export class VirtualTime {
       await this.settle();
     }
     this.now = end;
+  }
+}
+
+const TOGETHER = 4; // ciphers that end in one turn
+
+/**
+ * Time in which ciphers end in an order that the seed chooses, and timers (events, and the answers of a server) run while ciphers are under way: everything that a
+ * server can do between two turns of the page.
+ */
+export class InterleavedTime extends VirtualTime {
+  /** How probable it is that time goes on though ciphers are under way. */
+  haste = 0.15;
+  #held = [];
+
+  install() {
+    super.install();
+    this.audit.hold = (running) => {
+      running.catch(() => {}); // told when it is its turn
+      return new Promise((resolve) => this.#held.push({ running, resolve }));
+    };
+    return this;
+  }
+
+  async settle() {
+    await this.#turns(() => this.random() < this.haste);
+  }
+
+  /** Until all ciphers are done. */
+  async drain() {
+    await this.#turns(() => false);
+  }
+
+  /** `isEnough()` is asked before each turn. */
+  async #turns(isEnough) {
+    for (;;) {
+      await new Promise((resolve) => real.setImmediate(resolve)); // all that follows from promises
+      if (this.#held.length === 0 || isEnough()) return;
+      const count = 1 + Math.floor(this.random() * TOGETHER);
+      const ending = [];
+      while (ending.length < count && this.#held.length > 0) ending.push(...this.#held.splice(Math.floor(this.random() * this.#held.length), 1));
+      await Promise.allSettled(ending.map(({ running }) => running));
+      for (const { running, resolve } of ending) resolve(running);
+    }
   }
 }

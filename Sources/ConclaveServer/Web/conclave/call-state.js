@@ -1,6 +1,6 @@
 // The state of a call as the server tells it: its phase, its people, their tracks. No sockets, no media: facts, and the news in them.
 
-import { Refusal, isCallID, isWhole, listIn, memberIn, participantIn, trackIn } from './checks.js';
+import { Refusal, callIn, isWhole, memberIn, participantIn, trackIn } from './checks.js';
 import { isGuest } from './guests.js';
 import { Members } from './members.js';
 
@@ -80,13 +80,11 @@ export class CallState {
   }
 
   /** The whole state. Throws `Refusal`, and changes nothing, for one with numbers or ids that can't be. */
-  take({ id, rev, state, media, initiator, startedAt, epoch, policy, members }) {
-    if (!isCallID(id) || (this.id && id !== this.id)) throw new Refusal('a state of another call');
-    if (!isWhole(epoch, 0, 0xffff_ffff)) throw new Refusal('a state with an epoch of another form');
-    if (!isRevision(rev)) throw new Refusal('a state with a revision of another form');
-    const checked = listIn(members, MAX_MEMBERS, 'members').map(memberIn);
+  take(told) {
+    const { id, rev, state, media, initiator, startedAt, epoch, policy, members } = callIn(told);
+    if (this.id && id !== this.id) throw new Refusal('a state of another call');
     Object.assign(this, { id, rev: rev ?? this.rev, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
-    this.members = new Members(checked);
+    this.members = new Members(members);
   }
 
   /** Applies an event that changes the state, and brings its result. The revision counts unless `apply` throws. Throws `Refusal` for a revision that is none. */
@@ -98,8 +96,8 @@ export class CallState {
   }
 
   /** `call.member`: brings the notice that it is worth, if any. */
-  memberChanged({ cause, at, call, rev, ...body }) {
-    const member = memberIn(body);
+  memberChanged(change) {
+    const { cause, ...member } = memberIn(change);
     if (this.members.size >= MAX_MEMBERS && !this.members.has(member.user)) throw new Refusal('more members than a call can have');
     this.members.set(member.user, member);
     if (cause === 'accepted' || cause === 'joined') this.state = 'active';

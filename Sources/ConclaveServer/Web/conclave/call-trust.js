@@ -1,30 +1,45 @@
 // For a page: everybody who can decrypt a call, and why nothing is sent.
 
+import { exactName } from './roster-watch.js';
+
 /**
- * Everybody who can decrypt or is in the call: `{user, device, participant, fingerprint, state, isVerified, level, isNew, isConfirmed, problem}`. `state` is `member`;
- * `stranger`, who can decrypt though the server never said that it joined; `gone`, who has left and may still hear; `unlisted`, who can't hear yet. `people` are those of
- * `RosterWatch`, `devices` those of `KeyAgreement`.
+ * Everybody who can decrypt or is in the call: `{user, device, participant, fingerprint, joinId, state, isVerified, level, isNew, isConfirmed, problem}`. `state` is `member`;
+ * `stranger`, who can decrypt though it was never seen in the call; `gone`, who has left and may still hear; `unlisted`, who cannot hear yet. `devices` are those of
+ * `KeyAgreement`, the list in use: each of them is here. `people` are those of `RosterWatch`; a device that it has not looked at yet is a stranger.
  */
 export function rosterOf(people, devices) {
-  const facts = new Map(devices.map((device) => [`${device.user}/${device.device}`, device]));
-  return people.map(({ listed, member, hasLeft, isStranger, ...person }) => ({
-    ...(listed ? facts.get(`${person.user}/${person.device}`) : {}),
-    ...person,
-    state: !listed ? 'unlisted' : isStranger ? 'stranger' : hasLeft ? 'gone' : 'member',
-  }));
+  const looked = new Map(people.filter(({ listed }) => listed).map((person) => [`${exactName(person)}/${person.participant}`, person]));
+  const listed = devices.map((device) => ({ ...device, state: stateOf(looked.get(`${exactName(device)}/${device.participant}`)) }));
+  const unlisted = people.filter((person) => !person.listed).map(({ user, device, participant }) => ({ user, device, participant, state: 'unlisted' }));
+  return [...listed, ...unlisted];
+}
+
+function stateOf(person) {
+  if (!person || person.isStranger) return 'stranger';
+  return person.hasLeft ? 'gone' : 'member';
 }
 
 /**
- * Why nothing is sent: `{cause, user, device, needsPerson}` with cause `stranger`, `gone`, `epoch-1` (see `RosterWatch`), `broken-history` (`rejoin` helps), `no-key` or
- * `unverified`. With `needsPerson` it lasts until `sendAnyway`, or `rejoin`. Undefined while it is sent.
+ * Why nothing is sent: `{cause, devices, needsPerson}` with cause `stranger`, `gone`, `epoch-1` (see `RosterWatch`), `not-shown` (the page could not draw who hears), `revoked` or
+ * `changed-key` (see `distrustedOf`), `broken-history` (`rejoin` helps), `no-key` or `unverified`. `devices`, `{user, device, fingerprint, joinId}`, are those that it is about: `sendAnyway`
+ * wants the ones that the person was shown. With `needsPerson` it lasts until then, or until `rejoin`. Undefined while it is sent.
  */
 export function stopOf(stopped, keys, isJoining) {
   const silence = keys?.epoch > 0 || keys?.isBroken ? keys.silence : undefined;
-  if (silence === 'broken-history') return { cause: silence, needsPerson: !isJoining };
-  if (!stopped) return silence && { cause: silence, needsPerson: false };
-  const { cause, people, needsPerson } = stopped;
-  return { cause, user: people[0]?.user, device: people[0]?.device, needsPerson };
+  if (silence === 'broken-history') return { cause: silence, devices: [], needsPerson: !isJoining };
+  if (stopped) return { cause: stopped.cause, devices: stopped.people.map(exactly), needsPerson: stopped.needsPerson };
+  if (!silence) return undefined;
+  const devices = DISTRUSTED.includes(silence) ? keys.distrusted.filter(({ problem }) => problem === silence) : [];
+  return { cause: silence, devices: devices.map(exactly), needsPerson: devices.length > 0 };
 }
+
+const exactly = ({ user, device, fingerprint, joinId, isSelfRevoked }) => ({ user, device, fingerprint, joinId, isSelfRevoked });
+
+/** This device gives these no key, and others in the call may: they may trust another device of that user. */
+const DISTRUSTED = ['revoked', 'changed-key'];
+
+/** The `devices` of the list in use that must not hear, but for those that the person has `allowed` by `exactName`: nothing is sent while there is one (protocol section 5.12). */
+export const distrustedOf = (devices, allowed) => devices.filter((device) => DISTRUSTED.includes(device.problem) && !allowed.has(exactName(device)));
 
 /** @type {{state: string, missing: any[], wrong: any[]}} */
 const UNKNOWN = { state: 'confirming', missing: [], wrong: [] };

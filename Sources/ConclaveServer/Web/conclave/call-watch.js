@@ -1,8 +1,9 @@
 // Runs the rules of `roster-watch.js` for one call: tells them what is known, lets time pass, and does what they say.
 
-import { RosterWatch } from './roster-watch.js';
+import { RosterWatch, exactName } from './roster-watch.js';
 
 const TICK_MS = 500;
+const NOT_SHOWN = { cause: 'not-shown', people: [], needsPerson: false };
 
 /**
  * `facts()` brings what `RosterWatch.update` wants but for `isAsking`; `ask()` asks for `state` and `keys/list`, and resolves when both are answered and
@@ -17,6 +18,7 @@ export class CallWatch {
   #asking = 0;
   #timer;
   #cause;
+  #isShown = true;
   #warnedEpoch = 0;
 
   constructor({ facts, ask, stop, warn }) {
@@ -31,8 +33,9 @@ export class CallWatch {
     return this.#watch.people;
   }
 
+  /** As `RosterWatch.stopped`; with the cause `not-shown` where the page could not draw who hears. */
   get stopped() {
-    return this.#watch.stopped;
+    return this.#isShown ? this.#watch.stopped : NOT_SHOWN;
   }
 
   get isOld() {
@@ -57,8 +60,15 @@ export class CallWatch {
     this.#tell();
   }
 
-  sendAnyway() {
-    this.#watch.sendAnyway(performance.now());
+  /** The person sends in spite of `shown`, the devices that the stop named. */
+  sendAnyway(shown) {
+    this.#watch.sendAnyway(performance.now(), shown);
+    this.#tell();
+  }
+
+  /** Whether the page could draw who hears. While it cannot, nothing is sent. */
+  setShown(isShown) {
+    this.#isShown = isShown;
     this.#tell();
   }
 
@@ -86,8 +96,8 @@ export class CallWatch {
 
   #tell() {
     for (const news of this.#watch.takeNews()) this.#warn(news);
-    const { stopped, isOld } = this.#watch;
-    const cause = stopped && `${stopped.cause}/${stopped.needsPerson}`;
+    const { stopped, isOld } = this;
+    const cause = stopped && [stopped.cause, stopped.needsPerson, ...stopped.people.map(exactName)].join();
     if (cause !== this.#cause) {
       this.#cause = cause;
       this.#stop(Boolean(stopped));

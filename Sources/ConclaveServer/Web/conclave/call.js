@@ -6,13 +6,13 @@ import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Untold } from './key-warnings.js';
 import { Recovery } from './recovery.js';
+import { exactName } from './roster-watch.js';
 import { Sending } from './sending.js';
 import { Stay } from './stay.js';
 import { RequestError } from './stomp.js';
 import { ownerOf, tilesOf } from './tiles.js';
-
-const EARLY = 16; // events
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
@@ -36,9 +36,10 @@ export class Call extends CallRequests {
   #sending;
   #wasConnected = false;
   #isCameraShed = false; // the path was too poor for it
-  /** @type {any[] | undefined} */
-  #early = []; // `warning` and `notice` before anybody could listen: `[name, detail]`
+  /** @type {Untold | undefined} */
+  #untold = new Untold(); // while nobody looks at this call
   #asked; // the join that the server was asked for, until it has answered
+  #allowed = new Set(); // devices that the person sends to although they are distrusted, by `exactName`
   #watch;
   #recovery;
   #events;
@@ -117,7 +118,7 @@ export class Call extends CallRequests {
     return rosterOf(this.#watch.people, this.devices);
   }
 
-  /** Why nothing is sent, `{cause, user, device, needsPerson}`: see `stopOf`. */
+  /** Why nothing is sent, `{cause, devices, needsPerson}`: see `stopOf`. */
   get stop() {
     return stopOf(this.#watch.stopped, this.#keys, this.#recovery.isJoining);
   }
@@ -201,7 +202,9 @@ export class Call extends CallRequests {
     this.#stay = stay;
     this.#listen(stay);
     await stay.begin(this.facts, ring);
+    if (stay !== this.#stay || this.hasEnded) return reply; // another join has begun meanwhile, or the call is over
     this.#keys.setStopped(Boolean(this.#watch.stopped));
+    this.#keys.allowed = this.#allowed;
     this.#sending.transport = stay.transport;
     this.#changed();
     return reply;
@@ -245,9 +248,10 @@ export class Call extends CallRequests {
   }
 
   #watched() {
-    const { epoch, rotateMinutes } = { epoch: this.#keys?.epoch ?? 0, rotateMinutes: this.facts.rotateMinutes };
+    const { epoch, freshEpoch } = this.#keys ?? { epoch: 0, freshEpoch: 0 };
+    const { rotateMinutes } = this.facts;
     const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
-    return { isConnected, participant: this.participant, epoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
   }
 
   async #askForList() {
@@ -255,9 +259,17 @@ export class Call extends CallRequests {
     await this.#keys?.resync();
   }
 
-  /** The person sends in spite of what stopped it. */
-  sendAnyway() {
-    this.#watch.sendAnyway();
+  /** The person sends although `shown`, the `devices` of the stop that was shown, may hear. Any other cause of a stop goes on. */
+  sendAnyway(shown) {
+    for (const device of shown) this.#allowed.add(exactName(device));
+    if (this.#keys) this.#keys.allowed = this.#allowed;
+    this.#watch.sendAnyway(shown);
+    this.#changed();
+  }
+
+  /** Whether the page could draw who hears: while it cannot, nothing is sent. */
+  setShown(isShown) {
+    if (!this.hasEnded) this.#watch.setShown(isShown);
   }
 
   /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
@@ -340,8 +352,10 @@ export class Call extends CallRequests {
 
   /** Sends `{text}`, `{reaction}` or `{hand}`, whether the hand is raised, to the others, or to the participants `to` alone. Throws where it can't be sealed now. */
   async send(message, { to = undefined } = {}) {
-    const body = await this.#stay?.messages?.seal(message, to);
-    if (!body) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
+    const stay = this.#stay;
+    const body = await stay?.messages?.seal(message, to);
+    // A message of a stay that is over must not go out as one of the next stay.
+    if (!body || stay !== this.#stay || this.hasEnded) throw new RequestError({ code: 'message.not-sealed', message: 'The message could not be encrypted. Try again.' });
     await this.request('message', to ? { to, body } : { body });
     const detail = { participant: this.participant, isPrivate: Boolean(to), ...message };
     this.dispatchEvent(new CustomEvent('message', { detail }));
@@ -380,16 +394,16 @@ export class Call extends CallRequests {
   }
 
   async #opened(body) {
-    const message = await this.#stay?.messages?.open(body);
-    if (message && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
+    const stay = this.#stay;
+    const message = await stay?.messages?.open(body);
+    if (message && stay === this.#stay && !this.hasEnded) this.dispatchEvent(new CustomEvent('message', { detail: message }));
   }
 
   /** The connection to the server is back, or events were lost (`hasMissed`): asks for what may have been missed. */
   async connectionReady({ hasMissed = false } = {}) {
     if (this.hasEnded || this.#recovery.isJoining || !this.participant) return;
-    await this.#watch.during(this.#refresh());
+    await this.#watch.during(this.#catchUp());
     if (this.hasEnded || this.#recovery.isJoining) return;
-    await this.#watch.during(this.#resync());
     // An event about the slots may be among the lost ones: the answer to an offer has the same.
     this.#transport?.resume({ isStale: hasMissed });
     this.#sending.tellAll();
@@ -397,6 +411,12 @@ export class Call extends CallRequests {
 
   networkChanged() {
     this.#transport?.networkChanged();
+  }
+
+  /** Both are one question: the list explains what the state says, and the other way round. */
+  async #catchUp() {
+    await this.#refresh();
+    if (!this.hasEnded && !this.#recovery.isJoining) await this.#resync();
   }
 
   async #resync() {
@@ -412,18 +432,25 @@ export class Call extends CallRequests {
     }
   }
 
+  /** The tiles follow the list at once, the code when it is made. */
   async #keysChanged(stay) {
+    this.#changed();
     const code = await stay.keys.code();
-    if (stay !== this.#stay) return;
+    if (stay !== this.#stay || code === this.code) return;
     this.code = code;
     this.#changed();
   }
 
-  /** The events `warning` and `notice` while the call was joined, before anybody could listen: `[name, detail]` each. From now on they are events alone. */
-  takeEarly() {
-    const early = this.#early ?? [];
-    this.#early = undefined;
-    return early;
+  /** Somebody looks at the call from now on. Brings the events `warning` and `notice` from before, `[name, detail]` each; from now on they are events only. */
+  attend() {
+    const untold = this.#untold?.take() ?? [];
+    this.#untold = undefined;
+    return untold;
+  }
+
+  /** The call is not shown any longer, as while another is: its warnings are kept until `attend`. */
+  unattend() {
+    this.#untold ??= new Untold();
   }
 
   #over(detail) {
@@ -444,7 +471,7 @@ export class Call extends CallRequests {
   }
 
   #tell(name, detail) {
-    if (this.#early && this.#early.length < EARLY) this.#early.push([name, detail]);
+    this.#untold?.add(name, detail);
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 

@@ -76,7 +76,7 @@ function joinIDIn(value) {
   return value;
 }
 
-function objectIn(value, what) {
+export function objectIn(value, what) {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) throw new Refusal(`${what} that is no object`);
   return value;
 }
@@ -217,21 +217,86 @@ export function replyIn(value, { id, isStart, own }) {
   return value;
 }
 
-/** A member of a call's state: `{user, participants}` with numbers and joinIds that can be used. Other members pass as they are. */
-export function memberIn(value) {
-  const member = objectIn(value, 'a member');
-  idIn(member.user);
-  const participants = listIn(member.participants ?? [], MAX_ENTRIES, 'participants').map((seat) => {
-    const { participant, device, joinId, tracks = [] } = objectIn(seat, 'a participant');
-    participantIn(participant);
-    idIn(device);
-    if (joinId !== undefined) joinIDIn(joinId);
-    const own = listIn(tracks, MAX_TRACK, 'tracks');
-    for (const track of own) if (trackIn(objectIn(track, 'a track').track).participant !== participant) throw new Refusal('a track of another participant');
-    return { ...seat, tracks: own };
-  });
-  return { ...member, participants };
+// Shapes: what a reply, an event or a part of one may have. Each check brings a new value, without anything else that was sent.
+
+/**
+ * A check for objects: brings the fields that `required` and `optional` name, each as its own check brings it.
+ * @returns {(value: any) => any}
+ */
+export const shape = (what, required, optional = {}) => (value) => {
+  const object = objectIn(value, what);
+  const result = {};
+  for (const [name, check] of Object.entries(required)) result[name] = check(Object.hasOwn(object, name) ? object[name] : undefined);
+  for (const [name, check] of Object.entries(optional)) {
+    if (Object.hasOwn(object, name) && object[name] !== undefined) result[name] = check(object[name]);
+  }
+  return result;
+};
+
+export const listOf = (check, most, what) => (value) => listIn(value, most, what).map((each) => check(each));
+
+/** Text that may be empty. */
+export const wordsIn = (most) => (value) => {
+  if (typeof value !== 'string' || value.length > most) throw new Refusal('a text of another form');
+  return value;
+};
+
+export function flagIn(value) {
+  if (typeof value !== 'boolean') throw new Refusal('a flag of another form');
+  return value;
 }
+
+export const numberIn = (most = Number.MAX_SAFE_INTEGER) => (value) => whole(value, 0, most, 'a number');
+
+const NAME_LENGTH = 256;
+
+/** A name for people. A longer one is cut: it is the user's choice, and no fault of the call. */
+export function nameTextIn(value) {
+  if (typeof value !== 'string') throw new Refusal('a name that is no text');
+  return value.slice(0, NAME_LENGTH);
+}
+
+const MEMBER_STATES = ['ringing', 'joined', 'left', 'declined', 'missed', 'cancelled', 'disconnected'];
+
+/** A state that this version does not know is `unknown`. */
+function memberStateIn(value) {
+  const state = wordsIn(32)(value);
+  return MEMBER_STATES.includes(state) ? state : 'unknown';
+}
+
+const trackShape = shape('a track', { track: (value) => (trackIn(value), value) }, { source: wordsIn(32), kind: wordsIn(32), muted: flagIn });
+const seatShape = shape(
+  'a participant',
+  { participant: participantIn, device: idIn, tracks: (value) => listOf(trackShape, MAX_TRACK, 'tracks')(value ?? []) },
+  { joinId: joinIDIn, connected: flagIn, held: flagIn },
+);
+const memberShape = shape('a member', { user: idIn, participants: (value) => listOf(seatShape, MAX_ENTRIES, 'participants')(value ?? []) }, { state: memberStateIn, name: nameTextIn, link: flagIn, cause: wordsIn(32) });
+
+/**
+ * A member of a call's state, or a change of one with its `cause`.
+ * @returns {any}
+ */
+export function memberIn(value) {
+  const member = memberShape(value);
+  for (const { participant, tracks } of member.participants) {
+    if (tracks.some(({ track }) => trackIn(track).participant !== participant)) throw new Refusal('a track of another participant');
+  }
+  return member;
+}
+
+const MAX_MEMBERS = 4_096;
+const policyIn = shape('a policy', {}, {
+  invite: wordsIn(32), whenBusy: wordsIn(32), ringSeconds: numberIn(), screens: numberIn(), aloneSeconds: numberIn(), awaySeconds: numberIn(), connectSeconds: numberIn(), maxHours: numberIn(),
+  rotateMinutes: numberIn(), codecs: listOf(wordsIn(32), 64, 'codecs'),
+});
+const isRevision = (value) => whole(value, 0, Number.MAX_SAFE_INTEGER, 'a revision');
+
+/** A call's state. */
+export const callIn = shape(
+  'a state',
+  { id: callIDIn, epoch: (value) => whole(value, 0, MAX_NUMBER, 'an epoch'), members: listOf(memberIn, MAX_MEMBERS, 'members') },
+  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, policy: policyIn },
+);
 
 const PICTURES = [undefined, 'lower', 'paused']; // `picture` of a slot (protocol section 6, "Slots")
 

@@ -1,5 +1,6 @@
 // One device of one user: its connection to a Conclave server, rings and calls.
 
+import { eventFrom, replyFrom } from './border.js';
 import { toBase64 } from './bytes.js';
 import { Calls } from './calls.js';
 import { Capture } from './capture.js';
@@ -61,7 +62,7 @@ export class Conclave extends EventTarget {
     this.#rings = new Rings({ rang: (ring) => this.#tell('ring', ring), ended: (end) => this.#tell('ring-over', end) });
     this.#inbox = new Inbox({
       handle: (event) => this.#handle(event),
-      missed: async () => this.status === 'ready' && (await this.#calls.connectionReady({ hasMissed: true })),
+      missed: () => this.#missed(),
     });
     this.#stomp = new StompConnection({
       url,
@@ -81,6 +82,11 @@ export class Conclave extends EventTarget {
 
   get user() {
     return this.identity?.user;
+  }
+
+  /** Whether this device's keys, and what it knows of others, outlive the page. */
+  get keepsKeys() {
+    return Boolean(this.#store?.isLasting);
   }
 
   connect() {
@@ -104,7 +110,7 @@ export class Conclave extends EventTarget {
   }
 
   request(path, body) {
-    return this.#stomp.request(`/app/${path}`, body);
+    return this.#stomp.request(`/app/${path}`, body).then((reply) => replyFrom(path, reply));
   }
 
   // Calls
@@ -277,7 +283,7 @@ export class Conclave extends EventTarget {
   /** The device's keys are known to the server before anything else is asked of it. */
   async #prepare() {
     await this.#opening;
-    this.push.registered(await this.#stomp.requestFirst('/app/devices/register', this.#registration));
+    this.push.registered(replyFrom('devices/register', await this.#stomp.requestFirst('/app/devices/register', this.#registration)));
   }
 
   #ready() {
@@ -307,8 +313,14 @@ export class Conclave extends EventTarget {
 
   // Events, one after the other
 
-  async #handle({ name, body }) {
+  async #missed() {
+    if (this.status === 'ready') await this.#calls.connectionReady({ hasMissed: true });
+  }
+
+  async #handle({ name, body: told }) {
     await this.#opening;
+    const body = eventFrom(name, told);
+    if (!body) return true;
     this.#rings.handle(name, body);
     if (name === 'presence') this.presence.take(body);
     if (name === 'device.pair') this.ownDevices.take(body).catch(() => {}); // the session ends by itself

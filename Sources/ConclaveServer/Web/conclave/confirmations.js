@@ -122,9 +122,11 @@ export class Confirmations {
   }
 
   async #confirm(record, isNewest, tries) {
-    if (record !== this.#epoch || !isNewest()) return;
+    const isDue = () => record === this.#epoch && isNewest();
+    if (!isDue()) return;
     const joinKey = await this.#join.refresh(performance.now(), this.#isRefreshDue);
     const tag = toBase64(await tagOf(record.confirmationKey, record.own));
+    if (!isDue()) return;
     try {
       await this.#request('confirm', { epoch: record.epoch, tag, ...(joinKey ? { joinKey } : {}) });
     } catch (error) {

@@ -12,7 +12,7 @@ const SENT_TO = ['verified', 'vouched']; // with `verifiedOnly`
  * `fetchDevices(users)` asks the server; what it says counts only where it hashes to the fingerprint that is looked for, or is signed by a device that is trusted.
  * With `verifiedOnly` a device that is neither verified nor vouched for is a problem too: it is heard, and gets no keys. A look-up that fails trusts nobody.
  *
- * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by}`, where devices `disagree`,
+ * Events: `change`, when the person, or something that was asked aside, changes how devices are trusted; `warning` with `{problem, user, device, fingerprint, by, isSelfRevoked}`, where devices `disagree`,
  * one is `revoked`, or a voucher `fell`.
  */
 export class Directory extends EventTarget {
@@ -28,6 +28,8 @@ export class Directory extends EventTarget {
   #judged = new Map();
   #revision = 0;
   #warned = new Set();
+  #pinning = new Map(); // device -> the fingerprint that was pinned first since this object was made
+  #judging = new Map(); // user -> a promise: one judgement after the other
 
   /** `own` is this device, `{device, fingerprint, keys}`: what it says of the user's others counts as if it were verified. */
   constructor({ store, owner, own, fetchDevices }) {
@@ -40,28 +42,28 @@ export class Directory extends EventTarget {
 
   /**
    * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
-   * seen for the first time although another device of the user is known; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   * seen for the first time although another device of the user is known. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
    */
-  async examine(entries) {
+  async examine(entries, { pinsNews = true } = {}) {
     const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
     const met = await this.#met(entries); // before any of these is pinned: all devices of a stranger are new, and no news
     await this.#ask(entries.filter((entry, index) => this.#mustAsk(entry, found[index])).map(({ user }) => user));
-    const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user) })));
+    const looked = await Promise.all(entries.map((entry, index) => this.#look(entry, { ...found[index], isMet: met.has(entry.user), pinsNews })));
     const judged = new Map();
     for (const user of new Set(entries.map((entry) => entry.user))) judged.set(user, await this.#judge(user));
     this.#refresh([...judged.keys()]);
     return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
   }
 
-  /** All devices of `users`, examined, as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay}`, the server's words. */
-  async devicesOf(users) {
+  /** All devices of `users`, examined (see there), as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay, keys}`, the server's words. */
+  async devicesOf(users, options = {}) {
     const devices = await this.#fetch(users);
     const asked = devices.filter(({ user }) => users.includes(user));
-    const examined = await this.examine(asked.map(({ user, device, fingerprint, keys }) => ({ user, device, fingerprint, keys })));
+    const examined = await this.examine(asked.map(({ user, device, fingerprint, keys }) => ({ user, device, fingerprint, keys })), options);
     return examined.map(({ entry: { user, device, fingerprint }, ...rest }, index) => ({
       ...rest,
       entry: { user, device, participant: 0, fingerprint },
-      about: { name: asked[index].name, registeredAt: asked[index].registeredAt, seenDay: asked[index].seenDay },
+      about: { name: asked[index].name, registeredAt: asked[index].registeredAt, seenDay: asked[index].seenDay, keys: asked[index].keys },
     }));
   }
 
@@ -163,16 +165,27 @@ export class Directory extends EventTarget {
   }
 
   /** The keys of an entry, pinned if they are the first. */
-  async #look(entry, { pin, keys: known, isMet }) {
+  async #look(entry, { pin, keys: known, isMet, pinsNews }) {
     const keys = known ?? (await matching(entry, this.#told.get(entry.user)?.listed ?? []));
     if (!keys) return { entry, problem: 'unknown-keys' };
     const offered = { fingerprint: entry.fingerprint, keys, since: Date.now() };
-    if (pin && pin.fingerprint !== entry.fingerprint) {
+    const isNew = !pin && isMet;
+    const isPinned = pin || (isNew && !pinsNews) || (await this.#pinFirst(entry, offered));
+    if (!isPinned || (pin && pin.fingerprint !== entry.fingerprint)) {
       this.#offer(entry, offered);
       return { entry, problem: 'changed-key' };
     }
-    if (!pin) await this.#pin(entry, offered);
-    return { entry, keys, isFresh: !pin, isNew: !pin && isMet, isVerified: Boolean(pin?.isVerified) };
+    return { entry, keys, isFresh: !pin, isNew, isVerified: Boolean(pin?.isVerified) };
+  }
+
+  /** Pins the first key of a device. Two may be looked up at once: false for the one that is not the first. */
+  async #pinFirst(entry, offered) {
+    const name = this.#name(entry);
+    const first = this.#pinning.get(name) ?? entry.fingerprint;
+    this.#pinning.set(name, first);
+    if (first !== entry.fingerprint) return false;
+    await this.#pin(entry, offered);
+    return true;
   }
 
   #offer({ user, device }, offered) {
@@ -184,8 +197,8 @@ export class Directory extends EventTarget {
     this.#offered.set(name, offers);
   }
 
-  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked }) {
-    if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false };
+  #judgedResult({ entry, keys, problem, isFresh, isNew, isVerified }, { levels, revoked, selfRevoked }) {
+    if (revoked.has(entry.fingerprint)) return { entry, problem: 'revoked', level: 'revoked', isVerified: false, isSelfRevoked: selfRevoked.has(entry.fingerprint) };
     if (!keys) return { entry, problem, level: 'new', isVerified: false };
     const isVouched = levels.get(entry.fingerprint) === 'vouched';
     const level = isVerified ? 'verified' : isVouched ? 'vouched' : isFresh ? 'new' : 'known';
@@ -193,8 +206,14 @@ export class Directory extends EventTarget {
     return { entry, keys, problem: unverified, isNew, level, isVerified };
   }
 
-  /** Judges a user's devices anew by the statements that are known. */
-  async #judge(user) {
+  /** Judges a user's devices anew by the statements that are known. One at a time: of two, the one that knew less must not be remembered. */
+  #judge(user) {
+    const judging = (this.#judging.get(user) ?? Promise.resolve()).catch(() => {}).then(() => this.#judgeNow(user));
+    this.#judging.set(user, judging);
+    return judging;
+  }
+
+  async #judgeNow(user) {
     const known = this.#judged.get(user);
     if (known) return known;
     const name = `${this.#owner}>${user}`;
@@ -203,11 +222,13 @@ export class Directory extends EventTarget {
     const revision = this.#revision;
     const judgement = await judge({ user, pins: await this.#pinsOf(user), ...told, remembered, now: Date.now() });
     judgement.revoked = new Set(judgement.remembered.revoked);
+    judgement.selfRevoked = new Set(judgement.remembered.selfRevoked);
     if (told === NOTHING_TOLD || revision !== this.#revision) return judgement;
     await this.#store.put('statements', name, judgement.remembered);
-    this.#judged.set(user, judgement);
+    if (revision === this.#revision) this.#judged.set(user, judgement);
     const news = [...judgement.revoked].filter((fingerprint) => !remembered.revoked?.includes(fingerprint));
-    this.#warn('revoked', user, told.listed.filter(({ fingerprint }) => news.includes(fingerprint)));
+    const revoked = told.listed.filter(({ fingerprint }) => news.includes(fingerprint));
+    this.#warn('revoked', user, revoked.map((device) => ({ ...device, by: undefined, isSelfRevoked: judgement.selfRevoked.has(device.fingerprint) })));
     this.#warn('fell', user, judgement.fallen);
     this.#warn('disagree', user, judgement.disagreements);
     return judgement;
@@ -221,11 +242,11 @@ export class Directory extends EventTarget {
   }
 
   #warn(problem, user, devices) {
-    for (const { device, fingerprint, by } of devices) {
+    for (const { device, fingerprint, by, isSelfRevoked } of devices) {
       const name = `${problem}/${user}/${fingerprint}/${by}`;
       if (this.#warned.has(name)) continue;
       this.#warned.add(name);
-      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint, by } }));
+      this.dispatchEvent(new CustomEvent('warning', { detail: { problem, user, device, fingerprint, by, isSelfRevoked } }));
     }
   }
 }

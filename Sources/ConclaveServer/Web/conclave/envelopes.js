@@ -4,10 +4,10 @@ import { equal, fromBase64, random, sha256, toBase64 } from './bytes.js';
 import { Refusal } from './checks.js';
 import { isSignedBy, sameDevice } from './identity.js';
 import { Roster } from './roster.js';
-import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, listHashOf } from './transcript.js';
+import { NO_LIST, SECRET_BYTES, byUserThenDevice, envelopeBytes, isSecret, listHashOf } from './transcript.js';
 import { HPKE, canWrap, hpkeOpen, wrap } from './wrap.js';
 
-const MAXIMUM_RUNG = 300; // a request's body has 256 KiB, an envelope some 600 bytes
+const MAXIMUM_RUNG = 256; // envelopes that a ring may have
 
 /**
  * The wire form of `secret` for the device of `entry`, sealed to `target`, a public key. Undefined for a key that nothing can be sealed to here: one bad key must not
@@ -35,7 +35,7 @@ export async function openEnvelope(envelope, { identity, call, listHash, pair, k
   }
   if (alg !== HPKE) throw new Refusal('an envelope of another algorithm');
   const secret = await hpkeOpen(pair, ciphertext).catch(() => undefined);
-  if (secret?.length !== SECRET_BYTES) throw new Refusal('an envelope without a secret');
+  if (!secret || !isSecret(secret)) throw new Refusal('an envelope without a secret');
   return secret;
 }
 
@@ -54,14 +54,18 @@ export const ownEntry = ({ user, device, fingerprint }, join, participant) => ({
 });
 
 /**
- * Epoch 1 for this device and all trusted devices of `callees`, so that who accepts is heard at once: `{secret, list, envelopes}`.
- * Without a single such device `envelopes` is empty.
+ * Epoch 1 for this device and the trusted devices of `callees`, so that who accepts is heard at once: `{secret, list, envelopes, news}`.
+ * Without a single such device `envelopes` is empty. `news` are entries of devices that nobody was told of: new ones of people who are known, and not vouched for. They
+ * ring, and get no key before the person knows of them.
  */
 export async function ringEpoch({ identity, directory, join, call, callees }) {
   const secret = random(SECRET_BYTES);
-  const trusted = (await directory.devicesOf(callees)).filter(({ keys, problem, entry }) => keys && !problem && !sameDevice(entry, identity));
-  const asked = (trusted.length <= MAXIMUM_RUNG ? trusted : []).map(({ entry, keys }) => ({ entry, target: keys.find(({ use }) => use === 'wrap') }));
-  return ringOf(asked.filter(({ target }) => canWrap(target.alg)), { identity, join, call, secret });
+  const devices = (await directory.devicesOf(callees, { pinsNews: false })).filter(({ entry }) => !sameDevice(entry, identity));
+  const isNews = ({ isNew, level }) => isNew && level !== 'vouched';
+  const trusted = devices.filter((device) => device.keys && !device.problem && !isNews(device));
+  const asked = trusted.map(({ entry, keys }) => ({ entry, target: keys.find(({ use }) => use === 'wrap') })).filter(({ target }) => canWrap(target.alg));
+  const ring = await ringOf(asked.slice(0, MAXIMUM_RUNG), { identity, join, call, secret });
+  return { ...ring, news: devices.filter(isNews).map(({ entry, keys }) => ({ ...entry, keys })) };
 }
 
 /** A device that nothing could be sealed to would be on the list of nobody else: the list is made again without it, and all others keep their key. */

@@ -1,12 +1,12 @@
 // One epoch of a call as this device knows it: its list, who of it is trusted, and its secret once it is here.
 
-import { fromBase64 } from './bytes.js';
+import { equal, fromBase64, random } from './bytes.js';
 import { Refusal } from './checks.js';
 import { makeEnvelope } from './envelopes.js';
 import { sameDevice } from './identity.js';
 import { isJoinKeySigned } from './join-keys.js';
 import { nameOf } from './roster.js';
-import { SECRET_BYTES, confirmationKeyOf, ratchet } from './transcript.js';
+import { SECRET_BYTES, confirmationKeyOf, importSecret, isSecret, ratchet } from './transcript.js';
 
 const HEARD = [undefined, 'unverified']; // a device that is not verified is heard, and gets no keys
 
@@ -19,12 +19,16 @@ export class Epoch {
   isWhole;
   /** This device's entry. */
   own;
-  /** The 32 bytes, until the next epoch is switched to. */
-  secret;
+  /** The epoch is over for this device, or its stay is: no secret is taken for it, and nothing is sealed. */
+  isOver = false;
+  /** Derives the keys of frames: for the worker, as long as the secret is here. */
+  key;
   /** Makes this epoch's confirmations; stays when the secret is gone. */
   confirmationKey;
   #identity;
   #call;
+  #secret; // these bytes are wiped: everybody else gets a copy
+  #proposal; // what this device hands out as the epoch's leader, before the server has taken it
   #keys = new Map();
   #facts = new Map();
   #looking = 0;
@@ -44,16 +48,63 @@ export class Epoch {
     return this.list.filter((entry) => !sameDevice(entry, this.#identity));
   }
 
+  get hasSecret() {
+    return this.#secret !== undefined;
+  }
+
+  /** A copy of the 32 bytes, until the next epoch is switched to. */
+  get secret() {
+    return this.#secret?.slice();
+  }
+
+  /** Takes a copy of `secret`. Answers whether it counts: the first one does, unless the epoch is over by then. Throws for what is no secret. */
   async setSecret(secret) {
-    if (this.secret || secret.length !== SECRET_BYTES) throw new Refusal('a secret that is not wanted');
-    this.confirmationKey = await confirmationKeyOf(secret, { call: this.#call, epoch: this.epoch, listHash: this.listHash });
-    this.secret = secret;
+    if (!isSecret(secret)) throw new Refusal('a secret that is none');
+    const own = secret.slice();
+    const scope = { call: this.#call, epoch: this.epoch, listHash: this.listHash };
+    const [key, confirmationKey] = await Promise.all([importSecret(own), confirmationKeyOf(own, scope)]);
+    if (!this.isWanting) {
+      own.fill(0);
+      return false;
+    }
+    this.#secret = own;
+    this.#forgetProposal();
+    Object.assign(this, { key, confirmationKey });
+    return true;
+  }
+
+  /** Whether a secret would be taken. */
+  get isWanting() {
+    return !this.isOver && !this.#secret;
+  }
+
+  /** Makes the one secret that this device proposes as the leader, however often it is asked to lead. */
+  propose() {
+    if (this.isWanting) this.#proposal ??= random(SECRET_BYTES);
+  }
+
+  /**
+   * Brings what `work(copy)` makes of a copy of the secret, or of the proposed one while there is none. The copy is wiped when the work is done, and not while it
+   * is under way.
+   */
+  async lend(work) {
+    const copy = this.#lent?.slice();
+    if (!copy) throw new Refusal('a key of an epoch that is over');
+    try {
+      return await work(copy);
+    } finally {
+      copy.fill(0);
+    }
+  }
+
+  get #lent() {
+    return this.#secret ?? this.#proposal;
   }
 
   /** The secret that follows from the epoch `before`; undefined where a fresh one is to come, or lists between the two were missed. */
   async ratcheted(before) {
-    if (this.mode !== 'ratchet' || this.secret || !this.isWhole || !before?.secret) return undefined;
-    return ratchet(before.secret, { call: this.#call, epoch: this.epoch, listHash: this.listHash });
+    if (this.mode !== 'ratchet' || !this.isWanting || !this.isWhole || !before?.hasSecret) return undefined;
+    return before.lend((secret) => ratchet(secret, { call: this.#call, epoch: this.epoch, listHash: this.listHash }));
   }
 
   /** Each device of the list, with `problem`, `isVerified` and the other facts of the directory. */
@@ -104,15 +155,15 @@ export class Epoch {
     try {
       const results = await directory.examine(entries);
       const looked = await Promise.all(results.map((result) => this.#withJoinKey(result)));
-      for (const { entry, keys, problem, isNew, isFirst, isVerified, level } of looked) {
+      for (const { entry, keys, problem, isNew, isFirst, isVerified, level, isSelfRevoked } of looked) {
         const name = nameOf(entry);
-        this.#facts.set(name, { problem, isVerified, level, isNew, isFirst });
+        this.#facts.set(name, { problem, isVerified, level, isNew, isFirst, isSelfRevoked });
         if (keys) this.#keys.set(name, keys);
         else this.#keys.delete(name);
       }
-      return looked.flatMap(({ entry, problem, isNew }) => [
+      return looked.flatMap(({ entry, problem, isNew, isSelfRevoked }) => [
         ...(isNew ? [{ entry, problem: 'new-device' }] : []),
-        ...(problem ? [{ entry, problem }] : []),
+        ...(problem ? [{ entry, problem, isSelfRevoked }] : []),
       ]);
     } finally {
       this.#looking -= 1;
@@ -151,10 +202,11 @@ export class Epoch {
   }
 
   /**
-   * The envelope of `secret` for `asked`, an entry as the server hands it to a leader; undefined for one that is not trusted. `seen` are the join keys seen
-   * of others: `{problem: 'old-join-key'}` for one that is older, or signed by nobody.
+   * The envelope of the secret, or of the proposed one, for `asked`, an entry as the server hands it to a leader; undefined for one that is not trusted. `seen` are
+   * the join keys seen of others: `{problem: 'old-join-key'}` for one that is older, or signed by nobody. Throws for an epoch that is over when it is made, or has
+   * another secret by then.
    */
-  async envelope(asked, secret, seen) {
+  async envelope(asked, seen) {
     const entry = this.listed(asked);
     const keys = this.#keys.get(nameOf(entry));
     if (!keys || this.problemOf(entry) || !entry.joinKey) return undefined;
@@ -162,7 +214,11 @@ export class Epoch {
     const isSigned = !asked.refresh || (await isJoinKeySigned(entry, asked.refresh, this.#call, keys));
     if (!isSigned || !seen.accepts(entry, target)) return { problem: 'old-join-key' };
     const { epoch, listHash } = this;
-    return makeEnvelope({ identity: this.#identity, call: this.#call, epoch, listHash, entry, target, secret });
+    return this.lend(async (secret) => {
+      const envelope = await makeEnvelope({ identity: this.#identity, call: this.#call, epoch, listHash, entry, target, secret });
+      if (!this.#lent || !equal(this.#lent, secret)) throw new Refusal('a key of an epoch that is over');
+      return envelope;
+    });
   }
 
   /** The entry of a participant whose keys and join key are trusted; throws where there is none. */
@@ -172,8 +228,17 @@ export class Epoch {
     return entry;
   }
 
+  /** The epoch is over. */
   forget() {
-    this.secret?.fill(0);
-    this.secret = undefined;
+    this.isOver = true;
+    this.#secret?.fill(0);
+    this.#secret = undefined;
+    this.key = undefined;
+    this.#forgetProposal();
+  }
+
+  #forgetProposal() {
+    this.#proposal?.fill(0);
+    this.#proposal = undefined;
   }
 }

@@ -10,6 +10,8 @@ export class Epochs extends Map {
   /** The number of the epoch in use. */
   current = 0;
 
+  #isClosed = false;
+
   get inUse() {
     return this.get(this.current);
   }
@@ -29,9 +31,11 @@ export class Epochs extends Map {
     return this.inUse ? callCodeOf(call, this.inUse.roster.hash) : '';
   }
 
+  /** A record that comes when all are forgotten is over at once. */
   add(record) {
+    if (this.#isClosed) return record.forget();
     this.set(record.epoch, record);
-    this.#drop((epoch) => epoch > this.current && epoch <= record.epoch - AHEAD);
+    return this.#drop((epoch) => epoch > this.current && epoch <= record.epoch - AHEAD);
   }
 
   /** `record` is in use from now on: the secrets before it are deleted, their lists a little later, when `after(ms, action)` says so. */
@@ -41,7 +45,9 @@ export class Epochs extends Map {
     after(OVERLAP_MS, () => this.#drop((epoch) => epoch < record.epoch));
   }
 
-  forgetAll() {
+  /** The stay is over. */
+  close() {
+    this.#isClosed = true;
     this.#drop(() => true);
   }
 

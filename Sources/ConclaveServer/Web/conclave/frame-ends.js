@@ -123,7 +123,7 @@ export class FrameReceiver {
       // Before the key and the replay window are touched: every member could make a frame under another's key.
       const reach = this.#attribution.reach(found, performance.now());
       if (reach === undefined || !found.isKnown) return this.#wait({ frame, controller, since, isForeign: reach === undefined });
-      frame.data = (await this.#keys.open(data, clear, found, reach)).buffer;
+      frame.data = (await this.#keys.open(data, clear, found, reach, this.isVideo)).buffer;
       this.#show(found.kid, frame);
       controller.enqueue(frame);
     } catch (error) {

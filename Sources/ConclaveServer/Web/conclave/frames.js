@@ -8,6 +8,7 @@ import { baseKeyOf } from './transcript.js';
 /** The first byte of a message, and the SFrame metadata that goes with it (protocol section 6). */
 export const MESSAGE_KINDS = new Map([[0, utf8('message')], [1, utf8('private')]]);
 const EPOCHS_HELD = 3;
+const SOUND_BEHIND = 64; // counters, 1.3 s of sound: in a wider window a server could put words into another order
 const MAX_KID = 0xffff_ffff_ffffn;
 const MAX_COUNTER = 2 ** 48 - 1;
 
@@ -173,12 +174,20 @@ export class FrameKeys {
     return undefined;
   }
 
-  /** clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. */
+  /**
+   * clear bytes ‖ SFrame of one encoded frame of track n; undefined when there is no key yet: then nothing is sent. Nor is what was silenced while it was sealed, or
+   * has a key that is over by then.
+   */
   async seal(n, data, clear) {
     if (!isWhole(n, 1, MAX_TRACK) || data.length < clear || this.isSilent) return undefined;
     const metadata = data.subarray(0, clear);
+    const epoch = this.sendingEpoch;
     const sframe = await this.#sealer.seal(n, metadata, data.subarray(clear));
-    return sframe && concat(metadata, sframe);
+    return sframe && this.#isUsable(epoch) ? concat(metadata, sframe) : undefined;
+  }
+
+  #isUsable(epoch) {
+    return !this.isSilent && epoch === this.sendingEpoch;
   }
 
   /**
@@ -186,9 +195,13 @@ export class FrameKeys {
    * one.
    */
   async sealMessage(data, { kind = 0, epoch = undefined } = {}) {
-    if (this.isSilent || (epoch !== undefined && epoch !== this.sendingEpoch)) return undefined;
-    const sframe = await this.#sealer.seal(0, MESSAGE_KINDS.get(kind), data);
-    return sframe && concat(Uint8Array.of(kind), sframe);
+    while (!this.isSilent && (epoch ?? this.sendingEpoch) === this.sendingEpoch) {
+      const under = this.sendingEpoch;
+      const sframe = await this.#sealer.seal(0, MESSAGE_KINDS.get(kind), data);
+      if (!sframe) return undefined;
+      if (this.#isUsable(under)) return concat(Uint8Array.of(kind), sframe);
+    }
+    return undefined;
   }
 
   /** The sender of a sealed frame, and whether its key is here. Throws SFrameError if it is not an SFrame of another participant. */
@@ -203,12 +216,17 @@ export class FrameKeys {
   }
 
   /**
-   * clear bytes ‖ plaintext of a frame that `inspect` knew, and that counts as its sender's. `reach`: how far it may move that KID's replay window.
-   * Throws SFrameError.
+   * clear bytes ‖ plaintext of a frame that `inspect` knew, and that counts as its sender's. `reach`: how far it may move that KID's replay window; a
+   * frame of sound may be 64 behind it. Throws SFrameError.
+   * @param {Uint8Array} data
+   * @param {number} clear
+   * @param {any} found
+   * @param {number} [reach]
    */
-  async open(data, clear, found, reach) {
+  async open(data, clear, found, reach, isVideo = false) {
     const metadata = data.subarray(0, clear);
-    return concat(metadata, await this.#open(found, metadata, data.subarray(clear), reach));
+    const limits = { reach, behind: isVideo ? undefined : SOUND_BEHIND };
+    return concat(metadata, await this.#open(found, metadata, data.subarray(clear), limits));
   }
 
   /** `{participant, kind, epoch, data}` of a message that the server says is from participant `from`. Throws SFrameError. */
@@ -223,16 +241,24 @@ export class FrameKeys {
     return { participant: found.participant, kind: body[0], epoch, data };
   }
 
-  async #open({ kid, header }, metadata, sframe, reach = Infinity) {
+  /**
+   * @param {any} found
+   * @param {Uint8Array} metadata
+   * @param {Uint8Array} sframe
+   * @param {{ reach?: number, behind?: number }} limits
+   */
+  async #open({ kid, header }, metadata, sframe, { reach, behind } = {}) {
     const pending = this.#epochFor(kid)?.key(kid);
     if (!pending) throw new SFrameError('unknown-key');
     if (!this.#windows.has(kid)) this.#windows.set(kid, new ReplayWindow());
     const seen = this.#windows.get(kid);
     const counter = Number(header.counter);
-    if (!seen.accepts(counter, reach)) throw new SFrameError('replay');
+    if (!seen.accepts(counter, reach, behind)) throw new SFrameError('replay');
     const plaintext = await open(await pending, header, metadata, sframe);
+    // The epoch may be over by now, or its sender be nobody's to hear.
+    if (this.#epochFor(kid)?.key(kid) !== pending) throw new SFrameError('unknown-key');
     // Twice the same frame in two slots at once: the second finds the first one's mark here.
-    if (!seen.accepts(counter, reach)) throw new SFrameError('replay');
+    if (!seen.accepts(counter, reach, behind)) throw new SFrameError('replay');
     seen.mark(counter);
     return plaintext;
   }

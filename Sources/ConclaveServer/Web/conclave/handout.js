@@ -1,16 +1,16 @@
 // Handing out an epoch's secret: to the devices in a leader's `deliver`, and to those that ask later (protocol section 5, "Epochs").
 
-import { random } from './bytes.js';
+import { Refusal } from './checks.js';
 import { sameDevice } from './identity.js';
 import { SeenJoinKeys } from './join-keys.js';
 import { nameOf } from './roster.js';
-import { SECRET_BYTES } from './transcript.js';
 
 const ANSWERS_PER_DEVICE = 3; // of one epoch
 
 /**
  * `request(path, body)` sends to `/app/calls/{id}/…`; `examine(record, entries)` looks devices up; `warn(problem, entry)` tells people. `demand(epoch)` asks
- * for a key that this device lacks, `accept(record, secret)` is called for one that it has made.
+ * for a key that this device lacks, `accept(record)` is called when the server has taken what this device proposed. `mayGive(record)` is asked before anything is
+ * sealed, and again before it is sent: both may take as long as the server likes.
  */
 export class Handout {
   #request;
@@ -18,46 +18,58 @@ export class Handout {
   #warn;
   #demand;
   #accept;
+  #mayGive;
   #seen = new SeenJoinKeys();
   #answers = new Map();
   #unanswered = new Map();
+  #offers = new WeakMap(); // record -> a promise, until the server has answered what this device proposed as its leader
 
-  constructor({ request, examine, warn, demand, accept }) {
+  constructor({ request, examine, warn, demand, accept, mayGive }) {
     this.#request = request;
     this.#examine = examine;
     this.#warn = warn;
     this.#demand = demand;
     this.#accept = accept;
+    this.#mayGive = mayGive;
   }
 
   /** A newer epoch was announced: nothing is answered about those before. */
   begin(record) {
     this.#seen.keep(record.list);
-    this.#answers.clear();
-    this.#unanswered.clear();
+    // New maps: what is under way for the epoch before counts there.
+    this.#answers = new Map();
+    this.#unanswered = new Map();
   }
 
   /** The leader's duty: a fresh secret, or the one that follows from the epoch before, for the devices in `deliver`. */
   async lead(record, deliver) {
-    if (!record.secret && record.mode === 'ratchet') return void this.#demand(record.epoch);
-    const secret = record.secret ?? random(SECRET_BYTES);
-    await this.#give(record, secret, deliver);
-    return this.#accept(record, secret);
+    if (!record.hasSecret && record.mode === 'ratchet') return void this.#demand(record.epoch);
+    record.propose();
+    const given = this.#give(record, deliver).then(() => this.#accept(record));
+    const offer = Promise.allSettled([given, this.#offers.get(record)]).then(() => this.#offers.get(record) === offer && this.#offers.delete(record));
+    this.#offers.set(record, offer);
+    return given;
+  }
+
+  /** A promise while the server has not answered what this device proposed: until then it must not take another's secret, for it has signed its own. */
+  offered(record) {
+    return this.#offers.get(record);
   }
 
   /** `keys.request`. */
   async answer(record, to) {
     const name = nameOf(to);
-    const answers = this.#answers.get(name) ?? 0;
-    if (answers >= ANSWERS_PER_DEVICE) return;
-    const envelopes = await this.#envelopes(record, record.secret, [to]);
+    const [answers, unanswered] = [this.#answers, this.#unanswered];
+    if ((answers.get(name) ?? 0) >= ANSWERS_PER_DEVICE) return;
+    answers.set(name, (answers.get(name) ?? 0) + 1); // at once: many may be asked for together
+    const envelopes = await this.#envelopes(record, [to]);
     // The person may come to trust it. Its requests until then must not use up its answers.
     if (envelopes.length === 0) {
-      this.#unanswered.set(name, to);
+      answers.set(name, answers.get(name) - 1);
+      unanswered.set(name, to);
       return;
     }
-    this.#answers.set(name, answers + 1);
-    await this.#request('keys', { epoch: record.epoch, envelopes });
+    await this.#send(record, envelopes);
   }
 
   /** Somebody may be trusted now that was not. */
@@ -67,19 +79,32 @@ export class Handout {
     for (const to of unanswered) await this.answer(record, to);
   }
 
-  /** Gives `secret` to those of `entries` that are trusted, and to the others when they are. Throws when one is not on the list, or the server does not take it. */
-  async #give(record, secret, entries) {
-    const envelopes = await this.#envelopes(record, secret, entries);
-    for (const entry of entries) if (!envelopes.some(({ to }) => sameDevice(to, entry))) this.#unanswered.set(nameOf(entry), entry);
-    await this.#request('keys', { epoch: record.epoch, envelopes });
+  /** Gives the secret to those of `entries` that are trusted, and to the others when they are. Throws when one is not on the list, or the server does not take it. */
+  async #give(record, entries) {
+    const unanswered = this.#unanswered;
+    const envelopes = await this.#envelopes(record, entries);
+    for (const entry of entries) if (!envelopes.some(({ to }) => sameDevice(to, entry))) unanswered.set(nameOf(entry), entry);
+    await this.#send(record, envelopes);
   }
 
-  async #envelopes(record, secret, entries) {
+  /** Throws for an epoch or a stay that is over, whenever that came. */
+  async #envelopes(record, entries) {
     const listed = entries.map((entry) => record.listed(entry));
     const unknown = entries.map((entry, index) => ({ ...listed[index], keys: entry.keys })).filter((entry) => !record.keysOf(entry));
     await this.#examine(record, unknown);
-    const made = await Promise.all(entries.map((entry) => record.envelope(entry, secret, this.#seen)));
+    this.#check(record);
+    const made = await Promise.all(entries.map((entry) => record.envelope(entry, this.#seen)));
     made.forEach((envelope, index) => envelope?.problem && this.#warn(envelope.problem, listed[index]));
     return made.filter((envelope) => envelope && !envelope.problem);
+  }
+
+  /** Nothing may happen between the check and the request. */
+  #send(record, envelopes) {
+    this.#check(record);
+    return this.#request('keys', { epoch: record.epoch, envelopes });
+  }
+
+  #check(record) {
+    if (!this.#mayGive(record)) throw new Refusal('a key of an epoch that is over');
   }
 }

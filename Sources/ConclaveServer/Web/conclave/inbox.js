@@ -1,5 +1,7 @@
 // Events in their order, each once: what `seq` and `redelivered` are for (protocol section 3).
 
+import { Malformed } from './border.js';
+
 const HANDLED_KEPT = 2_000; // more events than the server keeps for a device that is away
 
 /**
@@ -22,7 +24,9 @@ export class Inbox {
   take(event) {
     const turn = this.#turn
       .then(() => this.#next(event))
-      .catch((error) => {
+      .catch(async (error) => {
+        // A malformed event tells nothing: it counts as lost.
+        if (error instanceof Malformed && event.name !== 'keys.envelope') await this.#missed();
         console.warn(`Conclave: ${event.name} failed: ${error.code ?? error.name}`);
         return event.name !== 'keys.envelope';
       })

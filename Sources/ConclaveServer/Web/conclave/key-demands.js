@@ -11,6 +11,7 @@ export class KeyDemands {
   #failed;
   #timers = new Map();
   #done = new Set();
+  #isClosed = false;
 
   constructor({ ask, isMissing, failed }) {
     this.#ask = ask;
@@ -20,12 +21,13 @@ export class KeyDemands {
 
   /** Asks for an epoch's key unless that is under way. With `isAnew` also after three requests were in vain. */
   begin(epoch, { isAnew = false } = {}) {
-    if (this.#timers.has(epoch) || (this.#done.has(epoch) && !isAnew)) return;
+    if (this.#isClosed || this.#timers.has(epoch) || (this.#done.has(epoch) && !isAnew)) return;
     this.#done.add(epoch);
     this.#wait(epoch, Math.random() * SPREAD_MS, TRIES);
   }
 
   close() {
+    this.#isClosed = true;
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
   }

@@ -1,6 +1,7 @@
 // The keys of one call, as one join has them: lists, epochs, the leader's duties (protocol section 5).
 
 import { random } from './bytes.js';
+import { distrustedOf } from './call-trust.js';
 import { Refusal, announcementIn, demandIn, envelopeIn, epochIn, isWhole, listReplyIn, participantIn } from './checks.js';
 import { Confirmations } from './confirmations.js';
 import { ownEntry } from './envelopes.js';
@@ -14,9 +15,10 @@ import { Lists } from './lists.js';
 import { LookUps } from './look-ups.js';
 import { ReceivedEnvelopes } from './received-envelopes.js';
 import { StaleRing } from './ring-keys.js';
+import { nameOf } from './roster.js';
 import { Seats } from './seats.js';
 import { Switching } from './switching.js';
-import { SECRET_BYTES, importSecret } from './transcript.js';
+import { SECRET_BYTES } from './transcript.js';
 
 const NEWCOMER_MS = 5_000; // without a list of this join: asks for it
 const MEMBER_MS = 10; // later for each member of a large call, up to LARGE: after a restart of the server all come back before the list
@@ -46,9 +48,12 @@ export class KeyAgreement extends EventTarget {
   #warnings = new KeyWarnings((detail) => this.dispatchEvent(new CustomEvent('warning', { detail })));
   #seats;
   #waiting = new Map(); // participant -> the epoch whose key it has and does not open, as it does not trust this device
+  /** The epoch of the last fresh secret that was used here; before there was one, the first epoch. Ratchets heal nothing. */
+  freshEpoch = 0;
   /** The work of a leader, until it is done. */
   leading;
   #received;
+  #allowed = new Set(); // devices that the person sends to although they are distrusted
   #isClosed = false;
   #resyncing;
   #newcomer;
@@ -61,8 +66,12 @@ export class KeyAgreement extends EventTarget {
     this.#identity = identity;
     this.#directory = directory;
     this.#join = join;
-    this.#request = request;
-    this.#post = post;
+    // Nothing leaves a stay that is over, whatever was under way in it.
+    this.#request = async (path, body) => {
+      if (this.#isClosed) throw new Refusal('a request of a stay that is over');
+      return request(path, body);
+    };
+    this.#post = (message) => this.#isClosed || post(message);
     const entry = ownEntry(identity, join, participant);
     const own = { ...entry, publicKey: entry.joinKey.publicKey };
     const warnings = this.#warnings;
@@ -70,24 +79,25 @@ export class KeyAgreement extends EventTarget {
     this.#lookUps = new LookUps({ directory, warnings, judged: (record) => this.#inTurn(() => this.#judged(record)) });
     this.#seats = new Seats(own);
     this.#handout = new Handout({
-      request,
+      request: this.#request,
       examine: (record, entries) => this.#lookUps.examine(record, entries),
       warn: (problem, listed) => warnings.warn(problem, { epoch: this.#lists.newest.epoch, ...listed }),
       demand: (epoch) => this.demands.begin(epoch),
-      accept: (record, secret) => this.#inTurn(() => (record.secret ? undefined : this.#setSecret(record, secret))),
+      accept: (record) => this.#inTurn(() => record.isWanting && record.lend((secret) => this.#setSecret(record, secret))),
+      mayGive: (record) => !this.#isClosed && !this.isBroken && !record.isOver,
     });
     this.#received = new ReceivedEnvelopes({
       call,
       identity,
       join,
-      request,
+      request: this.#request,
       warnings,
       accept: (record, secret) => this.#setSecret(record, secret),
       newest: () => this.#lists.newest?.epoch ?? 0,
     });
     this.demands = new KeyDemands({
       ask: (epoch) => void this.#request('keys/request', { epoch }).catch(() => {}),
-      isMissing: (epoch) => this.#lists.newest?.epoch === epoch && !this.#epochs.get(epoch)?.secret,
+      isMissing: (epoch) => this.#lists.newest?.epoch === epoch && !this.#epochs.get(epoch)?.hasSecret,
       failed: (epoch) => warnings.warn('no-key', { epoch }),
     });
     this.confirmations = new Confirmations({
@@ -98,8 +108,8 @@ export class KeyAgreement extends EventTarget {
     });
     this.#switching = new Switching({
       epochs: this.#epochs,
-      post,
-      silence: () => this.silence,
+      post: this.#post,
+      isSilent: () => this.silence !== undefined || this.#isAlone,
       began: (record) => this.confirmations.began(record, () => this.#lists.newest.epoch === record.epoch),
       switched: (record) => this.#switched(record),
     });
@@ -120,12 +130,31 @@ export class KeyAgreement extends EventTarget {
     return this.#epochs.list;
   }
 
-  /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key` or `unverified`; undefined while it is. */
+  /** Why nothing is sent, as far as keys decide it: `broken-history`, `no-key`, `unverified`, `revoked` or `changed-key`; undefined while it is. */
   get silence() {
     const record = this.#epochs.inUse;
     if (this.isBroken) return 'broken-history';
-    if (!record?.secret) return 'no-key';
-    return this.#directory.verifiedOnly && record.hasProblem ? 'unverified' : undefined;
+    if (!record?.hasSecret) return 'no-key';
+    if (this.#directory.verifiedOnly && record.hasProblem) return 'unverified';
+    return this.distrusted[0]?.problem;
+  }
+
+  /** The devices of the list in use that this one distrusts and the person has not allowed. */
+  get distrusted() {
+    return distrustedOf(this.#epochs.inUse?.devices ?? [], this.#allowed);
+  }
+
+  /** The person sends although these devices may hear: a set of `exactName`s. */
+  set allowed(names) {
+    this.#allowed = names;
+    this.#switching.review();
+    this.#changed();
+  }
+
+  /** In epoch 1, which rung devices can hear: whether none of them has joined yet. Then nothing is sent, and nothing is amiss. */
+  get #isAlone() {
+    const record = this.#epochs.inUse;
+    return record?.epoch === 1 && !record.others.some((entry) => entry.participant > 0 || this.#seats.has(nameOf(entry)));
   }
 
   get canSend() {
@@ -134,7 +163,7 @@ export class KeyAgreement extends EventTarget {
 
   /** Whether the secret of the epoch in use is here. */
   get hasKey() {
-    return Boolean(this.#epochs.inUse?.secret);
+    return Boolean(this.#epochs.inUse?.hasSecret);
   }
 
   /**
@@ -172,9 +201,17 @@ export class KeyAgreement extends EventTarget {
     return this.#inTurn(async () => {
       const list = ring?.list ?? [ownEntry(this.#identity, this.#join, this.participant)];
       const record = this.#admit(await this.#lists.begin(list));
-      await this.#setSecret(record, ring?.secret ?? random(SECRET_BYTES));
+      const secret = ring?.secret ?? random(SECRET_BYTES);
+      await this.#setSecret(record, secret).finally(() => secret.fill(0));
       this.#switching.switchTo(record);
+      await this.#tellNews(ring?.news ?? []);
     });
+  }
+
+  /** The person hears of devices that the ring's look-up has found; only then are they known. */
+  async #tellNews(news) {
+    for (const entry of news) this.#warnings.warn('new-device', { epoch: 1, ...entry });
+    if (news.length > 0) await this.#directory.examine(news);
   }
 
   /** Accepting a ring that brought a list and an envelope gives epoch 1 at once. A bad list or envelope does no harm: epoch 2 follows. `used` is the store's memory. */
@@ -185,7 +222,7 @@ export class KeyAgreement extends EventTarget {
         const found = await this.#lists.beginRung(ring, { identity: this.#identity, directory: this.#directory, used });
         const record = this.#admit(found.accepted);
         await record.examine(this.#directory);
-        await this.#setSecret(record, found.secret);
+        await this.#setSecret(record, found.secret).finally(() => found.secret.fill(0));
         this.#switching.switchTo(record);
       } catch (error) {
         if (!(error instanceof StaleRing)) this.#warnings.warn('refused-ring');
@@ -199,7 +236,8 @@ export class KeyAgreement extends EventTarget {
     const record = this.#epochs.inUse;
     if (record && !record.roster.hasRung) return undefined;
     for (const participant of this.#seats.add(seats)) this.#warnings.warn('taken-number', { participant });
-    if (!record?.secret) return undefined;
+    this.#switching.review();
+    if (!record?.hasSecret) return undefined;
     return this.#inTurn(() => this.#install(record));
   }
 
@@ -249,7 +287,7 @@ export class KeyAgreement extends EventTarget {
     try {
       const { epoch, to } = demandIn(body);
       const record = this.#epochs.get(epoch);
-      if (record?.secret && epoch === this.#lists.newest.epoch) await this.#handout.answer(record, to);
+      if (record?.hasSecret && !this.isBroken && epoch === this.#lists.newest.epoch) await this.#handout.answer(record, to);
     } catch (error) {
       this.#warnings.refuse(error);
     }
@@ -304,7 +342,7 @@ export class KeyAgreement extends EventTarget {
     this.#switching.close();
     this.demands.close();
     this.confirmations.close();
-    this.#epochs.forgetAll();
+    this.#epochs.close();
     this.#received.forgetBefore(Infinity);
   }
 
@@ -348,29 +386,47 @@ export class KeyAgreement extends EventTarget {
   async #judged(record) {
     if (!this.#epochs.has(record.epoch)) return;
     this.#switching.review();
-    if (record.secret) await this.#install(record);
+    if (record.hasSecret) this.#install(record);
     // Its secret is gone, and the worker still opens what was sent under it: not of a device that was revoked meanwhile.
     else if (record.epoch < this.#epochs.current) this.#post({ type: 'senders', epoch: record.epoch, senders: record.senders(this.#seats, this.participant) });
     await this.#received.retry(record);
     const isNewest = record.epoch === this.#lists.newest.epoch;
-    if (record.secret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#warnings.refuse(error));
+    if (record.hasSecret && isNewest) this.#handout.answerAgain(record).catch((error) => this.#warnings.refuse(error));
     this.#changed();
   }
 
   /** Derives the key of an epoch announced as a ratchet. After a list that was not seen, asks for the newest key instead. */
   async #ratchet(record) {
     const secret = await record.ratcheted(this.#epochs.get(record.epoch - 1));
-    if (secret) await this.#setSecret(record, secret);
+    if (!secret) return;
+    try {
+      await this.#setSecret(record, secret);
+    } finally {
+      secret.fill(0);
+    }
   }
 
   async #envelope(envelope) {
     const record = this.#epochs.get(envelope.epoch);
     if (!record && envelope.epoch >= (this.#lists.newest?.epoch ?? 0)) throw new Refusal('an envelope of an epoch without a list');
-    if (!record || record.secret || record.epoch < this.#epochs.current) return true; // of no use any more
+    if (!record?.isWanting) return true; // of no use any more
+    const offered = this.#handout.offered(record);
+    if (offered) return { later: offered.then(() => this.#again(envelope)) };
     return this.#received.take(envelope, record);
   }
 
+  /** Takes an envelope that had to wait. */
+  async #again(envelope) {
+    try {
+      const taken = (await this.#inTurn(() => this.#envelope(envelope))) ?? true;
+      return taken.later ?? taken;
+    } catch (error) {
+      return this.#received.refuse(error);
+    }
+  }
+
   async #resync() {
+    if (this.#isClosed) return;
     const { newest } = this.#lists;
     const reply = await this.#request('keys/list', newest ? { since: newest.epoch } : {});
     await this.#inTurn(async () => {
@@ -387,28 +443,29 @@ export class KeyAgreement extends EventTarget {
       }
       const record = this.#epochs.get(this.#lists.newest.epoch);
       if (!record) return;
-      if (!record.secret) this.demands.begin(record.epoch, { isAnew: true });
+      if (!record.hasSecret) this.demands.begin(record.epoch, { isAnew: true });
       if (!record.isLookingUp) this.#lookUps.begin(record, record.others.filter((entry) => !record.keysOf(entry)));
     });
   }
 
   async #setSecret(record, secret) {
-    await record.setSecret(secret);
-    await this.#install(record);
+    if (!(await record.setSecret(secret))) return;
+    this.#install(record);
     this.#switching.keyed(record);
   }
 
-  /** The worker gets a key that only derives, and the senders that are heard. */
-  async #install(record) {
-    const { epoch, listHash, secret } = record;
-    if (!secret) return;
+  /** The worker gets a key that only derives, and the senders that are heard. At once: a switch that came in between would be to a key that it does not have. */
+  #install(record) {
+    const { epoch, listHash, key } = record;
+    if (!key) return;
     const senders = record.senders(this.#seats, this.participant);
-    this.#post({ type: 'epoch', epoch, listHash, secret: await importSecret(secret), senders });
+    this.#post({ type: 'epoch', epoch, listHash, secret: key, senders });
   }
 
   #switched(record) {
-    if (!record.secret) this.confirmations.ended();
-    if (!record.secret) this.demands.begin(record.epoch);
+    if (record.mode === 'fresh' || this.freshEpoch === 0) this.freshEpoch = record.epoch;
+    if (!record.hasSecret) this.confirmations.ended();
+    if (!record.hasSecret) this.demands.begin(record.epoch);
     this.#changed();
   }
 

@@ -87,6 +87,7 @@ export class ListHistory {
     if (mode === 'ratchet' && isWhole) {
       if (before.roster.hasRung) throw new Refusal('a ratchet of a ring’s epoch');
       if (!before.roster.isKeptBy(roster)) throw new Refusal('a ratchet for a list that somebody is no longer on');
+      if (!roster.losesSomebody(before.roster)) throw new Refusal('a ratchet that nobody came for');
     }
     return this.#accept({ epoch, mode, roster, listHash, isRing: false, isWhole });
   }

@@ -26,7 +26,7 @@ export class LookUps {
   async examine(record, entries = record.others) {
     if (entries.length === 0) return;
     try {
-      for (const { entry, problem } of await record.examine(this.#directory, entries)) this.#warnings.warn(problem, { epoch: record.epoch, ...entry });
+      for (const { entry, ...news } of await record.examine(this.#directory, entries)) this.#warnings.warn(news.problem, { epoch: record.epoch, ...entry, isSelfRevoked: news.isSelfRevoked });
     } catch (error) {
       this.#warnings.refuse(error);
     }

@@ -1,6 +1,7 @@
 // The devices of this user: which of them this one trusts, pairing with another one, and removing one for good.
 
 import { equal, fromBase64, random, toBase64 } from './bytes.js';
+import { fingerprintOf } from './identity.js';
 import { Pairing, deviceText, fingerprintIn } from './pairing.js';
 import { makeStatement } from './vouching.js';
 
@@ -28,17 +29,36 @@ export class OwnDevices extends EventTarget {
     this.pairing = new Pairing({ user: identity.user, fingerprint: identity.fingerprint, random });
   }
 
-  /** This device first: `{device, name, fingerprint, registeredAt, seenDay, level, isThis}`; `level` is as in `Directory.examine`. */
+  /** This device first: `{device, name, fingerprint, keys, registeredAt, seenDay, level, isThis}`; `keys` are the server's word; `level` is as in `Directory.examine`. */
   async list() {
     const examined = await this.#directory.devicesOf([this.#identity.user]);
     const devices = examined.map(({ entry, about, level, problem }) => ({ ...entry, ...about, level, problem, isThis: entry.device === this.#identity.device }));
     return devices.sort((a, b) => b.isThis - a.isThis);
   }
 
-  /** Removes a device: it loses its place in calls, and nobody who trusts this one ever gives its keys anything again. */
-  async remove({ device, fingerprint }) {
-    const { device: _, ...revoke } = await makeStatement('revoke', this.#identity, { device, fingerprint }, this.#now());
-    await this.#request('remove', { device, revoke });
+  /**
+   * Removes a device, `self` or one of `list()`: it loses its place in calls, and nobody who trusts this one ever gives its keys anything again. The statement names a
+   * fingerprint, in which user and device are hashed: what the server lists for the device is signed only if it is the hash of keys of that very device. Else the
+   * person would revoke another one than was shown, or this one.
+   */
+  async remove({ device, fingerprint, keys }) {
+    const isOf = await this.#isOf(device, { fingerprint, keys });
+    await this.#request('remove', { device, ...(isOf ? await this.#revoke({ device, fingerprint }) : {}) });
+  }
+
+  async #revoke(about) {
+    const { device: _, ...revoke } = await makeStatement('revoke', this.#identity, about, this.#now());
+    return { revoke };
+  }
+
+  async #isOf(device, { fingerprint, keys }) {
+    const { user } = this.#identity;
+    const own = device === this.#identity.device ? this.#identity.keys : keys;
+    try {
+      return toBase64(await fingerprintOf(user, device, own)) === fingerprint;
+    } catch {
+      return false; // no keys of a device
+    }
   }
 
   /** Removes all devices that are listed now but this one. A device that is gone meanwhile is no error. */

@@ -1,17 +1,45 @@
 // Messages for some: sealed to the join keys of their recipients, and the sender proven to them alone (protocol section 6, "Messages").
 
-import { concat, equal, fromBase64, lp, random, sha256, u32, utf8 } from './bytes.js';
+import { concat, equal, fromBase64, lp, random, sha256, toHex, u32, utf8 } from './bytes.js';
 import { MAX_NUMBER, Refusal } from './checks.js';
 import { HPKE, hpkeOpen, hpkeSeal } from './wrap.js';
 
 export const MAX_RECIPIENTS = 64;
 const WRAP_BYTES = 113; // enc, 32 bytes, tag
+const ENC_BYTES = 65;
+const REMEMBERED = 10_000; // private messages of one epoch; of more none is opened
+const EPOCHS_REMEMBERED = 4; // older ones have no keys any more
 const NONCE = new Uint8Array(12); // each key seals once
 
 const infoOf = ({ call, listHash }, from, to) => concat(utf8('conclave-message-v2'), lp(call), listHash, u32(from), u32(to));
 
 /** Binds each wrap to all recipients and to the text. */
 const aadOf = async (numbers, ct) => concat(await sha256(concat(...numbers.map(u32))), await sha256(ct));
+
+/** Which wraps a stay has opened: HPKE says who sealed one, and not when. The first bytes of a wrap, `enc`, stand for it. */
+export class OpenedWraps {
+  #lists = new Map(); // listHash -> Set of `enc`
+  static #stays = new WeakMap(); // key pair -> OpenedWraps
+
+  static of(pair) {
+    if (!this.#stays.has(pair)) this.#stays.set(pair, new OpenedWraps());
+    return this.#stays.get(pair);
+  }
+
+  /** Throws for a wrap that was opened before, and for one too many. */
+  check(listHash, wrap) {
+    const opened = this.#lists.get(toHex(listHash));
+    if (opened?.has(toHex(wrap.subarray(0, ENC_BYTES)))) throw new Refusal('a private message that came before');
+    if (opened?.size >= REMEMBERED) throw new Refusal('more private messages than are remembered');
+  }
+
+  add(listHash, wrap) {
+    const list = toHex(listHash);
+    if (!this.#lists.has(list)) this.#lists.set(list, new Set());
+    this.#lists.get(list).add(toHex(wrap.subarray(0, ENC_BYTES)));
+    if (this.#lists.size > EPOCHS_REMEMBERED) this.#lists.delete(this.#lists.keys().next().value);
+  }
+}
 
 const gcm = (raw, usage) => crypto.subtle.importKey('raw', raw, 'AES-GCM', false, [usage]);
 
@@ -36,8 +64,8 @@ export async function sealPrivate(plaintext, { scope, from, recipients }) {
 }
 
 /**
- * The plaintext of what `sealPrivate` made for `own`, `{participant, pair}`; throws where it was not made for it, or not by the owner of `sender`, the entry of
- * the participant that the SFrame names.
+ * The plaintext of what `sealPrivate` made for `own`, `{participant, pair}`; throws where it was not made for it, came before, or is not by the owner of `sender`, the
+ * entry of the participant that the SFrame names.
  */
 export async function openPrivate(content, { scope, own, sender }) {
   const count = content[0];
@@ -51,6 +79,11 @@ export async function openPrivate(content, { scope, own, sender }) {
   const ct = content.slice(1 + count * rowBytes);
   const info = infoOf(scope, sender.participant, own.participant);
   const aad = await aadOf(numbers, ct);
-  const key = await hpkeOpen(own.pair, row.slice(4), { info, aad, sender: fromBase64(sender.joinKey.publicKey) });
+  const wrap = row.slice(4);
+  const opened = OpenedWraps.of(own.pair);
+  opened.check(scope.listHash, wrap);
+  const key = await hpkeOpen(own.pair, wrap, { info, aad, sender: fromBase64(sender.joinKey.publicKey) });
+  opened.check(scope.listHash, wrap); // the same one twice at once: the second finds the first one's mark
+  opened.add(scope.listHash, wrap);
   return new Uint8Array(await crypto.subtle.decrypt({ name: 'AES-GCM', iv: NONCE }, await gcm(key, 'decrypt'), ct));
 }

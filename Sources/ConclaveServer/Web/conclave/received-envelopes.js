@@ -46,7 +46,11 @@ export class ReceivedEnvelopes {
     if (!keys) return this.#wait(envelope, record);
     const { listHash } = record;
     const secret = await openEnvelope(envelope, { identity: this.#identity, call: this.#call, listHash, pair: held.pair, keys });
-    await this.#accept(record, secret);
+    try {
+      await this.#accept(record, secret);
+    } finally {
+      secret.fill(0);
+    }
     this.#join.opened(held.generation);
     return true;
   }
@@ -61,7 +65,7 @@ export class ReceivedEnvelopes {
   /** More is known of the devices on the list of `record`: the kept envelope may open now. */
   async retry(record) {
     const { envelope, record: its, settle } = this.#kept ?? {};
-    if (its !== record || record.secret || !record.keysOf(record.roster.find(envelope.from))) return;
+    if (its !== record || !record.isWanting || !record.keysOf(record.roster.find(envelope.from))) return;
     this.#kept = undefined;
     settle(await this.take(envelope, record).catch((error) => this.refuse(error)));
   }

@@ -1,8 +1,12 @@
-// The list of those who can decrypt, compared with those who are said to be in the call. No sockets, no clock: time is an argument, in ms.
+// The list of those who can decrypt, compared with those who are said to be in the call (protocol section 5.12). No sockets, no clock: time is an argument, in ms.
+
+import { nameOf } from './roster.js';
 
 const ASK_AFTER_MS = 5_000; // a listed device without a participant: then `state` and `keys/list` are asked for
-const LEFT_SHOWN_MS = 3_000;
-const LEFT_STOPS_MS = 15_000; // each dead leader costs the server 3 s
+const ANSWER_MS = 5_000; // a question that is open longer counts as answered
+const GONE_WARNS_MS = 3_000;
+const GONE_STOPS_MS = 15_000; // each dead leader costs the server 3 s
+const REMEMBERED_MS = 60_000; // a suspicion about a device that is on no list any longer
 const SECOND_STOP_MS = 60_000;
 const FIRST_EPOCH_CONNECTED_MS = 10_000;
 const FIRST_EPOCH_MS = 60_000;
@@ -10,67 +14,77 @@ const MINUTE_MS = 60_000;
 const OLDEST_EPOCH_MINUTES = 120;
 const SETTLED_MS = 30_000; // after a reconnect, before the age of an epoch says anything
 
-const nameOf = ({ user, device, participant }) => `${user}/${device}/${participant}`;
-// A departed device that comes back honestly has a new number; a stranger is one whatever its number.
-const pastOf = ({ kind, entry }) => (kind === 'stranger' ? `${entry.user}/${entry.device}` : nameOf(entry));
+const NOTHING_DONE = { isAsked: false, isStopping: false, isTold: false };
+const within = (ms) => Math.min(Math.max(ms, 0), GONE_STOPS_MS);
+const seatName = ({ user, device, participant }) => `${user}/${device}/${participant}`;
+const keyName = ({ user, device, fingerprint }) => `${user}/${device}/${fingerprint}`;
+
+/** A device as a person was shown it: with the same name, another key or another join is another. */
+export const exactName = ({ user, device, fingerprint, joinId }) => [user, device, fingerprint, joinId].join('/');
 
 /**
- * The rules of protocol section 5, "What a client decides itself".
+ * The rules of protocol section 5.12 about the list and the call.
  *
  * For the page, by way of `Call`:
- * - `people`: everybody of the list or of the call, `{user, device, participant, fingerprint, listed, member, hasLeft, isStranger}`.
- *   `listed`: can decrypt what this device sends now. `member`: the server says that it is a participant. Both should hold of everybody.
- *   Listed alone is `isStranger` (the server never said that it joined: draw a tile with a warning at once) or, 3 s after it went, `hasLeft`
- *   ("has left, may still hear"). A member that is not listed "can't hear you yet". `Call.roster` is made of it.
+ * - `people`: everybody of the list or of the call, `{user, device, participant, fingerprint, joinId, listed, member, hasLeft, isStranger}`.
+ *   `listed`: can decrypt what this device sends now. `member`: the server says that it is this participant. Both should hold of everybody.
+ *   Listed only is `isStranger` (it was never seen as a participant while it was listed) or `hasLeft`. A member that is not listed cannot hear yet.
+ *   No time passes before any of this is told: each listed device is shown. `Call.roster` is made of it.
  * - `stopped`: why nothing is sent, or undefined: `{cause, people, needsPerson}`; cause `stranger`, `gone` or `epoch-1` ("securing the
  *   call"). With `needsPerson` it lasts until `sendAnyway`.
  * - `isOld`: the key in use should have been replaced long ago.
+ *
+ * A suspicion is about a device of a user, whatever its number. Its time runs while signaling is connected and adds up over reconnects. It runs back while the device is
+ * listed and in the call, or else a device that comes back often would be suspected for the moments in which its numbers differ. It is forgotten a minute after the device was listed last.
  */
 export class RosterWatch {
   people = [];
   stopped;
   isOld = false;
-  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, list: any[], members: any[], rotateMinutes: number}} */
+  /** @type {{isConnected: boolean, isAsking: boolean, participant: number, epoch: number, freshEpoch?: number, list: any[], members: any[], rotateMinutes: number}} */
   #facts = { isConnected: false, isAsking: false, participant: 0, epoch: 0, list: [], members: [], rotateMinutes: 10 };
-  #seen = new Set(); // participants that were in the call at some time
-  #suspects = new Map(); // name -> {entry, kind, since, isAsked, isStopping}
-  #past = new Map(); // `pastOf` -> {lasted, endedAt}: naming a ghost a member now and then must not reset the time
+  #at; // the last look
+  #openMs = 0; // for how long a question has had no answer
+  #seen = new Set(); // devices that were participants while the list in use had them as such
+  /** @type {Map<string, {entry: any, kind?: string, ms: number, isListed: boolean, listedAt: number, isAsked: boolean, isStopping: boolean, isTold: boolean}>} */
+  #suspects = new Map(); // by `user/device`; without `kind` where the suspicion has ended
   #news = [];
   #stopEndedAt = -Infinity;
-  #allowed = new Set(); // what the person sends in spite of
+  #allowed = new Set(); // what the person sends in spite of, by `exactName`
   #connectedAt = 0;
   #epochSince = 0;
-  #second; // {since, connectedMs, countedAt}: when the second participant came, in epoch 1
+  #second; // {since, connectedMs}: when the second participant came, in epoch 1
 
   /**
    * Takes the current state: `{isConnected, isAsking, participant, epoch, list, members, rotateMinutes}`. `members` are the members of the state,
-   * `list` is that of the epoch in use, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
+   * `list` is that of the epoch in use, `freshEpoch` the one of the last fresh secret, `participant` is this device's own, `isAsking` says that `state` or `keys/list` is under way.
    */
   update(now, facts) {
-    this.#countConnected(now);
+    this.#elapse(now);
     const before = this.#facts;
     this.#facts = { ...before, ...facts };
-    const { isConnected, epoch } = this.#facts;
-    if (isConnected && !before.isConnected) this.#restart(now);
-    if (epoch !== before.epoch) this.#epochSince = now;
+    const { isConnected, isAsking, epoch, freshEpoch = epoch } = this.#facts;
+    if (isConnected && !before.isConnected) this.#connectedAt = now;
+    if (freshEpoch !== (before.freshEpoch ?? before.epoch)) this.#epochSince = now;
     this.#compare(now);
     this.#firstEpoch(now);
+    if (isConnected && !isAsking && before.isAsking) this.#answered();
     this.#judge(now);
   }
 
   /** Lets time pass. Answers `ask` when `state` and `keys/list` are to be asked for; `asked` is to follow. */
   tick(now) {
-    this.#countConnected(now);
+    this.#elapse(now);
     this.#judge(now);
     if (!this.#isRunning) return undefined;
-    const due = [...this.#suspects.values()].filter(({ kind, isAsked, since }) => kind === 'stranger' && !isAsked && now - since >= ASK_AFTER_MS);
+    const due = this.#active.filter(({ kind, isAsked, ms }) => kind === 'stranger' && !isAsked && ms >= ASK_AFTER_MS);
     for (const suspect of due) suspect.isAsked = true;
     return due.length > 0 ? 'ask' : undefined;
   }
 
-  /** The answers are in, and `update` has had them: who is still listed without being in the call stops the sending. */
+  /** The answers are in, and `update` has had them: a device that is still listed without being in the call stops the sending. */
   asked(now) {
-    for (const suspect of this.#suspects.values()) if (suspect.isAsked) suspect.isStopping = true;
+    this.#answered();
     this.#judge(now);
   }
 
@@ -79,69 +93,83 @@ export class RosterWatch {
     return this.#news.splice(0);
   }
 
-  /** The person sends in spite of what stopped it, as long as nothing else comes. */
-  sendAnyway(now) {
-    for (const name of this.#suspects.keys()) this.#allowed.add(name);
+  /** The person sends although `shown`, the devices that the stop named, may hear: exactly these, with this key and this join. */
+  sendAnyway(now, shown = []) {
+    for (const device of shown) this.#allowed.add(exactName(device));
+    this.#forgetAllowed();
     this.#end(now);
     this.#judge(now);
   }
 
+  /** The rules rest while a question may still explain what they see. */
   get #isRunning() {
-    return this.#facts.isConnected && !this.#facts.isAsking;
+    const { isConnected, isAsking } = this.#facts;
+    return isConnected && (!isAsking || this.#openMs >= ANSWER_MS);
   }
 
-  /** Starts anew: the events that were lost with the connection may explain everything. */
-  #restart(now) {
-    this.#connectedAt = now;
-    for (const suspect of this.#suspects.values()) Object.assign(suspect, { since: now, isAsked: false });
+  get #active() {
+    return [...this.#suspects.values()].filter(({ kind }) => kind);
+  }
+
+  #elapse(now) {
+    const passed = now - (this.#at ?? now);
+    this.#at = now;
+    const { isConnected, isAsking } = this.#facts;
+    if (!isConnected) return;
+    if (this.#second) this.#second.connectedMs += passed;
+    // A connection that breaks answers nothing: the question stays open.
+    this.#openMs = isAsking ? this.#openMs + passed : 0;
+    if (this.#isRunning) for (const suspect of this.#suspects.values()) if (suspect.isListed) suspect.ms = within(suspect.ms + (suspect.kind ? passed : -passed));
+    if (isAsking && this.#openMs >= ANSWER_MS) this.#answered();
+  }
+
+  #answered() {
+    for (const suspect of this.#active) if (suspect.isAsked) suspect.isStopping = true;
   }
 
   #compare(now) {
     const { list, members, participant: own } = this.#facts;
     const seats = members.flatMap(({ user, participants }) => participants.map((seat) => ({ ...seat, user })));
-    const seated = new Set(seats.map(nameOf));
-    for (const name of seated) this.#seen.add(name);
-    const byUser = new Map(members.map((member) => [member.user, member]));
-    const suspects = new Map();
+    const seated = new Set(seats.map(seatName));
+    const users = new Set(members.map(({ user }) => user));
+    for (const suspect of this.#suspects.values()) suspect.isListed = false;
     const listed = list.map((entry) => {
-      const kind = entry.participant === own ? undefined : this.#kindOf(entry, byUser.get(entry.user), seated);
-      if (!kind) return { ...entry, listed: true, member: entry.participant > 0, isStranger: false, hasLeft: false };
-      const name = nameOf(entry);
-      const known = this.#suspects.get(name);
-      suspects.set(name, known?.kind === kind ? known : this.#suspect(now, { entry, kind }));
-      return { ...entry, listed: true, member: false, isStranger: kind === 'stranger', hasLeft: false };
+      const kind = entry.participant === own ? undefined : this.#kindOf(entry, users, seated);
+      if (kind || this.#suspects.has(nameOf(entry))) this.#suspect(now, entry, kind);
+      return { ...entry, listed: true, member: !kind && entry.participant > 0, isStranger: kind === 'stranger', hasLeft: kind === 'gone' };
     });
     for (const [name, suspect] of this.#suspects) {
-      if (suspects.get(name) !== suspect) this.#past.set(pastOf(suspect), { lasted: now - suspect.since, endedAt: now });
+      if (!suspect.isListed) Object.assign(suspect, { ...NOTHING_DONE, kind: undefined });
+      const isOver = suspect.isListed ? !suspect.kind && suspect.ms === 0 : now - suspect.listedAt >= REMEMBERED_MS;
+      if (isOver) this.#suspects.delete(name);
     }
-    for (const [key, { endedAt }] of this.#past) if (now - endedAt >= SECOND_STOP_MS) this.#past.delete(key);
-    this.#suspects = suspects;
-    for (const name of this.#allowed) if (!suspects.has(name)) this.#allowed.delete(name);
-    const names = new Set(list.map(nameOf));
-    const others = seats.filter((seat) => !names.has(nameOf(seat)));
+    this.#forgetAllowed();
+    const names = new Set(list.map(seatName));
+    const others = seats.filter((seat) => !names.has(seatName(seat)));
     const unlisted = others.map(({ user, device, participant }) => ({ user, device, participant, listed: false, member: true, isStranger: false, hasLeft: false }));
     this.people = [...listed, ...unlisted];
   }
 
-  /** A new suspicion; the time of the same one within the last minute counts. */
-  #suspect(now, { entry, kind }) {
-    const past = this.#past.get(pastOf({ entry, kind }));
-    const lasted = past && now - past.endedAt < SECOND_STOP_MS ? past.lasted : 0;
-    return { entry, kind, since: now - lasted, isAsked: false, isStopping: false, isTold: false };
+  /** A device that is suspected again later stops again. */
+  #forgetAllowed() {
+    const current = new Set(this.#active.map(({ entry }) => exactName(entry)));
+    for (const name of this.#allowed) if (!current.has(name)) this.#allowed.delete(name);
   }
 
-  /** `stranger`, `gone`, or undefined for a device that is in the call. A ring's entry has no participant: its user is a `member`. `seated` are the names of participants. */
-  #kindOf(entry, member, seated) {
-    if (entry.participant === 0) return member || seated.size === 0 ? undefined : 'stranger';
-    if (seated.has(nameOf(entry))) return undefined;
-    const isSaidGone = member && member.state !== 'joined';
-    return isSaidGone || this.#seen.has(nameOf(entry)) ? 'gone' : 'stranger';
+  /** Notes the suspicion about a listed device; its time goes on under another kind, key or number. */
+  #suspect(now, entry, kind) {
+    const name = nameOf(entry);
+    const known = this.#suspects.get(name) ?? { ...NOTHING_DONE, ms: 0, kind };
+    const done = known.kind === kind ? {} : NOTHING_DONE;
+    this.#suspects.set(name, Object.assign(known, { ...done, entry, kind, isListed: true, listedAt: now }));
   }
 
-  #countConnected(now) {
-    if (!this.#second) return;
-    if (this.#facts.isConnected) this.#second.connectedMs += now - this.#second.countedAt;
-    this.#second.countedAt = now;
+  /** `stranger`, `gone`, or undefined for a device that is in the call. A ring's entry has no participant: its user is a member. `seated` are the names of participants. */
+  #kindOf(entry, users, seated) {
+    if (entry.participant === 0) return users.has(entry.user) || seated.size === 0 ? undefined : 'stranger';
+    if (!seated.has(seatName(entry))) return this.#seen.has(keyName(entry)) ? 'gone' : 'stranger';
+    this.#seen.add(keyName(entry));
+    return undefined;
   }
 
   /** Epoch 1 goes under long-lived keys, to devices that perhaps never answered: only the first moments may. */
@@ -149,16 +177,12 @@ export class RosterWatch {
     const { epoch, members } = this.#facts;
     const count = members.reduce((sum, { participants }) => sum + participants.length, 0);
     if (epoch !== 1) this.#second = undefined;
-    else if (count > 1) this.#second ??= { since: now, connectedMs: 0, countedAt: now };
+    else if (count > 1) this.#second ??= { since: now, connectedMs: 0 };
   }
 
   #judge(now) {
     if (this.#isRunning) {
-      for (const suspect of this.#suspects.values()) this.#judgeSuspect(now, suspect);
-    }
-    for (const person of this.people) {
-      const suspect = person.listed && this.#suspects.get(nameOf(person));
-      person.hasLeft = suspect?.kind === 'gone' && suspect.isTold;
+      for (const suspect of this.#active) this.#judgeSuspect(suspect);
     }
     const { epoch, rotateMinutes, isConnected } = this.#facts;
     const limit = Math.min(2 * rotateMinutes, OLDEST_EPOCH_MINUTES) * MINUTE_MS;
@@ -166,20 +190,19 @@ export class RosterWatch {
     this.#settle(now);
   }
 
-  #judgeSuspect(now, suspect) {
-    const { kind, entry, since } = suspect;
-    const isDue = kind === 'stranger' || now - since >= LEFT_SHOWN_MS;
-    if (isDue && !suspect.isTold) {
+  #judgeSuspect(suspect) {
+    const { kind, entry, ms, isTold } = suspect;
+    if (!isTold && (kind === 'stranger' || ms >= GONE_WARNS_MS)) {
       suspect.isTold = true;
       const { user, device, participant, fingerprint } = entry;
       this.#news.push({ problem: kind, user, device, participant, fingerprint });
     }
-    if (kind === 'gone' && now - since >= LEFT_STOPS_MS) suspect.isStopping = true;
+    if (kind === 'gone' && ms >= GONE_STOPS_MS) suspect.isStopping = true;
   }
 
   /** Stops, or starts again, by what was found. */
   #settle(now) {
-    const stopping = [...this.#suspects].filter(([name, { isStopping }]) => isStopping && !this.#allowed.has(name)).map(([, suspect]) => suspect);
+    const stopping = this.#active.filter(({ isStopping, entry }) => isStopping && !this.#allowed.has(exactName(entry)));
     if (stopping.length > 0) {
       const isSecond = now - this.#stopEndedAt < SECOND_STOP_MS;
       const needsPerson = this.stopped?.needsPerson || (isSecond && !this.#isStoppedByList);

@@ -101,15 +101,15 @@ export async function open({ key, salt }, header, metadata, sframe) {
 
 const WINDOW = 1024;
 
-/** Which counters of one KID were seen: a window of 1,024 behind the highest. */
+/** Which counters of one KID were seen: a window of 1,024 behind the highest, or less. */
 export class ReplayWindow {
   #highest = -1;
   #seen = new Uint8Array(WINDOW);
 
-  /** Whether `counter` is new, not older than the window, and at most `reach` beyond it. */
-  accepts(counter, reach = Infinity) {
+  /** Whether `counter` is new, at most `behind` behind the highest, and at most `reach` beyond it. */
+  accepts(counter, reach = Infinity, behind = WINDOW - 1) {
     if (counter > this.#highest) return counter - this.#highest <= reach;
-    return this.#highest - counter < WINDOW && this.#seen[counter % WINDOW] === 0;
+    return this.#highest - counter <= Math.min(behind, WINDOW - 1) && this.#seen[counter % WINDOW] === 0;
   }
 
   /** Only for a counter whose frame opened: a forged one must not move the window. */

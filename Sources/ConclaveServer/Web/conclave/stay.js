@@ -32,6 +32,7 @@ export class Stay extends EventTarget {
   #join;
   #first;
   #timers = new Timers();
+  #isOver = false;
 
   /** Asks the server to join by `kind`; `stay.reply` is what it said. `body` goes with the request. The id of a call that starts is this device's choice. */
   static async join({ kind, id, body, connection }) {
@@ -58,17 +59,24 @@ export class Stay extends EventTarget {
     return stay;
   }
 
-  /** Makes keys and path. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
+  /** Makes keys and path, unless the stay is over before. `facts` is the call's state with the reply in it, `ring` the ring that was accepted. */
   async begin(facts, ring = {}) {
     this.keys = this.#agreement(facts.members.size);
     this.keys.seated(seatsOf(facts.members.values()));
-    if (this.kind === 'start') await this.keys.begin(this.#first);
-    if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
+    try {
+      if (this.kind === 'start') await this.keys.begin(this.#first);
+      if (this.kind === 'accept') await this.keys.beginRung(ring, this.#connection.rings);
+    } catch (error) {
+      if (!this.#isOver) throw error;
+    }
+    this.#first = undefined;
+    if (this.#isOver) return;
     this.#openTransport();
     this.transport.wantFor(facts.tracksOfOthers);
   }
 
   close() {
+    this.#isOver = true;
     this.#timers.clear();
     this.keys?.close();
     if (this.transport) this.transport.close();
@@ -87,14 +95,14 @@ export class Stay extends EventTarget {
     const { identity, directory } = this.#connection;
     for (let tries = RING_TRIES; tries > 0; tries -= 1) {
       this.#first = await firstEpoch({ identity, directory, join: this.#join, call: this.id, callees: body.callees });
-      if (!this.#first) break;
+      if (!this.#first?.envelopes.length) break;
       try {
         return await this.#ask('calls/start', { ...body, envelopes: this.#first.envelopes });
       } catch (error) {
         if (!error.code?.startsWith('keys.')) throw error;
-        this.#first = undefined;
       }
     }
+    this.#first = { news: this.#first?.news ?? [] };
     return this.#ask('calls/start', body);
   }
 
@@ -166,8 +174,7 @@ export class Stay extends EventTarget {
 /** A ring envelope is a wish: without it a callee that accepts waits for epoch 2. */
 async function firstEpoch(options) {
   try {
-    const made = await ringEpoch(options);
-    return made.envelopes.length > 0 ? made : undefined;
+    return await ringEpoch(options);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 // STOMP 1.2 over WebSocket: requests become promises, events are acknowledged one by one, a lost connection comes back.
 
+import { failureFrom } from './border.js';
 import { Timers } from './timers.js';
 
 const HEART_BEAT_MS = 10_000;
@@ -47,6 +48,15 @@ export function decodeFrame(text) {
     if (!Object.hasOwn(headers, name)) headers[name] = decode(line.slice(colon + 1));
   }
   return { command, headers, body: text.slice(start + head.index + head[0].length, end) };
+}
+
+/** The value of a body; undefined for one that is no JSON. */
+function jsonIn(text) {
+  try {
+    return JSON.parse(text || '{}');
+  } catch {
+    return undefined;
+  }
 }
 
 /** A request that failed: `code` of protocol section 9, or `connection-lost`, `timeout`. */
@@ -224,7 +234,11 @@ export class StompConnection extends EventTarget {
       return;
     }
     if (frame?.command === 'CONNECTED') this.#connected(socket, frame.headers);
-    else if (frame?.command === 'MESSAGE') this.#message(socket, frame);
+    else if (frame?.command === 'MESSAGE') {
+      const body = jsonIn(frame.body);
+      if (body === undefined) this.#lost(socket);
+      else this.#message(socket, frame.headers, body);
+    }
     else if (frame?.command === 'ERROR') this.#error(socket, frame.headers.message ?? '');
   }
 
@@ -243,21 +257,20 @@ export class StompConnection extends EventTarget {
     this.#becomeReady(socket).catch(() => this.#lost(socket));
   }
 
-  #message(socket, { headers, body }) {
+  #message(socket, headers, body) {
     if (headers.subscription === 'replies') {
       const entry = this.#requests.get(headers['request-id']);
       this.#requests.delete(headers['request-id']);
       if (entry) this.#answerMs = this.#heardAt - entry.sentAt;
-      const value = JSON.parse(body || '{}');
-      if (headers.status === 'ok') entry?.resolve(value);
-      else entry?.reject(new RequestError(value.error));
+      if (headers.status === 'ok') entry?.resolve(body);
+      else entry?.reject(new RequestError(failureFrom(body)));
       return;
     }
     const event = {
       name: headers.event,
       seq: Number(headers.seq),
       redelivered: headers.redelivered === 'true',
-      body: JSON.parse(body || '{}'),
+      body,
     };
     const answer = (isTaken) => {
       if (isTaken.later) isTaken.later.then(answer);

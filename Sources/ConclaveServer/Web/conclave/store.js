@@ -1,4 +1,4 @@
-// Where keys and pins live: IndexedDB, which keeps private keys without ever showing them. Without it, memory for this visit.
+// Where keys and pins live: IndexedDB, which keeps private keys without ever showing them. Without it, or where a newer page has made another version of it, memory for this visit: the page says so.
 
 const NAME = 'conclave';
 // `pins` has the devices of others by `owner>user/device`, `statements` what their vouches and revocations said by `owner>user`.
@@ -14,6 +14,8 @@ function settled(request) {
 }
 
 class DatabaseStore {
+  /** Whether what is put here outlives the page. */
+  isLasting = true;
   #database;
 
   constructor(database) {
@@ -64,6 +66,7 @@ class DatabaseStore {
 }
 
 export class MemoryStore {
+  isLasting = false;
   #stores = Object.fromEntries(STORES.map((name) => [name, new Map()]));
 
   async get(store, key) {

@@ -6,13 +6,13 @@ const OWN_SWITCH_MS = 10_000; // how long to wait for the server's `keys.switch`
 const OWN_SWITCH_AFTER_LOSS_MS = 3_000; // how long when a member that has gone has the key in use
 
 /**
- * `post(message)` tells the worker. `silence()` says why the keys let nothing be sent, if so. `began(record)` follows when this device sends under the
+ * `post(message)` tells the worker. `isSilent()` says whether the keys let nothing be sent. `began(record)` follows when this device sends under the
  * key of `record`, `switched(record)` when its epoch is in use.
  */
 export class Switching {
   #epochs;
   #post;
-  #silence;
+  #silentByKeys;
   #began;
   #switched;
   #sending = 0;
@@ -22,16 +22,16 @@ export class Switching {
   #ownSwitches = new Map(); // epoch -> timer
   #overlaps = new Timers();
 
-  constructor({ epochs, post, silence, began, switched }) {
+  constructor({ epochs, post, isSilent, began, switched }) {
     this.#epochs = epochs;
     this.#post = post;
-    this.#silence = silence;
+    this.#silentByKeys = isSilent;
     this.#began = began;
     this.#switched = switched;
   }
 
   get canSend() {
-    return this.#sending > 0 && this.#sending === this.#epochs.current && !this.#mustBeSilent;
+    return !this.#isClosed && this.#sending > 0 && this.#sending === this.#epochs.current && !this.#mustBeSilent;
   }
 
   /** Sends under `record` from now on, or as soon as its secret is here; never goes back. */
@@ -43,13 +43,14 @@ export class Switching {
       this.#ownSwitches.delete(epoch);
     }
     this.#epochs.use(record, (ms, action) => this.#overlaps.after(ms, action));
-    if (record.secret) this.#send(record);
+    if (record.hasSecret) this.#send(record);
     this.review();
     this.#switched(record);
   }
 
   /** The secret of `record` is here. */
   keyed(record) {
+    if (this.#isClosed) return;
     if (record.epoch === this.#epochs.current) this.#send(record);
     else if (record.epoch > this.#epochs.current) this.#switchLater(record);
   }
@@ -60,7 +61,7 @@ export class Switching {
     this.review();
   }
 
-  /** Asks `silence()` again: its answer may have changed. */
+  /** Asks `isSilent()` again: its answer may have changed. */
   review() {
     if (this.#isClosed || this.#mustBeSilent === this.#isSilent) return;
     this.#isSilent = !this.#isSilent;
@@ -78,7 +79,7 @@ export class Switching {
    * the list who is not verified, or not looked up: another may give them the key.
    */
   get #mustBeSilent() {
-    return this.#isStopped || this.#silence() !== undefined;
+    return this.#isStopped || this.#silentByKeys();
   }
 
   #send(record) {

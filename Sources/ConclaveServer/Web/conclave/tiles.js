@@ -1,17 +1,21 @@
-// The tiles of a call: one for each person, present or rung, one for each shared screen, and one for each device that can decrypt the call
-// though it is in none of these: nothing hears without being seen.
+// The tiles of a call (protocol section 5.12): the list of the key in use is what is drawn, each device of it from the moment the list is used until a list without it is used. The server's
+// state adds what it knows of them (tracks, whether they are connected), people who are rung, and participants that cannot hear yet.
+
+import { nameOf } from './roster.js';
 
 const numberOf = (track) => Number(track.split('.')[1]);
 
 /**
  * `find(participant, n)` brings the video that opened as that track, if any, and `pictureOf(participant, n)` how it stands with it: see `Media`.
  *
- * A tile: `{key, source, member, participant, isOwn, isConnected, isHeld, isMuted, video, picture, track, doubt}`. `source` is `camera`, `screen`, `ringing` or
- * `listener`. `picture` is undefined where no picture is sent, as with a camera that is off. `doubt`, the first that holds:
- * - `stranger`, `gone`: it can decrypt what is sent here, and the server does not name it as a participant;
+ * A tile: `{key, source, member, device, participant, isOwn, isConnected, isHeld, isMuted, video, picture, track, doubt, rung}`. `source` is `camera`, `screen`, `ringing` or
+ * `listener`, a device that is listed and not in the call. The key of a device's tile stays when it leaves, or comes back under another number. `picture` is undefined where no picture is sent, as
+ * with a camera that is off. `rung` are the user's other devices on a ring's list. `doubt`, the first that holds:
  * - `no-key`: this device has no key, so nothing of the other can be heard or seen;
- * - `unlisted`: it has no key to what is sent here yet;
- * - `untrusted`: it gets no key from this device, which does not trust it; `distrusting`: it does not trust this device, and does not use the key from it;
+ * - `unlisted`: it is on no list that this device has sent under, so no member could give it the key;
+ * - `stranger`, `gone`: it can decrypt what is sent here, and is not in the call; `returning`: likewise, and the server says that it is joining anew; `rung`: it was rung, and has a key for now;
+ * - `untrusted`: this device gives it no key, but others may; `untrusted-hears`: it has confirmed that it has the key;
+ * - `distrusting`: it does not trust this device, and does not use the key from it;
  * - `not-confirmed`: it did not confirm that it has the same key and list.
  */
 export function tilesOf(call, { find, pictureOf }) {
@@ -19,22 +23,35 @@ export function tilesOf(call, { find, pictureOf }) {
   /** @type {Record<string, any>[]} */
   const tiles = [];
   for (const member of call.members.values()) {
-    if (member.state === 'ringing') tiles.push({ key: `ring/${member.user}`, source: 'ringing', member });
+    if (member.state === 'ringing') tiles.push(ofRinging(known, member));
     for (const participant of member.participants) tiles.push(...ofParticipant(call, known, member, participant, { find, pictureOf }));
   }
-  return [...tiles, ...ofListeners(call, known, new Set(tiles.map(({ participant }) => participant)))];
+  return [...tiles, ...ofListeners(call, known)];
 }
 
 /** Facts of each participant that the tiles need, gathered once: a list per tile would make 90,000 objects each time a call of 300 is drawn. */
-function knownOf({ devices, roster, hasKey, confirmation: { state, missing } }) {
+function knownOf({ roster, members, hasKey, confirmation: { state, missing } }) {
   const listed = roster.filter((person) => person.state !== 'unlisted');
+  const rung = new Map();
+  for (const { user, device, participant } of listed) if (participant === 0) rung.set(user, [...(rung.get(user) ?? []), device]);
+  const present = [...members.values()].reduce((sum, { participants }) => sum + participants.length, 0);
   return {
-    roster,
+    listed: new Map(listed.map((person) => [nameOf(person), person])),
+    byNumber: new Map(listed.filter(({ participant }) => participant > 0).map((person) => [person.participant, person])),
+    rung,
     hasKey,
-    owners: new Map(devices.map(({ participant, user }) => [participant, user])),
-    listed: new Map(listed.map((person) => [`${person.user}/${person.device}`, person])),
+    isHeard: present > 1,
+    drawn: new Set(), // devices of the list
+    shown: new Set(), // users with a tile that also stands for their devices that are rung
     unconfirmed: new Set(state === 'not-confirmed' ? missing.map(({ participant }) => participant) : []),
   };
+}
+
+/** Stands for all devices of a user who is rung. */
+function ofRinging(known, member) {
+  const rung = known.rung.get(member.user) ?? [];
+  known.shown.add(member.user);
+  return { key: `ring/${member.user}`, source: 'ringing', member, rung, doubt: known.isHeard && rung.length > 0 ? 'rung' : undefined };
 }
 
 function ofParticipant(call, known, member, { participant, device, tracks, connected, held }, { find, pictureOf }) {
@@ -48,53 +65,60 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     return { video: find(participant, n), picture: pictureOf(participant, n) };
   };
   const microphone = trackOf('microphone');
-  const owner = ownerBy(known.owners.get(participant), call, member);
-  const base = { member: owner, participant, isOwn, isConnected: connected || isOwn, isHeld: Boolean(held) };
+  // The list says whose a number is; the state only where the list does not.
+  const person = known.byNumber.get(participant) ?? known.listed.get(`${member.user}/${device}`);
+  const { user, device: id } = person ?? { user: member.user, device };
+  const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isHeld: Boolean(held) };
+  const name = `${user}/${id}`;
   const camera = {
     ...base,
-    key: `${participant}/camera`,
+    key: known.drawn.has(name) ? `${name}/${participant}` : name,
     source: 'camera',
     track: trackOf('camera')?.track,
     isMuted: isOwn ? !call.local('microphone').isOn : !microphone || microphone.muted,
-    doubt: isOwn ? undefined : doubtOf(known, `${member.user}/${device}`, participant),
+    doubt: isOwn ? undefined : doubtOf(known, person, participant),
+    rung: known.shown.has(user) ? [] : (known.rung.get(user) ?? []).filter((other) => other !== id),
     ...videoOf('camera'),
   };
+  known.drawn.add(name);
+  known.shown.add(user);
   const screen = trackOf('screen');
   if (!screen) return [camera];
   return [camera, { ...base, key: screen.track, source: 'screen', track: screen.track, ...videoOf('screen') }];
 }
 
-/** Devices that can decrypt what is sent here, and that the server does not name as participants. */
-function ofListeners(call, { roster }, shown) {
-  const hidden = roster.filter(({ participant, state }) => ['stranger', 'gone'].includes(state) && !shown.has(participant));
+/** Devices that can decrypt what is sent here, and have no tile yet. */
+function ofListeners(call, { listed, drawn, shown }) {
+  const hidden = [...listed.values()].filter((person) => !drawn.has(nameOf(person)) && !(person.participant === 0 && shown.has(person.user)));
   return hidden.map(({ user, device, participant, state }) => ({
-    key: `${participant}/${user}/${device}`,
+    key: `${user}/${device}`,
     source: 'listener',
     member: call.members.get(user) ?? { user },
+    device,
     participant,
+    isOwn: false,
     isConnected: true,
-    doubt: state,
+    doubt: participant === 0 && state === 'member' ? 'rung' : state === 'stranger' ? state : 'gone',
   }));
 }
 
-function doubtOf({ listed, unconfirmed, hasKey }, name, participant) {
+function doubtOf({ listed, unconfirmed, hasKey }, person, participant) {
   if (!hasKey) return 'no-key';
-  const entry = listed.get(name);
+  if (!person) return listed.size > 0 ? 'unlisted' : undefined;
+  if (person.state === 'stranger') return person.state;
   // On a ring's list devices have no numbers yet.
-  const isListed = [0, participant].includes(entry?.participant);
-  if (!isListed && listed.size > 0) return 'unlisted';
-  if (entry?.problem) return 'untrusted';
-  if (entry?.isWaiting) return 'distrusting';
+  if (person.state === 'gone') return [0, participant].includes(person.participant) ? 'gone' : 'returning';
+  if (person.problem) return person.isConfirmed ? 'untrusted-hears' : 'untrusted';
+  if (person.isWaiting) return 'distrusting';
   return unconfirmed.has(participant) ? 'not-confirmed' : undefined;
 }
 
 /** The list of keys says whose a participant is; the server's state only until then. */
 export function ownerOf(call, participant) {
   const listed = call.devices.find((other) => other.participant === participant);
-  return ownerBy(listed?.user, call, call.members.find(participant).member);
+  const { member } = call.members.find(participant);
+  return listed ? memberOf(listed.user, call, member) : member;
 }
 
-/** `user` is what the list says, `member` what the state says. */
-function ownerBy(user, call, member) {
-  return user === undefined || user === member?.user ? member : (call.members.get(user) ?? { user });
-}
+/** The member that is `user`: `member`, who the state says it is, or another. */
+const memberOf = (user, call, member) => (user === member?.user ? member : (call.members.get(user) ?? { user }));

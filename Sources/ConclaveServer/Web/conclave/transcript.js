@@ -4,6 +4,9 @@ import { concat, fromBase64, lp, sha256, u32, u64, utf8 } from './bytes.js';
 
 export const SECRET_BYTES = 32;
 export const TAG_BYTES = 16;
+/** A secret has 32 bytes and is random: zeros are bytes that were overwritten. */
+export const isSecret = (bytes) => bytes.length === SECRET_BYTES && bytes.some((byte) => byte !== 0);
+
 export const NO_LIST = new Uint8Array(32); // `previous` of epoch 1
 
 export const byUserThenDevice = (a, b) =>

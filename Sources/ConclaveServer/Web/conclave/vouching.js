@@ -71,6 +71,10 @@ export async function judge({ user, pins, listed = [], vouches = [], revokes = [
     revoke.byFingerprint === revoke.fingerprint || (signerOf(revoke).isVerified && !before.has(revoke.byFingerprint));
   const counted = validRevokes.filter(counts);
   const revoked = new Set([...before, ...counted.map(({ fingerprint }) => fingerprint)]);
+  // A device that gave up its own key may still have it: people are told that nobody else has said so.
+  const bySelf = counted.filter(({ byFingerprint, fingerprint }) => byFingerprint === fingerprint).map(({ fingerprint }) => fingerprint);
+  const byOthers = new Set(counted.filter(({ byFingerprint, fingerprint }) => byFingerprint !== fingerprint).map(({ fingerprint }) => fingerprint));
+  const selfRevoked = [...new Set([...(remembered.selfRevoked ?? []), ...bySelf.filter((fingerprint) => !before.has(fingerprint))])].filter((fingerprint) => !byOthers.has(fingerprint));
 
   const isVoucher = (pin) => pin?.isVerified && !revoked.has(pin.fingerprint) && isListed(listed, pin);
   const useful = pins.flatMap((pin) =>
@@ -89,5 +93,5 @@ export async function judge({ user, pins, listed = [], vouches = [], revokes = [
     .map(({ device, fingerprint, by }) => ({ device, fingerprint, by }));
   const fallen = pins.filter(({ fingerprint }) => remembered.vouched?.includes(fingerprint) && levels.get(fingerprint) === 'known');
   const open = validRevokes.filter(({ fingerprint }) => !revoked.has(fingerprint)).slice(0, REVOKES_PER_USER);
-  return { levels, disagreements, fallen, remembered: { revoked: [...revoked], revokes: open, vouched: [...vouched] } };
+  return { levels, disagreements, fallen, remembered: { revoked: [...revoked], selfRevoked, revokes: open, vouched: [...vouched] } };
 }

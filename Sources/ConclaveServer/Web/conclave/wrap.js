@@ -7,6 +7,7 @@ const INFO = utf8('conclave-envelope-v2');
 const none = new Uint8Array(0);
 const curve = { name: 'ECDH', namedCurve: 'P-256' };
 const POINT_BYTES = 65;
+const LEAST_RSA_BITS = 2_048;
 
 async function hmac(key, data) {
   // An empty key and one of zero bytes are the same to HMAC; WebCrypto takes only the latter.
@@ -92,6 +93,8 @@ export async function hpkeOpen(pair, message, { info = INFO, aad = none, sender 
 
 async function rsaSeal(spki, plaintext) {
   const key = await crypto.subtle.importKey('spki', spki, { name: 'RSA-OAEP', hash: 'SHA-256' }, false, ['encrypt']);
+  const { modulusLength } = /** @type {RsaHashedKeyAlgorithm} */ (key.algorithm);
+  if (modulusLength < LEAST_RSA_BITS) throw new RangeError('an RSA key that is too short');
   return new Uint8Array(await crypto.subtle.encrypt({ name: 'RSA-OAEP' }, key, plaintext));
 }
 

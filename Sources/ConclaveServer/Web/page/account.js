@@ -7,7 +7,7 @@ import { busy, byID, setText } from './dom.js';
 import { GuestVisit } from './guest-visit.js';
 import { Lobby } from './lobby.js';
 import { beginNames, labelFor, learnNames, nameFor } from './names.js';
-import { notice, placeNotices, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
+import { notice, placeNotices, warn, warnOfKey, wordsForEnd, wordsForError } from './notices.js';
 import * as session from './session.js';
 import { beginSetup, openSetup } from './setup-dialog.js';
 import { beginShortcuts } from './shortcuts.js';
@@ -164,6 +164,7 @@ async function signedIn() {
     show('lobby');
     lobby.focus();
   }
+  if (!conclave.keepsKeys) warn('in-memory', t('key.in-memory'));
   lobby.notifications.subscribe();
   await lobby.refresh();
   if (isNew) await lobby.comeBack();
@@ -248,7 +249,7 @@ function showCurrent() {
 }
 
 function left(call, detail) {
-  const words = wordsForEnd(detail, labelFor, conclave.user, call.facts.others);
+  const words = wordsForEnd(detail, conclave.user, call.facts.others);
   if (signIn.guest) return lobby.end(words);
   const isOther = conclave.call && conclave.call !== call; // one on hold ended
   if (!isOther) {

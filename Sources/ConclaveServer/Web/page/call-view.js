@@ -5,7 +5,7 @@ import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, rest, setIcon, setText } from './dom.js';
 import { Hands } from './hands.js';
-import { isFirstContact, labelFor, learnNames, namesakeOf, rememberNames } from './names.js';
+import { acceptName, isFirstContact, labelFor, learnNames, namesakeOf, newNameOf, rememberNames } from './names.js';
 import { clearNotices, clearWarnings, notice, warn, warnOfKey, wordsFor, wordsForError, wordsForStop } from './notices.js';
 import { openPeople, showPeople } from './people-dialog.js';
 import * as session from './session.js';
@@ -29,6 +29,7 @@ let conclave;
 let call;
 let fieldOptions;
 let timer;
+let shownStop; // what the line above the stage says
 let failuresToldAt = -Infinity;
 let keylessSince;
 
@@ -36,6 +37,7 @@ let keylessSince;
 export function showCall(entered, { connection, options }) {
   if (entered.hasEnded || entered === call) return;
   if (call) closeDialogs();
+  call?.unattend();
   call = entered;
   conclave = connection;
   fieldOptions = options;
@@ -43,6 +45,7 @@ export function showCall(entered, { connection, options }) {
   clearNotices();
   stage.clear();
   keylessSince = undefined;
+  shownStop = undefined;
   keepAwake(true);
   beginChat(entered);
   if (!known.has(entered)) listen(entered);
@@ -50,6 +53,7 @@ export function showCall(entered, { connection, options }) {
   timer = setInterval(() => tick(entered), 1_000);
   save();
   render(entered);
+  for (const [name, detail] of entered.attend()) (name === 'warning' ? warned : noticed)(detail);
 }
 
 /** Voices are played through this output device from now on; '' is the system's own choice. */
@@ -90,16 +94,15 @@ function listen(entered) {
   on('warning', (detail) => warned(detail));
   entered.addEventListener('message', ({ detail }) => messageCame(entered, detail));
   entered.addEventListener('ended', () => rememberNames(new Set(entered.devices.map(({ user }) => user))));
-  entered.addEventListener('notice', ({ detail }) => noticed(detail));
-  for (const [name, detail] of entered.takeEarly()) (name === 'warning' ? warned : noticed)(detail);
+  on('notice', (detail) => noticed(detail));
 }
 
 /** A camera or microphone that is not there stays said until it is, for the person has to do something. So does a camera that is off because the path is poor. */
 function noticed(detail) {
   const words = wordsFor(detail);
   if (!words) return;
-  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words);
-  else if (UPLINK.includes(detail.kind)) warn('uplink', words, { action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
+  if (detail.kind === 'no-device') warn(`no-device/${detail.source}`, words, { isOfCall: true });
+  else if (UPLINK.includes(detail.kind)) warn('uplink', words, { isOfCall: true, action: { label: t('call.camera-again'), run: () => setCamera(true).catch((error) => notice(wordsForError(error))) } });
   else notice(words);
 }
 
@@ -114,24 +117,48 @@ function messageCame(to, message) {
   render(to);
 }
 
+/** The parts of the page, each drawn apart: one that fails does not keep another from being drawn. The tiles and the stop's line come first, behind the names that stand in them. */
+const PARTS = [
+  () => learnNames(call.members.values()),
+  () => stage.show(call, hands.get(call)),
+  () => showStop(),
+  () => showHeading(),
+  () => showTools(),
+  () => clearWarnings(overIn(call.roster)),
+  () => checkNames(call.roster),
+  () => checkNewNames(call.roster),
+  () => byID('code-dialog').open && showCode(call),
+  () => byID('people-dialog').open && showPeople(call),
+];
+let isDrawing = false;
+
+/** A part that cannot be drawn stops the sending: people might not see who hears. */
 function render(rendered) {
-  if (rendered !== call) return;
-  learnNames(call.members.values());
-  showHeading();
-  showTools();
-  const { roster } = call;
-  clearWarnings(overIn(roster));
-  checkNames(roster);
-  showStop();
-  stage.show(call, hands.get(call));
-  if (byID('code-dialog').open) showCode(call);
-  if (byID('people-dialog').open) showPeople(call);
+  if (rendered !== call || isDrawing) return;
+  isDrawing = true;
+  try {
+    const failed = PARTS.filter((part) => !isDone(part));
+    call.setShown(failed.length === 0);
+    isDone(() => showStop());
+  } finally {
+    isDrawing = false;
+  }
+}
+
+function isDone(action) {
+  try {
+    action();
+    return true;
+  } catch (error) {
+    console.warn(`Conclave: a part of the page was not drawn: ${error.name}`);
+    return false;
+  }
 }
 
 function warned(detail) {
   const { user } = detail;
   const trusted = (fingerprint) => trust(detail, fingerprint);
-  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: trusted, compare: () => openCode(call, conclave) });
+  warnOfKey(detail, { label: user && labelFor(user), isOwn: user === call.user, trust: trusted, isOfCall: true, compare: () => openCode(call, conclave) });
 }
 
 async function trust({ user, device }, fingerprint) {
@@ -163,21 +190,40 @@ function checkNames(roster) {
   }
 }
 
-/** Why nothing is sent, in a line above the stage. */
+/** A known person whom the server gives another name: the remembered one stays until the person takes the new one. */
+function checkNewNames(roster) {
+  for (const { user } of roster) {
+    const other = newNameOf(user);
+    if (!other || told.has(`${call.id}/${user}/is ${other}`)) continue;
+    told.add(`${call.id}/${user}/is ${other}`);
+    const run = () => {
+      acceptName(user, other);
+      if (call) render(call);
+    };
+    warn(`renamed/${user}`, t('key.renamed', { name: labelFor(user), other }), { action: { label: t('key.use-name'), run } });
+  }
+}
+
+/** Why nothing is sent, in a line above the stage. The button is about the devices that the line names: after a change it rests. */
 function showStop() {
   keylessSince = call.hasKey ? undefined : (keylessSince ?? performance.now());
   const isKeyless = performance.now() - keylessSince >= KEY_PATIENCE_MS;
-  const stop = call.stop ?? (isKeyless ? { cause: 'no-key' } : undefined);
+  const stop = call.stop ?? (isKeyless ? { cause: 'no-key', devices: [], needsPerson: false } : undefined);
+  const isSame = sameStop(stop, shownStop);
+  shownStop = stop;
   byID('call-notice').hidden = !stop;
   if (!stop) return;
-  const { cause, user, device, needsPerson } = stop;
+  const { cause, devices, needsPerson } = stop;
   byID('call-notice').dataset.cause = cause;
-  setText(byID('call-notice-text'), wordsForStop(cause, user && t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device })));
+  const who = devices.map(({ user, device }) => t(user === call.user ? 'stop.your-device' : 'stop.their-device', { name: labelFor(user), device }));
+  setText(byID('call-notice-text'), wordsForStop(stop, listNames(who)));
   const button = byID('send-anyway');
   setText(button, t(cause === 'broken-history' ? 'call.join-again' : 'call.send-anyway'));
-  if (button.hidden && needsPerson) rest(button);
+  if (needsPerson && (button.hidden || !isSame)) rest(button);
   button.hidden = !needsPerson;
 }
+
+const sameStop = (one, other) => JSON.stringify([one?.cause, one?.devices]) === JSON.stringify([other?.cause, other?.devices]);
 
 function showHeading() {
   const { others } = call.facts;
@@ -273,7 +319,7 @@ onClick('toggle-hold', async () => {
 });
 byID('show-more').addEventListener('click', () => byID('more-dialog').showModal());
 onClick('leave', async () => call.leave());
-onClick('send-anyway', async () => (call.stop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway()));
+onClick('send-anyway', async () => (shownStop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway(shownStop?.devices ?? [])));
 byID('end').addEventListener('click', () => byID('end-dialog').showModal());
 byID('add-people').addEventListener('click', () => openPeople(call, fieldOptions));
 byID('show-code').addEventListener('click', () => openCode(call, conclave));

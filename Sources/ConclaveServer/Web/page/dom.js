@@ -55,7 +55,7 @@ export function avatar(name, className = 'avatar') {
 /** Without the characters that turn text around: a name must not rewrite the sentence that it stands in. */
 const plain = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
 
-export const nameOf = (member) => plain(member?.name ?? '') || member?.user || '';
+export const nameOf = (member) => (typeof member?.name === 'string' && plain(member.name)) || member?.user || '';
 
 /** The dialog in front: the page behind it can be neither seen well nor pressed. */
 export const openDialog = () => [...document.querySelectorAll('dialog[open]')].at(-1);

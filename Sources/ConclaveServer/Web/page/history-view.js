@@ -1,9 +1,9 @@
 // Recent calls: calling back, how the people are now, what was spent with them, and deleting.
 
-import { avatar, busy, byID, element, icon, nameOf } from './dom.js';
+import { avatar, busy, byID, element, icon } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
 import { othersOf, outcomeOf, totalsOf } from './history-words.js';
-import { labelFor, learnNames } from './names.js';
+import { labelFor, learnNames, nameFor } from './names.js';
 import { notice, wordsForError } from './notices.js';
 import { hasText, listNames, t } from './texts.js';
 
@@ -137,7 +137,7 @@ export class HistoryView {
 
 /** One person's avatar has a dot that says how they are. */
 function avatarOf(others, who, presence) {
-  const made = avatar(others.length > 0 ? nameOf(others[0]) : who);
+  const made = avatar(others.length > 0 ? nameFor(others[0].user) : who);
   const state = others.length === 1 ? presence.of(others[0].user) : undefined;
   const words = wordsForPresence(state);
   if (!words) return made;

@@ -143,7 +143,7 @@ export class Lobby {
   async #start(users, camera) {
     const call = await this.#conclave.start(users, { camera });
     if (!call.hasEnded) this.#entered(call);
-    tellResults(call.results, labelFor);
+    tellResults(call.results);
   }
 
   async #startWithLink() {

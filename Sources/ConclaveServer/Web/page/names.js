@@ -2,14 +2,17 @@
 
 import { isGuest } from '../conclave/guests.js';
 import { nameOf } from './dom.js';
+import { isDoubtful, skeletonOf } from './looks.js';
 import { t } from './texts.js';
 
 const KNOWN = 1_000; // people from calls before this one
 const VALID = /^[A-Za-z0-9._~@+-]{1,128}$/;
 
-const names = new Map();
-let known = new Map();
+const names = new Map(); // by the server's newest word
+let known = new Map(); // as people remember them: the server's word does not change these
 let byLook; // what a name looks like -> the users with such a name; made when it is needed, after names have changed
+const looks = new Map(); // a name -> {skeleton, isDoubtful}
+const LOOKS_KEPT = 10_000;
 let own;
 /** @type {(names: [string, string][]) => void} */
 let keep = () => {};
@@ -22,19 +25,36 @@ export function beginNames(user, saved, save) {
   keep = save;
 }
 
-const plainName = (user) => names.get(user) || known.get(user) || user;
+/** The name by which `user` is remembered. An id that was remembered for lack of a name is none. */
+const rememberedName = (user) => (known.get(user) === user ? undefined : known.get(user));
+
+const plainName = (user) => rememberedName(user) ?? (names.get(user) || user);
+
+/** The name that the server gives a known person now, where it is another than the remembered one: the person decides. */
+export function newNameOf(user) {
+  const [before, now] = [rememberedName(user), names.get(user)];
+  return user !== own && before !== undefined && now && now !== before ? now : undefined;
+}
+
+/** The person takes the new name of `user`, as it was shown. */
+export function acceptName(user, name) {
+  if (newNameOf(user) !== name) return;
+  known.set(user, name);
+  byLook = undefined;
+  keep([...known]);
+}
 
 /** A guest's name is its own word, and nobody has looked at it: it is always marked. */
 export const nameFor = (user) => (isGuest(user) ? t('guest.name', { name: plainName(user) }) : plainName(user));
 
-/** A name that the server tells; it goes before one that was typed. */
+/** A name that the server tells; it goes before one that was typed, and not before one that is remembered. */
 export function learnNames(members) {
   for (const member of members) if (member.name) setName(member.user, nameOf(member));
 }
 
 /** A name that was typed for `user`, until the server tells another. */
 export function suggestName(user, name) {
-  if (!names.has(user)) setName(user, name);
+  if (!names.has(user) && !rememberedName(user)) setName(user, name);
 }
 
 function setName(user, name) {
@@ -43,19 +63,27 @@ function setName(user, name) {
   byLook = undefined;
 }
 
-/** A form that is equal for two names which a person would take for the same. */
-const looks = (name) => name.normalize('NFKC').toLowerCase().replace(/[\s\p{P}\p{Cf}]/gu, '');
+/** The look of a name, worked out once. */
+function looksOf(name) {
+  let found = looks.get(name);
+  if (!found) {
+    if (looks.size >= LOOKS_KEPT) looks.clear();
+    found = { skeleton: skeletonOf(name), isDoubtful: isDoubtful(name) };
+    looks.set(name, found);
+  }
+  return found;
+}
 
 /** Somebody else, known from now or before, who has the name of `user`. */
 export function namesakeOf(user) {
   byLook ??= usersByLook();
-  return byLook.get(looks(plainName(user)))?.find((other) => other !== user);
+  return byLook.get(looksOf(plainName(user)).skeleton)?.find((other) => other !== user);
 }
 
 function usersByLook() {
   const users = new Map();
-  for (const [user, name] of [...known, ...names]) {
-    const look = looks(name);
+  for (const user of new Set([...known.keys(), ...names.keys()])) {
+    const look = looksOf(plainName(user)).skeleton;
     if (users.has(look)) users.get(look).push(user);
     else users.set(look, [user]);
   }
@@ -65,13 +93,14 @@ function usersByLook() {
 /** Whether nobody here has been in a call with `user` before. */
 export const isFirstContact = (user) => user !== own && !known.has(user);
 
-/** The name of `user`, with the id at the first contact and where somebody else has the same name. */
+/** The name of `user`, with the id at the first contact and where the name may mislead: somebody else has one that looks like it, it may be made to deceive, or the server gives another now. */
 export function labelFor(user) {
   const name = nameFor(user);
   if (user === own || name === user) return name;
   // A guest's id is made for one call and says nothing.
-  const saysTheSame = isGuest(user) || looks(name) === looks(user);
-  return namesakeOf(user) || (isFirstContact(user) && !saysTheSame) ? `${name} (${user})` : name;
+  const saysTheSame = isGuest(user) || looksOf(name).skeleton === looksOf(user).skeleton;
+  const mayMislead = known.get(user) === user || namesakeOf(user) || newNameOf(user) || (looksOf(plainName(user)).isDoubtful && !isGuest(user));
+  return mayMislead || (isFirstContact(user) && !saysTheSame) ? `${name} (${user})` : name;
 }
 
 /** The ids of people from earlier calls and of this visit, the latest first. */

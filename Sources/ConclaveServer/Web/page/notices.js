@@ -1,7 +1,8 @@
 // Notices that pass, and warnings about keys that people must decide on.
 
-import { RequestError, isGuest, readable } from '../conclave/index.js';
-import { byID, element, icon, nameOf, openDialog, rest } from './dom.js';
+import { RequestError, readable } from '../conclave/index.js';
+import { byID, element, icon, openDialog, rest } from './dom.js';
+import { labelFor, learnNames } from './names.js';
 import { hasText, t } from './texts.js';
 
 const NOTICE_MS = 6_000;
@@ -35,12 +36,12 @@ export function clearNotices() {
 
 /**
  * A warning that stays until it is dismissed; one of the same `key` takes its place. `action` is `{label, run}`: where the warning before had another text its button rests, for
- * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `detail` is shown as it is, for people to compare.
+ * a press that was meant for that. With `action.isRepeatable` the warning stays when it is pressed. `detail` is shown as it is, for people to compare. `isOfCall`: it goes with the call that is shown.
  * @param {string} key
  * @param {string} text
- * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, detail?: string }} options
+ * @param {{ action?: { label: string, run: () => void, isRepeatable?: boolean }, detail?: string, isOfCall?: boolean }} options
  */
-export function warn(key, text, { action, detail } = {}) {
+export function warn(key, text, { action, detail, isOfCall = false } = {}) {
   const before = [...byID('warnings').children].find(({ dataset }) => dataset.key === key);
   const close = element('button', { type: 'button', className: 'secondary', textContent: t('dismiss') });
   const actions = element('div', { className: 'actions' });
@@ -48,6 +49,7 @@ export function warn(key, text, { action, detail } = {}) {
   if (detail) words.append(element('p', { className: 'fingerprint', textContent: detail, translate: false }));
   const node = element('div', { className: 'warning' }, icon('warning'), words, actions);
   node.dataset.key = key;
+  if (isOfCall) node.dataset.ofCall = 'true';
   close.addEventListener('click', () => node.remove());
   if (action) {
     const button = element('button', { type: 'button', className: 'primary', textContent: action.label });
@@ -63,9 +65,9 @@ export function warn(key, text, { action, detail } = {}) {
   byID('warnings').append(node);
 }
 
-/** Takes the warnings away of which `matches(key)` is true. */
-export function clearWarnings(matches = (_) => true) {
-  for (const node of [...byID('warnings').children]) if (matches(node.dataset.key)) node.remove();
+/** Takes the warnings away of which `matches(key)` is true; without it those of the call that is shown. */
+export function clearWarnings(matches) {
+  for (const node of [...byID('warnings').children]) if (matches ? matches(node.dataset.key) : node.dataset.ofCall) node.remove();
 }
 
 const PASSING = ['new-device', 'waiting'];
@@ -81,9 +83,9 @@ const shownInTheCall = ['stopped', 'broken-history']; // above the stage, as lon
  * `isOwn` says that it is their own device.
  *
  * @param {any} detail
- * @param {{label: string, isOwn: boolean, trust: (fingerprint: string) => unknown, compare?: () => void}} options
+ * @param {{label: string, isOwn: boolean, trust: (fingerprint: string) => unknown, isOfCall?: boolean, compare?: () => void}} options
  */
-export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) {
+export function warnOfKey(detail, { label, isOwn, trust, isOfCall = false, compare = undefined }) {
   const { problem, user, device, fingerprint } = detail;
   if (shownInTheCall.includes(problem)) return undefined;
   const text = (name) => {
@@ -92,24 +94,28 @@ export function warnOfKey(detail, { label, isOwn, trust, compare = undefined }) 
   };
   if (PASSING.includes(problem)) return notice(text(problem));
   const key = [problem, user, device].filter(Boolean).join('/');
-  const words = text(LASTING.includes(problem) ? problem : 'unverifiable');
+  const words = text(detail.isSelfRevoked ? 'self-revoked' : LASTING.includes(problem) ? problem : 'unverifiable');
   if (problem === 'changed-key') {
-    return warn(key, words, { detail: readable(fingerprint), action: { label: t('key.trust-new'), run: () => trust(fingerprint) } });
+    return warn(key, words, { isOfCall, detail: readable(fingerprint), action: { label: t('key.trust-new'), run: () => trust(fingerprint) } });
   }
   const action = compare && COMPARED.includes(problem) && !isOwn ? { label: t('key.compare'), run: compare, isRepeatable: true } : undefined;
-  return warn(key, words, { action });
+  return warn(key, words, { action, isOfCall });
 }
 
-const STOPS = ['stranger', 'gone', 'broken-history', 'epoch-1', 'no-key', 'unverified'];
+const STOPS = ['stranger', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
 
-/** Why nothing is sent; `who` names the device that it is about. */
-export const wordsForStop = (cause, who) => t(`stop.${STOPS.includes(cause) ? cause : 'other'}`, { who });
+/** Why nothing is sent; `who` names the devices that it is about. */
+export function wordsForStop({ cause, devices }, who) {
+  const isBySelf = cause === 'revoked' && devices.every(({ isSelfRevoked }) => isSelfRevoked);
+  return t(`stop.${isBySelf ? 'self-revoked' : STOPS.includes(cause) ? cause : 'other'}`, { who });
+}
 
 const EVENTS = ['joined', 'rejoined', 'declined', 'missed', 'left', 'disconnected', 'failed', 'transferred'];
 
 /** The words for a call's `notice`; undefined where nothing needs saying. */
 export function wordsFor({ kind, cause, member, source, error }) {
-  const name = isGuest(member?.user) ? t('guest.name', { name: nameOf(member) }) : nameOf(member);
+  if (member) learnNames([member]);
+  const name = member && labelFor(member.user);
   // `disconnected` with another state: only the media is gone, perhaps for a moment.
   if (cause === 'disconnected' && member.state !== 'disconnected') return undefined;
   if (cause === 'held') return t(member.participants.some(({ held }) => held) ? 'event.held' : 'event.resumed', { name });
@@ -132,14 +138,14 @@ export function wordsForDevice(source, error) {
 }
 
 /** Tells how each ring ended, from the server's results. */
-export function tellResults(results, labelFor) {
+export function tellResults(results) {
   for (const [user, result] of Object.entries(results ?? {})) {
     if (hasText(`result.${result}`)) notice(t(`result.${result}`, { name: labelFor(user) }));
   }
 }
 
 /** Why a call is over; undefined where this person ended it. With `others`, who were called: one alone is told of by name, as in passing. */
-export function wordsForEnd({ reason, by }, labelFor, user, others) {
+export function wordsForEnd({ reason, by }, user, others) {
   if (by === user || reason === 'failed') return undefined;
   const alone = { declined: 'declined', 'no-answer': 'missed', 'all-left': 'left' }[reason];
   if (alone && others.length === 1 && others[0].state === alone) return wordsForCause(alone, labelFor(others[0].user));
@@ -149,6 +155,7 @@ export function wordsForEnd({ reason, by }, labelFor, user, others) {
 
 /** A text that says what went wrong and what to do. The texts of the server and of the browser are for programmers, and in English: they are not shown. */
 export function wordsForError(error) {
-  const code = error instanceof RequestError ? (error.code === 'call.not-found' ? 'call.ended' : error.code) : error.name;
+  const isRefused = error instanceof RequestError || error.code === 'reply.refused';
+  const code = isRefused ? (error.code === 'call.not-found' ? 'call.ended' : error.code) : error.name;
   return t(hasText(`error.${code}`) ? `error.${code}` : 'error.other');
 }

@@ -54,10 +54,11 @@ function memberRow(member) {
   const name = labelFor(member.user);
   const isHeld = member.participants.length > 0 && member.participants.every(({ held }) => held);
   const state = t(isHeld ? 'running.held' : member.state === 'ringing' ? 'call.ringing' : `members.${member.state}`);
-  const made = row(name, isOwn ? t('members.you', { name }) : name, member.link ? `${state} · ${t('members.by-link')}` : state);
+  const words = [state, member.link && t('members.by-link')].filter(Boolean).join(' · ');
+  const made = row(name, isOwn ? t('members.you', { name }) : name, words);
   Object.assign(made.dataset, { user: member.user, state: member.state });
   const canRing = ['left', 'declined', 'missed', 'cancelled'].includes(member.state) && call.mayInvite && !isOwn && !isGuest(member.user);
-  const again = async () => tellResults(await call.invite([member.user]), labelFor);
+  const again = async () => tellResults(await call.invite([member.user]));
   if (canRing) made.append(rowButton(t('members.ring-again'), name, again));
   if (member.state === 'ringing' && call.isInitiator) made.append(rowButton(t('members.stop-ringing'), name, () => call.cancel(member.user)));
   if (!isOwn && !canRing && member.state !== 'ringing') made.append(rowButton(t('members.report'), name, async () => askReport(member), 'quiet'));
@@ -68,7 +69,7 @@ const invite = busy(byID('add-button'), async () => {
   const ids = chosenIDs(added, byID('add-error'), options);
   if (!ids) return;
   try {
-    tellResults(await call.invite(ids), labelFor);
+    tellResults(await call.invite(ids));
     byID('people-dialog').close();
   } catch (error) {
     setText(byID('add-error'), wordsForError(error));

@@ -1,9 +1,9 @@
 // Running calls: those on hold here, those on another device of this user, and those that can be joined.
 
-import { avatar, byID, element, nameOf } from './dom.js';
+import { avatar, byID, element } from './dom.js';
 import { replaceRows, rowButton } from './dialogs.js';
 import { clock } from './history-words.js';
-import { labelFor, learnNames } from './names.js';
+import { labelFor, learnNames, nameFor } from './names.js';
 import { listNames, t } from './texts.js';
 
 const NAMED = 3; // in a title
@@ -20,7 +20,7 @@ function rowOf(kind, facts, below, ...buttons) {
   const title = titleOf(facts);
   const text = element('div', { className: 'row-text' });
   text.append(element('span', { textContent: title }), element('span', { className: 'row-sub', textContent: below }));
-  const made = element('li', {}, avatar(nameOf(facts.others[0] ?? facts.members.values().next().value)), text);
+  const made = element('li', {}, avatar(nameFor((facts.others[0] ?? facts.members.values().next().value)?.user ?? '')), text);
   Object.assign(made.dataset, { kind, call: facts.id });
   for (const [label, action, className] of buttons) made.append(rowButton(label, title, action, className));
   return made;

@@ -46,20 +46,30 @@ export class Stage {
     const wanted = call.tiles();
     hands.keep(new Set(wanted.map(({ participant }) => participant)));
     const gone = new Set(this.#tiles.keys());
+    let failure;
     for (const description of wanted) {
       gone.delete(description.key);
-      const tile = this.#tiles.get(description.key) ?? this.#add(description);
-      const { key, participant, source } = description;
-      tile.show(description, {
-        isPinned: key === this.#pinned,
-        isHandRaised: source === 'camera' && hands.isRaised(participant),
-        isSilent: this.#sounds.isBlocked,
-      });
+      try {
+        this.#showTile(description);
+      } catch (error) {
+        failure ??= error; // the other tiles are drawn all the same
+      }
     }
     for (const key of gone) this.#remove(key);
     this.#arrange();
+    if (failure) throw failure;
     this.#sounds.play(call.audioTracks);
     this.showSpeaking(call.speaking);
+  }
+
+  #showTile(description) {
+    const { key, participant, source } = description;
+    const tile = this.#tiles.get(key) ?? this.#add(description);
+    tile.show(description, {
+      isPinned: key === this.#pinned,
+      isHandRaised: source === 'camera' && this.#hands.isRaised(participant),
+      isSilent: this.#sounds.isBlocked,
+    });
   }
 
   showSpeaking(speaking) {
@@ -95,7 +105,7 @@ export class Stage {
   }
 
   #cameraOf(participant) {
-    return participant === undefined ? undefined : this.#tiles.get(`${participant}/camera`);
+    return participant === undefined ? undefined : [...this.#tiles.values()].find(({ description }) => description.source === 'camera' && description.participant === participant);
   }
 
   #add(description) {
@@ -195,7 +205,7 @@ export class Stage {
     if (mode === 'pair') return this.#showPages(small, 0, 1);
     const speaker = mode === 'large' ? this.#cameraOf(this.#speaker.current) : undefined;
     const size = mode === 'large' ? Math.max(1, sideCount(width, height)) : pageSize(width, height);
-    const { items, number, pages } = pageOf(inOrder(small, speaker), size, this.#page);
+    const { items, number, pages } = pageOf(inOrder(small, speaker, size), size, this.#page);
     return this.#showPages(items, number, pages);
   }
 
@@ -225,13 +235,13 @@ export class Stage {
 }
 
 /**
- * `tiles` in the order of the pages. Devices that hear and are not in the call come first: nobody may hear without being seen. `speaker` is a tile, or undefined; this
- * device's own comes last.
+ * `tiles` in the order of the pages, of `size` tiles each. Devices that hear and are not in the call come first, so that they are seen without turning a page; one that has left stays in its
+ * place where all are on one page. `speaker` is a tile, or undefined; this device's own comes last.
  */
-export function inOrder(tiles, speaker) {
+export function inOrder(tiles, speaker, size) {
   const rank = (tile) => {
-    const { source, isOwn } = tile.description;
-    if (source === 'listener') return 0;
+    const { source, doubt, isOwn } = tile.description;
+    if (doubt === 'stranger' || (source === 'listener' && tiles.length > size)) return 0;
     if (tile === speaker) return 1;
     return isOwn && source === 'camera' ? 3 : 2;
   };

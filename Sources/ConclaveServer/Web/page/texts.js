@@ -56,6 +56,7 @@ function shown(value) {
  * @returns {string}
  */
 export function t(key, values = {}) {
+  if (!hasText(key)) return ''; // a code that is new
   const entry = catalogue[key];
   const text = typeof entry === 'string' ? entry : entry[plurals.select(Number(values.count))] ?? entry.other;
   return text.replace(/\{(\w+)\}/g, (_, name) => shown(values[name]));

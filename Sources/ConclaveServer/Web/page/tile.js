@@ -1,13 +1,13 @@
 // One tile of the stage: a person or a shared screen, with its state in words and what can be done with it.
 
-import { avatar, element, icon, nameOf, setInitials, setText } from './dom.js';
-import { labelFor } from './names.js';
-import { t } from './texts.js';
+import { avatar, element, icon, setInitials, setText } from './dom.js';
+import { labelFor, nameFor } from './names.js';
+import { listNames, t } from './texts.js';
 
 const LOADING_MS = 6_000; // a picture that has not come by then is explained
 const SIMILAR = 1.55; // shapes that differ by less may be cropped to fill the window
 
-const COMPARED = ['untrusted', 'distrusting', 'not-confirmed']; // comparing the call code helps
+const COMPARED = ['untrusted', 'untrusted-hears', 'distrusting', 'not-confirmed']; // comparing the call code helps
 
 function tool(name, action) {
   const button = element('button', { type: 'button', className: `tile-tool ${name}` }, icon(name));
@@ -80,12 +80,13 @@ export class Tile {
     setText(this.#name, who);
     const state = this.#stateOf(description, isSilent);
     setText(this.#state, state);
+    if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
     this.#state.hidden = !state;
     this.#compare.hidden = !COMPARED.includes(doubt);
     this.#muted.toggleAttribute('hidden', !isMuted);
     this.#mutedText.hidden = !isMuted;
     this.#hand.hidden = !isHandRaised;
-    setInitials(this.#avatar, nameOf(member));
+    setInitials(this.#avatar, nameFor(member.user));
     // Behind a video too: that may take a moment to begin.
     this.#avatar.hidden = source === 'screen' || (Boolean(video) && !isConnected);
     this.#avatar.classList.toggle('pulsing', source === 'ringing');
@@ -124,13 +125,19 @@ export class Tile {
     setTimeout(() => node.remove(), REACTION_MS);
   }
 
-  #stateOf({ source, isOwn, isConnected, isHeld, video, picture, doubt }, isSilent) {
-    if (source === 'ringing') return t('call.ringing');
-    if (source === 'listener') return t(`tile.${doubt}`);
-    if (source === 'camera' && isHeld) return t('running.held');
-    if (!isConnected) return t('connection.connecting');
-    const words = [doubt && t(`tile.${doubt}`), this.isBlocked && t('tile.blocked'), this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key'), isSilent && !isOwn && source === 'camera' ? t('tile.silent') : ''];
+  /** The words about who hears come first, and are said whatever the server says of the rest. */
+  #stateOf({ source, isOwn, isConnected, isHeld, video, picture, doubt, rung = [] }, isSilent) {
+    const words = [doubt && t(`tile.${doubt}`), source === 'camera' && rung.length > 0 && t('tile.also-rung', { devices: listNames(rung) })];
+    if (source === 'ringing') words.unshift(t('call.ringing'));
+    else if (source === 'camera' && isHeld) words.push(t('running.held'));
+    else if (!isConnected) words.push(t('connection.connecting'));
+    else if (source !== 'listener') words.push(...this.#mediaState({ source, isOwn, video, picture, doubt }, isSilent));
     return words.filter(Boolean).join(' · ');
+  }
+
+  #mediaState({ source, isOwn, video, picture, doubt }, isSilent) {
+    const shown = this.#pictureState(picture, Boolean(video) || isOwn || doubt === 'no-key');
+    return [this.isBlocked && t('tile.blocked'), shown, isSilent && !isOwn && source === 'camera' && t('tile.silent')];
   }
 
   #pictureState(picture, isShown) {

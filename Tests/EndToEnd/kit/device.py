@@ -13,6 +13,7 @@ import websocket
 
 import jwt_forge
 from client import RequestFailed
+from waiting import PATIENCE
 
 # Never the id of a call.
 NO_CALL = "00000000-0000-4000-8000-000000000000"
@@ -70,11 +71,11 @@ class Wire:
     def __init__(self, server, transport="tcp", path="/stomp", subprotocols=("v12.stomp",)):
         self.buffer, self.web = b"", None
         if transport == "tcp":
-            self.socket = socket.create_connection(("127.0.0.1", server.stomp_port), 10)
+            self.socket = socket.create_connection(("127.0.0.1", server.stomp_port), 10 * PATIENCE)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
             address = f"ws://127.0.0.1:{server.http_port}{path}"
-            self.web = websocket.create_connection(address, 10, subprotocols=list(subprotocols), suppress_origin=True)
+            self.web = websocket.create_connection(address, 10 * PATIENCE, subprotocols=list(subprotocols), suppress_origin=True)
 
     def write(self, data):
         if self.web:
@@ -104,7 +105,9 @@ class Wire:
 
     def read(self, seconds=5):
         """The next frame, or None when the server has closed."""
-        end = time.monotonic() + seconds
+        return self._read_until(time.monotonic() + seconds * PATIENCE)
+
+    def _read_until(self, end):
         while True:
             self.buffer = self.buffer.lstrip(b"\n")
             if frame := self._frame():
@@ -186,10 +189,10 @@ class Device(Wire):
         self._until(lambda: name in self.receipts, 5, f"no RECEIPT for {command} {headers}")
 
     def _until(self, is_there, seconds, what):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while not is_there():
             try:
-                frame = self.read(max(0.0, end - time.monotonic()))
+                frame = self._read_until(end)
             except TimeoutError:
                 raise AssertionError(f"{self.user}: {what() if callable(what) else what}") from None
             assert frame is not None, f"{self.user}: closed; {what() if callable(what) else what}"

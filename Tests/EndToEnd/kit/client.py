@@ -13,6 +13,8 @@ import stomp
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from waiting import PATIENCE
+
 CONNECTIONS = {"1.0": stomp.StompConnection10, "1.1": stomp.StompConnection11, "1.2": stomp.StompConnection12}
 
 
@@ -67,7 +69,7 @@ class Client(stomp.ConnectionListener):
         text = raw if raw is not None else json.dumps(body or {})
         self.connection.send(destination, text, content_type="application/json", headers={"request-id": number})
         with self.waiting:
-            assert self.waiting.wait_for(lambda: number in self.replies, 10), f"no reply to {destination}"
+            assert self.waiting.wait_for(lambda: number in self.replies, 10 * PATIENCE), f"no reply to {destination}"
             frame = self.replies.pop(number)
         content = json.loads(frame.body)
         if frame.headers["status"] == "error":
@@ -82,7 +84,7 @@ class Client(stomp.ConnectionListener):
                 return body
         while True:
             try:
-                kind, body, _ = self.events.get(timeout=seconds)
+                kind, body, _ = self.events.get(timeout=seconds * PATIENCE)
             except queue.Empty:
                 raise AssertionError(f"{self.user} got no {name}, but {[kind for kind, _ in self.seen]}") from None
             if kind == name and where(body):

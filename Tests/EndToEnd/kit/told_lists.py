@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "docs/example"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "docs/example"))
 import layouts  # noqa: E402
 from layouts import b64  # noqa: E402
 

@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs"
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
 
 
 def recipe(document, language, start=""):

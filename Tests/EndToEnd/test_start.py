@@ -1,0 +1,61 @@
+"""`deploy/start` in a folder of its own, whose compiler is a script: a newcomer sees one line of progress, and all lines when the build fails."""
+
+import os
+import pathlib
+import pty
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+COMPILER = """#!/bin/sh
+for step in $(seq 1 100); do echo "[$step/100] Compiling NIO file$step.swift"; done
+[ -z "$FAULT" ] || { echo "main.swift:1:1: error: $FAULT"; exit 1; }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    files = {
+        "bin/swift": COMPILER,
+        ".build/release/conclave": '#!/bin/sh\necho "served $*"\n',
+        "deploy/debian.sh": "build_packages= swift_flags=\ninstall() { :; }\n",
+        "deploy/start": (ROOT / "deploy/start").read_text(),
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        (tmp_path / path).chmod(0o755)
+    return tmp_path
+
+
+def start(folder, **more):
+    environment = {**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "CONCLAVE_STATE": str(folder / "state"), **more.pop("environment", {})}
+    return subprocess.run(["deploy/start", "--workers"], cwd=folder, env=environment, text=True, timeout=60, stdout=subprocess.PIPE, **more)
+
+
+def test_a_build_says_what_happens_and_the_server_runs(folder):
+    done = start(folder, stderr=subprocess.PIPE)
+    assert done.returncode == 0 and done.stdout.startswith("served serve --demo --state") and done.stdout.endswith("--workers\n")
+    assert len(done.stderr.splitlines()) == 1 and "minutes" in done.stderr
+
+
+def test_a_terminal_has_one_line_of_progress(folder):
+    ours, its = pty.openpty()
+    assert start(folder, stderr=its).returncode == 0
+    os.close(its)
+    told = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            told += piece
+    except OSError:
+        pass
+    os.close(ours)
+    shown = [line for line in told.decode().replace("\r\n", "\n").split("\n") if line]
+    assert len(shown) == 2 and "\r100 of 100 steps, 0:0" in shown[1], shown
+
+
+def test_a_build_that_fails_shows_all_and_nothing_is_served(folder):
+    done = start(folder, stderr=subprocess.PIPE, environment={"FAULT": "missing return"})
+    assert done.returncode == 1 and done.stdout == ""
+    assert "[7/100] Compiling NIO file7.swift" in done.stderr and "error: missing return" in done.stderr

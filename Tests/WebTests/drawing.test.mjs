@@ -1,0 +1,103 @@
+// The page draws who hears before everything else, and what it cannot draw stops the sending.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { page } from './fake-page.mjs';
+import { loadPage } from './web.mjs';
+
+const byID = page();
+globalThis.ResizeObserver = class {
+  observe() {}
+};
+globalThis.matchMedia = () => ({ matches: false, addEventListener() {} });
+globalThis.Audio = class {};
+Object.defineProperty(globalThis, 'navigator', { value: { mediaDevices: {} }, configurable: true });
+byID('add-name').closest = () => ({ querySelector: () => byID('chips'), addEventListener() {} });
+// The markup's own elements have the parts that are asked for.
+const Element = byID('grid').constructor;
+const { querySelector } = Element.prototype;
+Element.prototype.querySelector = function (selector) {
+  const found = querySelector.call(this, selector) ?? document.createElement(selector);
+  found.getAttribute ??= () => '';
+  return found;
+};
+Element.prototype.toggleAttribute = () => {};
+Element.prototype.contains = () => false;
+console.warn = process.env.LOUD ? console.log : () => {};
+const { setInterval } = globalThis;
+globalThis.setInterval = () => 0;
+const { hideCall, showCall } = await loadPage('call-view.js');
+const { t } = await loadPage('texts.js');
+globalThis.setInterval = setInterval;
+
+/** A call as the page sees one. `shown` collects what the page says of its drawing. */
+function callOf({ tiles, facts = { others: [] }, members = new Map() }) {
+  const shown = [];
+  const call = Object.assign(new EventTarget(), {
+    id: 'c', user: 'alice', device: 'd', participant: 1, hasKey: true, isHeld: false, isInitiator: false, startedAt: 0, path: 'connected', quality: undefined, speaking: new Set(), audioTracks: [],
+    members, facts, roster: [], devices: [], confirmation: { state: 'confirmed', missing: [] }, stop: undefined, shown,
+    local: () => ({ isOn: true }), tiles: () => tiles, watch: async () => {}, attend: () => [], unattend() {},
+    setShown(isShown) {
+      if (shown.at(-1) === isShown) return;
+      shown.push(isShown);
+      call.stop = isShown ? undefined : { cause: 'not-shown', devices: [], needsPerson: false };
+      call.dispatchEvent(new Event('change')); // as a call does
+    },
+  });
+  return call;
+}
+
+const connection = { status: 'ready', call: undefined };
+const tile = (user, facts = {}) => ({ key: `${user}/d`, source: 'camera', member: { user }, device: 'd', participant: 2, isConnected: true, ...facts });
+const drawn = () => byID('grid').querySelectorAll('.tile-name').map(({ textContent }) => textContent);
+
+/** The fake page has no order of nodes: what is inserted is appended. */
+function openStage() {
+  for (const id of ['grid', 'large']) {
+    const list = byID(id);
+    list.insertBefore = (node) => void (list.children.includes(node) || list.children.push(node));
+    list.children = [];
+    list.style = { setProperty() {} };
+  }
+  byID('stage').clientWidth = 900;
+  byID('stage').clientHeight = 600;
+}
+
+test('a text that cannot be made keeps no tile from being drawn, and stops the sending until it can', (t_) => {
+  openStage();
+  t_.after(hideCall);
+  let others = () => {
+    throw new TypeError('no text');
+  };
+  const facts = {
+    get others() {
+      return others();
+    },
+  };
+  const call = callOf({ tiles: [tile('bob'), tile('zed')], facts });
+  showCall(call, { connection, options: {} });
+  assert.deepEqual(drawn(), ['bob', 'zed']);
+  assert.deepEqual([call.shown, byID('call-notice').hidden, byID('call-notice-text').textContent], [[false], false, t('stop.not-shown')]);
+  others = () => [];
+  call.dispatchEvent(new Event('change'));
+  assert.deepEqual([call.shown, byID('call-notice').hidden], [[false, true], true]);
+});
+
+test('a tile that cannot be drawn keeps no other from being drawn', (t_) => {
+  openStage();
+  t_.after(hideCall);
+  const call = callOf({ tiles: [tile('bob', { member: undefined }), tile('zed', { doubt: 'stranger', source: 'listener' })] });
+  showCall(call, { connection, options: {} });
+  assert.ok(drawn().includes('zed'));
+  assert.deepEqual(call.shown, [false]);
+});
+
+test('names that cannot be learned, and a state that is not known, stop no drawing', (t_) => {
+  openStage();
+  t_.after(hideCall);
+  const member = { user: 'zed', name: { evil: true }, state: 'asleep', participants: [] };
+  byID('people-dialog').open = true;
+  const call = callOf({ tiles: [tile('zed')], members: new Map([['zed', member]]) });
+  showCall(call, { connection, options: {} });
+  assert.deepEqual([drawn(), call.shown], [['zed'], [true]]);
+});
