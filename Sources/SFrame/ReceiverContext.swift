@@ -18,20 +18,21 @@ package struct ReceiverContext: Sendable {
   }
 
   /// Decrypts `frame`, a whole SFrame that comes from anyone, and writes the plaintext to the start of `output`; returns its length in bytes.
-  /// On an error nothing is written and the replay window has not moved. A frame that would move the window by more than `limit` counts as replayed.
+  /// On an error nothing is written and the replay window has not moved. A frame that would move the window by more than `limit`, or that is more than `reach`
+  /// behind the newest, counts as replayed.
   /// `output` must not overlap the inputs.
   package mutating func decrypt(
     _ frame: UnsafeRawBufferPointer, metadata: UnsafeRawBufferPointer, movingWindowAtMost limit: UInt64 = .max,
-    into output: UnsafeMutableRawBufferPointer
+    reachingBackAtMost reach: UInt64 = ReplayWindow.size, into output: UnsafeMutableRawBufferPointer
   ) throws(SFrameError) -> Int {
     let header = try SFrameHeader(parsing: frame.bytes)
     guard header.keyID == keyID else { throw .wrongKeyID }
     let count = Self.plaintextByteCount(of: frame, header: header)
     guard count >= 0 else { throw .truncated }
     guard output.count >= count else { throw .noSpace }
-    guard header.counter < SFrameHeader.counterLimit, accepts(header.counter, movingAtMost: limit) else {
-      throw .replayed
-    }
+    guard header.counter < SFrameHeader.counterLimit,
+      accepts(header.counter, movingAtMost: limit, reachingBackAtMost: reach)
+    else { throw .replayed }
     let start = header.byteCount
     let additionalData = authenticated(UnsafeRawBufferPointer(rebasing: frame[..<start]), metadata)
     try key.open(
@@ -41,10 +42,14 @@ package struct ReceiverContext: Sendable {
     return count
   }
 
-  /// False when `counter` was recorded before, is older than the window, or lies more than `limit` above the highest one (0 before the first).
-  private mutating func accepts(_ counter: UInt64, movingAtMost limit: UInt64) -> Bool {
+  /// False when `counter` was recorded before, is older than the window, or lies more than `limit` above the highest one (0 before the first) or more than
+  /// `reach` below it.
+  private mutating func accepts(
+    _ counter: UInt64, movingAtMost limit: UInt64, reachingBackAtMost reach: UInt64
+  ) -> Bool {
     let highest = window.highest ?? 0
-    return window.arrival(of: counter) == .new && (counter <= highest || counter - highest <= limit)
+    guard window.arrival(of: counter) == .new else { return false }
+    return counter <= highest ? highest - counter <= reach : counter - highest <= limit
   }
 
   /// As above, into a new array.

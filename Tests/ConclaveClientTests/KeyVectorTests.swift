@@ -280,6 +280,14 @@ struct MessageVectorTests {
     }
     let opened5 = CallClient.open(message(vector, vector.body), cipher, &keys)
     #expect(opened5 == .text(vector.text.bytes, isPrivate: false))
+    for text in [vector, vectors.privateMessage] {
+      #expect(MessagePadding.padded(text.text.bytes) == text.padded.bytes)
+    }
+    for wrong in try #require(vector.mispadded) {
+      #expect(MessagePadding.text(of: wrong.data.bytes) == nil)
+      let opened = CallClient.open(message(vector, wrong.body), cipher, &keys)
+      #expect(opened == .dropped, "\(wrong.what)")
+    }
   }
 
   @Test func aPrivateMessage() throws {

@@ -201,6 +201,11 @@ struct KeyVectors: Decodable {
       var otherKind: Base64Bytes?
       var resealed: Resealed?
     }
+    struct Mispadded: Decodable {
+      var what: String
+      var data: Base64Bytes
+      var body: Base64Bytes
+    }
     var call: CallID
     var epoch: UInt32
     var secret: Base64Bytes
@@ -209,7 +214,9 @@ struct KeyVectors: Decodable {
     var fingerprint: Base64Bytes
     var joinId: Base64Bytes
     var text: Base64Bytes
+    var padded: Base64Bytes
     var body: Base64Bytes
+    var mispadded: [Mispadded]?
     var wraps: [Wrap]?
     var flipped: Flipped
   }

@@ -33,6 +33,17 @@ struct TrustTests {
     #expect(world.envelopes.map(\.to.user.text) == ["carol"])
     world.deliverEnvelopes()
     world.switchAll()
+    // Somebody who sees Bob's device for the first time gives it the key: Alice and Carol send nothing until they have decided.
+    for name in ["alice", "carol"] {
+      guard case .changedKeys(let shown) = world.members[name]!.silence.first else {
+        Issue.record("\(name): \(world.members[name]!.silence)")
+        continue
+      }
+      #expect(shown.map(\.fingerprint) == [world.members["bob"]!.entry.fingerprint.bytes])
+      #expect(!world.members[name]!.isSending)
+      world.feed(.sendAnyway(shown), to: name)
+      #expect(world.members[name]!.isSending && world.members[name]!.silence.isEmpty)
+    }
     #expect(try world.travel("on", from: "alice", to: "carol").0 == "on")
     for name in ["alice", "carol"] {
       #expect(world.members[name]!.refusals.isEmpty)
@@ -101,6 +112,12 @@ struct TrustTests {
         #expect(throws: FrameCipherError.unknownKey) { try world.open(frame, as: name) }
       }
       #expect(world.members[name]!.warnings.map(\.problem) == [.revoked])
+      // It has the key in use, and another member may give it the next.
+      guard case .revoked(let shown) = world.members[name]!.silence.first else {
+        Issue.record("\(name): \(world.members[name]!.silence)")
+        continue
+      }
+      #expect(shown.map(\.user) == ["bob"] && !world.members[name]!.isSending)
     }
     #expect(try world.open(alices, as: "carol").0 == "y")
     // The leader's next envelopes leave out the revoked device.

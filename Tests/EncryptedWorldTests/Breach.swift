@@ -16,6 +16,10 @@ enum Breach: Error {
   case changedKeyGetsEnvelope
   case ghostIsNotSeen
   case ghostHears
+  /// A device posted envelopes for an epoch or a stay that is over.
+  case sealsForWhatIsOver
+  /// An envelope that an honest device signed does not hold the secret that the device uses for that epoch.
+  case sealsAnotherSecret
   /// Devices that were shown different lists understand each other.
   case splitIsUnderstood
   /// The world itself is wrong.
@@ -40,6 +44,10 @@ enum Weakness: CaseIterable {
   case trustsWhatComes
   /// Tells nobody of what it sees.
   case hidesWarnings
+  /// Posts its envelopes though their epoch may be over by then.
+  case sealsLate
+  /// Sends on whatever its list says.
+  case neverStops
   /// The server's fault: keeps devices that have gone on the list.
   case keepsThoseWhoLeft
 
@@ -51,6 +59,8 @@ enum Weakness: CaseIterable {
     case .pausesForRotation: .mediaGap
     case .trustsWhatComes: .changedKeyGetsEnvelope
     case .hidesWarnings: .ghostIsNotSeen
+    case .sealsLate: .sealsForWhatIsOver
+    case .neverStops: .ghostHears
     case .keepsThoseWhoLeft: .listsGone
     }
   }

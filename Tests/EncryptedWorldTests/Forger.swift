@@ -74,15 +74,19 @@ final class Ghost {
   let cipher = FrameCipher()
   var keys: KeyAgreement
   var opened: Set<ParticipantNumber> = []
-  private var random = SeededGenerator(seed: 1)
+  private var random: SeededGenerator
   private unowned let world: World
 
   /// `listedAs`: the user id that lists have in place of its own.
   init(
-    _ world: World, call: CallID, user: String = "bob", listedAs: String? = nil, participant: ParticipantNumber = 999
+    _ world: World, call: CallID, user: String = "bob", listedAs: String? = nil, participant: ParticipantNumber = 999,
+    identity: DeviceIdentity? = nil
   ) {
     self.world = world
-    identity = DeviceIdentity(user: user, device: "ghost")!
+    let identity = identity ?? DeviceIdentity(user: user, device: "ghost")!
+    self.identity = identity
+    // Each number is another stay.
+    random = SeededGenerator(seed: UInt64(participant))
     let join = JoinCredentials(identity, call: call, at: world.timestamp, using: &random)
     var entry = ListEntry(
       user: UserID(unchecked: listedAs ?? user), device: identity.address.device, participant: participant,

@@ -147,7 +147,8 @@ extension Lies {
 
   private static func foreignMessage(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
-    let sealed = try #require(scene.alice.stay).cipher.seal([1], track: 0, metadata: Array("message".utf8))
+    let text = MessagePadding.padded([1])
+    let sealed = try #require(scene.alice.stay).cipher.seal(text, track: 0, metadata: Array("message".utf8))
     let (alice, bob) = (try track(scene.alice).participant, try track(scene.bob).participant)
     func message(_ from: ParticipantNumber, _ bytes: [UInt8]) -> CallMessage {
       CallMessage(from: from, body: Base64Bytes(bytes))

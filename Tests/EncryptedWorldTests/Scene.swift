@@ -15,8 +15,10 @@ final class Scene {
   var ghost: Ghost?
   var forger: Forger?
 
-  init(seed: UInt64 = 1, isSilent: Bool = false, prepare: ([SimDevice]) -> Void = { _ in }) throws {
-    world = World(seed: seed)
+  init(
+    seed: UInt64 = 1, isSilent: Bool = false, weakness: Weakness? = nil, prepare: ([SimDevice]) -> Void = { _ in }
+  ) throws {
+    world = World(seed: seed, weakness: weakness)
     world.isSilent = isSilent
     for user in ["alice", "bob", "carol"] { world.add(user) }
     world.run(1_000)
@@ -54,6 +56,17 @@ final class Scene {
   func entries(of device: SimDevice) throws -> [ListEntry] { try #require(device.stay).keys.listed }
 
   func tell(_ device: SimDevice, _ input: KeyInput) throws { device.feed(input, to: try #require(device.stay)) }
+
+  /// The person at the device has looked at what stopped it, and sends.
+  func sendAnyway(_ device: SimDevice) throws {
+    let shown = try #require(device.stay).silence.flatMap { cause -> [ListedDevice] in
+      switch cause {
+      case .strangers(let devices), .departed(let devices), .revoked(let devices), .changedKeys(let devices): devices
+      default: []
+      }
+    }
+    try tell(device, .sendAnyway(shown))
+  }
 
   /// Announces to one device, and says what it refused.
   @discardableResult
@@ -108,6 +121,6 @@ final class Scene {
     let stays = device.stays
     let isConfirmed = !stays.contains { if case .notConfirmed = $0.confirmation { true } else { false } }
     return !device.refusals.isEmpty || !device.warnings.isEmpty || !device.aborted.isEmpty || !isConfirmed
-      || stays.contains { !$0.silences.subtracting([.noKey]).isEmpty }
+      || stays.contains { !$0.silences.subtracting([.noKey, .alone]).isEmpty }
   }
 }

@@ -19,7 +19,7 @@ final class SimDevice {
   private(set) var stays: [Stay] = []
   var rings: [CallID: Ring] = [:]
   private(set) var warnings: [KeyWarning] = []
-  /// It was told that a device had left which was there.
+  /// It was told that a device had left, or is not in the call, which was there.
   private(set) var falseAlarms: [KeyWarning] = []
   /// When it connected last.
   private(set) var connectedAt: Int64 = 0
@@ -157,7 +157,8 @@ final class SimDevice {
 
   func sendDown(_ session: SessionID, _ action: @escaping (SimDevice) -> Void) {
     lastDown = max(lastDown, world.now + jitter())
-    world.at(lastDown - world.now) { [unowned self] in if session == self.session { action(self) } }
+    let late = world.disorder > 0 ? Int64(world.random.below(world.disorder)) : 0
+    world.at(lastDown - world.now + late) { [unowned self] in if session == self.session { action(self) } }
   }
 
   // MARK: requests
@@ -193,13 +194,14 @@ final class SimDevice {
     let join = JoinCredentials(identity, call: id, at: clock, using: &world.random)
     var keys = KeyAgreement(identity: identity, join: join, pins: pins, trust: trust, now: world.instant)
     ask(.people(.listDevices(ListDevices(users: callees)))) { [unowned self] (devices: Devices) in
-      let (envelopes, effects) = keys.ring(devices.devices, using: &world.random)
-      for effect in effects { note(effect) }
+      let (envelopes, news) = keys.ring(devices.devices, using: &world.random)
       let start = StartCall(
         id: id, callees: callees, media: .audio, policy: policy, joinId: join.joinId, joinKey: join.joinKey,
         envelopes: envelopes.isEmpty ? nil : envelopes)
       ask(.start(start)) { [unowned self] (joined: Joined) in
         results = joined.results ?? [:]
+        for effect in news { note(effect) }
+        keys.pins = pins
         guard let effects = keys.start(joined, now: world.instant, using: &world.random) else {
           return refuse(.notUnderstood)
         }
@@ -337,7 +339,9 @@ final class SimDevice {
     case .pin(let device, let fingerprint): pins.pin(device, fingerprint)
     case .warn(let warning):
       if world.weakness != .hidesWarnings { warnings.append(warning) }
-      if warning.problem == .mayStillHear, world.isThere(warning, for: self) { falseAlarms.append(warning) }
+      if [.mayStillHear, .notInCall].contains(warning.problem), world.isThere(warning, for: self) {
+        falseAlarms.append(warning)
+      }
       if world.weakness == .trustsWhatComes { world.at(0) { [unowned self] in trust(warning) } }
     case .refused(let refusal):
       refusals.append(refusal)
@@ -359,7 +363,7 @@ final class SimDevice {
       case .send(let key):
         if world.weakness == .neverSwitches, stay.cipher.sendingEpoch != nil { continue }
         stay.send(key)
-      case .stopSending: stay.cipher.stopSending()
+      case .stopSending: if world.weakness != .neverStops { stay.cipher.stopSending() }
       case .silence(let causes):
         stay.silence = causes
         stay.silences.formUnion(causes)
@@ -375,6 +379,7 @@ final class SimDevice {
       case .code: break
       }
     }
+    world.oracles?.look(at: stay)
     watch(stay)
   }
 
@@ -401,10 +406,18 @@ final class SimDevice {
         feed(.confirmations(epoch: body.epoch, bucket: body.bucket, reply), to: stay)
       }
     case .calls(.inCall(_, .keys(let handedOut))):
-      guard let response else { return }
+      guard let response else {
+        return world.at(0) { [unowned self] in feed(.handedOut(epoch: handedOut.epoch, taken: nil), to: stay) }
+      }
       world.at(Int64(response)) { [unowned self] in
+        guard world.weakness == .sealsLate || !stay.isOver && stay.keys.isDue(request) else {
+          return feed(.handedOut(epoch: handedOut.epoch, taken: nil), to: stay)
+        }
+        world.oracles?.posted(handedOut, by: stay)
         ask(request, orElse: { self.feed(.handedOut(epoch: handedOut.epoch, taken: false), to: stay) }) {
-          (_: KeysDelivered) in self.feed(.handedOut(epoch: handedOut.epoch, taken: true), to: stay)
+          (_: KeysDelivered) in
+          self.world.oracles?.taken(handedOut.epoch, of: stay)
+          self.feed(.handedOut(epoch: handedOut.epoch, taken: true), to: stay)
         }
       }
     default: ask(request) { (_: NoBody) in }
@@ -457,6 +470,7 @@ final class SimDevice {
       ) { [unowned self] (joined: Joined) in
         stay.cipher.stopSending()
         keys.pins = pins
+        keys.follow(stay.keys, now: world.instant)
         let effects = keys.enter(joined, now: world.instant)
         open(joined, keys, effects, isRejoined: true, continuing: stay)
       }

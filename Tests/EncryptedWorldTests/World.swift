@@ -25,6 +25,10 @@ final class World {
   var alter: ((Request, Device) -> Request)?
   /// No device sends media: for the time before the part that a test is about.
   var isSilent = false
+  /// Checks each stay after each input; nil where `Audit` is enough.
+  var oracles: Oracles?
+  /// Events and replies come up to so many ms late, each by itself: in any order.
+  var disorder = 0
   /// The delay of a frame, in ms.
   var mediaDelay = 20...60
   /// The server dies at one in so many commands, at random: after it has stored what it did, and before anybody hears of it.
@@ -206,6 +210,7 @@ final class World {
 
   private func tickMedia() {
     at(Self.frameInterval) { [unowned self] in
+      oracles?.elapse(Self.frameInterval)
       for stay in isSilent ? [] : devices.compactMap(\.stay) {
         if let frame = stay.makeFrame(audit) { forward(frame, from: stay) }
       }

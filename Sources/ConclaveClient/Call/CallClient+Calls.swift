@@ -50,10 +50,15 @@ extension CallClient {
     _ callees: [UserID], with keys: inout KeyAgreement, _ request: ([Envelope]) -> Request
   ) async throws(SignalingError) -> Joined {
     var attempt = 1
+    var news: [KeyEffect] = []
     while true {
-      let envelopes = await envelopes(for: callees, &keys)
+      let (envelopes, effects) = await envelopes(for: callees, &keys)
+      news += effects
       do throws(SignalingError) {
-        return try await requestAgain(request(envelopes), reply: Joined.self)
+        let joined = try await requestAgain(request(envelopes), reply: Joined.self)
+        // A start that the server refuses makes no device known.
+        for effect in news { note(effect) }
+        return joined
       } catch {
         guard case .refused(let code, _) = error, !envelopes.isEmpty, code.hasPrefix("keys."),
           attempt < Self.ringAttempts
@@ -65,16 +70,17 @@ extension CallClient {
   }
 
   /// The envelopes for the callees' devices; none when the server does not list them.
-  private func envelopes(for callees: [UserID], _ keys: inout KeyAgreement) async -> [Envelope] {
+  private func envelopes(
+    for callees: [UserID], _ keys: inout KeyAgreement
+  ) async -> (envelopes: [Envelope], effects: [KeyEffect]) {
     guard !callees.isEmpty,
-      let devices = try? await requestAgain(.people(.listDevices(ListDevices(users: callees))), reply: Devices.self)
-        .devices
-    else { return [] }
+      let reply = try? await requestAgain(.people(.listDevices(ListDevices(users: callees))), reply: Devices.self)
+    else { return ([], []) }
+    // A vouch may speak for a new device, and a revocation against one.
+    learn(reply)
     var generator = SystemRandomNumberGenerator()
     keys.pins = pins
-    let (envelopes, effects) = keys.ring(devices, using: &generator)
-    for effect in effects { note(effect) }
-    return envelopes
+    return keys.ring(reply.devices, using: &generator)
   }
 
   /// Answers a ring on this device.
@@ -203,16 +209,47 @@ extension CallClient {
     let offered = tracks.map {
       MediaRequest.Track(mid: $0.mid, source: $0.source.trackSource, replace: $0.replacesScreen ? true : nil)
     }
+    guard let ongoing = calls[call] else { throw .notInCall }
+    let stay = ongoing.keys.join.joinId
+    ongoing.cipher.receiveSound(in: OwnTracks.soundSlots(in: sdp))
     let answer = try await connection.request(
       .inCall(call, .media(MediaRequest(sdp: sdp, tracks: offered))), reply: MediaAnswer.self)
-    guard let own = calls[call]?.session.participant else { throw .notInCall }
-    _ = calls[call]?.session.take(answer)
+    // The answer to a former stay's offer names tracks and slots of its own.
+    guard calls[call] === ongoing, ongoing.keys.join.joinId == stay else { throw .notInCall }
+    let own = ongoing.session.participant
+    _ = ongoing.session.take(answer)
     assignSlots(of: call)
+    let answered = answer.tracks.filter { $0.track.participant == own }.map { (mid: $0.mid, track: $0.track) }
+    for (track, isMuted) in ongoing.tracks.offer(tracks, answered: answered) {
+      ongoing.cipher.setMuted(isMuted, track: track)
+    }
     let (tracks, isForeign) = Self.ownTracks(answer, of: own)
-    if isForeign { calls[call]?.updates.yield(.warning(.foreignTrack)) }
+    if isForeign { ongoing.updates.yield(.warning(.foreignTrack)) }
     return AnsweredOffer(
       sdp: answer.sdp, tracks: tracks,
       receive: answer.receive.map(ReceivedTrack.init))
+  }
+
+  /// A muted track is silent here at once, even when the server cannot be told; one that is unmuted, when the server forwards it.
+  func setMuted(_ isMuted: Bool, _ track: TrackID, in call: CallID) async throws(SignalingError) {
+    guard let ongoing = calls[call] else { throw .notInCall }
+    let stay = ongoing.keys.join.joinId
+    func apply() {
+      guard track.participant == ongoing.session.participant, ongoing.keys.join.joinId == stay else { return }
+      ongoing.tracks.setMuted(isMuted, track: track.index)
+      ongoing.cipher.setMuted(isMuted, track: track.index)
+    }
+    if isMuted { apply() }
+    try await perform(.inCall(call, .track(track, ChangeTrack(muted: isMuted))))
+    if !isMuted { apply() }
+  }
+
+  /// As for a muted track.
+  func hold(_ isHeld: Bool, _ call: CallID) async throws(SignalingError) {
+    guard let ongoing = calls[call] else { throw .notInCall }
+    if isHeld { ongoing.cipher.hold(true) }
+    try await perform(.call(call, .hold(Hold(held: isHeld))))
+    if !isHeld { ongoing.cipher.hold(false) }
   }
 
   func invite(_ call: CallID, _ users: [String]) async throws(SignalingError) -> [String: String] {
@@ -241,30 +278,10 @@ extension CallClient {
 
   func snapshot(_ call: Ongoing) -> CallSnapshot {
     var snapshot = CallSnapshot(call.session.state, speakers: call.session.speakers)
-    snapshot.devices = devices(of: call)
+    snapshot.devices = lend(to: call) { $0.devices(call.session.state.members) }
     snapshot.silence = call.keys.silence
     snapshot.confirmation = call.keys.confirmationTold ?? .confirming
     return snapshot
-  }
-
-  /// The devices on the list of the key in use, and those in the call that are not on it yet.
-  private func devices(of call: Ongoing) -> [ListedDevice] {
-    let listed = call.keys.listed.map { entry in
-      ListedDevice(
-        user: entry.user.text, device: entry.device.text, participant: entry.participant,
-        fingerprint: entry.fingerprint.bytes,
-        trust: entry.address == identity.address ? .verified : pins.level(of: entry.address, entry.fingerprint.bytes),
-        standing: call.keys.standing(of: entry, now: Self.now))
-    }
-    let known = Set(call.keys.listed.map(\.address))
-    let unlisted = call.session.state.members.flatMap(\.joinedDevices).filter { !known.contains($0.device) }.map {
-      joined in
-      ListedDevice(
-        user: joined.device.user.text, device: joined.device.device.text, participant: joined.participant,
-        fingerprint: [],
-        trust: .new, standing: .unlisted)
-    }
-    return listed + unlisted
   }
 
   func code(_ call: CallID) -> String? { calls[call]?.keys.code }
@@ -279,7 +296,9 @@ extension CallClient {
   }
 
   func leave(_ call: CallID) async -> Result<Void, SignalingError> {
+    // From here on nothing is sealed, opened or posted for this stay.
     calls[call]?.isLeaving = true
+    calls[call]?.cipher.wipe()
     defer { forget(call) }
     do {
       return .success(try await perform(.call(call, .leave)))

@@ -81,11 +81,11 @@ extension CallClient {
     defer { call.isCatchingUp = false }
     while call.isBehind {
       call.isBehind = false
-      let participant = call.session.participant
+      let stay = call.keys.join.joinId
       let request = Request.inCall(id, .listKeys(ListKeys(since: call.keys.newestAccepted)))
       let list = try? await requestAgain(request, reply: KeyList.self)
       guard calls[id] === call else { return }
-      feed(.list(list), to: id, as: participant)
+      if isGoingOn(id, call, stay) { feed(.list(list), to: id) }
     }
   }
 
@@ -169,7 +169,7 @@ extension CallClient {
 
   func feed(_ input: KeyInput, to id: CallID) {
     var generator = SystemRandomNumberGenerator()
-    guard let call = calls[id] else { return }
+    guard let call = calls[id], !call.isLeaving else { return }
     perform(lend(to: call) { $0.handle(input, now: Self.now, using: &generator) }, of: id)
   }
 
@@ -229,36 +229,42 @@ extension CallClient {
       return
     }
     call.requests += 1
-    Task { await carryOut(request, of: id) }
+    let stay = call.keys.join.joinId
+    Task { await carryOut(request, of: id, call, stay) }
   }
 
-  private func carryOut(_ request: Request, of id: CallID) async {
-    guard let call = calls[id] else { return }
+  /// Between the request and here the call, the stay or the epoch may have ended: then nothing is posted.
+  private func carryOut(_ request: Request, of id: CallID, _ call: Ongoing, _ stay: Base64Bytes) async {
     defer { call.requests -= 1 }
-    let participant = call.session.participant
+    guard isGoingOn(id, call, stay) else { return }
+    guard call.keys.isDue(request) else {
+      if let failure = KeyInput(failed: request) { feed(failure, to: id) }
+      return
+    }
+    func take(_ reply: KeyInput) { if isGoingOn(id, call, stay) { feed(reply, to: id) } }
     switch request {
     case .people(.listDevices):
       let reply = try? await requestAgain(request, reply: Devices.self)
       if let reply { learn(reply) }
-      feed(.directory(reply), to: id, as: participant)
+      take(.directory(reply))
     case .calls(.inCall(_, .listKeys)):
-      feed(.list(try? await requestAgain(request, reply: KeyList.self)), to: id, as: participant)
+      take(.list(try? await requestAgain(request, reply: KeyList.self)))
     case .calls(.inCall(_, .confirmKey(let confirmation))):
       let reply = try? await connection.request(request, reply: NoBody.self)
-      feed(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil), to: id, as: participant)
+      take(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil))
     case .calls(.inCall(_, .listConfirmations(let wanted))):
       let reply = try? await connection.request(request, reply: Confirmations.self)
-      feed(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply), to: id, as: participant)
+      take(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply))
     case .calls(.inCall(_, .keys(let handedOut))):
-      feed(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)), to: id, as: participant)
+      take(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)))
     default:
       try? await perform(request)
     }
   }
 
-  /// A reply to the participant that was says nothing to the one that is.
-  private func feed(_ reply: KeyInput, to id: CallID, as participant: ParticipantNumber) {
-    if calls[id]?.session.participant == participant { feed(reply, to: id) }
+  /// Whether it is still the same call and stay: a reply to the one that was says nothing to the one that is.
+  private func isGoingOn(_ id: CallID, _ call: Ongoing, _ stay: Base64Bytes) -> Bool {
+    calls[id] === call && !call.isLeaving && call.keys.join.joinId == stay
   }
 
   /// Whether the server took the envelopes; nil when it could not say.
@@ -288,7 +294,7 @@ extension CallClient {
   private func timeout() {
     timer = nil
     for id in calls.keys {
-      if let call = calls[id] { perform(lend(to: call) { $0.handleTimeout(now: Self.now) }, of: id) }
+      if let call = calls[id], !call.isLeaving { perform(lend(to: call) { $0.handleTimeout(now: Self.now) }, of: id) }
       if let action = calls[id]?.recovery.handleTimeout(now: Self.now) { carryOut(action, of: id) }
       forgetLeftovers(of: id)
     }

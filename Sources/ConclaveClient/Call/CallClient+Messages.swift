@@ -15,7 +15,8 @@ extension CallClient {
       else { throw .noKey }
       sealed = [Self.privateKind] + frame
     } else {
-      guard let frame = try? cipher.seal(message, track: 0, metadata: Array("message".utf8)) else { throw .noKey }
+      guard let frame = try? cipher.seal(MessagePadding.padded(message), track: 0, metadata: Array("message".utf8))
+      else { throw .noKey }
       sealed = [Self.publicKind] + frame
     }
     try await perform(.inCall(id, .message(SendMessage(to: participants, body: Base64Bytes(sealed)))))
@@ -60,7 +61,9 @@ extension CallClient {
       let (content, opened) = try cipher.open(
         Array(message.body.bytes.dropFirst()), from: .message(from: message.from),
         metadata: Array((isPrivate ? "private" : "message").utf8))
-      guard isPrivate else { return .text(content, isPrivate: false) }
+      guard isPrivate else {
+        return MessagePadding.text(of: content).map { .text($0, isPrivate: false) } ?? .dropped
+      }
       let text = keys.openPrivate(content, from: message.from, epoch: opened.epoch)
       return text.map { .text($0, isPrivate: true) } ?? .dropped
     } catch {

@@ -58,9 +58,10 @@ extension CallClient {
         joined = try await requestAgain(.call(id, .rejoin(credentials.body)), reply: Joined.self)
       }
       guard joined.call.id == id else { throw .notUnderstood }
-      guard calls[id] != nil else {
-        // The person has left meanwhile: no ghost stays behind.
-        return _ = try? await perform(.call(id, .leave))
+      guard calls[id] === call, !call.isLeaving else {
+        // The person has left meanwhile: no ghost stays behind. Where the person has joined again since, that stay goes on.
+        if calls[id] == nil || call.isLeaving { _ = try? await perform(.call(id, .leave)) }
+        return
       }
       resume(id, joined, credentials)
     } catch {
@@ -85,8 +86,13 @@ extension CallClient {
     call.session = CallSession(joined, user: identity.address.user)
     for delivery in call.deliveries { deliveries[delivery] = nil }
     call.deliveries = []
+    let former = call.keys
     call.keys = agreement(credentials).withoutKnowledge
-    let effects = lend(to: call) { $0.enter(joined, now: Self.now) }
+    call.tracks.beginStay()
+    let effects = lend(to: call) { keys in
+      keys.follow(former, now: Self.now)
+      return keys.enter(joined, now: Self.now)
+    }
     call.stay.begin(joined)
     call.cipher.assign([:], now: Self.now)
     recover(id, .rejoined)

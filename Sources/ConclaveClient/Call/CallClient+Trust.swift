@@ -6,16 +6,20 @@ extension CallClient {
   /// Everything pinned, for an app that stores it as a whole.
   public var pinnedDevices: [PinnedDevice] { pins.pinned }
 
-  /// Takes this device with this fingerprint for its user's: a person has compared it, or accepts a changed key. Calls that go on heed it at once.
+  /// Takes this device with this fingerprint for its user's: a person accepts a changed key, or has compared it (`isVerified`). A key that was compared before
+  /// stays so. Calls that go on heed it at once.
   public func trust(_ device: PinnedDevice) {
-    guard pins.add(device), let user = UserID(device.user), let id = DeviceID(device.device) else { return }
+    guard let user = UserID(device.user), let id = DeviceID(device.device) else { return }
     let address = Device(user: user, device: id)
+    var device = device
+    device.isVerified = device.isVerified || pins.level(of: address, device.fingerprint) == .verified
+    guard pins.add(device) else { return }
     if let keys = directory[Base64Bytes(device.fingerprint)] { _ = pins.remember(keys) }
     if let pin = pins.pinned(address) { tell(.pinned(pin)) }
     for call in calls.keys { feed(.trusted(address), to: call) }
   }
 
-  func sendAnyway(_ id: CallID) { feed(.sendAnyway, to: id) }
+  func sendAnyway(_ shown: [ListedDevice], in id: CallID) { feed(.sendAnyway(shown), to: id) }
 
   /// Takes up what `devices/list` says: public keys, which prove themselves, and what devices signed about each other.
   func learn(_ devices: Devices) {

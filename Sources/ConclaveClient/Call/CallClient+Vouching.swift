@@ -18,7 +18,7 @@ extension CallClient {
 
   /// Says to everybody that a device of this user is not to be trusted any more, for good. It may be removed already.
   public func revoke(_ device: RegisteredDevice) async throws(SignalingError) {
-    guard device.user == identity.user else { throw .invalidIdentifier }
+    try checkSubject(device)
     let statement = TrustStatement(
       .revoke, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
     try await perform(.people(.revokeDevice(try body(statement))))
@@ -26,7 +26,7 @@ extension CallClient {
 
   /// Removes one of this user's devices and says that it is not to be trusted any more.
   public func removeDevice(revoking device: RegisteredDevice) async throws(SignalingError) {
-    guard device.user == identity.user else { throw .invalidIdentifier }
+    try checkSubject(device)
     let statement = TrustStatement(
       .revoke, device: device.device, fingerprint: device.fingerprint, at: Self.clock, by: identity)
     let body = try body(statement)
@@ -37,6 +37,13 @@ extension CallClient {
             device: body.device,
             revoke: RemoveDevice.Revoke(
               fingerprint: body.fingerprint, at: body.at, sigAlg: body.sigAlg, signature: body.signature)))))
+  }
+
+  /// A statement against a device names the fingerprint of its own keys; this device's fingerprint only where it is the device that is meant.
+  private func checkSubject(_ device: RegisteredDevice) throws(SignalingError) {
+    guard device.user == identity.user,
+      (device.fingerprint == identity.fingerprint) == (device.device == identity.device)
+    else { throw .invalidIdentifier }
   }
 
   private func body(_ statement: TrustStatement) throws(SignalingError) -> DeviceStatement {

@@ -81,6 +81,7 @@ public actor CallClient {
     var deliveries: Set<UInt64> = []
     /// Epochs of the participant that was, and when they are forgotten.
     var leftovers: (epochs: [UInt32], due: Instant)?
+    var tracks = OwnTracks()
     let stay: CurrentStay
     let cipher: FrameCipher
     let updates: UnreadQueue<CallUpdate>

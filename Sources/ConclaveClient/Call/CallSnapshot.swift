@@ -62,17 +62,21 @@ public struct CallSnapshot: Sendable, Hashable {
   public var members: [Member]
   /// Participants who speak: the dominant speaker, then the loudest first.
   public var speakers: [UInt32]
-  /// Every device that may hear this one, and those in the call that can't yet: show a tile for each.
+  /// Every device that may hear this one, from the moment that the list is used until a list without it is used, and those in the call that can't yet: show a
+  /// tile for each.
   public var devices: [ListedDevice] = []
   /// Why this device sends nothing; empty when it does, or has no key yet.
   public var silence: [SilenceCause] = []
   /// Whether the others have proven that they share the key.
   public var confirmation = ConfirmationState.confirming
 
-  /// Users whose shown name another user has as well: show their ids, or one can pass for the other.
-  public var usersOfOneName: [String] {
-    let named = Dictionary(grouping: members.filter { $0.name != nil }) { $0.name ?? "" }
-    return named.values.filter { $0.count > 1 }.flatMap { $0.map(\.user) }.sorted()
+  /// Users whose name another user has as well, or one that looks like it, or whose name mixes scripts: show their ids, or one can pass for the other. Names are
+  /// the server's word: an app that remembers the name of a known person shows that one until the person accepts another.
+  public var usersToTellApart: [String] {
+    let named = members.filter { $0.name != nil }
+    let alike = Dictionary(grouping: named) { NameSkeleton($0.name ?? "") }.values.filter { $0.count > 1 }.joined()
+    let doubtful = named.filter { NameSkeleton.isDoubtful($0.name ?? "") }
+    return Set((alike + doubtful).map(\.user)).sorted()
   }
 
   init(_ state: CallState, speakers: [ParticipantNumber]) {

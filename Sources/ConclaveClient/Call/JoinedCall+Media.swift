@@ -8,15 +8,16 @@ extension JoinedCall {
     try await client.offer(callID, sdp, tracks)
   }
 
-  /// Mutes or unmutes one of this device's tracks: the server tells all, and forwards nothing of a muted one.
+  /// Mutes or unmutes one of this device's tracks. `cipher` encrypts nothing of a muted track (`FrameCipherError.muted`), even when the server cannot be told,
+  /// nor of the same source after a rejoin. The server tells all, and forwards nothing of it.
   public func setMuted(_ muted: Bool, track: String) async throws(SignalingError) {
     guard let track = TrackID(track) else { throw .invalidIdentifier }
-    try await client.perform(.inCall(callID, .track(track, ChangeTrack(muted: muted))))
+    try await client.setMuted(muted, track, in: callID)
   }
 
-  /// Puts the call on hold, or takes it up again: nothing is forwarded to or from this device meanwhile.
+  /// Puts the call on hold, or takes it up again: meanwhile `cipher` encrypts no frames, and nothing is forwarded to or from this device.
   public func hold(_ held: Bool) async throws(SignalingError) {
-    try await client.perform(.call(callID, .hold(Hold(held: held))))
+    try await client.hold(held, callID)
   }
 
   /// This device's preferences for a video track.

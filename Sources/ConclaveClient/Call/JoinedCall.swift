@@ -48,10 +48,11 @@ public final class JoinedCall: Sendable {
   /// Every device that may hold the key in use, as the call code counts them: show them all.
   public var devices: [PinnedDevice] { get async { await client.listed(callID) } }
 
-  /// Takes the key that the warning shows for its device's own, after a person has looked at it. Another key that the device has by now stays untrusted.
+  /// Takes the key that the warning shows for its device's own, after a person has looked at it: the device is *known*, not verified, which `verify` does.
+  /// Another key that the device has by now stays untrusted.
   public func trust(_ warning: KeyWarning) async {
     await client.trust(
-      PinnedDevice(user: warning.user, device: warning.device, fingerprint: warning.fingerprint, isVerified: true))
+      PinnedDevice(user: warning.user, device: warning.device, fingerprint: warning.fingerprint))
   }
 
   /// Marks one person's devices verified, exactly as they were shown when the person began to compare. Throws when they are of several users.
@@ -63,8 +64,9 @@ public final class JoinedCall: Sendable {
     }
   }
 
-  /// Sends in spite of the devices that may hear and are not in the call (`SilenceCause.strangers`, `.departed`, `.held`).
-  public func sendAnyway() async { await client.sendAnyway(callID) }
+  /// Sends in spite of exactly these devices: those of `SilenceCause.strangers`, `.departed`, `.revoked` and `.changedKeys` as the person was shown them, none
+  /// for `.held` only. Another device, or the same with another key or in another stay, stops the sending again.
+  public func sendAnyway(_ shown: [ListedDevice]) async { await client.sendAnyway(shown, in: callID) }
 
   /// Comes back as a new participant, with new keys and a new PeerConnection: the way out of `SilenceCause.brokenHistory`.
   public func rejoin() async { await client.recover(callID, .historyBroken) }

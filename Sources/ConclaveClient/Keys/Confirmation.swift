@@ -99,6 +99,12 @@ struct Confirmation: Sendable {
 
   var isComplete: Bool { confirmed.indices.allSatisfy { confirmed[$0] == present($0) } }
 
+  /// Whether the device has proven that it has the key.
+  func isConfirmed(_ entry: ListEntry) -> Bool {
+    guard let index = list.position(of: entry.address), list.entries[index] == entry else { return false }
+    return confirmed[index / Self.bucketSize] & Self.mask(index % Self.bucketSize) != 0
+  }
+
   /// The entries that have not confirmed.
   var missing: [ListEntry] {
     list.entries.enumerated().filter {

@@ -11,13 +11,17 @@ struct EnvelopeContext {
 }
 
 extension Envelope {
-  /// Wraps `secret` for a device, to one public key of its, and signs it; nil when the algorithm is not known here or the key is none.
+  /// Wraps `secret` for a device, to one public key of its, and signs it; nil when the algorithm is not known here, the key is none or the secret is zeros.
   static func sealing(
     _ secret: SymmetricKey, for device: Device, alg: String, publicKey: [UInt8], in context: EnvelopeContext,
     from identity: DeviceIdentity
   ) -> Envelope? {
     let bytes = secret.withUnsafeBytes { Array($0) }
-    guard let ciphertext = try? WrapAlgorithm(rawValue: alg)?.seal(bytes, to: publicKey) else { return nil }
+    guard bytes.contains(where: { $0 != 0 }),
+      let ciphertext = try? WrapAlgorithm(rawValue: alg)?.seal(bytes, to: publicKey)
+    else {
+      return nil
+    }
     var envelope = Envelope(
       epoch: context.epoch, to: device, from: identity.address,
       key: Base64Bytes(Array(SHA256.hash(data: publicKey))), alg: alg, ciphertext: Base64Bytes(ciphertext),
@@ -36,7 +40,7 @@ extension Envelope {
   func opened(with privateKey: P256.KeyAgreement.PrivateKey) throws(KeyRefusal) -> SymmetricKey {
     guard alg == WrapAlgorithm.hpke.rawValue,
       let secret = try? WrapAlgorithm.open(ciphertext.bytes, with: privateKey),
-      secret.count == Epoch.secretByteCount
+      Epoch.isSecret(secret)
     else { throw .envelopeNotReadable }
     return SymmetricKey(data: secret)
   }

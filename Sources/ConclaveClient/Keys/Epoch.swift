@@ -9,6 +9,9 @@ struct Epoch: Sendable {
   static let secretByteCount = 32
   static let suite = CipherSuite.aes256GCMSHA512
 
+  /// Whether these bytes can be an epoch's secret. Zeros are what is left of a secret that was wiped: a key that everybody knows.
+  static func isSecret(_ bytes: [UInt8]) -> Bool { bytes.count == secretByteCount && bytes.contains { $0 != 0 } }
+
   let number: UInt32
   let mode: RotationMode
   let list: EpochList

@@ -68,6 +68,11 @@ public final class FrameCipher: Sendable {
 
   package func send(_ key: SendingKey) { sealing.withLock { _ in sealer.send(key) } }
   package func stopSending() { sealing.withLock { _ in sealer.stop() } }
+  package func setMuted(_ isMuted: Bool, track: UInt8) {
+    sealing.withLock { _ in sealer.setMuted(isMuted, track: track) }
+  }
+  package func hold(_ isHeld: Bool) { sealing.withLock { _ in sealer.hold(isHeld) } }
+  package func receiveSound(in mids: Set<String>) { opening.withLock { _ in opener.receiveSound(in: mids) } }
   package func install(_ keys: EpochKeys) {
     opening.withLock { _ in opener.install(keys) }
     openingChanges.add(1, ordering: .releasing)

@@ -2,6 +2,8 @@
 public enum FrameCipherError: Error, Sendable, Hashable {
   /// There is no key yet; who holds none sends nothing.
   case noKey
+  /// The own track is muted, or the call on hold: nothing of it is encrypted, whatever the app feeds.
+  case muted
   /// The frame's key has not arrived; keep the frame for up to a second, and at most 64 of a slot (`WaitingFrames`).
   case unknownKey
   /// The frame's key is of another track than the slot's. The slot may have changed its track, and the news be on its way: keep the frame as for

@@ -10,6 +10,11 @@ struct FrameOpener: ~Copyable {
   /// At most one of each low byte.
   private var epochs: [ReceivingEpoch] = []
   private var slots: [String: SlotTracks] = [:]
+  /// The slots in which this device offered to receive sound.
+  private var soundSlots: Set<String> = []
+  /// How far a sound frame may come behind the newest of its track, 1.3 s of Opus: within this a server chooses the order of words, and jitter buffers wait for
+  /// no more.
+  static let soundReach: UInt64 = 64
 
   private struct ReceivingEpoch {
     let number: UInt32
@@ -51,7 +56,11 @@ struct FrameOpener: ~Copyable {
   mutating func wipe() {
     epochs = []
     slots = [:]
+    soundSlots = []
   }
+
+  /// The mids are those of this device's own offer: a server that calls a slot of sound one of video changes nothing.
+  mutating func receiveSound(in mids: Set<String>) { soundSlots = mids }
 
   /// The whole slot map, as the server said it last.
   mutating func assign(_ map: [String: TrackID], now: Instant) {
@@ -68,17 +77,18 @@ struct FrameOpener: ~Copyable {
     do {
       let header = try SFrameHeader(parsing: frame.bytes)
       guard let id = FrameKeyID(rawValue: header.keyID) else { throw FrameCipherError.notAuthentic }
-      let limit = try windowLimit(id, source)
+      let (limit, reach) = try windowLimits(id, source)
       guard let place = place(of: id) else { throw FrameCipherError.unknownKey }
       let count: Int
       if let known = epochs[place].contexts.index(forKey: header.keyID) {
         count = try epochs[place].contexts.values[known].decrypt(
-          frame, metadata: metadata, movingWindowAtMost: limit, into: output)
+          frame, metadata: metadata, movingWindowAtMost: limit, reachingBackAtMost: reach, into: output)
       } else {
         guard let baseKey = baseKey(of: id.participant, in: place) else { throw FrameCipherError.unknownKey }
         // Kept once a frame has opened, so that forged KIDs fill no memory.
         var context = ReceiverContext(suite: Epoch.suite, keyID: header.keyID, baseKey: baseKey)
-        count = try context.decrypt(frame, metadata: metadata, movingWindowAtMost: limit, into: output)
+        count = try context.decrypt(
+          frame, metadata: metadata, movingWindowAtMost: limit, reachingBackAtMost: reach, into: output)
         epochs[place].contexts[header.keyID] = context
       }
       return FrameCipher.Opened(
@@ -93,18 +103,21 @@ struct FrameOpener: ~Copyable {
     }
   }
 
-  /// How far the frame may move its KID's replay window.
-  private func windowLimit(_ id: FrameKeyID, _ source: FrameSource) throws(FrameCipherError) -> UInt64 {
+  /// How far the frame may move its KID's replay window, and how far it may be behind the newest.
+  private func windowLimits(
+    _ id: FrameKeyID, _ source: FrameSource
+  ) throws(FrameCipherError) -> (limit: UInt64, reach: UInt64) {
     switch source {
     case .slot(let mid, let now):
+      let reach = soundSlots.contains(mid) ? Self.soundReach : ReplayWindow.size
       switch slots[mid]?.verdict(on: id, now: now) ?? .foreign {
-      case .current: return .max
-      case .former: return SlotTracks.formerWindow
+      case .current: return (.max, reach)
+      case .former: return (SlotTracks.formerWindow, reach)
       case .foreign: throw .otherTrack
       }
     case .message(let from):
       guard id.participant == from, id.track == 0 else { throw .notAuthentic }
-      return .max
+      return (.max, ReplayWindow.size)
     }
   }
 

@@ -10,6 +10,9 @@ struct FrameSealer: ~Copyable {
   /// Stays that were sent in before. Their keys never come back, or their counters would begin anew.
   private var formerStays: Set<[UInt8]> = []
   private var isSending = false
+  /// Own tracks that the person has muted, and whether the call is on hold. The server is asked to forward nothing of these; here nothing is sealed.
+  private var muted: Set<UInt8> = []
+  private var isHeld = false
 
   /// Holds a sending context, which cannot be copied, in a dictionary.
   private final class TrackSealer {
@@ -44,6 +47,12 @@ struct FrameSealer: ~Copyable {
 
   mutating func stop() { isSending = false }
 
+  mutating func setMuted(_ isMuted: Bool, track: UInt8) {
+    if isMuted { muted.insert(track) } else { muted.remove(track) }
+  }
+
+  mutating func hold(_ isHeld: Bool) { self.isHeld = isHeld }
+
   mutating func wipe() {
     if let key { formerStays.insert(key.joinId) }
     key = nil
@@ -56,6 +65,7 @@ struct FrameSealer: ~Copyable {
     into output: UnsafeMutableRawBufferPointer
   ) throws(FrameCipherError) -> Int {
     guard isSending, let key else { throw .noKey }
+    guard track == 0 || !isHeld && !muted.contains(track) else { throw .muted }
     let sealer: TrackSealer
     if let known = tracks[track] {
       sealer = known

@@ -18,6 +18,7 @@ extension KeyAgreement {
         proposal.flatMap { $0.epoch == number ? $0 : nil }
         ?? Proposal(epoch: number, secret: Self.secret(using: &generator))
       proposal = own
+      proposal?.isAwaited = true
       secret = own.secret
     } else {
       // A leader that can't follow the ratchet says so, and a fresh epoch follows.
@@ -33,13 +34,13 @@ extension KeyAgreement {
 
   mutating func handedOut(_ number: UInt32, taken: Bool?, now: Instant, into effects: inout [KeyEffect]) {
     guard let own = proposal, own.epoch == number else { return }
-    // Asked again as the epoch's leader, it answers with the same secret.
-    if taken != nil { proposal = nil }
+    proposal?.isAwaited = false
     if taken == true {
       adopt(own.secret, for: number, now: now, into: &effects)
     } else if missing?.epoch == number {
       askForMissingKey(now: now, into: &effects)
     }
+    openWaiting(now: now, into: &effects)
   }
 
   /// Sends the newest epoch's secret to one device that lacks it.
@@ -103,6 +104,9 @@ extension KeyAgreement {
     }
     guard epoch.secret == nil, epoch.number >= current ?? 0 else {
       return effects.append(.acknowledge(delivery: waiting.delivery, opened: true))
+    }
+    if let proposal, proposal.epoch == epoch.number, proposal.isAwaited, self.waiting.count < Self.waitingLimit {
+      return self.waiting.append(waiting)
     }
     guard let from = envelope.from, let entry = epoch.list[from], from != identity.address,
       !pins.isRevoked(entry.user, entry.fingerprint.bytes)

@@ -124,7 +124,7 @@ extension KeyAgreement {
     let changes = new.list.changes(since: epochs[newest]?.list)
     try checkOwnEntry(new, changes.added, into: &effects)
     try checkStaying(changes.added)
-    if new.mode == .ratchet, new.isNext { try checkRatchet(to: new.list, changes.gone) }
+    if new.mode == .ratchet, new.isNext { try checkRatchet(to: new.list, changes) }
     announce(new, changes, now: now, into: &effects)
   }
 
@@ -155,12 +155,15 @@ extension KeyAgreement {
     }
   }
 
-  /// No device with the old secret may be left out: the ratchet would give it the new one.
-  private func checkRatchet(to list: EpochList, _ gone: [ListEntry]) throws(KeyRefusal) {
+  /// No device with the old secret may be left out: the ratchet would give it the new one. And one must have come: a server that calls each epoch a ratchet
+  /// keeps a secret that it knows alive for ever.
+  private func checkRatchet(
+    to list: EpochList, _ changes: (added: [ListEntry], gone: [ListEntry])
+  ) throws(KeyRefusal) {
     guard let before = epochs[newest] else { return }
-    guard !before.list.hasRung, gone.allSatisfy({ list.holds(fingerprint: $0.fingerprint) }) else {
-      throw .unsafeRatchet
-    }
+    guard !before.list.hasRung, !changes.added.isEmpty,
+      changes.gone.allSatisfy({ list.holds(fingerprint: $0.fingerprint) })
+    else { throw .unsafeRatchet }
   }
 
   func refuse(_ refusal: KeyRefusal, into effects: inout [KeyEffect]) { effects.append(.refused(refusal)) }
@@ -232,6 +235,7 @@ extension KeyAgreement {
   /// The epoch is of no use any more, nor are envelopes of it.
   mutating func forget(_ number: UInt32, into effects: inout [KeyEffect]) {
     guard epochs.removeValue(forKey: number) != nil else { return }
+    openedMessages[number] = nil
     effects.append(.retire(epoch: number))
     if let envelope = untrusted.removeValue(forKey: number) { effects.append(.drop(delivery: envelope.delivery)) }
   }

@@ -1,5 +1,5 @@
 package import Contract
-package import MediaModel
+import MediaModel
 
 /// The call's members by the server's word, compared with the devices that may hear.
 extension KeyAgreement {
@@ -28,38 +28,62 @@ extension KeyAgreement {
       if first?[joined.device]?.participant == 0 { hasOneRung = true }
     }
     guard current == 1 || newest == 1 || newest == 0 else { return joinedDevices = [:] }
-    securing.joined(joinedDevices.count, now: now)
     if hasOneRung { install(1, into: &effects) }
   }
 
   // MARK: tiles
 
-  /// The standing that a listed device's tile shows.
-  package func standing(of entry: ListEntry, now: Instant) -> ListedDevice.Standing {
-    switch watch.standing(of: entry.participant, now: now) {
+  /// Every device that may hear this one, from the moment the list is used until a list without it is used, and those of the state's members that are on no
+  /// list yet.
+  package func devices(_ members: [MemberState]) -> [ListedDevice] {
+    let entries = listed
+    let addresses = Set(entries.map(\.address))
+    let numbers = Set(entries.map(\.participant))
+    let joins = Set(entries.compactMap { $0.joinId?.bytes })
+    // A listed device's number or join under another name is no device that cannot hear: it is the listed one.
+    let unlisted = members.flatMap(\.joinedDevices).filter {
+      !addresses.contains($0.device) && !numbers.contains($0.participant) && !joins.contains($0.joinId)
+    }
+    return entries.map { listed($0) }
+      + unlisted.map { joined in
+        ListedDevice(
+          user: joined.device.user.text, device: joined.device.device.text, participant: joined.participant,
+          fingerprint: [], joinId: joined.joinId, trust: .new, standing: .unlisted, hasConfirmed: false)
+      }
+  }
+
+  /// A device of the list in use as people are to see it.
+  func listed(_ entry: ListEntry) -> ListedDevice {
+    let isOwn = entry.address == identity.address
+    let confirmation = confirming?.epoch == current ? confirming?.confirmation : nil
+    return ListedDevice(
+      user: entry.user.text, device: entry.device.text, participant: entry.participant,
+      fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes ?? [],
+      trust: isOwn ? .verified : pins.level(of: entry.address, entry.fingerprint.bytes),
+      standing: standing(of: entry), hasConfirmed: confirmation?.isConfirmed(entry) ?? false)
+  }
+
+  private func standing(of entry: ListEntry) -> ListedDevice.Standing {
+    switch watch.suspects[entry.address]?.kind {
     case .stranger: .stranger
     case .departed: .departed
     case nil: entry.participant == 0 ? .rung : .present
     }
   }
 
-  /// Warns of devices that may hear and are not in the call, and of tiles that change.
+  /// Tells of tiles that change, and warns of devices that may hear and are not in the call.
   mutating func tellTiles(now: Instant, into effects: inout [KeyEffect]) {
-    var shown: Set<TileMark> = []
-    for (number, suspect) in watch.suspects {
-      guard let kind = watch.standing(of: number, now: now) else { continue }
-      shown.insert(TileMark(participant: number, isStranger: kind == .stranger))
-      guard !tiles.contains(TileMark(participant: number, isStranger: kind == .stranger)) else { continue }
-      effects.append(.warn(KeyWarning(kind == .stranger ? .notInCall : .mayStillHear, suspect.entry)))
+    guard !watch.suspects.isEmpty || !tiles.isEmpty else { return }
+    warnedTiles = warnedTiles.filter { watch.suspects[$0.key]?.kind == $0.value }
+    let news = watch.suspects.filter { warnedTiles[$0.key] == nil && watch.warns(of: $0.value, now: now) }
+    for (device, suspect) in news.sorted(by: { $0.key < $1.key }) {
+      warnedTiles[device] = suspect.kind
+      effects.append(.warn(KeyWarning(suspect.kind == .stranger ? .notInCall : .mayStillHear, suspect.entry)))
     }
+    let shown = watch.suspects.mapValues(\.kind)
     guard shown != tiles else { return }
     tiles = shown
     effects.append(.tilesChanged)
-  }
-
-  struct TileMark: Hashable, Sendable {
-    var participant: ParticipantNumber
-    var isStranger: Bool
   }
 }
 
@@ -71,7 +95,7 @@ public struct ListedDevice: Sendable, Hashable {
     case present
     /// It rang, and may hear the first seconds.
     case rung
-    /// On the list, but not in the call by the server's word.
+    /// On the list, and never seen in the call as the list says.
     case stranger
     /// It has left, and may still hear.
     case departed
@@ -87,8 +111,12 @@ public struct ListedDevice: Sendable, Hashable {
   public var participant: UInt32
   /// The hash over its public keys; empty for a device that is not on the list.
   public var fingerprint: [UInt8]
+  /// Its stay in the call, 16 bytes; empty for one that rang.
+  public var joinId: [UInt8]
   /// How sure it is that the device is its user's.
   public var trust: TrustLevel
   /// How its place on the list and in the call agree.
   public var standing: Standing
+  /// It has proven that it has the key in use: it hears, whoever gave it the key. A listed device that has not may hear as well.
+  public var hasConfirmed: Bool
 }

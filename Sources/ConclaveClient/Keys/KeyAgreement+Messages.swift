@@ -7,6 +7,8 @@ import Octets
 /// Private messages: sealed to each recipient's join key in HPKE's auth mode, so that the recipient, and nobody else, knows who wrote (protocol section 6).
 extension KeyAgreement {
   static let maximumRecipients = 64
+  /// Private messages that may open in an epoch: so many encapsulated keys are remembered.
+  static let maximumOpened = 10_000
   private static let wrapByteCount = 113
 
   /// The content of a private message's SFrame, to be sealed; nil when a recipient is not on the list of the epoch in use or its key is of no use.
@@ -16,7 +18,7 @@ extension KeyAgreement {
     else { return nil }
     let contentKey = SymmetricKey(size: .bits256)
     guard let nonce = try? AES.GCM.Nonce(data: [UInt8](repeating: 0, count: 12)),
-      let box = try? AES.GCM.seal(text, using: contentKey, nonce: nonce)
+      let box = try? AES.GCM.seal(MessagePadding.padded(text), using: contentKey, nonce: nonce)
     else { return nil }
     let ciphertext = Array(box.ciphertext + box.tag)
     let additionalData = Self.additionalData(recipients, ciphertext)
@@ -35,8 +37,8 @@ extension KeyAgreement {
     return content + ciphertext
   }
 
-  /// The text of a private message of `sender` whose SFrame was of this epoch; nil when it does not name this device, or is not the sender's for just these
-  /// recipients.
+  /// The text of a private message of `sender` whose SFrame was of this epoch; nil when it does not name this device, is not the sender's for just these
+  /// recipients, or has opened before. HPKE has no freshness, and any member can put the wrap into an SFrame of its own.
   package mutating func openPrivate(
     _ content: [UInt8], from sender: ParticipantNumber, epoch number: UInt32
   ) -> [UInt8]? {
@@ -53,6 +55,7 @@ extension KeyAgreement {
     }
     let ciphertext = Array(content[(1 + count * (4 + Self.wrapByteCount))...])
     guard let own, Set(recipients).count == count, let key = privateKey(of: sender, in: epoch),
+      isFresh(own, in: number),
       var recipient = try? HPKE.Recipient(
         privateKey: join.privateKey, ciphersuite: WrapAlgorithm.suite,
         info: info(epoch, from: sender, to: participant),
@@ -63,9 +66,20 @@ extension KeyAgreement {
       let nonce = try? AES.GCM.Nonce(data: [UInt8](repeating: 0, count: 12)),
       let box = try? AES.GCM.SealedBox(
         nonce: nonce, ciphertext: ciphertext.dropLast(16), tag: ciphertext.suffix(16)),
-      let text = try? AES.GCM.open(box, using: SymmetricKey(data: contentKey))
+      let padded = try? AES.GCM.open(box, using: SymmetricKey(data: contentKey)),
+      let text = MessagePadding.text(of: Array(padded))
     else { return nil }
-    return Array(text)
+    openedMessages[number, default: []].insert(Self.encapsulated(own))
+    return text
+  }
+
+  private static func encapsulated(_ wrap: ArraySlice<UInt8>) -> [UInt8] {
+    Array(wrap.prefix(WrapAlgorithm.encapsulatedByteCount))
+  }
+
+  private func isFresh(_ wrap: ArraySlice<UInt8>, in epoch: UInt32) -> Bool {
+    let opened = openedMessages[epoch] ?? []
+    return opened.count < Self.maximumOpened && !opened.contains(Self.encapsulated(wrap))
   }
 
   /// The generation-0 join key of a listed device that signed it.

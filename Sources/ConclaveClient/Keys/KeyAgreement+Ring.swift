@@ -4,8 +4,6 @@ package import MediaModel
 
 /// Epoch 1: the initiator's alone, or shared with the devices that ring (protocol section 5, epochs, rule 1).
 extension KeyAgreement {
-  /// A request's body has 256 KiB, of which an envelope takes some 600 bytes. With more devices none is rung with a key.
-  static let maximumRung = 300
   /// How far the caller's clock may be from this device's.
   static let ringTime: UInt64 = 600_000
 
@@ -21,11 +19,16 @@ extension KeyAgreement {
         fingerprint: Base64Bytes($0.fingerprint))
     }
     callees.sort { $0.address < $1.address }
+    // The server chooses the devices that it lists for somebody. A new device among known ones, for which none of these vouches, waits for epoch 2: by then
+    // the person has been told of it.
+    for entry in callees where pins[entry.address] == nil && pins.knows(entry.user) {
+      withheldRings.insert(entry.fingerprint.bytes)
+    }
     pinNew(callees, into: &effects)
     guard let all = try? EpochList(callees, epoch: 1) else { return ([], effects) }
     warnOfProblems(all.entries, into: &effects)
-    var rung = callees.filter { problem(of: $0) == nil }
-    guard rung.count <= Self.maximumRung else { return ([], effects) }
+    let trusted = callees.filter { problem(of: $0) == nil && !isWithheld($0) }
+    var rung = Self.chosen(trusted)
     let secret = Self.secret(using: &generator)
     while !rung.isEmpty {
       guard let epoch = firstEpoch(rung, secret) else { break }
@@ -38,6 +41,20 @@ extension KeyAgreement {
       rung = zip(rung, envelopes).filter { $1 != nil }.map(\.0)
     }
     return ([], effects)
+  }
+
+  /// As many devices as a `start` may have envelopes for, one of each callee first (protocol section 5.7). Further ones ring without a key.
+  private static func chosen(_ devices: [ListEntry]) -> [ListEntry] {
+    guard devices.count > StartCall.maximumEnvelopes else { return devices }
+    var users: Set<UserID> = []
+    let isFirst = devices.map { users.insert($0.user).inserted }
+    let ordered = zip(devices, isFirst).filter(\.1) + zip(devices, isFirst).filter { !$1 }
+    return ordered.prefix(StartCall.maximumEnvelopes).map(\.0).sorted { $0.address < $1.address }
+  }
+
+  private func isWithheld(_ entry: ListEntry) -> Bool {
+    withheldRings.contains(entry.fingerprint.bytes)
+      && pins.level(of: entry.address, entry.fingerprint.bytes) < .vouched
   }
 
   /// nil for a key of an unknown kind, or a malformed one.

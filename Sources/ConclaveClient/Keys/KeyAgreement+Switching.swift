@@ -10,7 +10,7 @@ extension KeyAgreement {
 
   /// Keeps the first valid secret of an epoch.
   mutating func adopt(_ secret: SymmetricKey, for number: UInt32, now: Instant, into effects: inout [KeyEffect]) {
-    guard let epoch = epochs[number], epoch.secret == nil, number >= current ?? 0 else { return }
+    guard !isBroken, let epoch = epochs[number], epoch.secret == nil, number >= current ?? 0 else { return }
     epochs[number]?.secret = secret
     if proposal?.epoch == number { proposal = nil }
     if missing?.epoch == number { missing = nil }
@@ -46,14 +46,16 @@ extension KeyAgreement {
       if retirements[old] == nil { retirements[old] = now.advanced(by: Self.overlap) }
     }
     watch.use(epoch.list, now: now)
-    currentSince = now
-    isAgeTold = false
+    if epoch.mode == .fresh || freshSince == nil {
+      freshSince = now
+      isAgeTold = false
+    }
     if epoch.secret != nil {
       missing = nil
       began(number, now: now)
     } else {
       // Whether its own envelopes counted only the server can say. That no other's came is no proof: the server forgets them when the next epoch begins.
-      let isAnswerDue = proposal?.epoch == number
+      let isAnswerDue = proposal?.epoch == number && proposal?.isAwaited == true
       if missing?.epoch != number {
         missing = MissingKey(
           epoch: number, asked: 0,
@@ -134,6 +136,7 @@ extension KeyAgreement {
     if let current, causes.isEmpty, let epoch = epochs[current] {
       guard sendingEpoch != current, let key = sendingKey(epoch) else { return }
       sendingEpoch = current
+      if current == 1 { securing.begin(now: now) }
       effects.append(.send(key))
     } else if sendingEpoch != nil {
       sendingEpoch = nil
@@ -141,30 +144,38 @@ extension KeyAgreement {
     }
   }
 
-  private func silenceCauses(now: Instant) -> [SilenceCause] {
+  private mutating func silenceCauses(now: Instant) -> [SilenceCause] {
     if isBroken { return [.brokenHistory] }
     guard let current, let epoch = epochs[current] else { return [] }
     var causes: [SilenceCause] = []
     if epoch.secret == nil { causes.append(.noKey) }
+    // Devices that ring can open epoch 1, also those of people who never answer.
+    if current == 1, !watch.hasOthers(on: epoch.list) { causes.append(.alone) }
     if current == 1, securing.isOver(now: now) { causes.append(.securing) }
     let unverified = unverified(in: epoch.list)
     if !unverified.isEmpty { causes.append(.unverified(unverified.map(pinned))) }
+    judgeDistrusted(epoch)
+    let distrusted = distrusted.entries.filter { !watch.isAccepted($0) }
+    for (isRevoked, cause) in [(true, SilenceCause.revoked), (false, SilenceCause.changedKeys)] {
+      let devices = distrusted.filter { pins.isRevoked($0.user, $0.fingerprint.bytes) == isRevoked }
+      if !devices.isEmpty { causes.append(cause(devices.map { listed($0) })) }
+    }
     let strangers = watch.stopping(.stranger, now: now)
-    if !strangers.isEmpty { causes.append(.strangers(strangers.map(pinned))) }
+    if !strangers.isEmpty { causes.append(.strangers(strangers.map { listed($0) })) }
     let departed = watch.stopping(.departed, now: now)
-    if !departed.isEmpty { causes.append(.departed(departed.map(pinned))) }
+    if !departed.isEmpty { causes.append(.departed(departed.map { listed($0) })) }
     if watch.isHeld { causes.append(.held) }
     return causes
   }
 
-  /// When the key in use has been used for two rotations.
+  /// When the last fresh secret is two rotations old. A ratchet makes no secret younger.
   var ageDue: Instant? {
     guard current != nil, !isAgeTold, !isBroken else { return nil }
-    return currentSince.advanced(by: .seconds(60 * min(120, 2 * rotateMinutes)))
+    return freshSince?.advanced(by: .seconds(60 * min(120, 2 * rotateMinutes)))
   }
 }
 
-/// How long the call may stay in epoch 1, whose key devices have that only rang: 10 s with signaling, 60 s in all, from when a second one has joined.
+/// How long this device may send under epoch 1, whose key devices have that only rang: 10 s with signaling, 60 s in all, from its first frame.
 struct SecuringTimer: Sendable {
   static let connectedTime: Duration = .seconds(10)
   static let time: Duration = .seconds(60)
@@ -174,8 +185,8 @@ struct SecuringTimer: Sendable {
   private var connectedSince: Instant?
   private var connected: Duration = .zero
 
-  mutating func joined(_ count: Int, now: Instant) {
-    guard count >= 2, began == nil else { return }
+  mutating func begin(now: Instant) {
+    guard began == nil else { return }
     began = now
     connectedSince = isConnected ? now : nil
   }

@@ -32,6 +32,25 @@ extension KeyAgreement {
     }
   }
 
+  /// Devices that others may have given the key to though this one would not.
+  struct Distrusted: Sendable {
+    var entries: [ListEntry] = []
+    /// The epoch and the state of the pins that they were judged by.
+    var epoch: UInt32?
+    var pins = 0
+  }
+
+  /// Finds the devices on the list in use that are revoked or have another key than the one seen first. Most events change neither list nor pins.
+  mutating func judgeDistrusted(_ epoch: Epoch) {
+    guard distrusted.epoch != epoch.number || distrusted.pins != pins.revision else { return }
+    distrusted.epoch = epoch.number
+    distrusted.pins = pins.revision
+    distrusted.entries = epoch.list.entries.filter {
+      $0.address != identity.address
+        && (pins.isRevoked($0.user, $0.fingerprint.bytes) || pins[$0.address]?.fingerprint != $0.fingerprint.bytes)
+    }
+  }
+
   func pinned(_ entry: ListEntry) -> PinnedDevice {
     PinnedDevice(
       user: entry.user.text, device: entry.device.text, fingerprint: entry.fingerprint.bytes,

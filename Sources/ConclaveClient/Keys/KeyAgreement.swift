@@ -77,7 +77,7 @@ package struct KeyAgreement: Sendable {
   var retirements: [UInt32: Instant] = [:]
   /// When this device sends under an epoch that nobody has switched to.
   var ownSwitches: [UInt32: Instant] = [:]
-  /// The secret that this device made as leader of an epoch, until the server says whose answer counted.
+  /// The secret that this device made as leader of an epoch: one, however often it is asked and whatever became of its answers.
   var proposal: Proposal?
   /// A key that others use and this device lacks.
   var missing: MissingKey?
@@ -100,12 +100,20 @@ package struct KeyAgreement: Sendable {
   /// The basis of `confirmationTold`.
   var confirmationBasis: ConfirmationBasis?
   var lastConfirmed: Instant?
-  var tiles: Set<TileMark> = []
+  /// The suspects that the app knows of, and those that it was warned of.
+  var tiles: [Device: RosterWatch.Kind] = [:]
+  var warnedTiles: [Device: RosterWatch.Kind] = [:]
+  /// Devices of the list in use that the person has to decide about, judged with one state of the pins.
+  var distrusted = Distrusted()
+  /// The encapsulated keys of the private messages that have opened, by epoch: none opens twice.
+  var openedMessages: [UInt32: Set<[UInt8]>] = [:]
+  /// New devices of people who are known: a ring brings them no key.
+  var withheldRings: Set<[UInt8]> = []
   /// A fresh secret was used since the own join key was replaced.
   var refreshDue = false
   var refreshed: Instant?
-  /// When the epoch in use began, and whether its age was told.
-  var currentSince = Instant(nanoseconds: 0)
+  /// When the last fresh secret, or the first of this stay, came into use, and whether its age was told.
+  var freshSince: Instant?
   var isAgeTold = false
   var rotateMinutes = 10
   /// The state last told to the cipher and the app.
@@ -127,6 +135,8 @@ package struct KeyAgreement: Sendable {
   struct Proposal: Sendable {
     var epoch: UInt32
     var secret: SymmetricKey
+    /// The server has not said yet whether it counts. Until then no other secret of the epoch is taken.
+    var isAwaited = false
   }
 
   struct MissingKey: Sendable {
@@ -166,6 +176,20 @@ package struct KeyAgreement: Sendable {
     agreement.pins = Pins()
     agreement.directory = KnownKeys()
     return agreement
+  }
+
+  /// Takes over what the device's stay before this one, in the same call, suspected of others.
+  package mutating func follow(_ former: KeyAgreement, now: Instant) { watch.remember(former.watch, now: now) }
+
+  /// Whether a request that waits to be made is still of use: nothing is posted for an epoch that is over.
+  package func isDue(_ request: Request) -> Bool {
+    switch request {
+    case .calls(.inCall(_, .keys(let body))): !isBroken && body.epoch == newest
+    case .calls(.inCall(_, .confirmKey(let body))): !isBroken && body.epoch == newest
+    case .calls(.inCall(_, .waitForKey(let body))): !isBroken && body.epoch == newest
+    case .calls(.inCall(_, .requestKey(let body))): !isBroken && (body.epoch ?? newest) == newest
+    default: true
+    }
   }
 
   /// The reply to the join: nothing is announced to this device before.
@@ -209,7 +233,7 @@ package struct KeyAgreement: Sendable {
     case .confirmations(let epoch, let bucket, let reply): take(reply, bucket: bucket, epoch: epoch, into: &effects)
     case .trusted(let device): trusted(device, now: now, into: &effects)
     case .trustChanged: trustChanged(now: now, into: &effects)
-    case .sendAnyway: watch.accept()
+    case .sendAnyway(let shown): watch.accept(shown.compactMap(RosterWatch.Shown.init), now: now)
     }
     settle(now: now, into: &effects)
     return effects

@@ -45,10 +45,16 @@ public enum SilenceCause: Sendable, Hashable {
   case securing
   /// These devices may hear, and nobody has verified them (`KeyTrust.verifiedOnly`).
   case unverified([PinnedDevice])
+  /// No other device that has the first key has joined: only devices that ring could hear. No cause for concern.
+  case alone
   /// These devices may hear, and are not in the call.
-  case strangers([PinnedDevice])
+  case strangers([ListedDevice])
   /// These devices have left, and may still hear.
-  case departed([PinnedDevice])
+  case departed([ListedDevice])
+  /// These devices are revoked, and may hear: this device gives them no key, but a member who counts the revocation for nothing may.
+  case revoked([ListedDevice])
+  /// These devices have other keys than those seen first, and may hear: this device gives them no key, but a member who saw only the new ones may.
+  case changedKeys([ListedDevice])
   /// It stopped twice within a minute: it goes on when the person says so (`JoinedCall.sendAnyway`).
   case held
   /// The server's lists do not follow from each other. Rejoining begins anew.

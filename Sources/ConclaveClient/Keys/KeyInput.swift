@@ -31,8 +31,8 @@ package enum KeyInput: Sendable {
   case trusted(Device)
   /// Devices of one user have spoken for or against each other: `pins` says so already.
   case trustChanged
-  /// The person sends in spite of the devices that stopped this one.
-  case sendAnyway
+  /// The person sends in spite of exactly these devices, which were shown.
+  case sendAnyway([ListedDevice])
 }
 
 /// A device that has joined.

@@ -8,7 +8,7 @@ public enum KeyRefusal: Error, Sendable, Hashable {
   case notOnList
   /// A device that stays has another number or key, or a join that was over is back.
   case changedEntry
-  /// Mode `ratchet` where a device that is gone, or only rang, could follow the ratchet.
+  /// Mode `ratchet` where a device that is gone, or only rang, could follow the ratchet, or where no device came: such an epoch would heal nothing.
   case unsafeRatchet
   /// An epoch does not follow from those before it: nothing is sent any more, and the device rejoins once by itself.
   case brokenHistory
@@ -16,13 +16,13 @@ public enum KeyRefusal: Error, Sendable, Hashable {
   case strangerOnDelivery
   /// An envelope without a signature, by a device that is not on the list, or with a signature that does not fit.
   case envelopeNotAuthentic
-  /// An envelope that does not open, or holds no 32-byte secret.
+  /// An envelope that does not open, or holds no 32-byte secret, or 32 zeros.
   case envelopeNotReadable
   /// An envelope for a key that this device has replaced, or for its long-lived key.
   case envelopeForOldKey
   /// The key of an epoch that the others use did not come, though it was asked for three times.
   case keyWithheld
-  /// The key in use is older than two rotations.
+  /// The last fresh secret is older than two rotations: ratchets since then heal nothing.
   case keyTooOld
   /// The server's claim about the others' confirmations is false.
   case confirmationNotTrue

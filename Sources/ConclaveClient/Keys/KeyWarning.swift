@@ -14,19 +14,21 @@ public enum KeyTrust: Sendable, Hashable {
 public struct KeyWarning: Sendable, Hashable {
   /// A problem with a device.
   public enum Problem: Sendable, Hashable {
-    /// Its keys are not those seen first; it may be another device under its name. It gets no key, and nothing that it sends opens, until it is trusted.
+    /// Its keys are not those seen first; it may be another device under its name. This device gives it no key, opens nothing that it sends, and sends
+    /// nothing while it is on the list, until the person decides: others in the call may let it hear.
     case changedKey
     /// A user who is known has a device that is not.
     case newDevice
-    /// It is not verified, and `KeyTrust.verifiedOnly` is set: it gets no key, and nothing is sent while it is in the call.
+    /// It is not verified, and `KeyTrust.verifiedOnly` is set: this device gives it no key, and nothing is sent while it is in the call.
     case unverified
     /// The server shows no public keys that belong to its fingerprint.
     case unknownKeys
-    /// The key it joined with is not signed by it, or of a kind that is not known here: it gets no key.
+    /// The key it joined with is not signed by it, or of a kind that is not known here: this device gives it no key.
     case joinKeyNotSigned
-    /// The server shows an older join key of it than before: it gets no key.
+    /// The server shows an older join key of it than before: this device gives it no key.
     case oldJoinKey
-    /// A verified device of its user, or the device itself, said that it is not to be trusted: it gets no key, and nothing that it sends opens.
+    /// A verified device of its user, or the device itself, said that it is not to be trusted: this device gives it no key, opens nothing that it sends, and
+    /// sends nothing while it is on the list, until the person decides. Others, who count the revocation for nothing, may let it hear.
     case revoked
     /// A device that is vouched for speaks against it, which is verified: these devices disagree.
     case disputed

@@ -160,7 +160,7 @@ public struct PinnedDevice: Sendable, Hashable {
   public var device: String
   /// The hash over its public keys, 32 bytes.
   public var fingerprint: [UInt8]
-  /// Whether a person has compared or accepted it; what `KeyTrust.verifiedOnly` asks for.
+  /// Whether a person has compared it; what `KeyTrust.verifiedOnly` asks for.
   public var isVerified: Bool
   /// The algorithm that the device signs with, and its public key (SPKI): they prove what it signed about its user's other devices.
   public var signAlgorithm: String?
