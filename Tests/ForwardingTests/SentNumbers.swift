@@ -10,7 +10,7 @@ import Transport
 struct SentNumbers {
   static let farthest = 1_024
 
-  /// By SSRC, which differs from slot to slot and from receiver to receiver.
+  /// Keyed by SSRC, which differs from slot to slot and from receiver to receiver.
   private var last: [UInt32: UInt16] = [:]
 
   /// Notes a datagram that leaves.
