@@ -44,6 +44,19 @@ test('answering a ring is heard at once, under the same list on both sides', asy
   assert.equal(await alice.keys.code(), await bob.keys.code());
 });
 
+test('a ring has a key for 255 devices, and one for a device of each callee first', async (t) => {
+  const world = [];
+  const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
+  t.after(() => [alice, bob, carol].forEach((person) => person.close()));
+  const { identity, join } = alice;
+  const entryOf = (person, device) => ({ entry: { ...person.entry(), device, participant: 0, joinId: undefined, joinKey: undefined }, keys: person.identity.keys });
+  const devices = [...Array.from({ length: 300 }, (_, n) => entryOf(bob, `d${1_000 + n}`)), entryOf(carol, 'phone')];
+  const made = await ringEpoch({ identity, directory: { devicesOf: async () => devices }, join, call: CALL, callees: ['bob', 'carol'] });
+  assert.equal(made.envelopes.length, 255);
+  assert.equal(made.envelopes.filter(({ to }) => to.user === 'carol').length, 1);
+  assert.equal(made.list.length, 256);
+});
+
 test('a device that nothing can be sealed to is left out of the ring, and the others are rung with a key', async (t) => {
   const world = [];
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
