@@ -49,7 +49,7 @@ test('a ring has a key for 255 devices, and one for a device of each callee firs
   const [alice, bob, carol] = await Promise.all(['alice', 'bob', 'carol'].map((user, i) => Person.make(user, i + 1, world)));
   t.after(() => [alice, bob, carol].forEach((person) => person.close()));
   const { identity, join } = alice;
-  const entryOf = (person, device) => ({ entry: { ...person.entry(), device, participant: 0, joinId: undefined, joinKey: undefined }, keys: person.identity.keys });
+  const entryOf = (person, device) => ({ entry: { ...person.entry(), device, participant: 0, fingerprint: toBase64(crypto.getRandomValues(new Uint8Array(32))), joinId: undefined, joinKey: undefined }, keys: person.identity.keys });
   const devices = [...Array.from({ length: 300 }, (_, n) => entryOf(bob, `d${1_000 + n}`)), entryOf(carol, 'phone')];
   const made = await ringEpoch({ identity, directory: { devicesOf: async () => devices }, join, call: CALL, callees: ['bob', 'carol'] });
   assert.equal(made.envelopes.length, 255);
