@@ -18,7 +18,14 @@ struct WorkerTests {
   init() throws {
     let (socket, listener) = try openPort()
     queue = try WorkerQueue<MediaCommand>()
-    let sfu = SFU(configuration: SFUConfiguration(), certificate: certificate, seed: 1)
+    // Small enough that the warm-up fills them, at any pace of the machine.
+    var configuration = SFUConfiguration()
+    (configuration.videoHistory, configuration.audioHistory) = (256 << 10, 16 << 10)
+    // The clients send as fast as the worker turns.
+    configuration.audioTrack = PublishingRate(packets: 1_000_000, kilobits: 10_000_000)
+    (configuration.videoTrack, configuration.publisher) = (configuration.audioTrack, configuration.audioTrack)
+    configuration.control = configuration.audioTrack
+    let sfu = SFU(configuration: configuration, certificate: certificate, seed: 1)
     worker = try Worker(
       socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port),
       onEvent: log.append)
