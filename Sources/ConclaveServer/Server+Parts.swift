@@ -41,6 +41,7 @@ extension Server {
     layout.tcp = configuration.media.tcp
     layout.voices = configuration.media.voices
     layout.historyBudget = configuration.media.historyMiB << 20
+    configuration.media.publishing.apply(to: &layout)
     layout.firstPort = UInt16(configuration.media.port)
     do {
       return try MediaWorkers(

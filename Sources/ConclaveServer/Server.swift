@@ -56,8 +56,12 @@ package final class Server: Sendable {
     // Nothing happens on either plane before a client has connected, so neither misses the other while it is not set.
     let controlOnce = SetOnce<ControlPlane>()
     let signalingOnce = SetOnce<SignalingServer>()
-    let media = try Self.mediaPlane(configuration, certificate: certificate) {
-      controlOnce.value?.submit(.media($0))
+    let media = try Self.mediaPlane(configuration, certificate: certificate) { event in
+      if case .tooMuch = event {
+        return log.log(
+          .mediaFlood, .warning, "participants send more media than media.publishing lets them; the rest is dropped")
+      }
+      controlOnce.value?.submit(.media(event))
     }
     reading = NIOThreadPool(numberOfThreads: 1)
     reading.start()

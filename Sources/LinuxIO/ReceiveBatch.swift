@@ -59,8 +59,8 @@ package final class ReceiveBatch {
     for i in 0..<Int(result) { split(i, now: now, &counters, &local) }
   }
 
-  /// The kernel tells the time by CLOCK_REALTIME, which may be set; a longer age than this comes from that.
-  private static let longestAge: UInt64 = 10_000_000_000
+  /// The kernel tells the time by CLOCK_REALTIME, which may be set; a longer age than this comes from that. A process may stand still for minutes.
+  private static let longestAge: UInt64 = 600_000_000_000
 
   private static func wallClock() -> UInt64 {
     var time = timespec()

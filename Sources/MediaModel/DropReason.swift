@@ -64,4 +64,8 @@ package enum DropReason: UInt8, Sendable, CaseIterable {
   case sframeForeign
   /// No room on the way to another worker that has peers of the call.
   case relayFull
+  /// Media or RTCP beyond the budget of its track or its participant.
+  case tooMuch
+  /// Media or RTCP that waited for the worker too long.
+  case stale
 }

@@ -212,4 +212,6 @@ package enum MediaEvent: Sendable {
   case wanted(PeerID, TrackID, [WantedLayer])
   /// The peer's quality level, 0 to 4, and the rate sent to it in bit/s: on a change of the level, at most every 2 s.
   case quality(PeerID, level: Int, bitrate: Int)
+  /// Peers send more than they may: at most every 10 s a worker. It concerns the operator.
+  case tooMuch
 }

@@ -24,6 +24,16 @@ package struct MediaPlaneConfiguration: Sendable {
     set { forwarding.historyBudget = newValue }
   }
 
+  /// Sets the most that is taken of a microphone, of a camera or screen, and of a participant: packets a second, and kbit/s.
+  package mutating func setPublishing(
+    audio: (packets: Int, kilobits: Int), video: (packets: Int, kilobits: Int),
+    participant: (packets: Int, kilobits: Int)
+  ) {
+    forwarding.audioTrack = PublishingRate(packets: audio.packets, kilobits: audio.kilobits)
+    forwarding.videoTrack = PublishingRate(packets: video.packets, kilobits: video.kilobits)
+    forwarding.publisher = PublishingRate(packets: participant.packets, kilobits: participant.kilobits)
+  }
+
   package init() {}
 }
 

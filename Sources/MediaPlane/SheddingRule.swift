@@ -3,8 +3,9 @@ import MediaModel
 /// Decides which share of the video a worker forwards when it cannot keep up.
 ///
 /// Packets then wait in the kernel's buffer, and all of them grow old together, audio with video: the buffer holds seconds of them. Their age at the
-/// worker is therefore what counts. Less video makes the age fall; it rises again in steps, and after each step that was too much the next one waits
-/// longer.
+/// worker is therefore what says that there is too much. It does not say when there is time again: at a high load a healthy worker finds packets that are 20 ms old.
+/// The time that the thread waits for something to do says that, and how much more video it has time for. A step that was too much nevertheless makes the next one
+/// wait longer.
 struct SheddingRule {
   /// The part of the video that receivers wish, 0...1.
   private(set) var share = 1.0
@@ -17,23 +18,33 @@ struct SheddingRule {
   private static let longestAge = Duration.milliseconds(250)
   /// CPU time of the thread by which it is busy itself, in percent of the window.
   private static let busy: UInt64 = 80
-  /// Late windows in a row before video is shed: a burst ends sooner.
+  /// Late windows before video is shed: a burst ends sooner. A window in which the age falls does not count: what a disturbed moment has left behind is being worked off.
   private static let patience = 3
-  /// Below this age there is time for more.
-  private static let calmAge = Duration.milliseconds(10)
-  private static let step = 0.1
-  private static let shortestWait = Duration.seconds(2)
+  /// After a change the slots pause, or key frames come: the load is measured afterwards, over so many windows in a row that are not late.
+  private static let settling = Duration.milliseconds(200)
+  private static let measuredWindows = 3
+  /// The share of its time that the worker is to work, and the one below which there is time for more.
+  private static let targetLoad = 0.85
+  private static let roomyLoad = 0.8
+  /// The least step: where little video is left, the load says little about it.
+  private static let step = 0.05
+  /// A step was too much if packets grow old within this time. Otherwise the overload is new.
+  private static let probation = Duration.seconds(5)
   private static let longestWait = Duration.seconds(32)
 
   private var oldest = Duration.zero
+  private var oldestBefore = Duration.zero
   private var windowStart: Instant?
   private var windowCPU: UInt64 = 0
+  private var windowIdle: UInt64 = 0
   private var lateWindows = 0
+  /// Windows since the last change that were measured, and the time in them, and the part of it in which the thread waited.
+  private var calm = (windows: 0, length: 0.0, idle: 0.0)
   /// When the share last changed, and whether it rose.
   private var changedAt = Instant(nanoseconds: 0)
   private var hasRisen = false
   /// Before the next rise.
-  private var wait = shortestWait
+  private var wait = settling
 
   /// A batch has come.
   /// - Parameter age: of its first datagram.
@@ -43,38 +54,63 @@ struct SheddingRule {
   func isDue(now: Instant) -> Bool { windowStart.map { $0.duration(to: now) >= Self.window } ?? true }
 
   /// Judges the window that ends now.
-  /// - Parameter cpuTime: of the thread since its start, in nanoseconds.
+  /// - Parameters:
+  ///   - cpuTime: of the thread since its start, in nanoseconds.
+  ///   - idleTime: in which the thread waited for something to do, since its start.
   /// - Returns: whether the share changed.
-  mutating func judge(cpuTime: UInt64, now: Instant) -> Bool {
+  mutating func judge(cpuTime: UInt64, idleTime: UInt64, now: Instant) -> Bool {
     defer {
       windowStart = now
       windowCPU = cpuTime
+      windowIdle = idleTime
+      oldestBefore = oldest
       oldest = .zero
     }
     guard let windowStart else { return false }
     let length = UInt64(clamping: windowStart.duration(to: now).nanoseconds)
     let isBusy = (cpuTime &- windowCPU) / 100 >= length / 10_000 * Self.busy
-    lateWindows = oldest > Self.longestAge || oldest > Self.lateAge && isBusy ? lateWindows + 1 : 0
-    return lateWindows == Self.patience ? shed(now: now) : rise(now: now)
+    let isLate = oldest > Self.longestAge || oldest > Self.lateAge && isBusy
+    if !isLate {
+      lateWindows = 0
+    } else if oldest >= oldestBefore / 10 * 9 {
+      lateWindows += 1
+    }
+    if lateWindows == Self.patience { return shed(now: now) }
+    measure(length, idle: idleTime &- windowIdle, isLate: isLate, now: now)
+    return rise(now: now)
+  }
+
+  private mutating func measure(_ length: UInt64, idle: UInt64, isLate: Bool, now: Instant) {
+    guard !isLate, changedAt.duration(to: now) >= Self.settling else {
+      calm = (0, 0, 0)
+      return
+    }
+    calm.windows += 1
+    calm.length += Double(length)
+    calm.idle += Double(min(idle, length))
   }
 
   private mutating func shed(now: Instant) -> Bool {
     lateWindows = 0
     if hasRisen {
-      // A step was too much if the packets grew old soon after it. Otherwise the overload is new.
-      let isSoon = changedAt.duration(to: now) < Self.longestWait
-      wait = isSoon ? min(wait * 2, Self.longestWait) : Self.shortestWait
+      let wasTooMuch = changedAt.duration(to: now) < Self.probation
+      wait = wasTooMuch ? min(wait * 2, Self.longestWait) : Self.settling
     }
     hasRisen = false
     changedAt = now
+    calm = (0, 0, 0)
     // The older they are, the more has to go at once.
     share = share < 0.05 ? 0 : share * (oldest > Self.lateAge * 2 ? 0.5 : 0.75)
     return true
   }
 
   private mutating func rise(now: Instant) -> Bool {
-    guard share < 1, oldest < Self.calmAge, changedAt.duration(to: now) >= wait else { return false }
-    share = min(1, share + Self.step)
+    guard share < 1, calm.windows >= Self.measuredWindows else { return false }
+    let load = max(1 - calm.idle / calm.length, 0.01)
+    calm = (0, 0, 0)
+    guard load < Self.roomyLoad, changedAt.duration(to: now) >= wait else { return false }
+    // The load falls and rises with the video at most.
+    share = min(1, max(share + Self.step, share * Self.targetLoad / load))
     hasRisen = true
     changedAt = now
     return true

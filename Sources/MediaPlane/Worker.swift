@@ -35,6 +35,8 @@ final class Worker {
   private(set) var statistics: WorkerStatistics
   /// Statistics to be published then; nil when nothing happened since the last time.
   private var publishAt: Instant?
+  /// Nanoseconds in which the thread waited for something to do.
+  private var idleTime: UInt64 = 0
   private var isStopping = false
 
   /// Datagrams between two looks at clock, timers and outbox. GRO can make one receive hold thousands.
@@ -89,8 +91,10 @@ final class Worker {
 
   /// One wake-up: waits, then does all that is due.
   func turn() {
-    let ready = wait()
+    let begin = MonotonicClock.now()
+    let ready = wait(now: begin)
     var now = MonotonicClock.now()
+    idleTime &+= now.nanoseconds &- begin.nanoseconds
     rule.woke(now: now)
     statistics.turns &+= 1
     var datagrams = 0
@@ -105,6 +109,8 @@ final class Worker {
       }
     }
     if datagrams > 0 { arrived(overTCP: datagrams, now: now) }
+    // After a flood it may be that nothing comes over UDP.
+    if shedding.share < 1 { shedVideo(now: now) }
     carryOutCommands(now: now)
     settle(now: now)
     sweepConnections(now: now)
@@ -112,8 +118,7 @@ final class Worker {
   }
 
   /// Sleeps until something is ready or due; the tokens of what is ready.
-  private func wait() -> UnsafeBufferPointer<UInt64> {
-    let now = MonotonicClock.now()
+  private func wait(now: Instant) -> UnsafeBufferPointer<UInt64> {
     rule.waits(now: now)
     let limit = waitingTime(now: now)
     guard naps.isDue else { return epoll.wait(nanoseconds: limit) }
@@ -180,6 +185,7 @@ final class Worker {
     var slices = 0
     repeat {
       socket.receive(into: batch)
+      shedding.received(after: .nanoseconds(batch.datagrams.first?.age ?? 0))
       shedVideo(now: now)
       let datagrams = batch.datagrams
       var first = 0
@@ -189,7 +195,7 @@ final class Worker {
         rule.arrived(now: now)
         naps.arrived(end - first, now: now)
         for index in first..<end {
-          handle(datagrams[index].bytes, from: datagrams[index].source, now: now)
+          handle(datagrams[index].bytes, from: datagrams[index].source, age: datagrams[index].age, now: now)
         }
         settle(now: now)
         first = end
@@ -223,21 +229,24 @@ final class Worker {
     return now
   }
 
-  private func handle(_ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant) {
+  /// - Parameter age: in the kernel's buffer, in nanoseconds; a stream of TCP does not tell it.
+  private func handle(
+    _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, age: UInt64 = 0, now: Instant
+  ) {
     if case .dtls = DatagramKind.classify(datagram.bytes) {
       let start = ThreadClock.now()
       sfu.handle(datagram, from: source, now: now, into: outbox)
       statistics.passes.add(.handshakes, nanoseconds: ThreadClock.now() - start)
     } else {
-      sfu.handle(datagram, from: source, now: now, into: outbox)
+      sfu.handle(datagram, from: source, age: age, now: now, into: outbox)
     }
     if outbox.isNearlyFull { flush() }
   }
 
   /// Forwards less video while the socket's datagrams grow old, and more again afterwards.
   private func shedVideo(now: Instant) {
-    shedding.received(after: .nanoseconds(batch.datagrams.first?.age ?? 0))
-    guard shedding.isDue(now: now), shedding.judge(cpuTime: ThreadClock.now(), now: now) else { return }
+    guard shedding.isDue(now: now) else { return }
+    _ = shedding.judge(cpuTime: ThreadClock.now(), idleTime: idleTime, now: now)
     sfu.setVideoShare(shedding.share, now: now)
   }
 

@@ -18,6 +18,8 @@ import Testing
   (#"{"media":{"historyMiB":0}}"#, "media.historyMiB"),
   (#"{"media":{"historyMiB":9999999999}}"#, "media.historyMiB"),
   (#"{"media":{"callShare":0}}"#, "media.callShare"),
+  (#"{"media":{"publishing":{"audioPackets":0}}}"#, "media.publishing.audioPackets"),
+  (#"{"media":{"publishing":{"participantKbps":99999999}}}"#, "media.publishing.participantKbps"),
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"),
   (#"{"logFormat":"xml"}"#, "logFormat"), (#"{"limits":{"body":0}}"#, "limits.body"),
@@ -111,10 +113,12 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
 }
 
 @Test func mediaMembersAreRead() throws {
-  let text = #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"],"voices":5,"callShare":9}}"#
+  let text =
+    #"{"media":{"workers":2,"port":0,"tcp":false,"announce":["192.0.2.1"],"voices":5,"callShare":9,"publishing":{"videoKbps":7000}}}"#
   let media = try Configuration(json: Array(text.utf8)).media
   #expect(media.workers == 2 && media.port == 0 && !media.tcp && media.announce == ["192.0.2.1"])
   #expect(media.voices == 5 && media.callShare == 9)
+  #expect(media.publishing.videoKbps == 7_000 && media.publishing.audioPackets == 200)
 }
 
 @Test func anAnnouncedNameIsNoAddress() {

@@ -298,7 +298,7 @@ def test_message_goes_to_participants_as_asked(on, names):
 
 
 def test_a_participant_mutes_another_for_itself_and_tells_nobody(on, names):
-    call, alice, bob = joined(on, *names[:2])
+    call, alice, bob, _ = joined(on, *names[:3])
     alice.call(call, "receive", {"muted": [bob.participant, bob.participant], "lastN": 4})
     alice.call(call, "receive", {"muted": []})
     assert alice.fails(f"/app/calls/{call}/receive", {"muted": [bob.participant, 99]}) == "user.not-found"

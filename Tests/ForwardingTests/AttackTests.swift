@@ -251,7 +251,8 @@ struct AttackTests {
     let numbers = (0..<200).map { newest &- 200 &+ UInt16($0) }
     for _ in 0..<100 { b.sendRTCP { $0.nack(sender: 1, media: slot.ssrc, missing: numbers.span) } }
     call.run(milliseconds: 50)
-    #expect((200...700).contains(call.sfu.counters.retransmitted))
+    // 20 kB at once, as it does not report what arrives.
+    #expect((10...40).contains(call.sfu.counters.retransmitted))
     #expect(a.isConnected)
   }
 }

@@ -59,11 +59,12 @@ final class SimulatedCall {
   @discardableResult
   func join(
     _ sources: [TrackSource] = [.microphone, .camera], audioSlots: Int = 4, videoSlots: Int = 4,
-    muted: Bool = false, announcesSSRCs: Bool = true, codec: String = "VP8"
+    muted: Bool = false, announcesSSRCs: Bool = true, codec: String = "VP8", of name: CallID = SimulatedCall.name
   ) -> TestPeer {
     let peer = TestPeer(
       number: UInt32(peers.count + 1), sources: sources, audioSlots: audioSlots, videoSlots: videoSlots,
       muted: muted, announcesSSRCs: announcesSSRCs, codec: codec)
+    peer.configuration.call = name
     peers.append(peer)
     configure(peer)
     return peer
@@ -179,12 +180,13 @@ final class SimulatedCall {
   var captured: [Datagram]?
 
   /// A datagram straight to the SFU of the peer with that address, or to the first.
-  func receive(_ bytes: [UInt8], from source: SocketAddress) {
+  /// - Parameter age: in the kernel's buffer, in nanoseconds.
+  func receive(_ bytes: [UInt8], from source: SocketAddress, age: UInt64 = 0) {
     captured?.append(Datagram(bytes: bytes, source: source, destination: Self.server))
     var bytes = bytes
     let owner = peers.first { $0.address == source }
     let sfu = owner.map { self.sfu(of: $0) } ?? self.sfu
-    bytes.withUnsafeMutableBytes { sfu.handle($0, from: source, now: now, into: outbox) }
+    bytes.withUnsafeMutableBytes { sfu.handle($0, from: source, age: age, now: now, into: outbox) }
     flush()
   }
 

@@ -1,3 +1,4 @@
+import Forwarding
 import LinuxIO
 import MediaModel
 import Testing
@@ -58,4 +59,12 @@ struct WorkerQueueTests {
       #expect(own == own.sorted())
     }
   }
+}
+
+@Test func theLimitsOfPublishersAreThoseOfTheSFU() {
+  var layout = MediaPlaneConfiguration()
+  layout.setPublishing(audio: (1, 2), video: (3, 4), participant: (5, 6))
+  #expect(layout.forwarding.audioTrack == PublishingRate(packets: 1, kilobits: 2))
+  #expect(layout.forwarding.videoTrack == PublishingRate(packets: 3, kilobits: 4))
+  #expect(layout.forwarding.publisher == PublishingRate(packets: 5, kilobits: 6))
 }

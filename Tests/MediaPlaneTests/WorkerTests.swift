@@ -18,9 +18,12 @@ struct WorkerTests {
   init() throws {
     let (socket, listener) = try openPort()
     queue = try WorkerQueue<MediaCommand>()
-    // Small enough that the warm-up fills them, at any pace of the machine.
+    // Histories small enough that the warm-up fills them, at any pace of the machine. The clients send as fast as the worker turns.
     var configuration = SFUConfiguration()
     (configuration.videoHistory, configuration.audioHistory) = (256 << 10, 16 << 10)
+    configuration.audioTrack = PublishingRate(packets: 1_000_000, kilobits: 10_000_000)
+    (configuration.videoTrack, configuration.publisher) = (configuration.audioTrack, configuration.audioTrack)
+    configuration.control = configuration.audioTrack
     let sfu = SFU(configuration: configuration, certificate: certificate, seed: 1)
     worker = try Worker(
       socket: socket, listener: listener, sfu: sfu, queue: queue, board: StatisticsBoard(port: socket.port),

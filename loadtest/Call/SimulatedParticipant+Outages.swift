@@ -23,9 +23,23 @@ extension SimulatedParticipant {
     let now = MonotonicClock.now()
     moments.withLock {
       $0.isAway = true
+      $0.isRejoining = false
+      $0.losses += 1
       $0.absences.lost(at: now)
     }
     say("lost", at: now)
+  }
+
+  /// A server that only stood still has kept the stay, and media goes on: no rejoin follows, whose event would come within this time.
+  func noteReconnection() {
+    guard plan.outages, moments.withLock(\.losses) > 0 else { return }
+    let losses = moments.withLock(\.losses)
+    Task {
+      try? await Task.sleep(for: .seconds(2))
+      moments.withLock {
+        if $0.losses == losses, !$0.isRejoining { $0.isAway = false }
+      }
+    }
   }
 
   func noteRejoin() { say("rejoined", at: MonotonicClock.now()) }

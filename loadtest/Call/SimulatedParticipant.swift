@@ -36,6 +36,9 @@ final class SimulatedParticipant: Sendable {
     var stays: [PeerProgress]
     /// The server was lost, and there is no new media connection yet.
     var isAway = true
+    /// The losses so far, and whether a new stay follows the last one: the server may also have kept the old one.
+    var losses = 0
+    var isRejoining = false
     var absences = Absences()
 
     init(_ progress: PeerProgress) {
@@ -119,6 +122,7 @@ final class SimulatedParticipant: Sendable {
         switch event {
         case .ring(let ring): sink.yield(ring.id)
         case .disconnected: noteLoss()
+        case .connected: noteReconnection()
         default: break
         }
       }
@@ -241,7 +245,9 @@ final class SimulatedParticipant: Sendable {
         case .warning(let refusal): fail("refused in key agreement: \(refusal)")
         case .keyWarning(let warning) where warning.problem != .mayStillHear:
           fail("warned of a key: \(warning.problem)")
-        case .rejoining where !plan.outages: fail("the server has given it up")
+        case .rejoining:
+          if !plan.outages { fail("the server has given it up") }
+          moments.withLock { ($0.isAway, $0.isRejoining) = (true, true) }
         case .wanted(let track, let layers):
           if let key = TrackKey(track) { loop.submit(.want(index, key, layers)) }
         case .rejoined: await comeBack(to: call, on: loop, certificate)

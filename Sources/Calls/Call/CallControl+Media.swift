@@ -49,6 +49,8 @@ extension CallControl {
       }
     case .speakers(let id, let participants):
       change(id) { call, _, out in call.speak(participants, out: &out) }
+    // The operator is told; it is no matter of one call.
+    case .tooMuch: break
     }
   }
 

@@ -69,6 +69,8 @@ package struct Configuration: Sendable {
     package var voices = 8
     /// Memory for retransmission of each thread, in MiB; beyond it the largest streams keep less.
     package var historyMiB = 256
+    /// The most that is taken of a publisher.
+    package var publishing = PublishingLimits()
   }
 
   package struct Auth: Sendable {
@@ -166,6 +168,7 @@ extension Configuration {
     if !(1...65_536).contains(media.historyMiB) {
       faults.add("media.historyMiB: \(media.historyMiB) is out of range; take 1 to 65536")
     }
+    media.publishing.check(&faults)
     auth.check(&faults)
     return faults
   }
@@ -243,7 +246,7 @@ extension Configuration.TLS: Decodable {
 
 extension Configuration.Media: Decodable {
   private enum CodingKeys: String, CodingKey, CaseIterable {
-    case workers, callShare, port, tcp, announce, voices, historyMiB
+    case workers, callShare, port, tcp, announce, voices, historyMiB, publishing
   }
 
   package init(from decoder: any Decoder) throws {
@@ -255,6 +258,7 @@ extension Configuration.Media: Decodable {
     voices = try container.decodeIfPresent(Int.self, forKey: .voices) ?? voices
     historyMiB = try container.decodeIfPresent(Int.self, forKey: .historyMiB) ?? historyMiB
     announce = try container.decodeIfPresent([String].self, forKey: .announce) ?? announce
+    publishing = try container.decodeIfPresent(PublishingLimits.self, forKey: .publishing) ?? publishing
   }
 }
 

@@ -36,6 +36,8 @@ final class DownTrack {
   var reportBefore: (compact: UInt32, at: Instant)?
   /// The counts of `stream` when it was last asked.
   var measured: (packets: UInt32, octets: UInt32) = (0, 0)
+  /// Bounds the copies to a receiver that reports no arrivals; nil before it asks for one.
+  var copies: CopyBudget?
   /// For each key of the call's formats, whether the slot carries it.
   private var supportedFormats: [Bool] = []
 

@@ -32,6 +32,12 @@ final class ForwardedCall: Scheduled {
   /// to free them all in one pass would take several milliseconds.
   private var unfilled: ContiguousArray<Peer?> = []
   private var taken = 0
+  /// The cost of its receivers.
+  let load = CallLoad()
+  /// The part of the rate of its wished video that each receiver gets; below 1 while the worker cannot keep up and the call is dear.
+  var videoShare = 1.0
+  /// The cost of all its video in a second, as last found.
+  var videoNeed = 0.0
   /// Layered tracks whose receivers changed.
   private var demands: [UpTrack] = []
   var place = -1

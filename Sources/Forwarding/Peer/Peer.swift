@@ -88,6 +88,9 @@ final class Peer: Scheduled {
   var quality = QualityMeter()
   /// Payload bytes in all slots, also those that are gone.
   var octetsSent: UInt64 = 0
+  /// For the packets of all its tracks, and for its RTCP.
+  let published: UnsafeMutablePointer<PublishingBudget>
+  var controlled: PublishingBudget
   /// A NACK of 1,200 bytes can ask for 5,000 packets.
   var retransmissions = TokenBucket(perSecond: 2_000, burst: 500)
   var slotMap = SlotMap(revision: 0, slots: [], unsupported: [])
@@ -103,14 +106,17 @@ final class Peer: Scheduled {
   private(set) var deadline: Instant?
   var place = -1
 
-  init(_ configuration: PeerConfiguration, home: Int? = nil, call: ForwardedCall) {
+  init(_ configuration: PeerConfiguration, home: Int? = nil, call: ForwardedCall, limits: SFUConfiguration = .init()) {
     id = configuration.peer
+    published = PublishingBudget.allocate(limits.publisher)
+    controlled = PublishingBudget(limits.control)
     self.home = home
     self.call = call
     self.configuration = configuration
   }
 
   deinit {
+    published.deallocate()
     arrivals?.deinitialize(count: 1)
     arrivals?.deallocate()
   }

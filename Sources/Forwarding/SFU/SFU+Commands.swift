@@ -112,7 +112,7 @@ extension SFU {
   private func addPeer(_ configuration: PeerConfiguration, home: Int? = nil) -> Peer {
     let call = calls[configuration.call] ?? ForwardedCall(configuration.call)
     calls[configuration.call] = call
-    let peer = Peer(configuration, home: home, call: call)
+    let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
     call.peers.append(peer)
     call.loud.reserveCapacity(call.peers.count)
     peersByID[configuration.peer] = peer

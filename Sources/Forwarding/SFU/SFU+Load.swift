@@ -1,13 +1,30 @@
 package import MediaModel
 
-/// A worker that cannot keep up forwards a part of the video, and all audio.
+/// A worker that cannot keep up forwards a part of the video, and all audio. The dearest calls give first.
 extension SFU {
-  /// Gives each receiver a part of the video that it wishes.
-  /// - Parameter share: of its rate, 0...1.
+  /// Between two divisions among the calls.
+  private static let sharesInterval = Duration.milliseconds(500)
+  /// A call's share that differs by less is kept, so that no picture comes and goes with the measurements.
+  private static let leastChange = 0.05
+
+  /// Forwards a part of the video that receivers wish, and all of it to the receivers of calls that cost little. Call it again while the share is below 1: the calls' costs
+  /// change.
+  /// - Parameter share: of the rate of all calls together, 0...1.
   package func setVideoShare(_ share: Double, now: Instant) {
-    guard share != videoShare else { return }
+    guard share != videoShare || share < 1 && nextShares <= now else { return }
     videoShare = share
-    for peer in peers where !peer.videoSlots.isEmpty {
+    nextShares = now.advanced(by: Self.sharesInterval)
+    let needs = calls.values.map { (call: $0, need: $0.measureNeed(now: now)) }
+    let shares = FairShares(of: needs.map(\.need), share: share)
+    counts.pointee.visits &+= UInt64(needs.count)
+    for (call, need) in needs { set(shares[need], of: call, now: now) }
+  }
+
+  private func set(_ share: Double, of call: ForwardedCall, now: Instant) {
+    let isEnd = share == 0 || share == 1
+    guard share != call.videoShare, isEnd || abs(share - call.videoShare) >= Self.leastChange else { return }
+    call.videoShare = share
+    for peer in call.peers where !peer.videoSlots.isEmpty {
       peer.load?.nextPass = now
       schedule(peer, now)
     }
@@ -15,19 +32,37 @@ extension SFU {
 
   /// Divides the peer's share among its slots when that is due.
   func divideLoad(of peer: Peer, now: Instant) {
-    guard videoShare < 1 || peer.load != nil else { return }
+    let share = peer.call.videoShare
+    guard share < 1 || peer.load != nil else { return }
     var division = peer.load ?? LoadDivision(phase: random.nextShare(), now: now)
     if division.nextPass <= now {
       let wishes = peer.videoWishes
       counts.pointee.visits &+= UInt64(wishes.count)
-      let allotments = division.divide(wishes, of: peer.videoSlots.map { $0.source?.track }, share: videoShare)
+      let allotments = division.divide(wishes, of: peer.videoSlots.map { $0.source?.track }, share: share)
       for (down, allotment) in zip(peer.videoSlots, allotments) {
         if allotment == .nothing, down.loadAllotment != .nothing { counts.pointee.shed &+= 1 }
         if let needed = down.setAllotment(load: allotment) { requestKeyFrame(of: needed, now: now) }
       }
       division.nextPass = now.advanced(by: LoadDivision.interval)
     }
-    peer.load = videoShare < 1 ? division : nil
+    peer.load = share < 1 ? division : nil
     peer.schedule(peer.load?.nextPass)
+  }
+}
+
+extension ForwardedCall {
+  /// From this share on, what is sent tells what is wished.
+  private static let measurableShare = 0.2
+
+  /// The cost of the call with all its video.
+  fileprivate func measureNeed(now: Instant) -> FairShares.Need {
+    let rates = load.meter.pointee.rates(now: now)
+    let video =
+      videoShare >= 1
+      ? Double(rates.video)
+      : videoShare >= Self.measurableShare ? Double(rates.video) / videoShare : Double(rates.offered)
+    // Layers follow a share in half a second or so, and the need is no less meanwhile.
+    videoNeed = videoShare >= 1 ? video : max(video, videoNeed * 0.7)
+    return FairShares.Need(fixed: Double(rates.fixed), video: videoNeed)
   }
 }

@@ -6,7 +6,7 @@ import Octets
 extension SFU {
   /// An SRTCP packet of a known peer: reports, and requests for the streams that it receives.
   func handleRTCP(
-    _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
+    _ datagram: UnsafeMutableRawBufferPointer, age: UInt64, on pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
     let peer = pair.peer
     guard let inbound = peer.inbound else { return drop(.notConnected) }
@@ -16,6 +16,10 @@ extension SFU {
     case .dropped(let reason): return drop(reason)
     }
     heard(pair, now: now, into: outbox)
+    // Round trips and losses of long ago would be taken for those of now, and each report comes again.
+    guard age <= longestAge else { return drop(.stale) }
+    // A compound has room for 100 requests for key frames, or for 5,000 for packets.
+    guard peer.controlled.takes(length, now: now) else { return dropFlood(now: now) }
     var compound = RTCPCompound(UnsafeRawBufferPointer(datagram.part(0..<length)))
     while let packet = compound.next() { handle(packet, of: peer, now: now, into: outbox) }
     if compound.isBroken { drop(.malformed) }
@@ -77,16 +81,26 @@ extension SFU {
     guard let down = peer.downTrack(nack.media) else { return }
     for sequenceNumber in nack.missing {
       counts.pointee.nacksReceived &+= 1
-      guard peer.retransmissions.take(now: now.nanoseconds) == nil,
-        peer.transport.downlink?.pointee.permitsCopy(of: sequenceNumber, ssrc: nack.media, now: now) ?? true,
+      let before = outbox.state.pointee.bytes
+      guard peer.retransmissions.take(now: now.nanoseconds) == nil, permitsCopy(of: sequenceNumber, in: down, now: now),
         down.retransmit(sequenceNumber, now: now, into: outbox)
       else {
         drop(.notRetransmitted)
         continue
       }
+      let length = Int(truncatingIfNeeded: outbox.state.pointee.bytes &- before)
+      down.sentCopy(length)
+      peer.call.load.meter.pointee.addCopy(length, now: now)
       counts.pointee.retransmitted &+= 1
     }
     scheduleRelease(to: peer)
+  }
+
+  private func permitsCopy(of number: UInt16, in down: DownTrack, now: Instant) -> Bool {
+    guard let downlink = down.transport.downlink, downlink.pointee.boundsCopies else {
+      return down.permitsCopy(of: number, now: now)
+    }
+    return downlink.pointee.permitsCopy(of: number, ssrc: down.slot.ssrc, now: now)
   }
 
   private func wantKeyFrame(_ media: UInt32, of peer: Peer, now: Instant) {

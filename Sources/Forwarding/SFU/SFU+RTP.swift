@@ -9,7 +9,7 @@ extension SFU {
 
   /// An SRTP packet of a known peer: opened in place, unwrapped if it is RTX, numbered, kept, sent on.
   func handleRTP(
-    _ datagram: UnsafeMutableRawBufferPointer, on pair: CandidatePair, now: Instant, into outbox: Outbox
+    _ datagram: UnsafeMutableRawBufferPointer, age: UInt64, on pair: CandidatePair, now: Instant, into outbox: Outbox
   ) {
     let peer = pair.peer
     guard let inbound = peer.inbound else { return drop(.notConnected) }
@@ -19,13 +19,19 @@ extension SFU {
     case .dropped(let reason): return drop(reason)
     }
     heard(pair, now: now, into: outbox)
+    guard age <= longestAge else { return drop(.stale) }
     // A variable that a span borrows from would be a box on the heap.
     let bytes = datagram.part(0..<length)
     guard var header = RTPHeader(parsing: bytes.bytes), var base = bytes.baseAddress else { return drop(.malformed) }
-    noteArrival(of: header, in: bytes.bytes, of: peer, now: now)
-    guard let stream = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now) else {
-      return drop(.unknownStream)
+    let found = peer.stream(of: header, in: UnsafeRawBufferPointer(bytes), now: now)
+    // Charged only now: a stranger could spend the budget by packets under the peer's address. The track comes first, so that a flood on
+    // one track leaves room for the others. A packet that is too much counts as lost in the reports, so that an honest sender slows down.
+    guard found?.track.budget.pointee.takes(length, now: now) ?? true, peer.published.pointee.takes(length, now: now)
+    else {
+      return dropFlood(now: now)
     }
+    noteArrival(of: header, in: bytes.bytes, of: peer, now: now)
+    guard let stream = found else { return drop(.unknownStream) }
     let (track, encoding) = (stream.track, stream.encoding)
     guard let payload = track.payload(header.payloadType), payload.isRetransmission == stream.isRetransmission
     else { return drop(.payloadType) }
@@ -131,6 +137,8 @@ extension SFU {
       }
     }
     counts.pointee.forwarded &+= sent
+    encoding.meter.pointee.add(
+      packet.length, copies: sent, slots: encoding.downStreams.count, isVideo: encoding.isVideo, now: now)
     if packet.isKeyFrame { encoding.keyFrameSent() }
   }
 

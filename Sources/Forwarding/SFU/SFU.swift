@@ -30,6 +30,8 @@ package final class SFU {
   let handshakes: (any HandshakeRunner)?
   let configuration: SFUConfiguration
   let certificate: DTLSCertificate
+  /// That of `configuration`, in nanoseconds.
+  let longestAge: UInt64
   let responder = STUNResponder(role: .controlled)
   var random: SplitMix64
   let counts: UnsafeMutablePointer<SFUCounters>
@@ -41,8 +43,12 @@ package final class SFU {
   var calls: [CallID: ForwardedCall] = [:]
   var peerDeadlines = DeadlineQueue<Peer>()
   var callDeadlines = DeadlineQueue<ForwardedCall>()
-  /// The part of the rate of its wished video that each receiver gets; below 1 while the worker cannot keep up.
+  /// The part of the video of all calls that there is time for; below 1 while the worker cannot keep up.
   var videoShare = 1.0
+  /// When it is divided among the calls again.
+  var nextShares = Instant(nanoseconds: 0)
+  /// When the next flood is told.
+  private var nextFloodNotice = Instant(nanoseconds: 0)
   /// Calls whose peers or tracks changed by the commands in hand.
   var changedCalls: [ForwardedCall] = []
   /// Checks of ours and answers to those of others: to addresses that may be nobody's.
@@ -64,6 +70,7 @@ package final class SFU {
     self.handshakes = handshakes
     self.configuration = configuration
     self.certificate = certificate
+    longestAge = UInt64(max(0, configuration.longestAge.nanoseconds))
     random = SplitMix64(seed: seed)
     addresses = AddressTable(seed: random.next())
     histories = HistoryBudget(limit: configuration.historyBudget)
@@ -93,8 +100,11 @@ package final class SFU {
   }
 
   /// A datagram from the network. Its bytes are changed in place; the SFU keeps no pointer to them.
+  /// - Parameter age: how long it had lain in the kernel's buffer, in nanoseconds. Old media is not used. Old checks and DTLS are: they prove that
+  ///   the peer was there, and after a pause of the machine they are what keeps its path until newer ones come.
   package func handle(
-    _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, now: Instant, into outbox: Outbox
+    _ datagram: UnsafeMutableRawBufferPointer, from source: SocketAddress, age: UInt64 = 0, now: Instant,
+    into outbox: Outbox
   ) {
     counts.pointee.datagramsIn &+= 1
     counts.pointee.bytesIn &+= UInt64(datagram.count)
@@ -105,10 +115,10 @@ package final class SFU {
     switch DatagramKind.classify(datagram.bytes) {
     case .rtp:
       guard let pair = addresses[source] else { return drop(.unknownPeer) }
-      handleRTP(datagram, on: pair, now: now, into: outbox)
+      handleRTP(datagram, age: age, on: pair, now: now, into: outbox)
     case .rtcp:
       guard let pair = addresses[source] else { return drop(.unknownPeer) }
-      handleRTCP(datagram, on: pair, now: now, into: outbox)
+      handleRTCP(datagram, age: age, on: pair, now: now, into: outbox)
     case .stun:
       handleSTUN(UnsafeRawBufferPointer(datagram), from: source, now: now, into: outbox)
     case .dtls:
@@ -163,6 +173,14 @@ package final class SFU {
   }
 
   func drop(_ reason: DropReason) { counts.pointee.drop(reason) }
+
+  /// A peer sends more than it may. The event comes once in a while, however many do.
+  func dropFlood(now: Instant) {
+    drop(.tooMuch)
+    guard nextFloodNotice <= now else { return }
+    nextFloodNotice = now.advanced(by: .seconds(10))
+    events.append(.tooMuch)
+  }
 
   /// Makes sure that `handleTimeout` is called for `peer` at `instant`.
   func schedule(_ peer: Peer, _ instant: Instant?) {

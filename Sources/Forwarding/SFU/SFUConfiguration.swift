@@ -22,5 +22,14 @@ package struct SFUConfiguration: Sendable, Hashable {
   /// The maximum need for video that a peer is told.
   package var videoNeed = 25
 
+  /// The most that is taken of a microphone or the sound of a screen, of a camera or screen with all its layers, and of all tracks of one peer.
+  package var audioTrack = PublishingRate(packets: 200, kilobits: 512)
+  package var videoTrack = PublishingRate(packets: 3_000, kilobits: 12_000)
+  package var publisher = PublishingRate(packets: 6_400, kilobits: 25_000)
+  /// The most that is taken of the RTCP of one peer. Reports on 25 videos are a tenth of it.
+  package var control = PublishingRate(packets: 1_000, kilobits: 800)
+  /// RTP and RTCP that the kernel has held for longer is not used: nobody waits for it any more.
+  package var longestAge: Duration = .seconds(2)
+
   package init() {}
 }

@@ -88,10 +88,12 @@ struct Downlink {
   /// The receiver lost this share of a video's packets.
   mutating func received(lost share: Double, now: Instant) { estimator.reported(lost: share, now: now.microseconds) }
 
-  /// Whether a packet may be sent again. A receiver that does not report on packets is bounded by the count of its requests alone.
+  /// The receiver reports on packets, so that its rate bounds the copies.
+  var boundsCopies: Bool { nextPass != nil && !reportsRateAlone }
+
+  /// Whether a packet may be sent again. Asked while `boundsCopies`.
   mutating func permitsCopy(of number: UInt16, ssrc: UInt32, now: Instant) -> Bool {
-    guard nextPass != nil, !reportsRateAlone else { return true }
-    return copies.permits(
+    copies.permits(
       number, of: ssrc, rate: estimator.target, roundTrip: .microseconds(estimator.roundTrip), now: now)
   }
 

@@ -19,6 +19,10 @@ final class Encoding {
   private(set) var preRoll: PacketHistory?
   /// Reads its dependency descriptors; nil where they were not negotiated.
   private(set) var frames: UnsafeMutablePointer<FrameReader>?
+  let isVideo: Bool
+  /// Its call's, kept by `load`.
+  let meter: UnsafeMutablePointer<LoadMeter>
+  private let load: CallLoad
   /// Packets of it came of late.
   var isAlive = false
   /// The frames of other layers since its last packet.
@@ -41,6 +45,9 @@ final class Encoding {
     self.rid = rid
     self.rank = rank
     reception = .allocate(capacity: 1)
+    isVideo = track.kind == .video
+    load = track.peer.call.load
+    meter = load.meter
     reception.initialize(to: Reception(keyFrames: KeyFrameRequester(interval: keyFrameInterval)))
   }
 

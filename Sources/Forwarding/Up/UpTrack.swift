@@ -29,6 +29,8 @@ final class UpTrack {
   var isDemandNoted = false
   /// It is no track of its peer any more.
   var isDetached = false
+  /// For the packets of all its encodings and their retransmissions.
+  let budget: UnsafeMutablePointer<PublishingBudget>
   private var payloads = InlineArray<128, Payload?>(repeating: nil)
 
   var track: TrackID { description.track }
@@ -53,6 +55,8 @@ final class UpTrack {
     isSilent = isMuted || peer.isHeld
     isMicrophone = description.source == .microphone
     demand = LayerDemand(layers: description.rids.count)
+    budget = PublishingBudget.allocate(
+      description.source.kind == .audio ? configuration.audioTrack : configuration.videoTrack)
     let interval =
       description.source == .screen ? KeyFrameRequester.screenInterval : KeyFrameRequester.cameraInterval
     encodings = description.rids.enumerated().map { rank, rid in
@@ -63,6 +67,8 @@ final class UpTrack {
     }
     describe(description, configuration, histories)
   }
+
+  deinit { budget.deallocate() }
 
   /// Returns whether the track fell silent, or was heard again.
   func set(isMuted: Bool, isHeld: Bool) -> Bool {

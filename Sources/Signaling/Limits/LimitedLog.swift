@@ -6,7 +6,7 @@ import Synchronization
 /// the disk and nothing happens unseen.
 package final class LimitedLog: Sendable {
   package enum Kind: Hashable, Sendable {
-    case tlsOnPlainPort, tlsHandshake, httpRequest, login, ending, encoding, history, keySet
+    case tlsOnPlainPort, tlsHandshake, httpRequest, login, ending, encoding, history, keySet, mediaFlood
   }
 
   private struct Bucket {

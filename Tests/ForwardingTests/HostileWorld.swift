@@ -1,0 +1,133 @@
+import MediaModel
+import Paths
+
+@testable import Forwarding
+
+/// Two calls of one worker, by a seed: honest people in both, and hostile members in the first, if they are there.
+struct HostileWorld {
+  /// The packets that an honest receiver got of an honest sender's track.
+  struct Reception: Equatable {
+    var receiver: Int
+    var track: TrackID
+    var during: Int
+    var afterwards: Int
+  }
+
+  let call: SimulatedCall
+  /// Three in the first call, two in the other.
+  let honest: [TestPeer]
+  private(set) var hostile: [HostileMember] = []
+  /// The strategies that were at work.
+  private(set) var used: Set<String> = []
+  private var random: SplitMix64
+  private let strategies: [HostileStrategy]
+  private static let other = CallID(unchecked: "other")
+
+  init(seed: UInt64, hostile count: Int, strategies: [HostileStrategy] = HostileStrategy.enabled) throws {
+    var random = SplitMix64(seed: seed)
+    self.strategies = strategies
+    let isReported = seed % 2 == 0
+    let loss = [0, 0.01, 0.03][Int.random(in: 0...2, using: &random)]
+    let call = SimulatedCall(seed: seed)
+    self.call = call
+    honest = (0..<5).map { place in
+      let peer = call.join(
+        [.microphone, .camera], audioSlots: 6, videoSlots: 8, of: place < 3 ? SimulatedCall.name : Self.other)
+      if isReported {
+        peer.reportArrivals()
+        call.configure(peer)
+      }
+      (peer.tracks[0].payloadLength, peer.tracks[0].level) = (60, 30)
+      (peer.tracks[1].payloadLength, peer.tracks[1].packetsPerFrame) = (300, 1)
+      return peer
+    }
+    self.random = random
+    for place in 0..<count {
+      let peer = call.join([.microphone, .microphone, .camera, .screen], audioSlots: 6, videoSlots: 8)
+      peer.configuration.extensions.dependencyDescriptor = 11
+      peer.configuration.extensions.rid = 9
+      if isReported { peer.reportArrivals() }
+      call.configure(peer)
+      peer.sendsNacks = false
+      peer.sendsReports = false
+      peer.feedback.isSilent = true
+      hostile.append(HostileMember(peer, in: call, seed: seed &* 31 &+ UInt64(place)))
+    }
+    try call.connect()
+    // Only now: a lost handshake makes its peer deaf for a while, and the worlds shall begin alike.
+    for peer in honest {
+      var link = Link(rate: 100_000_000)
+      link.loss = loss
+      call.network.links[peer.address] = link
+    }
+  }
+
+  /// Media for 300 ms, the hostile members' 1.5 s, and a second without them.
+  mutating func run() -> [Reception] {
+    call.run(milliseconds: 300)
+    let start = call.now
+    for _ in 0..<5 { runHostile(milliseconds: 300) }
+    for member in hostile { call.command(.remove(member.peer.configuration.peer)) }
+    for member in hostile { member.peer.isPresent = false }
+    let end = call.now
+    call.run(milliseconds: 100)
+    let settled = call.now
+    call.run(milliseconds: 1_000)
+    return receptions(from: start, to: end, after: settled)
+  }
+
+  private mutating func runHostile(milliseconds: Int) {
+    let acts = hostile.map { _ in
+      (0..<Int.random(in: 1...2, using: &random)).map { _ in strategies.randomElement(using: &random)! }
+    }
+    for strategy in acts.joined() { used.insert(strategy.name) }
+    for _ in 0..<milliseconds {
+      for (member, strategies) in zip(hostile, acts) {
+        member.tick += 1
+        for strategy in strategies { strategy.act(member) }
+      }
+      call.run(milliseconds: 1)
+    }
+  }
+
+  private func receptions(from start: Instant, to end: Instant, after settled: Instant) -> [Reception] {
+    honest.enumerated().flatMap { place, receiver in
+      let packets = receiver.streams.values.flatMap { stream in stream.packets.values }
+      return honest.filter { $0 !== receiver && $0.configuration.call == receiver.configuration.call }.flatMap {
+        sender in
+        sender.tracks.map { track in
+          let name = track.description.track
+          let prefix = UInt64(name.participant) << 8 | UInt64(name.index)
+          let own = packets.filter { $0.serial >> 32 == prefix }
+          return Reception(
+            receiver: place, track: name, during: own.count { $0.arrival >= start && $0.arrival < end },
+            afterwards: own.count { $0.arrival >= settled })
+        }
+      }
+    }
+  }
+
+  /// The losses of the honest people by the hostile ones: nil when they hear and see each other within 20 % of what they would have without.
+  static func harm(seed: UInt64, strategies: [HostileStrategy] = HostileStrategy.enabled) throws -> String? {
+    var quiet = try HostileWorld(seed: seed, hostile: 0, strategies: strategies)
+    var pressed = try HostileWorld(seed: seed, hostile: Int(1 + seed % 2), strategies: strategies)
+    let (expected, found) = (quiet.run(), pressed.run())
+    var harms: [String] = []
+    for (expected, found) in zip(expected, found) {
+      guard expected.during > 20, expected.afterwards > 20 else {
+        harms.append("the world without hostile members has no media")
+        continue
+      }
+      guard found.during * 10 < expected.during * 8 || found.afterwards * 10 < expected.afterwards * 8 else { continue }
+      harms.append(
+        "\(found.receiver) of \(found.track): \(found.during) and \(found.afterwards) of \(expected.during) and \(expected.afterwards)"
+      )
+    }
+    for (place, peer) in pressed.honest.enumerated() where peer.refused > 0 {
+      harms.append("\(place) could not open \(peer.refused) packets")
+    }
+    if pressed.call.sfu.counters.connected != pressed.honest.count { harms.append("an honest participant is cut off") }
+    guard !harms.isEmpty else { return nil }
+    return "seed \(seed), \(pressed.used.sorted().joined(separator: ", ")): \(harms.prefix(4).joined(separator: "; "))"
+  }
+}
