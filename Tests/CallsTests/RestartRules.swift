@@ -229,7 +229,7 @@ struct RestartRules {
   @Test func anEpochUnderWayIsGivenUpForAFreshOne() throws {
     let start = stage.now
     let (call, _, bob) = try callOfTwo()
-    stage.advance((start + .seconds(600)) - stage.now)
+    stage.advance((start + .seconds(601)) - stage.now)
     #expect(bob.events().rotations.map(\.epoch) == [3], "announced, its key not handed out")
     stage.restart()
     let again = stage.connect("bob", keys: false, mode: .individual)
