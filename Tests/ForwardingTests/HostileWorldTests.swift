@@ -16,7 +16,7 @@ struct HostileWorldTests {
   /// Each strategy by itself, so that a failure has a name.
   @Test(arguments: HostileStrategy.enabled.map(\.name)) func noStrategyHarmsByItself(name: String) throws {
     let strategies = HostileStrategy.enabled.filter { $0.name == name }
-    for seed in [2, 3] as [UInt64] {
+    for seed in (isRelease ? [2, 3] : [2]) as [UInt64] {
       if let harm = try HostileWorld.harm(seed: seed, strategies: strategies) { Issue.record("\(harm)") }
     }
   }
