@@ -9,21 +9,39 @@ from lying_stage import row
 
 # A leader's client that hands something else to one user. `asked` is the entry, `values` are the user's id and more.
 HAND_OUT = """
-    const { envelope } = exports.Epoch.prototype;
-    exports.Epoch.prototype.envelope = async function (asked, secret, seen) {
-      if (asked.user !== values[0]) return envelope.call(this, asked, secret, seen);
+    const { envelope, lend } = exports.Epoch.prototype;
+    exports.Epoch.prototype.envelope = async function (asked, seen) {
+      if (asked.user !== values[0]) return envelope.call(this, asked, seen);
       window.conclaveHasLied = true;
       %s
+      const made = await envelope.call(this, asked, seen);
+      delete this.lend;
+      delete this.listed;
+      return made;
     };
 """
-OTHER_SECRET = "return envelope.call(this, asked, crypto.getRandomValues(new Uint8Array(32)), seen);"
+# The client checks before it posts the envelope that the secret is still the epoch's, so the lent copy is another one only until it is sealed.
+OTHER_SECRET = """
+      this.lend = (work) => lend.call(this, (copy) => {
+        const right = copy.slice();
+        crypto.getRandomValues(copy);
+        const { sign } = SubtleCrypto.prototype;
+        SubtleCrypto.prototype.sign = function (algorithm, ...rest) {
+          if ((algorithm.name ?? algorithm) !== 'HMAC') {
+            copy.set(right);
+            SubtleCrypto.prototype.sign = sign;
+          }
+          return sign.call(this, algorithm, ...rest);
+        };
+        return work(copy);
+      });
+"""
 LONG_LIVED_KEY = """
       const entry = this.listed(asked);
       const { alg, publicKey } = this.keysOf(entry).find(({ use }) => use === 'wrap');
       this.listed = () => ({ ...entry, joinKey: { alg, publicKey } });
-      const made = envelope.call(this, { ...asked, refresh: undefined }, secret, { accepts: () => true });
-      delete this.listed;
-      return made;
+      asked = { ...asked, refresh: undefined };
+      seen = { accepts: () => true };
 """
 
 
