@@ -17,6 +17,9 @@ struct FlushRule {
   /// The share of its time that the thread works, 0...1, over about `loadTime`.
   private(set) var load = 0.0
   private var loadSince: Instant?
+  /// Datagrams since the thread waited last, and those of them that were not dropped as a flood.
+  private var handled = 0
+  private var kept = 0
   /// How long a flush takes, in nanoseconds: a mean that forgets.
   private var flushTime = 0.0
 
@@ -35,7 +38,7 @@ struct FlushRule {
 
   init(hold: Duration = .milliseconds(1)) { self.hold = hold }
 
-  /// Called once for each batch of datagrams, before they are handled.
+  /// Called once for each batch of datagrams that has more than what a flood brought.
   mutating func arrived(now: Instant) {
     isBusy = lastArrival.map { $0.duration(to: now) < hold } ?? false
     lastArrival = now
@@ -44,8 +47,17 @@ struct FlushRule {
   /// The thread has waited for something to do, until now.
   mutating func woke(now: Instant) { pass(working: 0, now: now) }
 
+  /// Called once for each batch: the time that goes to a flood is no load for which other packets are held.
+  mutating func handled(kept: Int, of datagrams: Int) {
+    handled += datagrams
+    self.kept += kept
+  }
+
   /// The thread begins to wait.
-  mutating func waits(now: Instant) { pass(working: 1, now: now) }
+  mutating func waits(now: Instant) {
+    pass(working: handled > 0 ? Double(kept) / Double(handled) : 1, now: now)
+    (handled, kept) = (0, 0)
+  }
 
   private mutating func pass(working share: Double, now: Instant) {
     if let loadSince {

@@ -108,7 +108,11 @@ final class Worker {
       default: datagrams += readConnection(Int(token - Token.listener), now: now)
       }
     }
-    if datagrams > 0 { arrived(overTCP: datagrams, now: now) }
+    // The datagrams of all connections together count as one batch.
+    if datagrams > 0 {
+      arrived(datagrams, now: now)
+      scheduleStatistics(now: now)
+    }
     // After a flood it may be that nothing comes over UDP.
     if shedding.share < 1 { shedVideo(now: now) }
     carryOutCommands(now: now)
@@ -192,11 +196,11 @@ final class Worker {
       while first < datagrams.count {
         if slices > 0 { now = MonotonicClock.now() }
         let end = min(first + Self.slice, datagrams.count)
-        rule.arrived(now: now)
-        naps.arrived(end - first, now: now)
+        let flooded = sfu.flooded
         for index in first..<end {
           handle(datagrams[index].bytes, from: datagrams[index].source, age: datagrams[index].age, now: now)
         }
+        arrived(end - first, flooded: sfu.flooded &- flooded, now: now)
         settle(now: now)
         first = end
         slices += 1
@@ -220,8 +224,7 @@ final class Worker {
         if outbox.isNearlyFull { flush() }
       }
       guard count > 0 else { return now }
-      rule.arrived(now: now)
-      naps.arrived(count, now: now)
+      arrived(count, now: now)
       settle(now: now)
       scheduleStatistics(now: now)
     }
@@ -261,11 +264,13 @@ final class Worker {
     return datagrams
   }
 
-  /// The datagrams of all connections together count as one batch for the rules of naps and flushes.
-  private func arrived(overTCP datagrams: Int, now: Instant) {
+  /// Tells the rules of naps and flushes of a batch. A flood that is dropped is no reason to let the packets of others wait.
+  private func arrived(_ datagrams: Int, flooded: UInt64 = 0, now: Instant) {
+    let kept = datagrams - Int(clamping: flooded)
+    rule.handled(kept: kept, of: datagrams)
+    guard kept > 0 else { return }
     rule.arrived(now: now)
-    naps.arrived(datagrams, now: now)
-    scheduleStatistics(now: now)
+    naps.arrived(kept, now: now)
   }
 
   private func sweepConnections(now: Instant) {

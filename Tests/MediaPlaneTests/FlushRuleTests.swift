@@ -47,6 +47,25 @@ struct FlushRuleTests {
     #expect(abs(hold.nanoseconds / 1_000 - Int64(microseconds)) < 50)
   }
 
+  /// 600 of each 1,000 µs go to datagrams, of which a flood that is dropped brought all but a tenth: what is left is 6 % of the thread's time.
+  @Test func aFloodThatIsDroppedIsNoLoadForWhichOthersWait() {
+    func hold(kept: Int) -> Int64 {
+      var rule = FlushRule()
+      for millisecond in UInt64(0)..<2_000 {
+        rule.woke(now: at(1_000 * millisecond + 400))
+        rule.handled(kept: kept, of: 100)
+        rule.waits(now: at(1_000 * (millisecond + 1)))
+      }
+      let now: UInt64 = 2_000_000
+      for time in [now, now + 100] { rule.arrived(now: at(time)) }
+      _ = rule.isDue(now: at(now + 100), isEmpty: false, isUrgent: false)
+      return rule.deadline.map { at(now + 100).duration(to: $0).nanoseconds / 1_000 } ?? 0
+    }
+    #expect(hold(kept: 100) == 1_000)
+    #expect((200..<280).contains(hold(kept: 10)))
+    #expect(hold(kept: 0) == 0)
+  }
+
   @Test func theDeadlineHoldsWithoutFurtherPackets() {
     var rule = rule(afterBatchesAt: [0, 100])
     _ = rule.isDue(now: at(100), isEmpty: false, isUrgent: false)

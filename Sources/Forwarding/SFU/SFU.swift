@@ -174,6 +174,9 @@ package final class SFU {
 
   func drop(_ reason: DropReason) { counts.pointee.drop(reason) }
 
+  /// Datagrams that were dropped because their senders sent more than they may.
+  package var flooded: UInt64 { counts.pointee.drops(.tooMuch) }
+
   /// A peer sends more than it may. The event comes once in a while, however many do.
   func dropFlood(now: Instant) {
     drop(.tooMuch)
