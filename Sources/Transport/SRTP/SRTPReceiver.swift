@@ -6,8 +6,8 @@ package final class SRTPReceiver {
   package let profile: SRTPProfile
 
   private let transform: SRTPTransform
-  private var rtpSources = SourceTable()
-  private var rtcpSources = SourceTable()
+  private let rtpSources = SourceTable()
+  private let rtcpSources = SourceTable()
 
   /// - Parameter master: of the lengths that `profile` asks for; other lengths are a bug of the caller.
   package init(profile: SRTPProfile, master: SRTPMasterKey) {

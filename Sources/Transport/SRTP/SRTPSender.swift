@@ -5,7 +5,7 @@ package final class SRTPSender {
   package let profile: SRTPProfile
 
   private let transform: SRTPTransform
-  private var sources = SourceTable()
+  private let sources = SourceTable()
   /// The index of the next SRTCP packet of any SSRC; a nonce holds the SSRC too.
   private var rtcpIndex: UInt32 = 0
 

@@ -2,7 +2,8 @@ import Octets
 
 /// The replay windows of one direction by SSRC: open addressing, doubled when half full, at most `limit` sources.
 ///
-/// Sources are never evicted, for a forgotten window would let old packets in again.
+/// Sources are never evicted, for a forgotten window would let old packets in again. What changes is behind a pointer, so that an owner can hold the table as
+/// a constant: the runtime would check each packet's access to a variable for exclusivity.
 struct SourceTable: ~Copyable {
   static let limit = 256
 
@@ -12,14 +13,24 @@ struct SourceTable: ~Copyable {
     var window: ReplayWindow
   }
 
-  private var sources: UnsafeMutableBufferPointer<Source>
-  private var count = 0
+  private struct Contents {
+    var sources = SourceTable.allocate(8)
+    var count = 0
+  }
 
-  init() { sources = Self.allocate(8) }
+  private let contents: UnsafeMutablePointer<Contents>
 
-  deinit { sources.deallocate() }
+  init() {
+    contents = .allocate(capacity: 1)
+    contents.initialize(to: Contents())
+  }
 
-  var isFull: Bool { count == Self.limit }
+  deinit {
+    contents.pointee.sources.deallocate()
+    contents.deallocate()
+  }
+
+  var isFull: Bool { contents.pointee.count == Self.limit }
 
   /// Valid until the next `insert`.
   func find(_ ssrc: UInt32) -> UnsafeMutablePointer<ReplayWindow>? {
@@ -30,24 +41,25 @@ struct SourceTable: ~Copyable {
   /// - Parameters:
   ///   - ssrc: not in the table.
   ///   - index: of its first packet.
-  mutating func insert(_ ssrc: UInt32, first index: UInt64) -> UnsafeMutablePointer<ReplayWindow> {
+  func insert(_ ssrc: UInt32, first index: UInt64) -> UnsafeMutablePointer<ReplayWindow> {
     precondition(!isFull)
-    if count * 2 >= sources.count { grow() }
+    if contents.pointee.count * 2 >= contents.pointee.sources.count { grow() }
     let source = slot(ssrc)
     source.initialize(to: Source(ssrc: ssrc, isUsed: true, window: ReplayWindow(startingAt: index)))
-    count += 1
+    contents.pointee.count += 1
     return window(source)
   }
 
-  private mutating func grow() {
-    let old = sources
-    sources = Self.allocate(old.count * 2)
+  private func grow() {
+    let old = contents.pointee.sources
+    contents.pointee.sources = Self.allocate(old.count * 2)
     for source in old where source.isUsed { slot(source.ssrc).initialize(to: source) }
     old.deallocate()
   }
 
   /// Where `ssrc` stands or belongs.
   private func slot(_ ssrc: UInt32) -> UnsafeMutablePointer<Source> {
+    let sources = contents.pointee.sources
     let base = sources.baseAddress.unsafelyUnwrapped
     let mask = sources.count - 1
     var i = Int(truncatingIfNeeded: (ssrc &* 0x9e37_79b1) >> 16) & mask
