@@ -57,6 +57,9 @@ package struct PeerConfiguration: Sendable, Hashable {
   package var isOnKeyList: Bool
   /// It came by a link. Where places are short, members who speak come first.
   package var isGuest: Bool
+  /// The user in the call, whose participants are several when it leaves and joins again: the same number for each. It changes when a
+  /// member's data is deleted.
+  package var member: Int
   package var local: ICECredentials
   package var remote: ICECredentials
   package var fingerprint: CertificateFingerprint
@@ -66,7 +69,8 @@ package struct PeerConfiguration: Sendable, Hashable {
 
   package init(
     peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, isGuest: Bool = false,
-    local: ICECredentials, remote: ICECredentials, fingerprint: CertificateFingerprint, extensions: HeaderExtensionIDs,
+    member: Int? = nil, local: ICECredentials, remote: ICECredentials, fingerprint: CertificateFingerprint,
+    extensions: HeaderExtensionIDs,
     tracks: [UpTrackDescription],
     slots: [SlotDescription]
   ) {
@@ -75,6 +79,7 @@ package struct PeerConfiguration: Sendable, Hashable {
     self.participant = participant
     self.isOnKeyList = isOnKeyList
     self.isGuest = isGuest
+    self.member = member ?? Int(participant)
     self.local = local
     self.remote = remote
     self.fingerprint = fingerprint

@@ -80,7 +80,8 @@ struct EffectOutletTests {
     return .negotiate(
       session, id: id,
       Negotiate(
-        peer: PeerID(rawValue: peer), call: call, participant: 1, isOnKeyList: true, offer: offer, tracks: [],
+        peer: PeerID(rawValue: peer), call: call, participant: 1, isOnKeyList: true, member: 0, offer: offer,
+        tracks: [],
         codecs: ["VP8"]))
   }
 

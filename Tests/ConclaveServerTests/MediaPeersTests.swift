@@ -36,7 +36,7 @@ struct MediaPeersTests {
     let commands = peers.negotiate(
       Negotiate(
         peer: PeerID(rawValue: peer), call: call, participant: ParticipantNumber(peer), isOnKeyList: true,
-        isGuest: peer % 2 == 0, offer: offer,
+        isGuest: peer % 2 == 0, member: Int(peer) / 2, offer: offer,
         tracks: [NamedTrack(mid: "0", track: track, source: .microphone, muted: false)], codecs: ["VP8"]),
       for: SessionID(rawValue: 10 + peer), id: id,
       candidates: { [SocketAddress(ipv4: 0xC000_0201, port: 5_000 + UInt16($0))] }, using: &generator)

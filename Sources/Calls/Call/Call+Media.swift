@@ -38,7 +38,8 @@ extension Call {
     return Negotiate(
       peer: participant.peer, call: id, participant: participant.number,
       isOnKeyList: epochs.keyedDevices[device]?.number == participant.number, isGuest: device.user.isGuest,
-      offer: offer, tracks: update.names, codecs: rules.codecs)
+      member: place(of: device.user) ?? Int(participant.number), offer: offer, tracks: update.names,
+      codecs: rules.codecs)
   }
 
   /// The named sections that do send; a paused or rejected one is a track that is gone.

@@ -8,6 +8,8 @@ package struct Negotiate: Sendable, Hashable {
   /// It takes part in the key agreement; the same for its whole stay.
   package var isOnKeyList: Bool
   package var isGuest: Bool
+  /// The user's place among the call's members, for all its participants.
+  package var member: Int
   package var offer: MediaOffer
   /// The sending sections with their track ids, in the order of the request.
   package var tracks: [NamedTrack]
@@ -16,13 +18,14 @@ package struct Negotiate: Sendable, Hashable {
 
   package init(
     peer: PeerID, call: CallID, participant: ParticipantNumber, isOnKeyList: Bool, isGuest: Bool = false,
-    offer: MediaOffer, tracks: [NamedTrack], codecs: [String]
+    member: Int, offer: MediaOffer, tracks: [NamedTrack], codecs: [String]
   ) {
     self.peer = peer
     self.call = call
     self.participant = participant
     self.isOnKeyList = isOnKeyList
     self.isGuest = isGuest
+    self.member = member
     self.offer = offer
     self.tracks = tracks
     self.codecs = codecs

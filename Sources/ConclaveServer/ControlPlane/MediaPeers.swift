@@ -73,6 +73,7 @@ struct MediaPeers {
       negotiate.offer, tracks: negotiate.tracks, codecs: negotiate.codecs, peer: negotiate.peer, call: negotiate.call,
       participant: negotiate.participant, isOnKeyList: negotiate.isOnKeyList, using: &generator)
     configuration.isGuest = negotiate.isGuest
+    configuration.member = negotiate.member
     let before = placement.workers(of: negotiate.call)
     let worker = placement.place(negotiate.peer, of: negotiate.call)
     lastRequest += 1

@@ -73,6 +73,8 @@ final class Peer: Scheduled {
   var speech = SpeechActivity()
   /// When it was let in among the call's voices; nil while it is none of them.
   var voiceSince: Instant?
+  /// The time for which its user had the place with which it left the call before.
+  var voiceCredit = Duration.zero
   var voiceWait = VoiceWait()
   var isSpeaker = false
   /// When it last became the dominant speaker.

@@ -40,11 +40,11 @@ extension SFU {
       peersByFragment[peer.configuration.local.fragment] = nil
     }
     if peer.home == nil { peers.removeAll { $0 === peer } }
+    let call = peer.call
+    call.voices.depart(peer, now: now)
     for down in peer.downTracks { down.setSource(nil, now: now) }
     for track in peer.upTracks { detach(track, now: now) }
-    let call = peer.call
     call.peers.removeAll { $0 === peer }
-    call.voices.remove(peer, now: now)
     call.loud.removeAll { $0 === peer }
     call.recountVoices()
     call.isRankingStale = true
@@ -114,6 +114,7 @@ extension SFU {
     calls[configuration.call] = call
     let peer = Peer(configuration, home: home, call: call, limits: self.configuration)
     call.peers.append(peer)
+    call.voices.arrive(peer)
     call.loud.reserveCapacity(call.peers.count)
     peersByID[configuration.peer] = peer
     return peer

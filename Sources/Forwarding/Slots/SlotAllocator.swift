@@ -2,7 +2,8 @@ import MediaModel
 
 /// Chooses the tracks for a peer's slots when there are more tracks than slots.
 enum SlotAllocator {
-  /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap; a voice also while it speaks.
+  /// A camera or microphone keeps its slot this long before a louder one can take it, so that slots do not flap; a voice also while it speaks,
+  /// for `Voices.turn` at most.
   static let hold = Duration.seconds(2)
 
   /// - Parameters:
@@ -97,7 +98,11 @@ extension DownTrack {
     let held = since.advanced(by: SlotAllocator.hold)
     guard let source, source.isVoice else { return held }
     // Whole tenths of a second, so that the slots of a whole call are looked at again at few times.
-    let silent = source.peer.speech.lastLoud.advanced(by: Voices.silence).nanoseconds
-    return max(held, Instant(nanoseconds: (silent / 100_000_000 + 1) * 100_000_000))
+    func rounded(_ instant: Instant) -> Instant {
+      Instant(nanoseconds: (instant.nanoseconds / 100_000_000 + 1) * 100_000_000)
+    }
+    // A claim to speak costs nothing: where voices are more than slots, they take turns in these, too.
+    let turn = rounded(since.advanced(by: Voices.turn))
+    return max(held, min(rounded(source.peer.speech.lastLoud.advanced(by: Voices.silence)), turn))
   }
 }

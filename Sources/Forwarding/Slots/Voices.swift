@@ -4,6 +4,7 @@ import MediaModel
 ///
 /// A newcomer is let in as soon as it speaks, but displaces nobody within a word. While as many speak as there are places, they take turns, for a claim to speak costs nothing:
 /// somebody who waits gets the place that was held longest, and each keeps one for `turn` on average. A newcomer waits for one change of places, and members wait for no guest.
+/// Somebody who leaves the call and joins again has held its place, and waits, as if it had stayed. A guest who joins again is another user.
 struct Voices {
   /// Silence after which one may be displaced, at the earliest so long after it was let in.
   static let silence = Duration.milliseconds(800)
@@ -16,6 +17,9 @@ struct Voices {
   /// The one that gets the next place, among those that asked for one since the last.
   private var next: Peer?
   private var lastChange = Instant(nanoseconds: 0)
+  /// Members who left the call: for how long they had a place, and from when on they wait when they come again. The first left first.
+  private var departures: [(member: Int, held: Duration, restedAt: Instant)] = []
+  private static let maximumDepartures = 64
 
   /// Lets a peer in that speaks. Returns whether there was a place.
   mutating func admit(_ peer: Peer, most: Int, now: Instant) -> Bool {
@@ -50,13 +54,31 @@ struct Voices {
     return silent
   }
 
+  /// The peer joins the call, or joins it again.
+  mutating func arrive(_ peer: Peer) {
+    guard let known = departures.firstIndex(where: { $0.member == peer.configuration.member }) else { return }
+    let departure = departures.remove(at: known)
+    peer.voiceCredit = departure.held
+    peer.voiceWait.restedAt = departure.restedAt
+  }
+
+  /// The peer leaves the call.
+  mutating func depart(_ peer: Peer, now: Instant) {
+    let held = peer.voiceTime(now) ?? .zero
+    remove(peer, now: now)
+    departures.removeAll { $0.restedAt <= now }
+    guard peer.voiceWait.restedAt > now else { return }
+    if departures.count == Self.maximumDepartures { departures.removeFirst() }
+    departures.append((peer.configuration.member, min(held, Self.turn), peer.voiceWait.restedAt))
+  }
+
   /// The place of somebody who speaks: that of a guest, else of a member, and of the one who has held it for longest.
   private mutating func heldPlace(for peer: Peer, _ now: Instant) -> Int? {
     let hasGuest = peers.contains { $0.configuration.isGuest }
-    var longest: Int?
+    var (longest, most) = (Int?.none, Duration.zero)
     for i in peers.indices where peers[i].configuration.isGuest == hasGuest {
-      guard let since = peers[i].voiceSince, since.advanced(by: Self.tenure) <= now else { continue }
-      if longest.map({ since < peers[$0].voiceSince ?? now }) ?? true { longest = i }
+      guard let held = peers[i].voiceTime(now), held >= Self.tenure, held > most else { continue }
+      (longest, most) = (i, held)
     }
     if hasGuest, !peer.configuration.isGuest { return longest }
     guard longest != nil, peer.voiceWait.since.advanced(by: Self.patience) <= now,
@@ -76,7 +98,7 @@ struct VoiceWait {
   private(set) var since = Instant(nanoseconds: 0)
   private var asked = Instant(nanoseconds: 0)
   /// The end of its last place, later by the time for which it had that: it waits from then on.
-  private var restedAt = Instant(nanoseconds: 0)
+  fileprivate(set) var restedAt = Instant(nanoseconds: 0)
 
   mutating func ask(_ now: Instant) {
     if asked.advanced(by: Voices.silence) < now { since = now }
@@ -98,9 +120,13 @@ extension Peer {
     max(speech.lastLoud.advanced(by: Voices.silence), (voiceSince ?? speech.lastLoud).advanced(by: Voices.tenure))
   }
 
+  /// For how long it has had its place; nil for none.
+  fileprivate func voiceTime(_ now: Instant) -> Duration? { voiceSince.map { $0.duration(to: now) + voiceCredit } }
+
   fileprivate func leaveVoices(_ now: Instant) {
-    if let voiceSince { voiceWait.had(voiceSince.duration(to: now), now: now) }
+    if let held = voiceTime(now) { voiceWait.had(held, now: now) }
     voiceSince = nil
+    voiceCredit = .zero
   }
 
   fileprivate func precedes(_ other: Peer) -> Bool {
