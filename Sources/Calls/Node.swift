@@ -84,14 +84,16 @@ package struct Node {
   /// Whether the call runs.
   package func runs(_ call: CallID) -> Bool { control.calls[call] != nil }
 
-  /// The session that brings about what follows from the command, and whose user is charged for it; nil for the server, the media plane and the operator.
-  package func payer(of command: NodeCommand) -> SessionID? {
+  /// The user who brings about what follows from the command, and is charged for it; nil for the server, a service, the media plane and the operator. To be asked before
+  /// the command is handled: a session that disconnects has no user afterwards.
+  package func payer(of command: NodeCommand) -> UserID? {
     switch command {
-    case .connect(let session, _), .disconnect(let session), .subscribe(let session, _, _),
-      .unsubscribe(let session, _),
+    case .connect(_, let identity): identity.isService ? nil : identity.device.user
+    case .disconnect(let session), .subscribe(let session, _, _), .unsubscribe(let session, _),
       .acknowledge(let session, _, _), .request(let session, _, _), .offer(let session, _, _, _, _):
-      session
-    case .answer(let question, _): people.questions.session(of: question)
+      people.directory.device(of: session)?.user
+    case .answer(let question, _):
+      people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
     case .media, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
     }
   }

@@ -95,9 +95,9 @@ package final class SignalingServer: Sendable {
     return statistics
   }
 
-  /// Takes the events that followed from what the session sent from its user's share. Callable from any thread.
-  package func charge(_ session: SessionID, _ events: EventCharge) {
-    services.connections.entry(session)?.share?.charge(events, now: NIODeadline.now().uptimeNanoseconds)
+  /// Takes the events that followed from what the user's sessions sent, or from their end, from its share. Callable from any thread.
+  package func charge(_ user: UserID, _ events: EventCharge) {
+    services.shares.charge(user, events, now: NIODeadline.now().uptimeNanoseconds)
   }
 
   /// Why a request of the session that has waited for its turn is not to be carried out: its user's earlier ones made the server write too much. nil when it is.

@@ -50,9 +50,19 @@ struct AuthorizeRules {
     start(alice, ["bob"])
     let asked = try question()
     let answer = NodeCommand.answer(asked.id, allowed: [])
-    #expect(stage.node.payer(of: answer) == alice.session)
+    #expect(stage.node.payer(of: answer) == alice.user)
     stage.handle(answer)
     #expect(stage.node.payer(of: answer) == nil, "it is answered")
+  }
+
+  /// Others hear of it when a connection ends, and when it comes again. Its session has no user any more when those events are known.
+  @Test func aUserPaysForTheEndOfItsConnection() {
+    let alice = stage.connect("alice")
+    let end = NodeCommand.disconnect(alice.session)
+    #expect(stage.node.payer(of: end) == alice.user)
+    stage.handle(end)
+    #expect(stage.node.payer(of: end) == nil)
+    #expect(stage.node.payer(of: .connect(alice.session, Identity(device: alice.device, name: nil))) == alice.user)
   }
 
   @Test func noAnswerWithinASecondIsNo() throws {

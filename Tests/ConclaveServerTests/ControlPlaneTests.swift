@@ -41,8 +41,8 @@ private final class Plane: Sendable {
 
   /// Requests that failed.
   let failures = Box<[String]>([])
-  /// The events that sessions were charged for.
-  let charges = Box<[SessionID: EventCharge]>([:])
+  /// The events that users were charged for.
+  let charges = Box<[UserID: EventCharge]>([:])
   /// Sessions whose requests are refused.
   let inDebt = Box<Set<SessionID>>([])
 
@@ -87,10 +87,10 @@ private final class Plane: Sendable {
             continuation.yield(("\(session.rawValue) \(id)", stored: users ?? ["unreadable"]))
           }
         },
-        charge: { session, events in
+        charge: { user, events in
           charges.value.withLock {
-            let before = $0[session] ?? EventCharge(count: 0, bytes: 0)
-            $0[session] = EventCharge(count: before.count + events.count, bytes: before.bytes + events.bytes)
+            let before = $0[user] ?? EventCharge(count: 0, bytes: 0)
+            $0[user] = EventCharge(count: before.count + events.count, bytes: before.bytes + events.bytes)
           }
         },
         refusal: { session in
@@ -174,8 +174,8 @@ private final class Plane: Sendable {
     plane.setPresence(1, "a")
     try await plane.settle()
     let charges = plane.charges.value.withLock { $0 }
-    #expect(charges.keys.map(\.rawValue) == [1])
-    let alice = try #require(charges[SessionID(rawValue: 1)])
+    #expect(charges.keys.map(\.text) == ["alice"])
+    let alice = try #require(charges[UserID(unchecked: "alice")])
     #expect(alice.count == 20 && alice.bytes >= 20 * 60)
     try await plane.stop()
   }

@@ -108,7 +108,7 @@ import Testing
       }
       try await other.subscribe("replies")
       #expect(server.refusal(session) == nil)
-      server.charge(session, EventCharge(count: 1, bytes: 100_000))
+      server.charge(UserID(unchecked: "alice"), EventCharge(count: 1, bytes: 100_000))
       let refusal = try #require(server.refusal(session))
       #expect(refusal.code == .rateLimited && (1...51_000).contains(refusal.retryAfterMs ?? 0))
       #expect(server.refusal(bobs) == nil)
@@ -119,6 +119,22 @@ import Testing
       #expect(server.statistics.drops[.userEventsFull] == 3)
       try await bob.send("SEND\ndestination:/app/calls/c/leave\nrequest-id:bob\n\n{}\0")
       try await sink.first { if case .request(_, "bob", _) = $0 { () } else { nil } }
+    }
+  }
+
+  /// Each end of a connection makes the server write to all who watch the user, or are in its calls.
+  @Test func aUserWhoComesAndGoesTooOftenIsNotLetInAgain() async throws {
+    try await withServer({ ($0.eventBytesOfUserPerSecond, $0.eventBurstOfUser) = (1_000, 50_000) }) { server, _ in
+      for device in ["d1", "d2"] {
+        let client = try await TestClient.connected(to: server.stompPort, token: "alice@\(device)")
+        try await client.channel.close()
+        server.charge(UserID(unchecked: "alice"), EventCharge(count: 1, bytes: 40_000))
+      }
+      let again = try await TestClient.open(port: server.stompPort)
+      try await again.send("CONNECT\naccept-version:1.2\nhost:x\npasscode:alice@d3\n\n\0")
+      #expect(try await again.frame()?.command == .error)
+      #expect(server.statistics.drops[.userLoginsFull] == 1)
+      _ = try await TestClient.connected(to: server.stompPort, token: "bob")
     }
   }
 

@@ -38,7 +38,7 @@ actor ControlPlane: SignalingSink {
     /// Takes what clients get, in order.
     var deliver: @Sendable ([Delivery]) -> Void
     /// Events followed from what this session sent.
-    var charge: @Sendable (SessionID, EventCharge) -> Void
+    var charge: @Sendable (UserID, EventCharge) -> Void
     /// Why a request of this session is refused although it has its turn: earlier ones, which may have stood in line with it, caused too much.
     var refusal: @Sendable (SessionID) -> RequestError?
   }
@@ -152,9 +152,9 @@ actor ControlPlane: SignalingSink {
     tellIdle()
   }
 
-  private func charge(_ effects: [Calls.Effect], to session: SessionID) {
+  private func charge(_ effects: [Calls.Effect], to user: UserID) {
     let events = EventCharge(effects)
-    if events.count > 0 { clients.charge(session, events) }
+    if events.count > 0 { clients.charge(user, events) }
   }
 
   // MARK: effects

@@ -178,6 +178,16 @@ final class UserShares: Sendable {
     }
   }
 
+  /// Also when the user has no connection any more: the events that follow from its end are charged, too.
+  func charge(_ user: UserID, _ events: EventCharge, now: UInt64) {
+    let share = shares.withLock { shares in
+      let share = shares[user] ?? UserShare(limits: limits)
+      shares[user] = share
+      return share
+    }
+    share.charge(events, now: now)
+  }
+
   /// Forgets who left and owes nothing. To be called now and then.
   func prune(now: UInt64) { shares.withLock { shares in shares = shares.filter { !$0.value.isIdle(now: now) } } }
 }
