@@ -22,8 +22,43 @@ struct HostileWorld {
   private var random: SplitMix64
   private let strategies: [HostileStrategy]
   private static let other = CallID(unchecked: "other")
+  private(set) var processor: Processor?
 
-  init(seed: UInt64, hostile count: Int, strategies: [HostileStrategy] = HostileStrategy.enabled) throws {
+  /// A thread that forwards so many packets in a second, and sheds video when it gets more.
+  struct Processor {
+    let capacity: Double
+    private(set) var share = 1.0
+    private(set) var lowest = 1.0
+    private var forwarded: UInt64 = 0
+    private var lateWindows = 0
+    private var changed = 0
+
+    init(capacity: Double) { self.capacity = capacity }
+
+    /// As `SheddingRule` judges, with the packets in place of the time that they take.
+    mutating func judge(_ sfu: SFU, millisecond: Int, now: Instant) {
+      let window = 50
+      guard millisecond % window == 0 else { return }
+      let load = Double(sfu.counters.forwarded &- forwarded) / (capacity * Double(window) / 1_000)
+      forwarded = sfu.counters.forwarded
+      lateWindows = load > 1 ? lateWindows + 1 : 0
+      if lateWindows == 3 {
+        (lateWindows, changed) = (0, millisecond)
+        share *= load > 2 ? 0.5 : 0.75
+      } else if share < 1, load < 0.8, millisecond - changed >= 350 {
+        changed = millisecond
+        share = min(1, max(share + 0.05, share * 0.85 / max(load, 0.01)))
+      }
+      lowest = min(lowest, share)
+      sfu.setVideoShare(share, now: now)
+    }
+  }
+
+  /// - Parameter capacity: packets that the worker can forward in a second; nil for all.
+  init(
+    seed: UInt64, hostile count: Int, strategies: [HostileStrategy] = HostileStrategy.enabled, capacity: Double? = nil
+  ) throws {
+    processor = capacity.map(Processor.init)
     var random = SplitMix64(seed: seed)
     self.strategies = strategies
     let isReported = seed % 2 == 0
@@ -64,15 +99,15 @@ struct HostileWorld {
 
   /// Media for 300 ms, the hostile members' 1.5 s, and a second without them.
   mutating func run() -> [Reception] {
-    call.run(milliseconds: 300)
+    run(milliseconds: 300)
     let start = call.now
     for _ in 0..<5 { runHostile(milliseconds: 300) }
     for member in hostile { call.command(.remove(member.peer.configuration.peer)) }
     for member in hostile { member.peer.isPresent = false }
     let end = call.now
-    call.run(milliseconds: 100)
+    run(milliseconds: 100)
     let settled = call.now
-    call.run(milliseconds: 1_000)
+    run(milliseconds: 1_000)
     return receptions(from: start, to: end, after: settled)
   }
 
@@ -86,7 +121,14 @@ struct HostileWorld {
         member.tick += 1
         for strategy in strategies { strategy.act(member) }
       }
+      run(milliseconds: 1)
+    }
+  }
+
+  private mutating func run(milliseconds: Int) {
+    for _ in 0..<milliseconds {
       call.run(milliseconds: 1)
+      processor?.judge(call.sfu, millisecond: Int(call.now.nanoseconds / 1_000_000), now: call.now)
     }
   }
 
@@ -108,17 +150,24 @@ struct HostileWorld {
   }
 
   /// The losses of the honest people by the hostile ones: nil when they hear and see each other within 20 % of what they would have without.
-  static func harm(seed: UInt64, strategies: [HostileStrategy] = HostileStrategy.enabled) throws -> String? {
-    var quiet = try HostileWorld(seed: seed, hostile: 0, strategies: strategies)
-    var pressed = try HostileWorld(seed: seed, hostile: Int(1 + seed % 2), strategies: strategies)
+  static func harm(
+    seed: UInt64, strategies: [HostileStrategy] = HostileStrategy.enabled, capacity: Double? = nil,
+    least: (Reception) -> Double = { _ in 0.8 }, shed: (Double) -> Void = { _ in }
+  ) throws -> String? {
+    var quiet = try HostileWorld(seed: seed, hostile: 0, strategies: strategies, capacity: capacity)
+    var pressed = try HostileWorld(
+      seed: seed, hostile: Int(1 + seed % 2), strategies: strategies, capacity: capacity)
     let (expected, found) = (quiet.run(), pressed.run())
+    if let processor = pressed.processor { shed(processor.lowest) }
     var harms: [String] = []
     for (expected, found) in zip(expected, found) {
       guard expected.during > 20, expected.afterwards > 20 else {
         harms.append("the world without hostile members has no media")
         continue
       }
-      guard found.during * 10 < expected.during * 8 || found.afterwards * 10 < expected.afterwards * 8 else { continue }
+      let part = min(
+        Double(found.during) / Double(expected.during), Double(found.afterwards) / Double(expected.afterwards))
+      guard part < least(found) else { continue }
       harms.append(
         "\(found.receiver) of \(found.track): \(found.during) and \(found.afterwards) of \(expected.during) and \(expected.afterwards)"
       )

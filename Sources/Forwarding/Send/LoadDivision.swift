@@ -32,14 +32,34 @@ struct LoadDivision {
     let key = zip(tracks, streams).map { Key(track: $0, highest: $1.highest) }
     guard key != self.key || share != self.share else { return allotments }
     (self.key, self.share) = (key, share)
-    let wished = streams.reduce(0) { $0 + ($1.highest >= 0 ? $1.steps[$1.highest].rate : 0) }
-    let budget = Int(Double(wished) * share)
-    let next = LayerAllocator.nextCost(streams, budget: budget) ?? 0
-    let steps = LayerAllocator.divide(streams, budget: budget + Int(Double(next) * (1 - phase))) { streams[$0].highest }
+    let wished = streams.map { $0.highest >= 0 ? $0.steps[$0.highest].rate : 0 }
+    let whole = Int(Double(wished.reduce(0, +)) * share)
+    // The senders that cost most give first: a flood takes nothing from the pictures beside it.
+    let level = Self.level(of: wished, budget: whole)
+    let isDear = wished.map { $0 > level }
+    let budget = whole - zip(wished, isDear).reduce(0) { $0 + ($1.1 ? 0 : $1.0) }
+    let dear = streams.indices.filter { isDear[$0] }
+    let next = LayerAllocator.nextCost(dear.map { streams[$0] }, budget: budget) ?? 0
+    let steps = LayerAllocator.divide(dear.map { streams[$0] }, budget: budget + Int(Double(next) * (1 - phase))) {
+      streams[dear[$0]].highest
+    }
     allotments = streams.indices.map { i in
       // A track whose rate is not measured yet has no step.
-      streams[i].highest < 0 ? .everything : Allotment(steps[i] < 0 ? nil : steps[i], of: streams[i])
+      guard streams[i].highest >= 0 else { return .everything }
+      let step = dear.firstIndex(of: i).map { steps[$0] } ?? streams[i].highest
+      return Allotment(step < 0 ? nil : step, of: streams[i])
     }
     return allotments
+  }
+
+  /// The rate, in bit/s, that each stream can have at most so that all together have `budget`: those that wish no more have what they wish.
+  static func level(of wished: [Int], budget: Int) -> Int {
+    var (left, waiting) = (budget, wished.count)
+    for rate in wished.sorted() {
+      guard rate <= left / waiting else { return left / waiting }
+      left -= rate
+      waiting -= 1
+    }
+    return .max
   }
 }
