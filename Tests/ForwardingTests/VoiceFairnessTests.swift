@@ -197,7 +197,7 @@ struct VoiceFairnessTests {
     #expect(first - before <= 100, "within 2 s")
   }
 
-  /// A receiver may have fewer slots than the call has voices. One who claims to speak all the time does not keep its slot.
+  /// A receiver may have fewer slots than the call has voices. A liar that claims to speak all the time does not keep its slot.
   @Test(arguments: workerCounts, [1, 2]) func aReceiverWithFewSlotsHearsEverybodyInTurn(workers: Int, slots: Int) throws
   {
     let call = SimulatedCall(workers: workers)

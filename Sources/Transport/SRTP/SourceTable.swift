@@ -2,7 +2,7 @@ import Octets
 
 /// The replay windows of one direction by SSRC: open addressing, doubled when half full, at most `limit` sources.
 ///
-/// Sources are never evicted, for a forgotten window would let old packets in again. What changes is behind a pointer, so that an owner can hold the table as
+/// Sources are never evicted, for a forgotten window would let old packets in again. Its contents are behind a pointer, so that an owner can hold the table as
 /// a constant: the runtime would check each packet's access to a variable for exclusivity.
 struct SourceTable: ~Copyable {
   static let limit = 256
