@@ -24,7 +24,8 @@ extension Server {
       do { try await keys.start() } catch { faults.add(error.description) }
     }
     faults.take { () throws(ConfigurationError) in try StateFolder.checkAdminSocket(in: folder) }
-    var remark: String?
+    var remarks: [String] = []
+    if let remark = expiryRemark(configuration, now: WallClock().machineTime()) { remarks.append(remark) }
     switch faults.value({ () throws(ConfigurationError) in try StateFolder.use(folder) }) {
     case .free(let lock)?:
       // Held meanwhile, so that no server starts and finds the database in use.
@@ -32,11 +33,21 @@ extension Server {
         faults.take { () throws(ConfigurationError) in try checkDatabase(in: folder) }
       }
       await checkPorts(configuration, &faults)
-    case .taken?: remark = "A server runs on \(folder), so neither the ports nor its database were tried."
+    case .taken?: remarks.append("A server runs on \(folder), so neither the ports nor its database were tried.")
     case nil: await checkPorts(configuration, &faults)
     }
     try faults.throwAny()
-    return remark
+    return remarks.isEmpty ? nil : remarks.joined(separator: " ")
+  }
+
+  /// A start takes a certificate that has expired, but no client does.
+  static func expiryRemark(_ configuration: Configuration, now: Timestamp) -> String? {
+    guard let tls = configuration.tls,
+      let expiry = SignalingServer.Configuration.TLS(certificateChain: tls.certificate, privateKey: tls.key).expiry,
+      expiry <= now
+    else { return nil }
+    let day = Date(timeIntervalSince1970: Double(expiry.milliseconds) / 1_000).formatted(.iso8601)
+    return "The certificate in tls.certificate expired at \(day): renew it, for clients refuse it."
   }
 
   private static var quiet: Logger { Logger(label: "check-config") { _ in SwiftLogNoOpLogHandler() } }

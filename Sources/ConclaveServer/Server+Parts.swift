@@ -26,7 +26,7 @@ extension Server {
     do {
       return try await SignalingServer.start(
         configuration, group: group, authenticator: authenticator, sink: control, logger: logger,
-        clock: { clock.now() }, pages: { await pages.respond(to: $0) })
+        clock: { clock.machineTime() }, pages: { await pages.respond(to: $0) })
     } catch {
       throw ConfigurationError("\(error)")
     }
@@ -55,7 +55,7 @@ extension Server {
 extension Configuration {
   func calls(_ turn: TURNCredentials?, _ clock: WallClock) -> CallConfiguration {
     var calls = CallConfiguration()
-    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.now()) } }
+    if let turn { calls.ice = { turn.ice(for: $0.user, now: clock.machineTime()) } }
     calls.maximumParticipants = limits.participants
     calls.maximumRinging = limits.ringing
     calls.maximumGuests = limits.guests
@@ -106,7 +106,7 @@ extension Configuration {
     signaling.requestsPerSecond = limits.requestsPerSecond
     signaling.requestBurst = limits.requestBurst
     signaling.outboundBytes = limits.outbound
-    signaling.origins = listen.origins.contains("*") ? .any : .sameHost(also: listen.origins)
+    signaling.origins = listen.originPolicy
     return signaling
   }
 }

@@ -101,7 +101,8 @@ package final class Server: Sendable {
       GuestEntry(
         tokens: tokens, clock: clock, proxies: AddressList(configuration.listen.proxies) ?? .loopback,
         calls: GuestEntry.CallLookup(
-          admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) }))
+          admits: { await control.admitsGuest(by: $0, to: $1) }, runs: { await control.runs($0) }),
+        origins: configuration.listen.originPolicy)
     }
     let status = StatusPages(
       unready: { [isDraining] in

@@ -2,15 +2,50 @@ import Foundation
 import LinuxIO
 package import MediaModel
 
-/// The wall clock as it stood at the start, carried on by the monotonic clock: it never jumps, so no ring and no token expires early or twice.
+/// The time of day, in two forms: one that never jumps, for the calls, and one that follows the machine's clock, for what others compare with their own clocks.
 package struct WallClock: Sendable {
   private let start: Timestamp
   private let origin: Instant
+  private let machine: @Sendable () -> Timestamp
 
-  package init() {
-    start = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
-    origin = MonotonicClock.now()
+  /// - Parameter machine: reads the machine's clock.
+  package init(
+    machine: @escaping @Sendable () -> Timestamp = {
+      Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+    }
+  ) {
+    self.machine = machine
+    start = machine()
+    origin = MonotonicClock.sinceBoot()
   }
 
-  package func now() -> Timestamp { start + origin.duration(to: MonotonicClock.now()) }
+  /// The machine's clock as it stood at the start, carried on by one that never jumps, and that counts while the machine is suspended: no ring expires early or twice.
+  package func now() -> Timestamp { start + origin.duration(to: MonotonicClock.sinceBoot()) }
+
+  /// The machine's clock, which may be set at any time: for the times in tokens, TURN credentials and signatures.
+  package func machineTime() -> Timestamp { machine() }
+}
+
+/// Notices that the machine's clock was set while the server ran.
+struct ClockWatch {
+  /// A slower drift is what clocks do, and what NTP does about it.
+  private static let least = Duration.seconds(2)
+
+  private var offset: Duration?
+
+  /// To be called each second.
+  /// - Parameters:
+  ///   - machine: what the machine's clock says.
+  ///   - steady: the time of a clock that never jumps.
+  /// - Returns: by how much the clock was set since the last call, forwards or backwards; nil when it was not.
+  mutating func step(machine: Timestamp, steady: Timestamp) -> Duration? {
+    let now = machine - steady
+    defer { offset = now }
+    guard let offset, (now - offset).magnitude >= Self.least else { return nil }
+    return now - offset
+  }
+}
+
+extension Duration {
+  fileprivate var magnitude: Duration { self < .zero ? .zero - self : self }
 }

@@ -18,6 +18,13 @@ package enum MonotonicClock {
     return Instant(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
   }
 
+  /// CLOCK_BOOTTIME: the same, and the time in which the machine was suspended.
+  package static func sinceBoot() -> Instant {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return Instant(nanoseconds: UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec))
+  }
+
   /// Stops this thread for at least this time, or until a signal comes.
   package static func sleep(nanoseconds: UInt64) {
     var time = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))

@@ -18,6 +18,7 @@ package final class SignalingServer: Sendable {
   private let services: SharedServices
   private let listeners: [any Channel]
   private let chores: RepeatedTask
+  private let certificates: Certificates?
 
   /// The ports really bound; 0 and nil for listeners that are not configured.
   package let stompPort: Int
@@ -55,7 +56,7 @@ package final class SignalingServer: Sendable {
       if let port = configuration.stompPort { plain = open(try await listening.stomp(port: port, tls: nil)) }
       if let tls { secured = open(try await listening.stomp(port: configuration.stompTLSPort, tls: tls)) }
       return SignalingServer(
-        services: services, listeners: listeners, ports: (plain ?? 0, secured, http),
+        services: services, listeners: listeners, ports: (plain ?? 0, secured, http), certificates: tls,
         chores: chores(services, certificates: tls, on: group.next()))
     } catch {
       for listener in listeners { try? await listener.close() }
@@ -74,14 +75,19 @@ package final class SignalingServer: Sendable {
       services.shares.prune(now: now)
       // Files are not read on an event loop.
       guard let certificates else { return }
-      NIOThreadPool.singleton.submit { if case .active = $0 { certificates.reload() } }
+      NIOThreadPool.singleton.submit {
+        guard case .active = $0 else { return }
+        certificates.reload()
+        certificates.watch(now: services.clock())
+      }
     }
   }
 
   private init(
     services: SharedServices, listeners: [any Channel], ports: (stomp: Int, stompTLS: Int?, http: Int),
-    chores: RepeatedTask
+    certificates: Certificates?, chores: RepeatedTask
   ) {
+    self.certificates = certificates
     self.chores = chores
     self.services = services
     self.listeners = listeners
@@ -92,6 +98,7 @@ package final class SignalingServer: Sendable {
   package var statistics: SignalingStatistics {
     var statistics = services.counters.snapshot
     statistics.backlogBytes = services.slowReaders.bytes
+    statistics.certificateExpiry = certificates?.expiry
     return statistics
   }
 

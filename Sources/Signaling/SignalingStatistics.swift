@@ -1,4 +1,5 @@
 import Glibc
+package import MediaModel
 import STOMP
 import Synchronization
 
@@ -81,6 +82,8 @@ package struct SignalingStatistics: Sendable {
   package var httpRequests: UInt64 = 0
   /// Bytes that wait for clients that read slowly.
   package var backlogBytes = 0
+  /// When the TLS certificate ends; nil without one.
+  package var certificateExpiry: Timestamp?
   package var endings: [Ending: UInt64] = [:]
   package var drops: [Drop: UInt64] = [:]
 

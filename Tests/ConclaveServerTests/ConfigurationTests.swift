@@ -1,4 +1,6 @@
 import Foundation
+import MediaModel
+import Signaling
 import Testing
 
 @testable import ConclaveServer
@@ -21,6 +23,10 @@ import Testing
   (#"{"media":{"publishing":{"audioPackets":0}}}"#, "media.publishing.audioPackets"),
   (#"{"media":{"publishing":{"participantKbps":99999999}}}"#, "media.publishing.participantKbps"),
   (#"{"tls":{"certificate":"x"}}"#, "tls.key"),
+  (#"{"listen":{"origins":["https://app.example/"]}}"#, #"take "https://app.example""#),
+  (#"{"listen":{"origins":["app.example"]}}"#, #"take "https://app.example""#),
+  (#"{"listen":{"origins":["https://*.example.com"]}}"#, "by itself"),
+  (#"{"auth":{"userClaim":""}}"#, "auth.userClaim"),
   (#"{"auth":{"jwksFile":"x"}}"#, "issuer"), (#"{"log":"loud"}"#, "log"),
   (#"{"logFormat":"xml"}"#, "logFormat"), (#"{"limits":{"body":0}}"#, "limits.body"),
   ("{", "the file"),
@@ -158,4 +164,15 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
   let error = #expect(throws: ConfigurationError.self) { try Secret.file(file).bytes("turn", minimum: 16) }
   #expect(error?.description.contains("chmod 600 \(file)") == true)
+}
+
+/// A start takes an expired certificate, and clients then fail without a word.
+@Test func checkConfigTellsThatTheCertificateHasExpired() throws {
+  let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../SignalingTests/Vectors").path
+  let text = #"{"tls":{"certificate":"\#(vectors)/test-certificate.pem","key":"\#(vectors)/test-key.pem"}}"#
+  let configuration = try Configuration(json: Array(text.utf8))
+  // Of `openssl x509 -enddate`.
+  let end = Timestamp(milliseconds: 4_948_834_091_000)
+  #expect(Server.expiryRemark(configuration, now: end - .seconds(1)) == nil)
+  #expect(Server.expiryRemark(configuration, now: end)?.contains("expired at 2126-10-28T04:08:11Z") == true)
 }

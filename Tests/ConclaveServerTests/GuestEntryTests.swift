@@ -27,6 +27,31 @@ import Testing
     return try #require(await entry.respond(to: request))
   }
 
+  /// An app's own page is of another origin, and `application/json` makes browsers ask first (Fetch standard, CORS-preflight fetch).
+  @Test(arguments: [("https://app.example", true), ("https://APP.example:443", true), ("https://evil.example", false)])
+  func pagesOfTheOperatorsOriginsLetGuestsIn(origin: String, isNamed: Bool) async throws {
+    let entry = GuestEntry(
+      tokens: tokens, clock: clock, proxies: .loopback,
+      calls: GuestEntry.CallLookup(admits: { _, _ in true }, runs: { _ in true }),
+      origins: .sameHost(also: ["https://app.example"]))
+    func allowed(_ method: String, _ path: String) async throws -> (origin: String?, methods: String?) {
+      let request = HTTPRequest(
+        method: method, path: path, query: nil, headers: [("origin", origin), ("content-type", "application/json")],
+        body: ByteBuffer(string: #"{"call":"c1","link":"good","name":"Ana"}"#),
+        remoteAddress: try SocketAddress(ipAddress: "127.0.0.1", port: 5))
+      let response = try #require(await entry.respond(to: request))
+      #expect(response.status == 200)
+      func header(_ name: String) -> String? { response.headers.first { $0.name == name }?.value }
+      #expect(header("vary") == "origin")
+      return (header("access-control-allow-origin"), header("access-control-allow-methods"))
+    }
+    let asked = try await allowed("OPTIONS", "/guest/token")
+    #expect(asked.origin == (isNamed ? origin : nil) && asked.methods == (isNamed ? "GET, POST" : nil))
+    for (method, path) in [("GET", "/guest"), ("POST", "/guest/token")] {
+      #expect(try await allowed(method, path).origin == (isNamed ? origin : nil))
+    }
+  }
+
   private func token(in response: HTTPResponse) throws -> String {
     struct Body: Decodable { var token: String }
     return try JSONCoding.decode(Body.self, from: Array(response.body.readableBytesView)).token

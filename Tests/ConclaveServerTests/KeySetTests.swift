@@ -56,6 +56,28 @@ private let forge = Result { try TokenForge() }
     }
   }
 
+  /// Auth0's `sub` is no id of the protocol, and cannot be changed there.
+  @Test func anotherClaimThanSubNamesTheUser() async throws {
+    let forge = try forge.get()
+    try await withKeys(try forge.jwks()) { source, tokens, _ in
+      let named = TokenAuthority(
+        keys: source, issuer: "app", audience: "conclave", userClaim: "https://app.example/user")
+      func token(_ more: String, sub: String = "auth0|5f7c") throws -> String {
+        try forge.token(good.replacingOccurrences(of: #""alice""#, with: #""\#(sub)"\#(more)"#), "ES256", kid: "p256")
+      }
+      let right = try token(#","https://app.example/user":"ann""#)
+      #expect(try await named.verify(right, now: now).user.text == "ann")
+      #expect(await refusal(right, by: tokens) == .subject, "only where it is configured")
+      for wrong in [
+        #","user":"ann""#, #","https://app.example/user":7"#, #","https://app.example/user":"guest~ana""#,
+        #","https://app.example/user":"""#,
+      ] {
+        #expect(await refusal(try token(wrong), by: named) == .subject)
+      }
+      #expect(await refusal(try token("", sub: "alice"), by: named) == .subject, "sub does not count then")
+    }
+  }
+
   /// The public key as an HMAC secret is the classic confusion; a set of public keys takes no HMAC at all.
   @Test func aPublicKeyIsNoSecret() async throws {
     let jwks = try forge.get().jwks()

@@ -238,3 +238,17 @@ def test_a_tile_says_that_the_other_device_does_not_trust_this_one(person, look)
     bob.press("Trust the new key")
     wait_for(lambda: "does not trust" not in alice.text(".tile"), 10, "the tile says so no more")
     everybody_decodes(alice, bob, seconds=8)
+
+
+def test_the_heading_names_the_one_whose_connection_is_lost(person, look):
+    alice, bob = person("Alice"), person("Bob")
+    alice.call("Bob")
+    bob.answer()
+    for tab in (alice, bob):
+        tab.decodes(voices=1)
+    wait_for(lambda: alice.text("#call-path") == "Connected", 5, "they are connected")
+    bob.close()
+    wait_for(lambda: alice.text("#call-path") == "Bob lost the connection", 40, "the heading names Bob")
+    look(alice, "a lost connection of the only other person")
+    alice.leave()
+    alice.sees("#lobby")

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import MediaModel
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -106,6 +107,27 @@ import Testing
     try await socket.send("DISCONNECT\nreceipt:d\n\n\0")
     #expect(try await socket.next() == .text("RECEIPT\nreceipt-id:d\n\n\0"))
     #expect(try await socket.next() == .close(1_000))
+  }
+
+  /// The operator hears of it each day from two weeks before, and of an expired one, which no client takes.
+  @Test func anEndThatIsNearIsWarnedOfOnceADay() throws {
+    try install("test")
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let log = LogLines()
+    let certificates = try Certificates(files, logger: Logger(label: "test") { _ in log })
+    // `openssl x509 -enddate` says Oct 28 04:08:11 2126 GMT.
+    let expiry = Timestamp(milliseconds: 4_948_834_091_000)
+    #expect(certificates.expiry == expiry)
+    certificates.watch(now: expiry - .seconds(15 * 86_400))
+    #expect(log.levels == [])
+    for hour in 0..<48 { certificates.watch(now: expiry + .seconds(3_600 * (hour - 240))) }
+    #expect(log.levels == [.warning, .warning])
+    certificates.watch(now: expiry)
+    #expect(log.texts.last?.contains("has expired") == true)
+    // The machine's clock was set back: the next warning does not wait for the old time.
+    let before = log.levels.count
+    certificates.watch(now: expiry - .seconds(300_000))
+    #expect(log.levels.count == before + 1)
   }
 
   @Test func unusableFilesAreLoggedOnceAndTriedAgainWhenTheyChange() throws {

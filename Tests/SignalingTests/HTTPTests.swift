@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import Signaling
 import Testing
@@ -36,6 +37,71 @@ import Testing
           + String(repeating: "4000\r\n\(body)\r\n", count: 100) + "0\r\n\r\n")
       #expect(await other.rest().hasPrefix("HTTP/1.1 413 "))
       #expect(!other.wasReset)
+    }
+  }
+
+  /// RFC 9112 section 3.2.2: servers must accept the form that clients send to proxies.
+  @Test func aTargetInAbsoluteFormIsItsPath() async throws {
+    try await withServer(pages: { HTTPResponse(text: "\($0.path) \($0.query ?? "-") \($0[header: "host"] ?? "")") }) {
+      server, _ in
+      for (target, answer) in [
+        ("http://a.example/b?c=d", "/b c=d a.example"), ("HTTPS://a.example:8443", "/ - a.example:8443"),
+        ("http://a.example?c", "/ c a.example"),
+      ] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(get(target, "Connection: close\r\n"))
+        #expect(await client.rest().hasSuffix("\r\n\r\n" + answer), "\(target)")
+      }
+      let socket = try await TestClient.open(port: server.httpPort)
+      try await socket.send(
+        get(
+          "http://h/stomp",
+          "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"))
+      let answer = await socket.bytes { String(buffer: $0).contains("\r\n\r\n") }
+      #expect(String(buffer: answer).hasPrefix("HTTP/1.1 101 "))
+      // The target does not make up for a bad Host.
+      for request in ["GET http://h/ HTTP/1.1\r\n\r\n", "GET http://h/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"] {
+        let client = try await TestClient.open(port: server.httpPort)
+        try await client.send(request)
+        #expect(await client.rest().hasPrefix("HTTP/1.1 400 "))
+      }
+    }
+  }
+
+  /// RFC 9110 section 10.1.1: a client that waits is told at once.
+  @Test func aClientThatWaitsWithItsBodyIsTold() async throws {
+    try await withServer(pages: { HTTPResponse(text: "\($0.body.readableBytes) bytes") }) { server, _ in
+      let client = try await TestClient.open(port: server.httpPort)
+      let head = get("/", "Expect: 100-continue\r\nContent-Length: 5\r\n", method: "POST")
+      let told = "HTTP/1.1 100 Continue\r\n\r\n"
+      for count in 1...2 {
+        try await client.send(head)
+        let before = await client.bytes { String(buffer: $0).components(separatedBy: told).count == count + 1 }
+        #expect(String(buffer: before).hasSuffix(told))
+        try await client.send("hello")
+        let answers = await client.bytes { String(buffer: $0).components(separatedBy: "5 bytes").count == count + 1 }
+        #expect(String(buffer: answers).components(separatedBy: "HTTP/1.1 200 ").count == count + 1)
+      }
+      for (headers, status) in [
+        ("Expect: 100-continue\r\nContent-Length: 99999999\r\n", "413"),
+        ("Expect: more\r\nContent-Length: 5\r\n", "417"),
+      ] {
+        let other = try await TestClient.open(port: server.httpPort)
+        try await other.send(get("/", headers, method: "POST"))
+        #expect(String(buffer: await other.bytes { $0.readableBytes > 12 }).hasPrefix("HTTP/1.1 \(status) "))
+      }
+    }
+  }
+
+  @Test func refusedRequestsLeaveALineWithWhatWasCompared() async throws {
+    let lines = LogLines()
+    try await withServer({ $0.origins = .sameHost(also: []) }, log: lines) { server, _ in
+      let client = try await TestClient.open(port: server.httpPort)
+      try await client.send(get("/stomp", "Origin: https://evil.example\r\n"))
+      #expect(await client.rest().hasPrefix("HTTP/1.1 403 "))
+      let line = lines.texts.first { $0.contains("refused") }
+      #expect(line?.contains("https://evil.example") == true && line?.contains("host=h") == true)
     }
   }
 

@@ -1,11 +1,13 @@
 import Logging
 import Synchronization
 
-/// Keeps the levels of what is logged.
+/// Keeps what is logged.
 final class LogLines: LogHandler, Sendable {
-  private let lines = Mutex<[Logger.Level]>([])
+  private let lines = Mutex<[(level: Logger.Level, text: String)]>([])
 
-  var levels: [Logger.Level] { lines.withLock { $0 } }
+  var levels: [Logger.Level] { lines.withLock { $0.map(\.level) } }
+  /// Message and metadata of each line.
+  var texts: [String] { lines.withLock { $0.map(\.text) } }
 
   var metadata: Logger.Metadata {
     get { [:] }
@@ -20,5 +22,8 @@ final class LogLines: LogHandler, Sendable {
     set {}
   }
 
-  func log(event: LogEvent) { lines.withLock { $0.append(event.level) } }
+  func log(event: LogEvent) {
+    let metadata = (event.metadata ?? [:]).map { " \($0.key)=\($0.value)" }.sorted().joined()
+    lines.withLock { $0.append((event.level, "\(event.message)\(metadata)")) }
+  }
 }

@@ -1,9 +1,10 @@
 import Calls
 import MediaModel
 import NIOCore
-import Signaling
 import STOMP
 import Testing
+
+@testable import Signaling
 
 /// Protocol section 1: STOMP over WebSocket.
 @Suite(.timeLimit(.minutes(1))) struct WebSocketTests {
@@ -57,6 +58,23 @@ import Testing
       if !isAllowed { #expect(socket.response.hasPrefix("HTTP/1.1 403 ")) }
       #expect(server.statistics.drops[.foreignOrigin] == (isAllowed ? nil : 1))
     }
+  }
+
+  /// Clients other than browsers write `ws` and `wss` and the default port; a proxy that took off the TLS may write the port, too.
+  @Test(arguments: [
+    ("wss://calls.example", "calls.example:443", true), ("https://calls.example", "calls.example:443", true),
+    ("ws://calls.example:80", "calls.example", true), ("wss://CALLS.example:443", "calls.example", true),
+    ("https://calls.example", "calls.example:80", true), ("https://[2001:db8::1]", "[2001:db8::1]:443", true),
+    ("https://[2001:db8::1]:8443", "[2001:db8::1]:8443", true), ("capacitor://localhost", "localhost", true),
+    ("wss://app.example:443", "calls.example", true), ("https://calls.example:8443", "calls.example", false),
+    ("https://calls.example", "calls.example:8443", false), ("https://calls.example.evil", "calls.example", false),
+    ("https://calls.example@evil", "calls.example", false), ("https://", "calls.example", false),
+    ("calls.example", "calls.example", false), ("https://calls.example/x", "calls.example", false),
+    ("https://calls.example:443:443", "calls.example", false), ("https://:443", ":443", false),
+  ])
+  func theSameAuthorityIsTheSamePage(origin: String, host: String, isAllowed: Bool) {
+    let policy = OriginPolicy.sameHost(also: ["https://app.example"])
+    #expect(policy.allows(origin: origin, host: host) == isAllowed)
   }
 
   @Test("stomp.md 81: any origin can be configured")

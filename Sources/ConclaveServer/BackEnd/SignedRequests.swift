@@ -27,7 +27,8 @@ struct SignedRequests: Sendable {
     request.method = .POST
     for (name, value) in headers { request.headers.add(name: name, value: value) }
     request.headers.add(name: "content-type", value: "application/json")
-    request.headers.add(name: "conclave-signature", value: Self.signature(of: body, secret: secret, at: clock.now()))
+    request.headers.add(
+      name: "conclave-signature", value: Self.signature(of: body, secret: secret, at: clock.machineTime()))
     request.body = .bytes(ByteBuffer(bytes: body))
     return try await within(timeout) { [client, request] in
       let response = try await client.execute(request, timeout: .nanoseconds(timeout.nanoseconds))

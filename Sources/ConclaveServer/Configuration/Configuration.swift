@@ -81,6 +81,8 @@ package struct Configuration: Sendable {
     package var jwksURL: String?
     package var issuer: String?
     package var audience: String?
+    /// With a key set: the claim with the user's id; `sub` by default.
+    package var userClaim: String?
 
     var hasKeySet: Bool { jwksFile != nil || jwksURL != nil }
   }
@@ -152,6 +154,7 @@ extension Configuration {
     if AddressList(listen.proxies) == nil {
       faults.add("listen.proxies: one is no address or network; take such as 10.0.0.7 or 10.0.0.0/8")
     }
+    listen.checkOrigins(&faults)
     limits.check(&faults)
     checkBackEnd(&faults)
     faults.take { () throws(ConfigurationError) in try validateWebPush() }
@@ -174,6 +177,22 @@ extension Configuration {
   }
 }
 
+extension Configuration.Listen {
+  var originPolicy: OriginPolicy { origins.contains("*") ? .any : .sameHost(also: origins) }
+
+  /// An origin that no browser sends would never match.
+  fileprivate func checkOrigins(_ faults: inout Faults) {
+    for origin in origins where origin != "*" && WebOrigin(origin) == nil {
+      let scheme = origin.contains("://") ? "" : "https://"
+      let known = origin.split(separator: "/", omittingEmptySubsequences: false).prefix(scheme.isEmpty ? 3 : 1)
+      let remedy =
+        WebOrigin(scheme + known.joined(separator: "/")).map { "take \"\($0.text)\"" }
+        ?? "take scheme://host[:port], such as \"https://app.example\"; each origin is named by itself"
+      faults.add("listen.origins: \"\(origin)\" is not the origin of any page; \(remedy)")
+    }
+  }
+}
+
 extension Configuration.Auth {
   fileprivate func check(_ faults: inout Faults) {
     if [secretFile, jwksFile, jwksURL].count(where: { $0 != nil }) > 1 {
@@ -181,6 +200,10 @@ extension Configuration.Auth {
     }
     faults.take { () throws(ConfigurationError) in
       if let jwksURL { try Configuration.check(url: jwksURL, "auth.jwksURL") }
+    }
+    if let userClaim, userClaim.isEmpty || !hasKeySet {
+      faults.add(
+        "auth.userClaim: name a claim of the issuer's tokens, with a key set only; with a secret the user is in sub")
     }
     if hasKeySet, issuer?.isEmpty != false || audience?.isEmpty != false {
       faults.add("auth: with a key set, set issuer and audience too, and tokens must carry them")
@@ -263,7 +286,9 @@ extension Configuration.Media: Decodable {
 }
 
 extension Configuration.Auth: Decodable {
-  private enum CodingKeys: String, CodingKey, CaseIterable { case secretFile, jwksFile, jwksURL, issuer, audience }
+  private enum CodingKeys: String, CodingKey, CaseIterable {
+    case secretFile, jwksFile, jwksURL, issuer, audience, userClaim
+  }
 
   package init(from decoder: any Decoder) throws {
     let container = try decoder.strictContainer(keyedBy: CodingKeys.self)
@@ -272,6 +297,7 @@ extension Configuration.Auth: Decodable {
     jwksURL = try container.decodeIfPresent(String.self, forKey: .jwksURL)
     issuer = try container.decodeIfPresent(String.self, forKey: .issuer)
     audience = try container.decodeIfPresent(String.self, forKey: .audience)
+    userClaim = try container.decodeIfPresent(String.self, forKey: .userClaim)
   }
 }
 

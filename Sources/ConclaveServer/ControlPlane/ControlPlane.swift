@@ -1,6 +1,7 @@
 import Calls
 import Contract
 import LinuxIO
+import Logging
 import MediaModel
 import MediaPlane
 import NIOCore
@@ -28,6 +29,8 @@ actor ControlPlane: SignalingSink {
   /// Called once, when nothing is being written.
   private var quiet: CheckedContinuation<Void, Never>?
   private var isStopped = false
+  private var clockWatch = ClockWatch()
+  private let logger: Logger
   private var timer: (deadline: Timestamp, task: Scheduled<Void>)?
 
   /// Effects that go out in one go.
@@ -37,7 +40,7 @@ actor ControlPlane: SignalingSink {
   struct Clients: Sendable {
     /// Takes what clients get, in order.
     var deliver: @Sendable ([Delivery]) -> Void
-    /// Events followed from what this session sent.
+    /// Events followed from what this user's sessions sent.
     var charge: @Sendable (UserID, EventCharge) -> Void
     /// Why a request of this session is refused although it has its turn: earlier ones, which may have stood in line with it, caused too much.
     var refusal: @Sendable (SessionID) -> RequestError?
@@ -60,6 +63,7 @@ actor ControlPlane: SignalingSink {
     self.housekeeping = housekeeping
     self.clients = clients
     self.loop = loop
+    logger = log.logger
     executor = loop.executor
     inbox = CommandInbox()
     outlet = EffectOutlet(
@@ -214,6 +218,11 @@ actor ControlPlane: SignalingSink {
   private func tick() {
     guard !isStopped else { return }
     let now = MonotonicClock.now()
+    if let step = clockWatch.step(machine: clock.machineTime(), steady: clock.now()) {
+      logger.warning(
+        "the machine's clock was set; tokens, TURN credentials and signatures follow it, and the times of calls do when the server is started again",
+        metadata: ["seconds": "\(step.components.seconds)"])
+    }
     recorder.checkPatience(now: now)
     if let changes = recorder.rewrite(now: now, everything: { node.everything }) { write(changes) }
     housekeeping.begin(now: now) { self.submit(.forget($0)) }

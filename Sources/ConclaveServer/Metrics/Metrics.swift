@@ -183,6 +183,11 @@ extension Metrics.Page {
     counter("conclave_signaling_messages_total", "An app's own messages accepted.", signaling.messages)
     counter(
       "conclave_signaling_deliveries_total", "An app's own messages delivered to subscribers.", signaling.deliveries)
+    if let expiry = signaling.certificateExpiry {
+      gauge(
+        "conclave_certificate_expiry_seconds", "When the TLS certificate ends, in seconds since 1970.",
+        Int(expiry.milliseconds / 1_000))
+    }
     counter("conclave_http_requests_total", "HTTP requests answered.", signaling.httpRequests)
     counter(
       "conclave_signaling_endings_total", "STOMP connections that ended, by cause.",

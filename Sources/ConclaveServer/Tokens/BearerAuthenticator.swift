@@ -26,7 +26,8 @@ final class BearerAuthenticator: Authenticator {
     if let origin = auth.jwksFile.map(KeySource.Origin.file) ?? auth.jwksURL.map(KeySource.Origin.url) {
       let keys = KeySource(origin, log: log)
       try await keys.start()
-      tokens = TokenAuthority(keys: keys, issuer: auth.issuer ?? "", audience: auth.audience ?? "")
+      tokens = TokenAuthority(
+        keys: keys, issuer: auth.issuer ?? "", audience: auth.audience ?? "", userClaim: auth.userClaim)
       secretIsNew = false
       self.keys = keys
       watching = Task { await keys.watch() }
@@ -51,7 +52,7 @@ final class BearerAuthenticator: Authenticator {
     guard let authority = isGuest ? guests : tokens else { return nil }
     do {
       return try await authority.verify(
-        isGuest ? String(token.dropFirst(UserID.guestPrefix.count)) : token, now: clock.now())
+        isGuest ? String(token.dropFirst(UserID.guestPrefix.count)) : token, now: clock.machineTime())
     } catch {
       log.log(.login, .info, "a token was refused", ["reason": "\(error.rawValue)"])
       return nil

@@ -14,7 +14,7 @@ package struct TokenAuthority: Sendable {
     case secret(SymmetricKey)
     /// The server's own, for the tokens of guests.
     case guests(SymmetricKey)
-    case set(KeySource, issuer: String, audience: String)
+    case set(KeySource, issuer: String, audience: String, userClaim: String?)
   }
 
   private let keys: Keys
@@ -29,8 +29,9 @@ package struct TokenAuthority: Sendable {
   package init(guestSecret: String) { keys = .guests(SymmetricKey(data: Array(guestSecret.utf8))) }
 
   /// A key set: `iss` and `aud` of each token must match.
-  init(keys source: KeySource, issuer: String, audience: String) {
-    keys = .set(source, issuer: issuer, audience: audience)
+  /// - Parameter userClaim: the claim with the user's id, for issuers whose `sub` is no id of the protocol; nil for `sub`.
+  init(keys source: KeySource, issuer: String, audience: String, userClaim: String? = nil) {
+    keys = .set(source, issuer: issuer, audience: audience, userClaim: userClaim)
   }
 
   /// - Throws: `TokenError` unless the signature, the algorithm, the time and, with a key set, issuer and audience are right.
@@ -40,10 +41,12 @@ package struct TokenAuthority: Sendable {
     guard key.isSignature(token.signature, for: token.signedBytes, by: token.algorithm) else { throw .signature }
     let payload = try token.claims(Payload.self)
     let expiresAt = try payload.expiry(now: now)
-    if case .set(_, let issuer, let audience) = keys {
+    var subject: String? = payload.sub
+    if case .set(_, let issuer, let audience, let userClaim) = keys {
       guard payload.iss == issuer, payload.aud.names.contains(audience) else { throw .issuer }
+      if let userClaim { subject = try token.claims(Texts.self).texts[userClaim] }
     }
-    guard let user = UserID(payload.sub), user.isGuest == isForGuests else { throw .subject }
+    guard let subject, let user = UserID(subject), user.isGuest == isForGuests else { throw .subject }
     let call = isForGuests ? payload.call.flatMap(CallID.init) : nil
     guard isForGuests == (call != nil) else { throw .subject }
     let device = payload.device.flatMap(DeviceID.init)
@@ -51,7 +54,8 @@ package struct TokenAuthority: Sendable {
     return Claims(
       // The issuer is not the client's fault: the user then goes by the id.
       user: user, name: payload.name.flatMap { $0.isDisplayName ? $0 : nil }, device: device,
-      isService: payload.scope?.split(separator: " ").contains("service") == true, roles: payload.roles.names,
+      isService: payload.scope.names.contains { $0.split(separator: " ").contains("service") },
+      roles: payload.roles.names,
       guestOf: call, expiresAt: expiresAt)
   }
 
@@ -63,7 +67,7 @@ package struct TokenAuthority: Sendable {
       let key = VerificationKey.secret(key)
       guard key.accepts(token.algorithm) else { throw .algorithm }
       return key
-    case .set(let source, _, _): return try await source.key(for: token)
+    case .set(let source, _, _, _): return try await source.key(for: token)
     }
   }
 
@@ -103,8 +107,9 @@ package struct TokenAuthority: Sendable {
     /// In seconds, fractions too (RFC 7519 section 2).
     var exp: Double
     var nbf: Double?
-    var name, device, scope, iss, call: String?
-    var roles, aud: Names
+    var name, device, iss, call: String?
+    /// `scope` is a text (RFC 8693 section 4.2), and a list with some issuers.
+    var roles, aud, scope: Names
 
     private enum CodingKeys: CodingKey { case sub, exp, nbf, name, device, scope, call, roles, iss, aud }
 
@@ -115,7 +120,7 @@ package struct TokenAuthority: Sendable {
       nbf = try container.decodeIfPresent(Double.self, forKey: .nbf)
       name = try container.decodeIfPresent(String.self, forKey: .name)
       device = try container.decodeIfPresent(String.self, forKey: .device)
-      scope = try container.decodeIfPresent(String.self, forKey: .scope)
+      scope = try container.decodeIfPresent(Names.self, forKey: .scope) ?? Names()
       // Another issuer's matter, but in the tokens of guests.
       call = try? container.decodeIfPresent(String.self, forKey: .call)
       roles = try container.decodeIfPresent(Names.self, forKey: .roles) ?? Names()
@@ -133,7 +138,24 @@ package struct TokenAuthority: Sendable {
     }
   }
 
-  /// A claim that holds names, or a single one. In another form it holds none: for `roles` that is another issuer's matter, and `aud` then does not match.
+  /// The claims whose values are texts.
+  private struct Texts: Decodable {
+    var texts: [String: String] = [:]
+
+    private struct Key: CodingKey {
+      var stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      for key in container.allKeys { texts[key.stringValue] = try? container.decode(String.self, forKey: key) }
+    }
+  }
+
+  /// A claim that holds names, or a single one. In another form it holds none: for `roles` and `scope` that is another issuer's matter, and `aud` then does not match.
   private struct Names: Decodable {
     var names: [String] = []
 

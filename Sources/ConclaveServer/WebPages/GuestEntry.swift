@@ -36,6 +36,8 @@ package final class GuestEntry: Sendable {
   /// Addresses that many share.
   private let proxies: AddressList
   private let calls: CallLookup
+  /// Pages of other origins that may let guests in.
+  private let origins: OriginPolicy
   private let state = Mutex((counts: Counts(), rates: GuestRates()))
 
   /// The page asks for a fresh one by itself.
@@ -43,7 +45,11 @@ package final class GuestEntry: Sendable {
   static let nameBytes = 1...128
   static let device = DeviceID(unchecked: "guest")
 
-  package init(tokens: TokenAuthority, clock: WallClock, proxies: AddressList, calls: CallLookup) {
+  package init(
+    tokens: TokenAuthority, clock: WallClock, proxies: AddressList, calls: CallLookup,
+    origins: OriginPolicy = .sameHost(also: [])
+  ) {
+    self.origins = origins
     self.tokens = tokens
     self.clock = clock
     self.proxies = proxies
@@ -67,11 +73,28 @@ package final class GuestEntry: Sendable {
 
   /// nil for any other path.
   package func respond(to request: HTTPRequest) async -> HTTPResponse? {
-    switch (request.method, request.path) {
-    case ("GET", "/guest"): HTTPResponse(text: "A link lets guests in.\n")
-    case ("POST", "/guest/token"): await token(for: request)
-    default: nil
-    }
+    let response: HTTPResponse? =
+      switch (request.method, request.path) {
+      case ("OPTIONS", "/guest"), ("OPTIONS", "/guest/token"): HTTPResponse(headers: [("allow", HTTPRequest.methods)])
+      case ("GET", "/guest"): HTTPResponse(text: "A link lets guests in.\n")
+      case ("POST", "/guest/token"): await token(for: request)
+      default: nil
+      }
+    return response.map { shared($0, with: request) }
+  }
+
+  /// Pages of the operator's other origins may read the answer (Fetch standard, CORS protocol). No cookie is of any use here, so none is asked for.
+  private func shared(_ response: HTTPResponse, with request: HTTPRequest) -> HTTPResponse {
+    var response = response
+    response.headers.append(("vary", "origin"))
+    guard let origin = request[header: "origin"], origins.names(origin) else { return response }
+    response.headers.append(("access-control-allow-origin", origin))
+    guard request.method == "OPTIONS" else { return response }
+    response.headers += [
+      ("access-control-allow-methods", "GET, POST"), ("access-control-allow-headers", "content-type"),
+      ("access-control-max-age", "600"),
+    ]
+    return response
   }
 
   private func token(for request: HTTPRequest) async -> HTTPResponse {
@@ -110,7 +133,7 @@ package final class GuestEntry: Sendable {
   /// A fresh token for the same guest, also when the link is over: the call decides whether it may still come in.
   private func renew(_ asked: Asked, from address: AddressBlock?) async throws -> HTTPResponse {
     guard let text = asked.token, text.hasPrefix(UserID.guestPrefix),
-      let claims = try? await tokens.verify(String(text.dropFirst(UserID.guestPrefix.count)), now: clock.now()),
+      let claims = try? await tokens.verify(String(text.dropFirst(UserID.guestPrefix.count)), now: clock.machineTime()),
       let call = claims.guestOf, await calls.runs(call)
     else { return refused(from: address) }
     if let wait = state.withLock({ $0.rates.takeRenewal(of: claims.user, now: Self.now) }) { return limited(wait) }
@@ -120,7 +143,7 @@ package final class GuestEntry: Sendable {
 
   private func grant(_ user: UserID, name: String?, _ call: CallID) throws -> HTTPResponse {
     let token = try tokens.mint(
-      user: user, device: Self.device, name: name, guestOf: call, expiresAt: clock.now() + Self.lifetime)
+      user: user, device: Self.device, name: name, guestOf: call, expiresAt: clock.machineTime() + Self.lifetime)
     return HTTPResponse(
       headers: [("content-type", "application/json"), ("cache-control", "no-store")],
       body: ByteBuffer(bytes: try JSONCoding.encode(Granted(token: UserID.guestPrefix + token, user: user))))

@@ -44,6 +44,7 @@ package struct Pages: Sendable {
     if let answer = await guests?.respond(to: request) { return answer }
     if request.method == "GET", let page = await status?.response(to: request.path) { return page }
     return switch (request.method, request.path) {
+    case ("OPTIONS", _): HTTPResponse(headers: [("allow", HTTPRequest.methods)])
     case ("GET", _): webClient.response(to: request) ?? HTTPResponse(status: 404, text: "There is no such page.\n")
     default: HTTPResponse(status: 405, text: "This page takes GET only.\n")
     }
@@ -72,7 +73,7 @@ package struct Pages: Sendable {
       }
       let token = try tokens.mint(
         user: signIn.user, device: signIn.device, name: signIn.name,
-        expiresAt: clock.now() + Self.demoTokenLifetime)
+        expiresAt: clock.machineTime() + Self.demoTokenLifetime)
       return HTTPResponse(
         headers: [("content-type", "application/json"), ("cache-control", "no-store")],
         body: ByteBuffer(bytes: try JSONCoding.encode(DemoToken(token: token))))

@@ -108,7 +108,7 @@ final class WebPush: Sendable {
   private func attempt(_ push: PushQueue.Push) async throws(PushPost.Failure) {
     var generator = SystemRandomNumberGenerator()
     let salt = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-    let now = clock.now()
+    let now = clock.machineTime()
     guard let endpoint = PushEndpoint(push.subscription.endpoint), let content = try? JSONCoding.encode(push.notice),
       let body = PushEncryption.body(
         of: content, for: push.subscription, salt: salt, sender: P256.KeyAgreement.PrivateKey()),

@@ -73,7 +73,9 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func read(_ part: HTTPServerRequestPart) {
     switch part {
-    case .head(let head): request = (head, ByteBuffer())
+    case .head(let head):
+      request = (head.inOriginForm, ByteBuffer())
+      expect(head)
     case .body(var bytes):
       guard let size = request?.body.readableBytes else { return }
       guard size + bytes.readableBytes <= services.configuration.httpBody else {
@@ -105,6 +107,17 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
+  /// Tells a client that waits with the body whether to send it (RFC 9110 section 10.1.1).
+  private func expect(_ head: HTTPRequestHead) {
+    let expectations = head.headers[canonicalForm: "expect"]
+    guard !expectations.isEmpty, head.version == .http1_1 else { return }
+    guard expectations.allSatisfy({ $0.lowercased() == "100-continue" }) else { return refuse(.expectationFailed) }
+    let length = head.headers.first(name: "content-length").flatMap(Int.init) ?? 0
+    guard length <= services.configuration.httpBody else { return refuse(.payloadTooLarge) }
+    context?.writeAndFlush(
+      Self.wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
+  }
+
   // MARK: Answers
 
   private func answer(_ head: HTTPRequestHead, _ body: ByteBuffer) {
@@ -117,6 +130,7 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
     if WebSocketUpgrade.isEndpoint(head.uri) {
       if let refusal = WebSocketUpgrade.refusal(of: head, body: body, services) {
+        logRefusal(of: head, refusal)
         return respond(to: head, refusal, isLast: true)
       }
       return upgrade(head)
@@ -126,8 +140,10 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
       return respond(
         to: head, .tooMany("Too many requests from this address: try again in a moment.\n", wait: wait), isLast: true)
     }
-    guard [.GET, .HEAD, .POST].contains(head.method) else {
-      return respond(to: head, HTTPResponse(status: 405, headers: [("allow", "GET, HEAD, POST")]))
+    guard [.GET, .HEAD, .POST, .OPTIONS].contains(head.method) else {
+      let refusal = HTTPResponse(status: 405, headers: [("allow", HTTPRequest.methods)])
+      logRefusal(of: head, refusal)
+      return respond(to: head, refusal)
     }
     let parts = head.uri.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let request = HTTPRequest(
@@ -139,6 +155,23 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
     context.eventLoop.makeFutureWithTask { await pages(request) }
       .assumeIsolated()
       .whenSuccess { [weak self] response in self?.respond(to: head, response) }
+  }
+
+  /// Names what the client asked by, for an operator whose proxy changes it. None of it is personal: `Origin` is a page's, `Host` this server's.
+  private func logRefusal(of head: HTTPRequestHead, _ response: HTTPResponse) {
+    func shown(_ name: String) -> Logger.MetadataValue {
+      .string(
+        String(
+          (head.headers.first(name: name) ?? "none").unicodeScalars.prefix(100).map { scalar in
+            scalar.isASCII && scalar.value > 0x20 && scalar.value != 0x7f ? Character(scalar) : "?"
+          }))
+    }
+    services.log.log(
+      .httpRequest, .info, "an HTTP request was refused",
+      [
+        "status": "\(response.status)", "method": "\(head.method.rawValue.prefix(20))", "origin": shown("origin"),
+        "host": shown("host"),
+      ])
   }
 
   private func refuse(_ status: HTTPResponseStatus) {
@@ -227,6 +260,19 @@ final class HTTPHandler: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 extension HTTPRequestHead {
+  /// A target in absolute form counts as its path, and its authority as the host (RFC 9112 section 3.2.2).
+  fileprivate var inOriginForm: HTTPRequestHead {
+    let scheme = ["http://", "https://"].first { uri.lowercased().hasPrefix($0) }
+    guard let scheme, method != .CONNECT, hasValidHost else { return self }
+    let rest = uri.dropFirst(scheme.count)
+    let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+    guard end > rest.startIndex else { return self }
+    var head = self
+    head.headers.replaceOrAdd(name: "host", value: String(rest[..<end]))
+    head.uri = rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
+    return head
+  }
+
   /// Exactly one in HTTP/1.1, at most one before, and a valid one (RFC 9112 section 3.2): a proxy in front and we must not read two hosts.
   fileprivate var hasValidHost: Bool {
     let hosts = headers["host"]

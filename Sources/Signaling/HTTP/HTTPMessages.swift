@@ -1,7 +1,10 @@
 package import NIOCore
 
-/// A GET, HEAD or small POST. HEAD is asked as GET: the answer's body is left out on the way.
+/// A GET, HEAD, OPTIONS or small POST. HEAD is asked as GET: the answer's body is left out on the way.
 package struct HTTPRequest: Sendable {
+  /// As `Allow` lists them.
+  package static let methods = "GET, HEAD, POST, OPTIONS"
+
   package var method: String
   /// Without the query.
   package var path: String

@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+package import MediaModel
 import NIOPosix
 import NIOSSL
 import Synchronization
@@ -11,8 +12,11 @@ final class Certificates: Sendable {
   private struct Contexts: Sendable {
     var stomp: NIOSSLContext
     var http: NIOSSLContext
+    /// nil for a chain without a certificate.
+    var expiry: Timestamp?
 
     init(_ files: SignalingServer.Configuration.TLS) throws {
+      expiry = files.expiry
       stomp = try files.context(protocols: [])
       http = try files.context(protocols: ["http/1.1"])
     }
@@ -21,6 +25,11 @@ final class Certificates: Sendable {
   private let files: SignalingServer.Configuration.TLS
   private let logger: Logger
   private let state: Mutex<(contexts: Contexts, stamps: [FileStamp?])>
+  private let warnedAt = Mutex<Timestamp?>(nil)
+
+  /// Before its end a certificate has so long when the operator is told, each day. Renewals come 30 days before.
+  private static let notice = Duration.seconds(14 * 86_400)
+  private static let warningPause = Duration.seconds(86_400)
 
   /// - Throws: NIOSSL's error when the files can't be read.
   init(_ files: SignalingServer.Configuration.TLS, logger: Logger) throws {
@@ -33,6 +42,27 @@ final class Certificates: Sendable {
 
   func context(for purpose: Purpose) -> NIOSSLContext {
     state.withLock { purpose == .stomp ? $0.contexts.stomp : $0.contexts.http }
+  }
+
+  /// When the certificate in use ends.
+  var expiry: Timestamp? { state.withLock { $0.contexts.expiry } }
+
+  /// Warns of a certificate that has expired or will soon, once a day.
+  /// - Parameter now: of the machine's clock, as clients look at theirs.
+  func watch(now: Timestamp) {
+    guard let expiry, expiry - now < Self.notice else { return }
+    let isDue = warnedAt.withLock { warnedAt in
+      if let last = warnedAt, now < last + Self.warningPause, last <= now { return false }
+      warnedAt = now
+      return true
+    }
+    guard isDue else { return }
+    let hours = (expiry - now).components.seconds / 3_600
+    logger.warning(
+      expiry > now
+        ? "the TLS certificate expires soon: renew tls.certificate"
+        : "the TLS certificate has expired and clients refuse it: renew tls.certificate",
+      metadata: ["hours": "\(hours)"])
   }
 
   /// Reads the files if they have changed. Unusable files are logged once, and the old certificate stays until they change again.
@@ -53,6 +83,13 @@ final class Certificates: Sendable {
 }
 
 extension SignalingServer.Configuration.TLS {
+  /// When the certificate in the file ends; nil for a file that cannot be read, which opening the ports tells.
+  package var expiry: Timestamp? {
+    guard let certificate = try? NIOSSLCertificate.fromPEMFile(certificateChain).first else { return nil }
+    // A certificate may be good for longer than our times reach.
+    return Timestamp(milliseconds: Int64(certificate.notValidAfter).multipliedReportingOverflow(by: 1_000).partialValue)
+  }
+
   fileprivate var stamps: [FileStamp?] { [FileStamp(path: certificateChain), FileStamp(path: privateKey)] }
 
   fileprivate func context(protocols: [String]) throws -> NIOSSLContext {

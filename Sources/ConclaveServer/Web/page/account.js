@@ -57,8 +57,10 @@ export async function connect(entered, { isDemo, refuse: refuseSignIn }) {
     if (wasRefused) throw new session.SignInError('token-refused');
     return { token: signIn.token, user };
   };
-  const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-  conclave = new Conclave({ url: `${scheme}://${location.host}/stomp`, device, name: session.savedDeviceName(device) || browserName(), credentials });
+  // Beside the page, which may be served under a path.
+  const url = new URL('stomp', location.href);
+  url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
+  conclave = new Conclave({ url: url.href, device, name: session.savedDeviceName(device) || browserName(), credentials });
   conclave.addEventListener('connection', () => showConnection(conclave.status));
   conclave.addEventListener('ready', () => signedIn());
   conclave.addEventListener('warning', ({ detail }) => {

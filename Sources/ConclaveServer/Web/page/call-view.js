@@ -236,9 +236,13 @@ function showHeading() {
   if (isCalling && !call.isHeld) tone.start();
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
-  const connected = isCalling ? 'call.ringing' : call.hasKey ? 'connection.connected' : 'call.no-key';
-  byID('call-path').dataset.state = path === 'connected' && !call.hasKey ? 'connecting' : path;
-  setText(byID('call-path'), t({ connected, held: 'running.held' }[path] ?? `connection.${path}`));
+  const isConnected = path === 'connected' && call.hasKey;
+  // "Connected" is said while somebody is there. Who has lost the connection may come back, and is waited for.
+  const isAlone = isConnected && !isCalling && present.every(({ state }) => state === 'disconnected');
+  const connected = isCalling ? t('call.ringing') : call.hasKey ? t('connection.connected') : t('call.no-key');
+  const words = isAlone ? (present.length > 0 ? t('event.disconnected', { name: names }) : '') : path === 'connected' ? connected : t(path === 'held' ? 'running.held' : `connection.${path}`);
+  byID('call-path').dataset.state = isAlone || (path === 'connected' && !call.hasKey) ? 'connecting' : path;
+  setText(byID('call-path'), words);
   showQuality(path === 'connected' ? call.quality : undefined);
 }
 

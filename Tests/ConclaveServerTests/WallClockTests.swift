@@ -1,0 +1,64 @@
+import MediaModel
+import NIOCore
+import Signaling
+import Synchronization
+import Testing
+
+@testable import ConclaveServer
+
+/// A machine that was suspended, or started with a wrong clock, has the right time later. Tokens and credentials then count by it at once.
+struct WallClockTests {
+  private final class Machine: Sendable {
+    private let time = Mutex(Timestamp(milliseconds: 1_790_000_000_000))
+    var now: Timestamp { time.withLock { $0 } }
+    func set(by step: Duration) { time.withLock { $0 = $0 + step } }
+  }
+
+  @Test(arguments: [3_600, -3_600]) func tokensFollowTheMachinesClockAndCallsDoNot(step: Int) async throws {
+    let machine = Machine()
+    let clock = WallClock(machine: { machine.now })
+    let before = clock.now()
+    machine.set(by: .seconds(step))
+    #expect(abs((clock.now() - before).nanoseconds) < 60_000_000_000, "no ring ends by it")
+    #expect(clock.machineTime() == machine.now)
+    let tokens = TokenAuthority(secret: TokenForge.secret)
+    let seconds = machine.now.milliseconds / 1_000
+    let fresh = TokenForge.hmac(#"{"sub":"alice","nbf":\#(seconds),"exp":\#(seconds + 60)}"#)
+    let old = TokenForge.hmac(#"{"sub":"alice","exp":\#(seconds - 600)}"#)
+    #expect(try await tokens.verify(fresh, now: clock.machineTime()).user.text == "alice")
+    await #expect(throws: TokenError.expired) { try await tokens.verify(old, now: clock.machineTime()) }
+  }
+
+  /// A guest's token is good for an hour of the machine's clock.
+  @Test func guestsTokensFollowIt() async throws {
+    let machine = Machine()
+    let tokens = TokenAuthority(guestSecret: TokenForge.secret)
+    let entry = GuestEntry(
+      tokens: tokens, clock: WallClock(machine: { machine.now }), proxies: .loopback,
+      calls: GuestEntry.CallLookup(admits: { _, _ in true }, runs: { _ in true }))
+    machine.set(by: .seconds(7_200))
+    let response = try #require(
+      await entry.respond(
+        to: HTTPRequest(
+          method: "POST", path: "/guest/token", query: nil, headers: [("content-type", "application/json")],
+          body: .init(string: #"{"call":"c1","link":"good","name":"Ana"}"#), remoteAddress: nil)))
+    let text = String(buffer: response.body)
+    let token = try #require(text.split(separator: "\"").first { $0.hasPrefix("guest~") && $0.contains(".") })
+    let claims = try await tokens.verify(String(token.dropFirst("guest~".count)), now: machine.now)
+    #expect(claims.expiresAt == machine.now + GuestEntry.lifetime)
+  }
+
+  @Test func aStepIsNoticedOnceAndADriftIsNot() {
+    var watch = ClockWatch()
+    var machine = Timestamp(milliseconds: 1_790_000_000_000)
+    var steady = machine
+    func second(_ step: Duration = .zero) -> Duration? {
+      steady = steady + .seconds(1)
+      machine = machine + .seconds(1) + step
+      return watch.step(machine: machine, steady: steady)
+    }
+    #expect(second() == nil && second(.seconds(-3_600)) == .seconds(-3_600) && second() == nil)
+    for _ in 0..<100 { #expect(second(.milliseconds(500)) == nil) }
+    #expect(second(.seconds(7_200)) == .seconds(7_200) && second() == nil)
+  }
+}
