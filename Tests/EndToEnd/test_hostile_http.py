@@ -42,7 +42,7 @@ def is_well(server):
 @pytest.mark.parametrize(
     "path",
     ["/../secret", "/%2e%2e/secret", "/..%2fsecret", "//etc/passwd", "/index.html/../../secret", "/%00", "/..\\..\\secret"]
-    + ["/%252e%252e/secret", "/Web/../", "http://evil/index.html", "/.git/config", "/secret", "/conclave.sqlite"],
+    + ["/%252e%252e/secret", "/Web/../", "http://evil/../secret", "http:///index.html", "/.git/config", "/secret", "/conclave.sqlite"],
 )
 def test_nothing_but_the_page_is_served(server, path):
     assert statuses(talk(server, f"GET {path} HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n")) == [404]

@@ -64,7 +64,6 @@ REFUSED_CLAIMS = {
     "sub a number": {"sub": 5},
     "sub a list": {"sub": ["eve"]},
     "bad device": {"device": "a b"},
-    "scope a list": {"scope": ["service"]},
     "NUL in the name": {"name": "a\0b"},
 }
 
