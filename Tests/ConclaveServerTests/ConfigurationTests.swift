@@ -171,7 +171,7 @@ func tracesHaveAPathBelowTheCollectorsAddress(url: String) throws {
   let vectors = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../SignalingTests/Vectors").path
   let text = #"{"tls":{"certificate":"\#(vectors)/test-certificate.pem","key":"\#(vectors)/test-key.pem"}}"#
   let configuration = try Configuration(json: Array(text.utf8))
-  // Of `openssl x509 -enddate`.
+  // From `openssl x509 -enddate`.
   let end = Timestamp(milliseconds: 4_948_834_091_000)
   #expect(Server.expiryRemark(configuration, now: end - .seconds(1)) == nil)
   #expect(Server.expiryRemark(configuration, now: end)?.contains("expired at 2126-10-28T04:08:11Z") == true)

@@ -237,7 +237,7 @@ function showHeading() {
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
   const isConnected = path === 'connected' && call.hasKey;
-  // "Connected" is said while somebody is there. Who has lost the connection may come back, and is waited for.
+  // "Connected" is said while somebody is there. A person whose connection is lost may come back, and the call waits.
   const isAlone = isConnected && !isCalling && present.every(({ state }) => state === 'disconnected');
   const connected = isCalling ? t('call.ringing') : call.hasKey ? t('connection.connected') : t('call.no-key');
   const words = isAlone ? (present.length > 0 ? t('event.disconnected', { name: names }) : '') : path === 'connected' ? connected : t(path === 'held' ? 'running.held' : `connection.${path}`);
