@@ -74,7 +74,7 @@ struct Caller: Sendable {
   var mayStart = true
   /// The calls in which the user is present. A limit of load: two joins at once may pass it.
   var presentCalls = 0
-  /// The calls that the user is a member of, for requests about all of them.
+  /// The calls that the user is a member of, for requests that concern more than one.
   var calls: [CallID] = []
 
   var device: Device { identity.device }

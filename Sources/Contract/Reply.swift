@@ -288,6 +288,7 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
     case callNotInitiator = "call.not-initiator"
     case callFull = "call.full"
     case callBusy = "call.busy"
+    case callCrossed = "call.crossed"
     case callInviteNotAllowed = "call.invite-not-allowed"
     case callLinkInvalid = "call.link-invalid"
     case userNotFound = "user.not-found"
@@ -308,12 +309,17 @@ package struct RequestError: Error, Codable, Sendable, Hashable {
   package var message: String
   package var field: String?
   package var retryAfterMs: Int?
+  /// The call that a refused `start` crossed.
+  package var call: CallID?
 
-  package init(_ code: Code, _ message: String, field: String? = nil, retryAfterMs: Int? = nil) {
+  package init(
+    _ code: Code, _ message: String, field: String? = nil, retryAfterMs: Int? = nil, call: CallID? = nil
+  ) {
     self.code = code
     self.message = message
     self.field = field
     self.retryAfterMs = retryAfterMs
+    self.call = call
   }
 }
 

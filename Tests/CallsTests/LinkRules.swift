@@ -46,7 +46,8 @@ struct LinkRules {
 
   @Test func aLinkThatIsOverForeignOrGarbledIsInvalid() throws {
     let call = try alice.call(["bob"]) { $0.ringSeconds = 120 }
-    let other = try bob.call(["alice"]) { $0.ringSeconds = 120 }
+    _ = stage.connect("dave")
+    let other = try bob.call(["dave"]) { $0.ringSeconds = 120 }
     let good = try link(call, 60).link
     let foreign = try link(other, by: bob).link
     var flipped = Array(good.utf8)
@@ -123,7 +124,8 @@ struct LinkRules {
     let overLink = try link(over).link
     #expect(alice.code(.call(over, .end)) == nil)
     let call = try alice.call(["bob"])
-    let linkless = try bob.call(["alice"])
+    _ = stage.connect("dave")
+    let linkless = try bob.call(["dave"])
     let good = try link(call).link
     let refusals = [
       (over, overLink), (over, "nonsense"), (call, overLink), (call, "nonsense"), (linkless, good),

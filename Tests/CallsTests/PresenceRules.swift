@@ -204,6 +204,7 @@ struct PresenceRules {
     #expect(bob.code(bob.start([alice.user])) == nil)
     _ = bob.set(.available, role: "interpreter")
     #expect(bob.code(bob.start([alice.user])) == .roleNotAllowed)
+    _ = stage.connect("carol")
     let call = try alice.call(["bob", "carol"])
     try bob.accept(call)
     #expect(bob.code(.call(call, .invite(Invite(callees: [UserID(unchecked: "dave")])))) == .roleNotAllowed)

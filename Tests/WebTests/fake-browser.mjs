@@ -151,7 +151,7 @@ export function browser() {
 export class FakeServer {
   asked = [];
   calls = new Map();
-  /** Set to a code: the next request whose path ends so fails with it. */
+  /** `{ending, code, …}`: the next request whose path ends so fails with it. */
   failures = [];
   answer = ''; // SDP
   #next = 2; // 1 is who starts
@@ -164,7 +164,8 @@ export class FakeServer {
   async connection() {
     const identity = await Identity.open(new MemoryStore(), this.user, this.device);
     const directory = new Directory({ store: new MemoryStore(), owner: this.user, fetchDevices: async () => ({ devices: [] }) });
-    return { identity, directory, capture: new Capture(), user: this.user, status: 'ready', connectionNumber: 1, request: (path, body) => this.request(path, body) };
+    const takeRing = () => undefined;
+    return { identity, directory, capture: new Capture(), user: this.user, status: 'ready', connectionNumber: 1, request: (path, body) => this.request(path, body), takeRing };
   }
 
   /** A call that others are in, with this user in `state` and, if wished, joined on another device. */
@@ -189,8 +190,8 @@ export class FakeServer {
     this.asked.push({ path, body });
     const failure = this.failures.findIndex(({ ending }) => path.endsWith(ending));
     if (failure >= 0) {
-      const [{ code }] = this.failures.splice(failure, 1);
-      throw new RequestError({ code, message: code });
+      const [{ ending: _, ...error }] = this.failures.splice(failure, 1);
+      throw new RequestError({ message: error.code, ...error });
     }
     const [area, id, what] = path.split('/');
     if (area !== 'calls') return {};

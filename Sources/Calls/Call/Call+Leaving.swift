@@ -155,7 +155,7 @@ extension Call {
     return any({ if case .missed = $0 { true } else { false } }) ? .noAnswer : .cancelled
   }
 
-  private mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
+  mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {
     var seconds = 0
     wasActive = isActive
     out.add(.changesDue(listeners))

@@ -125,12 +125,14 @@ struct Callee {
   var name: String?
   var hasKeys: Bool
   var isConnected: Bool
-  /// Joined, or ringing, in another call (rule 6).
-  var isBusy: Bool
+  /// The other calls in which the user is joined, or ringing (rule 6).
+  var busyIn: Set<CallID>
   /// As set by the user (protocol section 7).
   var isUnavailable: Bool
   /// The app's back end lets the caller reach the user.
   var isReachable: Bool
+
+  var isBusy: Bool { !busyIn.isEmpty }
 
   func isRingable(_ whenBusy: Policy.WhenBusy) -> Bool {
     isReachable && hasKeys && !isUnavailable && !(isBusy && whenBusy == .reject)

@@ -13,7 +13,12 @@ extension CallControl {
     if let reply = try firstReply(to: request, from: joiner.token) { return Transition(reply) }
     let rules = try checkStart(request)
     try checkRoom(for: message.caller)
-    let callees = message.callees
+    let replaced = try callsToReplace(message)
+    let callees = message.callees.map { callee in
+      var callee = callee
+      callee.busyIn.subtract(replaced)
+      return callee
+    }
     let ringable = Set(callees.filter { $0.isRingable(rules.whenBusy) }.map(\.user))
     let envelopes = try ringEnvelopes(
       request.envelopes ?? [], callees: callees, ringable: ringable, keys: message.keys, from: joiner)
@@ -43,6 +48,7 @@ extension CallControl {
     starts[joiner.token] = id
     var done = Transition(.reply(reply), id, out)
     done.speaker = joiner.device
+    done.crossing = .replaces(replaced)
     return done
   }
 
@@ -60,6 +66,7 @@ extension CallControl {
       return knowsState ? Transition(Rejoined(reply)) : Transition(reply)
     }
     try calls[id]?.checkIsNew(joiner)
+    let isRinging = calls[id]?.member(device.user)?.isRinging == true
     if calls[id]?.member(device.user)?.isPresent != true { try checkRoom(for: caller) }
     let ice = configuration.ice(device)
     var done = try run(id, by: nil) { call, now, out throws(RequestError) in
@@ -80,6 +87,7 @@ extension CallControl {
       return .reply(knowsState ? Rejoined(reply) : reply)
     }
     done.speaker = device
+    if isRinging { done.crossing = .answered(caller.calls) }
     return done
   }
 

@@ -20,6 +20,8 @@ struct Transition {
   var outputs = Outputs()
   /// This device speaks in the call now: its other calls are held.
   var speaker: Device?
+  /// Its meaning for the caller's other calls.
+  var crossing: Crossing?
 
   init(_ answer: Answer) { self.answer = answer }
 
@@ -51,6 +53,7 @@ extension CallControl {
     guard let call = done.call else { return }
     if let speaker = done.speaker { _ = calls[call]?.withParticipant(of: speaker) { $0.turn = request.turn } }
     carryOut(done.outputs, of: call)
+    if let crossing = done.crossing { carryOut(crossing, by: request.caller.device.user, in: call) }
     // After the news that the device is in the call, so that of two calls one holds the other whichever is heard of last.
     if let speaker = done.speaker { out.messages.append(.speaks(speaker, in: call, turn: request.turn)) }
   }
@@ -115,6 +118,7 @@ extension CallControl {
     if try firstReply(to: body, from: token) != nil { return false }
     try checkMayStart(request.caller)
     try checkCount(request.callees)
+    _ = try callsToReplace(request)
     return true
   }
 

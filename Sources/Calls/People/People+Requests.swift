@@ -86,6 +86,7 @@ extension People {
     switch request {
     case .start(let body):
       identify(&message.caller)
+      message.caller.calls = calls(of: user)
       let named = identity.isService ? (body.as.map { [$0] } ?? []) + body.callees : body.callees.filter { $0 != user }
       message.callees = callees(named, nil, reach)
       for envelope in body.envelopes ?? [] { message.keys[envelope.to] = directory[envelope.to]?.entry }
@@ -95,7 +96,9 @@ extension People {
       message.callees = callees(body.callees, call, reach)
       message.asks = asks && configuration.asksBackEnd && body.callees.contains { $0 != user && !$0.isGuest }
     case .call(_, .link): message.caller.mayStart = mayStart(identity)
-    case .call(_, .accept), .call(_, .join), .call(_, .rejoin), .call(_, .transfer): identify(&message.caller)
+    case .call(_, .accept), .call(_, .join), .call(_, .rejoin), .call(_, .transfer):
+      identify(&message.caller)
+      message.caller.calls = calls(of: user)
     case .list: message.caller.calls = calls(of: user)
     case .call(_, .decline), .call(_, .cancel), .call(_, .leave), .call(_, .end), .call(_, .hold), .call(_, .state),
       .call(_, .report), .inCall:
@@ -120,14 +123,14 @@ extension People {
     return users.filter { seen.insert($0).inserted }.prefix(configuration.maximumMembers + 1).map { user in
       Callee(
         user: user, name: directory.name(of: user), hasKeys: directory.hasKeys(user) && !user.isGuest,
-        isConnected: directory.isConnected(user), isBusy: isBusy(user, but: call),
+        isConnected: directory.isConnected(user), busyIn: busyCalls(of: user, but: call),
         isUnavailable: presence.isUnavailable(user, now: now), isReachable: reach.includes(user))
     }
   }
 
-  /// In another call, or ringing there.
-  private func isBusy(_ user: UserID, but call: CallID?) -> Bool {
-    (memberships[user] ?? []).contains { $0.call != call && $0.part.isBusy }
+  /// The other calls that the user is in, or rung in.
+  private func busyCalls(of user: UserID, but call: CallID?) -> Set<CallID> {
+    Set((memberships[user] ?? []).lazy.filter { $0.call != call && $0.part.isBusy }.map(\.call))
   }
 
   // MARK: reports

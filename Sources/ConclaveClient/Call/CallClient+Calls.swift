@@ -8,12 +8,21 @@ extension CallClient {
   private static let ringAttempts = 3
 
   /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal when it takes no keys for the devices
-  /// that it lists itself: nobody is rung then.
+  /// that it lists itself: nobody is rung then. When one of them calls the same people at the same moment, or this user talks to them on another device, this
+  /// comes into that call, and answers its ring.
   /// - Parameter rotateMinutes: the time between epochs while the members stay the same, 1 to 1,440; nil for 10.
   public func start(
     callees: [String], media: CallSnapshot.Media, rotateMinutes: Int? = nil, metadata: [UInt8]? = nil
   ) async throws(SignalingError) -> JoinedCall {
     let callees = try Self.identifiers(callees)
+    return try await meeting(callees) { () throws(SignalingError) in
+      try await self.startAnew(callees, media, rotateMinutes: rotateMinutes, metadata)
+    }
+  }
+
+  private func startAnew(
+    _ callees: [UserID], _ media: CallSnapshot.Media, rotateMinutes: Int?, _ metadata: [UInt8]?
+  ) async throws(SignalingError) -> JoinedCall {
     let policy = rotateMinutes.map { minutes in
       var policy = Policy()
       policy.rotateMinutes = minutes
@@ -83,9 +92,13 @@ extension CallClient {
     return keys.ring(reply.devices, using: &generator)
   }
 
-  /// Answers a ring on this device.
+  /// Answers a ring on this device. When its caller has just rung the same people anew, and that ring took its place, this answers the new one.
   public func accept(_ call: String) async throws(SignalingError) -> JoinedCall {
     guard let id = CallID(call) else { throw .invalidIdentifier }
+    return try await answering(id) { id throws(SignalingError) in try await self.answer(id) }
+  }
+
+  private func answer(_ id: CallID) async throws(SignalingError) -> JoinedCall {
     let ring = rings[id]
     if let ring { await learnDevices(of: ring) }
     let credentials = makeCredentials(id)
@@ -94,6 +107,7 @@ extension CallClient {
       let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
       self.rings[id] = nil
+      self.rung[id] = nil
       keys.pins = self.pins
       var effects = keys.enter(joined, now: Self.now)
       // With a later epoch in use nobody sends under the ring's any more.
@@ -115,6 +129,7 @@ extension CallClient {
   public func decline(_ call: String, reason: String? = nil) async throws(SignalingError) {
     guard let id = CallID(call) else { throw .invalidIdentifier }
     rings[id] = nil
+    rung[id] = nil
     try await perform(.call(id, .decline(Decline(reason: reason))))
   }
 

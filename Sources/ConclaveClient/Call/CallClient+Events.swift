@@ -91,7 +91,9 @@ extension CallClient {
 
   private func announceRing(_ body: EventBody, of id: CallID) {
     switch body {
-    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended: rings[id] = nil
+    case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended:
+      rings[id] = nil
+      rung[id] = nil
     default: break
     }
     switch body {
@@ -100,6 +102,7 @@ extension CallClient {
         rings[id] = ring
         lookUp(ring)
       }
+      if rung.count < Self.maximumRings { rung[id] = RungPeople(ring) }
       tell(
         .ring(
           IncomingCall(

@@ -25,6 +25,8 @@ public actor CallClient {
   var calls: [CallID: Ongoing] = [:]
   /// Rings that brought a key, until they are answered or over.
   var rings: [CallID: Ring] = [:]
+  /// The people of the rings that go on.
+  var rung: [CallID: RungPeople] = [:]
   var usedRings: UsedRings
   /// The pairing that goes on, and when the last ones began.
   var pairing: PairingSession?

@@ -271,6 +271,7 @@ extension SignalingConnection {
     guard let error = try? bodies.decode(LenientErrorReply.self, from: frame.body).error else {
       return settle(id, .failure(.notUnderstood))
     }
+    if error.code == "call.crossed", let call = error.call { return settle(id, .failure(.crossed(call: call))) }
     settle(id, .failure(.refused(code: error.code, message: error.message)))
   }
 
@@ -279,6 +280,7 @@ extension SignalingConnection {
     struct Content: Decodable {
       var code: String
       var message: String
+      var call: String?
     }
     var error: Content
   }

@@ -6,6 +6,8 @@ public enum SignalingError: Error, Sendable, Hashable {
   case timedOut
   /// The server said no: the code of protocol section 9, and its words.
   case refused(code: String, message: String)
+  /// The people who were to be called are in this call already, and it was not come into: this device is in it, or others are there too.
+  case crossed(call: String)
   /// The server's answer violates the protocol.
   case notUnderstood
   /// An argument is not an id of the protocol.

@@ -120,10 +120,18 @@ struct MemberInvariants {
     case .missed: isRight = step.isTimeout && ring.expiresAt <= step.now
     case .cancelled:
       let initiator = step.before[id]?.initiator
-      isRight = asker == ring.by || asker == initiator || step.isTimeout || step.isForgetting || step.isService
+      isRight =
+        asker == ring.by || asker == initiator || step.isTimeout || step.isForgetting || step.isService
+        || (asker == member.user && isMet(ring.by, beside: id, step))
     case .left, .disconnected: isRight = false
     }
     verdict.require(.ringEndsOnce, isRight, "a ring ended in \(member.state) by \(asker?.text ?? "nobody")")
+  }
+
+  /// The request came into another call, in which this user is: they need not ring each other here ("Calls that cross").
+  private func isMet(_ caller: UserID, beside id: CallID, _ step: WorldStep) -> Bool {
+    guard step.isOK, let other = step.entry?.call, other != id else { return false }
+    return step.after[other]?.members[caller]?.state == .joined
   }
 
   /// Exactly one of two devices that answer one ring wins (rule 2).

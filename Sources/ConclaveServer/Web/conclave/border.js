@@ -157,9 +157,9 @@ export function eventFrom(name, body) {
   return check && checked(check, body);
 }
 
-const failure = shape('an error', { code: wordsIn(64) }, { message: wordsIn(4_096), field: wordsIn(256), retryAfterMs: numberIn() });
+const failure = shape('an error', { code: wordsIn(64) }, { message: wordsIn(4_096), field: wordsIn(256), retryAfterMs: numberIn(), call: callIDIn });
 
-/** The failure of a request: `{code, message, field?, retryAfterMs?}`. */
+/** The failure of a request: `{code, message, field?, retryAfterMs?, call?}`. */
 export function failureFrom(body) {
   try {
     return failure(body.error);

@@ -23,6 +23,7 @@ export class CallState {
   policy = {};
   members = new Members([]);
   quality;
+  #wereConnected = new Set(); // numbers of participants whose media has been up
   #user;
   #device;
 
@@ -85,6 +86,15 @@ export class CallState {
     if (this.id && id !== this.id) throw new Refusal('a state of another call');
     Object.assign(this, { id, rev: rev ?? this.rev, state, media, initiator, startedAt, epoch, policy: policy ?? {} });
     this.members = new Members(members);
+    for (const member of members) this.#look(member);
+  }
+
+  /** Notes on each participant whether its media has been up: one that is not connected may be on its way, or lost. */
+  #look({ participants }) {
+    for (const each of participants) {
+      if (each.connected) this.#wereConnected.add(each.participant);
+      each.wasConnected = this.#wereConnected.has(each.participant);
+    }
   }
 
   /** Applies an event that changes the state, and brings its result. The revision counts unless `apply` throws. Throws `Refusal` for a revision that is none. */
@@ -100,6 +110,7 @@ export class CallState {
     const { cause, ...member } = memberIn(change);
     if (this.members.size >= MAX_MEMBERS && !this.members.has(member.user)) throw new Refusal('more members than a call can have');
     this.members.set(member.user, member);
+    this.#look(member);
     if (cause === 'accepted' || cause === 'joined') this.state = 'active';
     return member.user === this.#user ? undefined : { kind: 'member', cause, member };
   }

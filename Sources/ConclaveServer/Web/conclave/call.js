@@ -210,6 +210,17 @@ export class Call extends CallRequests {
     return reply;
   }
 
+  /** A call that was to start becomes this device's part in the call `id`, by `kind`; nothing of it where that fails. */
+  async comeInto(id, kind, ring = {}) {
+    this.facts.id = id;
+    try {
+      return await this.join(kind, {}, ring);
+    } catch (error) {
+      if (!this.participant) this.facts.id = '';
+      throw error;
+    }
+  }
+
   #listen(stay) {
     const on = (name, action) => stay.addEventListener(name, (event) => stay === this.#stay && !this.hasEnded && action(event.detail));
     on('change', () => this.#changed());

@@ -3,9 +3,10 @@
 import { Call } from './call.js';
 import { CallState } from './call-state.js';
 import { changesIn } from './checks.js';
+import { crossedCall, isOfPeople, startOrComeInto } from './crossing.js';
 
 /**
- * `connection` is what `Call` needs. Events: `change`.
+ * `connection` is what `Call` needs, and `takeRing(id)`, which brings the ring of a call, if any, and ends it. Events: `change`.
  */
 export class Calls extends EventTarget {
   /** The call that is talked in, or none. */
@@ -15,6 +16,7 @@ export class Calls extends EventTarget {
   #calls = new Set();
   #connection;
   #starting = Promise.resolve();
+  #rung = []; // the people who are called, until the server has answered
 
   constructor(connection) {
     super();
@@ -38,7 +40,7 @@ export class Calls extends EventTarget {
     this.current = call;
     call.addEventListener('ended', ({ detail }) => this.#ended(call, detail));
     this.#changed();
-    const joined = call.join(kind, body, ring);
+    const joined = isNew ? this.#start(call, body) : call.join(kind, body, ring);
     // Events of the call may come before its id is known here: they wait.
     if (isNew) this.#starting = joined.catch(() => {});
     const captured = call.capture({ camera });
@@ -50,8 +52,25 @@ export class Calls extends EventTarget {
       return call;
     } catch (error) {
       call.giveUp();
-      if (before && !before.hasEnded) await this.resume(before);
+      const same = this.find(crossedCall(error));
+      const next = same ?? before;
+      if (next && !next.hasEnded) await this.resume(next);
+      if (same) return same;
       throw error;
+    }
+  }
+
+  /** Resolves when the server has answered a `start` that calls the people of `ring`; undefined when there is none: it is then known which of the two calls remains. */
+  settlingOf({ members }) {
+    return this.#rung.length > 0 && isOfPeople(members, this.#connection.user, this.#rung) ? this.#starting : undefined;
+  }
+
+  async #start(call, body) {
+    this.#rung = body.callees;
+    try {
+      return await startOrComeInto(call, body, { connection: this.#connection, isHere: (id) => Boolean(this.find(id)) });
+    } finally {
+      this.#rung = [];
     }
   }
 

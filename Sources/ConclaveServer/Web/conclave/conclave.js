@@ -4,6 +4,7 @@ import { eventFrom, replyFrom } from './border.js';
 import { toBase64 } from './bytes.js';
 import { Calls } from './calls.js';
 import { Capture } from './capture.js';
+import { isPassed, isSameRing } from './crossing.js';
 import { Directory } from './directory.js';
 import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
@@ -15,6 +16,7 @@ import { Rings } from './rings.js';
 import { openStore } from './store.js';
 import { StompConnection } from './stomp.js';
 
+const CROSSING_MS = 300; // after the answer to a `start`, until a ring of the same people is over or told
 const LAST_CALLS = 5; // how far back a call is looked for that runs on another device
 
 /**
@@ -40,6 +42,7 @@ export class Conclave extends EventTarget {
   push = new Push((path, body) => this.request(path, body));
   #calls;
   #rings;
+  #untold = new Set(); // calls whose ring is held back
   #stomp;
   #device;
   #expected; // the user that was asked for
@@ -59,7 +62,10 @@ export class Conclave extends EventTarget {
     this.capture.addEventListener('change', ({ detail: { source } }) => source !== 'speaker' && this.call?.reopen(source));
     this.#calls = new Calls(this);
     this.#calls.addEventListener('change', () => this.#tell('calls'));
-    this.#rings = new Rings({ rang: (ring) => this.#tell('ring', ring), ended: (end) => this.#tell('ring-over', end) });
+    this.#rings = new Rings({
+      rang: (ring) => this.#rang(ring),
+      ended: (end) => this.#untold.delete(end.ring.call) || this.#tell('ring-over', end),
+    });
     this.#inbox = new Inbox({
       handle: (event) => this.#handle(event),
       missed: () => this.#missed(),
@@ -130,15 +136,38 @@ export class Conclave extends EventTarget {
     return [...this.#calls.elsewhere.values()];
   }
 
-  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. */
+  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. If they call this user at the same moment, it is their call. */
   start(callees, { camera = true } = {}) {
     return this.#calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
   }
 
-  /** Answers a ring. A call that runs here is held. */
-  accept(ring, { camera = true } = {}) {
+  /** Answers a ring. A call that runs here is held. A ring that the caller has replaced by another one is answered there. */
+  async accept(ring, { camera = true } = {}) {
     this.#rings.end(ring.call);
-    return this.#calls.join('accept', { id: ring.call, ring, camera });
+    try {
+      return await this.#calls.join('accept', { id: ring.call, ring, camera });
+    } catch (error) {
+      const next = isPassed(error) && this.#rings.findLast((other) => isSameRing(ring, other));
+      if (!next) throw error;
+      return this.accept(next, { camera });
+    }
+  }
+
+  /** The ring of this call, if any, which is answered by other means. */
+  takeRing(call) {
+    const ring = this.#rings.find(call);
+    this.#rings.end(call);
+    return ring;
+  }
+
+  /** A ring of people who are just being called is told only if it is not answered by that. */
+  async #rang(ring) {
+    if (this.#calls.find(ring.call)) return this.#rings.end(ring.call); // it came late: this device is in the call
+    const settling = this.#calls.settlingOf(ring);
+    if (!settling) return this.#tell('ring', ring);
+    this.#untold.add(ring.call);
+    await settling;
+    return setTimeout(() => this.#untold.delete(ring.call) && this.#tell('ring', ring), CROSSING_MS);
   }
 
   async decline(ring) {

@@ -14,5 +14,6 @@ export { canBlur } from './capture.js';
 export { Conclave } from './conclave.js';
 export { isGuest } from './guests.js';
 export { readable } from './identity.js';
+export { isLost } from './members.js';
 export { RequestError } from './stomp.js';
 export { isSupported } from './support.js';

@@ -1,5 +1,11 @@
 // The members of a call with their participants and tracks, as the server tells of them; by user.
 
+/** Whether this member is in the call, and the media of all its devices was up and is gone: it may come back. */
+export function isLost({ state, participants }) {
+  const isGone = ({ connected, wasConnected }) => !connected && (state === 'disconnected' || wasConnected);
+  return participants.length > 0 && participants.every(isGone);
+}
+
 export class Members extends Map {
   constructor(members) {
     super(members.map((member) => [member.user, member]));

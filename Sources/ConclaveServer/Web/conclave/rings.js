@@ -30,6 +30,16 @@ export class Rings {
     else if (name in over) this.end(body.call, over[name], body);
   }
 
+  /** The ring of this call, until it is over. */
+  find(call) {
+    return this.#rings.get(call)?.ring;
+  }
+
+  /** The newest ring that `fits`. */
+  findLast(fits) {
+    return [...this.#rings.values()].map(({ ring }) => ring).filter(fits).at(-1);
+  }
+
   end(call, reason = 'answered', { by = undefined } = {}) {
     const entry = this.#rings.get(call);
     if (!entry) return;

@@ -1,6 +1,7 @@
 // The tiles of a call (protocol section 5.12): the list of the key in use is what is drawn, each device of it from the moment the list is used until a list without it is used. The server's
 // state adds what it knows of them (tracks, whether they are connected), people who are rung, and participants that cannot hear yet.
 
+import { isLost } from './members.js';
 import { nameOf } from './roster.js';
 
 const numberOf = (track) => Number(track.split('.')[1]);
@@ -8,8 +9,8 @@ const numberOf = (track) => Number(track.split('.')[1]);
 /**
  * `find(participant, n)` brings the video that opened as that track, if any, and `pictureOf(participant, n)` how it stands with it: see `Media`.
  *
- * A tile: `{key, source, member, device, participant, isOwn, isConnected, isHeld, isMuted, video, picture, track, doubt, rung}`. `source` is `camera`, `screen`, `ringing` or
- * `listener`, a device that is listed and not in the call. The key of a device's tile stays when it leaves, or comes back under another number. `picture` is undefined where no picture is sent, as
+ * A tile: `{key, source, member, device, participant, isOwn, isConnected, isLost, isHeld, isMuted, video, picture, track, doubt, rung}`. `source` is `camera`, `screen`, `ringing` or
+ * `listener`, a device that is listed and not in the call. `isLost` tells that the person was connected before. The key of a device's tile stays when it leaves, or comes back under another number. `picture` is undefined where no picture is sent, as
  * with a camera that is off. `rung` are the user's other devices on a ring's list. `doubt`, the first that holds:
  * - `no-key`: this device has no key, so nothing of the other can be heard or seen;
  * - `unlisted`: it is on no list that this device has sent under, so no member could give it the key;
@@ -68,7 +69,7 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
   // The list says whose a number is; the state only where the list does not.
   const person = known.byNumber.get(participant) ?? known.listed.get(`${member.user}/${device}`);
   const { user, device: id } = person ?? { user: member.user, device };
-  const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isHeld: Boolean(held) };
+  const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isLost: !isOwn && isLost(member), isHeld: Boolean(held) };
   const name = `${user}/${id}`;
   const camera = {
     ...base,

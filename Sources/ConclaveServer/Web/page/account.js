@@ -259,7 +259,8 @@ function left(call, detail) {
     hideCall();
     show('lobby');
   }
-  if (words) notice(words);
+  // A ring that crossed the call that is talked in is no news.
+  if (words && !(isOther && detail.reason === 'cancelled')) notice(words);
   if (isOther) return undefined;
   if (conclave.status === 'ready') lobby.refresh();
   if (conclave.status === 'refused') signedOut();

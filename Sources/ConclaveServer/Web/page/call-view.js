@@ -1,6 +1,6 @@
 // The page of a running call: its stage, its bar and its buttons.
 
-import { isGuest } from '../conclave/index.js';
+import { isGuest, isLost } from '../conclave/index.js';
 import { beginChat } from './chat-view.js';
 import { openCode, showCode } from './code-dialog.js';
 import { busy, byID, rest, setIcon, setText } from './dom.js';
@@ -236,14 +236,26 @@ function showHeading() {
   if (isCalling && !call.isHeld) tone.start();
   else tone.stop();
   const path = conclave.status === 'ready' ? call.path : 'reconnecting';
-  const isConnected = path === 'connected' && call.hasKey;
-  // "Connected" is said while somebody is there. A person whose connection is lost may come back, and the call waits.
-  const isAlone = isConnected && !isCalling && present.every(({ state }) => state === 'disconnected');
-  const connected = isCalling ? t('call.ringing') : call.hasKey ? t('connection.connected') : t('call.no-key');
-  const words = isAlone ? (present.length > 0 ? t('event.disconnected', { name: names }) : '') : path === 'connected' ? connected : t(path === 'held' ? 'running.held' : `connection.${path}`);
+  // "Connected" is said while somebody is there. People whose connection is lost may come back, and the call waits.
+  const isReady = path === 'connected' && call.hasKey && !isCalling;
+  const isAlone = isReady && !present.some(({ participants }) => participants.some(({ connected }) => connected));
+  const lost = isAlone ? present.filter(isLost) : [];
   byID('call-path').dataset.state = isAlone || (path === 'connected' && !call.hasKey) ? 'connecting' : path;
-  setText(byID('call-path'), words);
+  setText(byID('call-path'), isAlone ? wordsForAlone(present, lost) : wordsForPath(path, isCalling));
+  byID('leave-lost').hidden = lost.length === 0;
   showQuality(path === 'connected' ? call.quality : undefined);
+}
+
+function wordsForAlone(present, lost) {
+  if (lost.length > 0) return t('call.lost', { name: listNames(lost.map(({ user }) => labelFor(user)), NAMED) });
+  return present.length > 0 ? t('connection.connecting') : '';
+}
+
+function wordsForPath(path, isCalling) {
+  if (path === 'held') return t('running.held');
+  if (path !== 'connected') return t(`connection.${path}`);
+  if (isCalling) return t('call.ringing');
+  return t(call.hasKey ? 'connection.connected' : 'call.no-key');
 }
 
 function showQuality(level) {
@@ -323,6 +335,7 @@ onClick('toggle-hold', async () => {
 });
 byID('show-more').addEventListener('click', () => byID('more-dialog').showModal());
 onClick('leave', async () => call.leave());
+onClick('leave-lost', async () => call.leave());
 onClick('send-anyway', async () => (shownStop?.cause === 'broken-history' ? call.rejoin() : call.sendAnyway(shownStop?.devices ?? [])));
 byID('end').addEventListener('click', () => byID('end-dialog').showModal());
 byID('add-people').addEventListener('click', () => openPeople(call, fieldOptions));

@@ -62,7 +62,7 @@ export class Lobby {
     conclave.addEventListener('ring-over', ({ detail }) => {
       this.rings.remove(detail.ring);
       this.notifications.remove(detail.ring);
-      tellRingOver(detail);
+      if (!this.#goesOn(detail)) tellRingOver(detail);
       ringsChanged();
       if (detail.reason !== 'answered') this.#refreshShown();
     });
@@ -103,6 +103,12 @@ export class Lobby {
   /** A call came, went or is over: where that can be seen now. */
   #refreshShown() {
     if (!byID('lobby').hidden && this.#conclave.status === 'ready') this.refresh();
+  }
+
+  /** A caller has stopped ringing who rings anew, or is in the call here: that is no news. */
+  #goesOn({ ring: { from }, reason }) {
+    if (!['cancelled', 'ended'].includes(reason)) return false;
+    return this.rings.isFrom(from) || Boolean(this.#conclave.call?.members.get(from)?.participants.length);
   }
 
   /** After a reload or a restart of the browser: back into the call that this device was in. */

@@ -66,6 +66,11 @@ export class Ringing {
     return this.#take(this.#find(call), this.#decline);
   }
 
+  /** Whether this person calls now. */
+  isFrom(user) {
+    return [this.#shown, ...this.#queue].some((ring) => ring?.from === user);
+  }
+
   #find(call) {
     return [this.#shown, ...this.#queue].find((ring) => ring?.call === call);
   }

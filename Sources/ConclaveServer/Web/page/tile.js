@@ -126,11 +126,11 @@ export class Tile {
   }
 
   /** The words about who hears come first, and are said whatever the server says of the rest. */
-  #stateOf({ source, isOwn, isConnected, isHeld, video, picture, doubt, rung = [] }, isSilent) {
+  #stateOf({ source, isOwn, isConnected, isLost, isHeld, video, picture, doubt, rung = [] }, isSilent) {
     const words = [doubt && t(`tile.${doubt}`), source === 'camera' && rung.length > 0 && t('tile.also-rung', { devices: listNames(rung) })];
     if (source === 'ringing') words.unshift(t('call.ringing'));
     else if (source === 'camera' && isHeld) words.push(t('running.held'));
-    else if (!isConnected) words.push(t('connection.connecting'));
+    else if (!isConnected) words.push(t(isLost ? 'tile.lost' : 'connection.connecting'));
     else if (source !== 'listener') words.push(...this.#mediaState({ source, isOwn, video, picture, doubt }, isSilent));
     return words.filter(Boolean).join(' · ');
   }

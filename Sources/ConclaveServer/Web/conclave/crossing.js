@@ -1,0 +1,59 @@
+// Calls that cross (protocol section 4): people who call each other at the same moment mean one call. The server says which; this device comes into it only where it
+// has just called everybody who is in it.
+
+import { CallState } from './call-state.js';
+
+const TRIES = 3;
+const PASSED = ['call.ended', 'call.not-found', 'call.not-ringing', 'call.not-joined']; // the other call is over by now, or this user's part in it is another
+
+/** The call that a refused `start` crossed; undefined for another error. */
+export const crossedCall = (error) => (error.code === 'call.crossed' ? error.details?.call : undefined);
+
+/** Whether a ring that is not there any more may have been replaced by the caller's next one. */
+export const isPassed = (error) => PASSED.includes(error.code);
+
+/** Whether others than `user` are among `members`, and all of them among `people`. */
+export function isOfPeople(members, user, people) {
+  const others = members.filter((member) => member.user !== user);
+  return others.length > 0 && others.every((member) => people.includes(member.user));
+}
+
+/** Whether both rings are of one caller, to the same people. */
+export function isSameRing(one, other) {
+  const peopleOf = ({ members }) => members.map(({ user }) => user);
+  return one.from === other.from && one.members.length === other.members.length && isOfPeople(one.members, one.from, peopleOf(other));
+}
+
+/** Joins `call` by `start` with `body`, or comes into the call that this crosses; `isHere(id)` tells of the calls of this device. Brings the reply. */
+export async function startOrComeInto(call, body, { connection, isHere }) {
+  for (let tries = TRIES; ; tries -= 1) {
+    try {
+      return await call.join('start', body);
+    } catch (error) {
+      const id = crossedCall(error);
+      if (!id || isHere(id) || tries === 1) throw error;
+      const reply = await comeInto(call, id, { connection, callees: body.callees, error });
+      if (reply) return reply;
+    }
+  }
+}
+
+/** Brings nothing when the other call is over by now. */
+async function comeInto(call, id, { connection, callees, error }) {
+  try {
+    const { user, device } = connection.identity;
+    const facts = new CallState({ id, user, device });
+    facts.take(await connection.request(`calls/${id}/state`));
+    // The server does not choose who hears this device.
+    if (!isOfPeople([...facts.members.values()], user, callees)) throw error;
+    return await call.comeInto(id, kindOf(facts), connection.takeRing(id));
+  } catch (failure) {
+    if (!isPassed(failure)) throw failure;
+    return undefined;
+  }
+}
+
+function kindOf({ phase, elsewhere }) {
+  if (phase === 'ringing') return 'accept';
+  return phase === 'joined' && elsewhere ? 'transfer' : 'rejoin';
+}

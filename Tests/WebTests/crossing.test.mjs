@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeServer, browser, callID, opened } from './fake-browser.mjs';
+import { load, until } from './web.mjs';
+
+browser();
+const { Calls } = await load('calls.js');
+const { Conclave } = await load('conclave.js');
+const { encodeFrame } = await load('stomp.js');
+
+console.warn = () => {};
+
+const CROSSED = callID('crossed');
+const crossing = (call = CROSSED) => ({ ending: 'calls/start', code: 'call.crossed', call });
+
+/** Alice's laptop, from which Bob is called, or `callees` are. */
+async function laptop(t) {
+  const server = new FakeServer('alice', 'laptop');
+  const calls = new Calls(await server.connection());
+  t.after(() => [...calls.held, calls.current].forEach((call) => call?.giveUp()));
+  const start = (callees = ['bob'], camera = false) => calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
+  return { server, calls, start };
+}
+
+test('a call that crosses another is the other one, with what the person pressed, and the microphone is opened once', async (t) => {
+  const { server, calls, start } = await laptop(t);
+  server.running(CROSSED);
+  server.failures.push(crossing());
+  opened.length = 0;
+  const call = await start(['bob'], true);
+  assert.deepEqual([call.id, calls.current, call.state], [CROSSED, call, 'active']);
+  assert.deepEqual([server.count('/accept'), server.count('/state')], [1, 1]);
+  await until(() => call.local('microphone').isOn && call.local('camera').isOn);
+  assert.equal(opened.length, 2);
+});
+
+for (const [place, options, kind] of [
+  ['joined on another device', { elsewhere: 'phone' }, 'transfer'],
+  ['disconnected', { state: 'disconnected' }, 'rejoin'],
+  ['not in it any more', { state: 'left' }, 'rejoin'],
+]) {
+  test(`a call that crosses one in which this user is ${place} comes by ${kind}`, async (t) => {
+    const { server, start } = await laptop(t);
+    server.running(CROSSED, options);
+    server.failures.push(crossing());
+    assert.equal((await start()).id, CROSSED);
+    assert.equal(server.count(`/${kind}`), 1);
+  });
+}
+
+test('a server cannot make this device answer people whom it does not call', async (t) => {
+  const { server, calls, start } = await laptop(t);
+  const state = server.running(CROSSED);
+  for (const [members, callees] of [
+    [[...state.members, { user: 'carol', state: 'ringing', participants: [] }], ['bob']],
+    [[...state.members, { user: 'carol', state: 'left', participants: [] }], ['bob']],
+    [state.members.filter(({ user }) => user === 'alice'), ['bob']],
+    [state.members, ['carol']],
+  ]) {
+    server.calls.set(CROSSED, { ...state, members });
+    server.failures.push(crossing());
+    opened.length = 0;
+    await assert.rejects(start(callees), { code: 'call.crossed' });
+    assert.ok(!server.asked.some(({ path }) => /\/(accept|join|rejoin|transfer)$/.test(path)));
+    assert.deepEqual([calls.current, calls.held], [undefined, []]);
+    await until(() => opened.length > 0 && opened.every(({ isStopped }) => isStopped));
+  }
+});
+
+test('a group of fewer people than were called is come into', async (t) => {
+  const { server, start } = await laptop(t);
+  server.running(CROSSED);
+  server.failures.push(crossing());
+  assert.equal((await start(['bob', 'nobody'])).id, CROSSED);
+});
+
+for (const code of ['call.ended', 'call.not-found', 'call.not-ringing', 'call.not-joined']) {
+  test(`a call that crosses one that is over by then (${code}) begins anew`, async (t) => {
+    const { server, calls, start } = await laptop(t);
+    server.running(CROSSED);
+    server.failures.push(crossing(), { ending: '/accept', code });
+    const call = await start();
+    assert.notEqual(call.id, CROSSED);
+    assert.deepEqual([server.count('calls/start'), calls.current], [2, call]);
+  });
+}
+
+test('a server that tells of crossings without end is asked three times', async (t) => {
+  const { server, calls, start } = await laptop(t);
+  for (let i = 0; i < 4; i += 1) server.failures.push(crossing());
+  await assert.rejects(start(), { code: 'call.crossed' });
+  assert.deepEqual([server.count('calls/start'), calls.current], [3, undefined]);
+});
+
+test('a call with people with whom a held one runs here resumes that one', async (t) => {
+  const { server, calls, start } = await laptop(t);
+  server.running(CROSSED);
+  const first = await calls.join('accept', { id: CROSSED, camera: false });
+  await first.hold(true);
+  server.failures.push(crossing());
+  assert.equal(await start(), first);
+  assert.deepEqual([calls.current, calls.held, first.isHeld], [first, [], false]);
+});
+
+// Rings
+
+class Socket {
+  static OPEN = 1;
+  static last;
+
+  constructor() {
+    Socket.last = this;
+  }
+
+  close() {}
+}
+globalThis.WebSocket = Socket;
+
+/** Alice's connection; requests are answered by a `FakeServer`, events are told by `say`. */
+async function connected(t) {
+  const server = new FakeServer('alice', 'laptop');
+  const { identity, directory } = await server.connection();
+  class Wired extends Conclave {
+    request(path, body) {
+      return server.request(path, body);
+    }
+  }
+  const conclave = new Wired({ url: 'ws://h/', device: 'laptop', credentials: async () => ({ token: 't', user: 'alice' }) });
+  Object.assign(conclave, { identity, directory, rings: { add: async () => true } });
+  const told = [];
+  conclave.addEventListener('ring', ({ detail }) => told.push(['ring', detail.call]));
+  conclave.addEventListener('ring-over', ({ detail }) => told.push([detail.reason, detail.ring.call]));
+  conclave.connect();
+  const rung = new Set();
+  t.after(() => {
+    for (const call of rung) say('call.cancelled', { call }); // their timers go
+    [...conclave.held, conclave.call].forEach((call) => call?.giveUp());
+    conclave.close();
+  });
+  let seq = 0;
+  const say = (event, body) => {
+    seq += 1;
+    Socket.last.onmessage({ data: encodeFrame('MESSAGE', { subscription: 'events', event, seq, ack: seq }, JSON.stringify({ at: 0, ...body })) });
+  };
+  const ring = (call, users = ['bob']) => {
+    const members = [...users, 'alice'].map((user, index) => ({ user, state: index === 0 ? 'joined' : 'ringing', participants: [] }));
+    rung.add(call);
+    say('call.ring', { call, from: users[0], media: 'audio', members, expiresAt: 30_000 });
+  };
+  return { server, conclave, told, say, ring };
+}
+
+const seen = (told, event) => until(() => told.some((each) => each.join() === event.join()));
+
+test('a ring of the people who are just being called is answered by that, and never shown', async (t) => {
+  const { server, conclave, told, ring } = await connected(t);
+  server.running(CROSSED);
+  const { request } = server;
+  server.request = async (path, body) => {
+    if (path !== 'calls/start') return request.call(server, path, body);
+    server.failures.push(crossing());
+    for (const id of [CROSSED, callID('later')]) ring(id);
+    await new Promise(setImmediate);
+    return request.call(server, path, body);
+  };
+  const call = await conclave.start(['bob'], { camera: false });
+  assert.equal(call.id, CROSSED);
+  assert.deepEqual(told, []);
+  await seen(told, ['ring', callID('later')]);
+  assert.deepEqual(told, [['ring', callID('later')]]);
+});
+
+test('a ring of other people, or one that goes on beside a call that has started, is shown', async (t) => {
+  const { server, conclave, told, ring, say } = await connected(t);
+  const { request } = server;
+  server.request = async (path, body) => {
+    if (path === 'calls/start') {
+      ring(callID('group'), ['bob', 'carol']);
+      for (const id of ['over', 'pair']) ring(callID(id));
+      await new Promise(setImmediate);
+    }
+    return request.call(server, path, body);
+  };
+  await conclave.start(['bob'], { camera: false });
+  say('call.cancelled', { call: callID('over') });
+  assert.deepEqual(told, [['ring', callID('group')]]);
+  await seen(told, ['ring', callID('pair')]);
+  assert.deepEqual(told, ['group', 'pair'].map((id) => ['ring', callID(id)]));
+});
+
+test('the answer to a ring that its caller has replaced goes to the new one', async (t) => {
+  const { server, conclave, told, ring } = await connected(t);
+  const [first, second] = [callID('first'), callID('second')];
+  server.running(second);
+  ring(first);
+  await seen(told, ['ring', first]);
+  server.failures.push({ ending: `${first}/accept`, code: 'call.ended' });
+  ring(callID('group'), ['bob', 'carol']);
+  ring(second);
+  await seen(told, ['ring', second]);
+  const call = await conclave.accept({ call: first, from: 'bob', members: [{ user: 'bob' }, { user: 'alice' }] }, { camera: false });
+  assert.equal(call.id, second);
+  assert.deepEqual(told.at(-1), ['answered', second]);
+});
+
+test('the answer to a ring that is over, and was not replaced, fails', async (t) => {
+  const { server, conclave, told, ring } = await connected(t);
+  ring(callID('first'));
+  await seen(told, ['ring', callID('first')]);
+  ring(callID('other'), ['carol']);
+  server.failures.push({ ending: '/accept', code: 'call.ended' });
+  await assert.rejects(conclave.accept({ call: callID('first'), from: 'bob', members: [{ user: 'bob' }, { user: 'alice' }] }), { code: 'call.ended' });
+  assert.equal(server.count('/accept'), 1);
+});
