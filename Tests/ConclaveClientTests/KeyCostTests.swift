@@ -171,7 +171,7 @@ struct KeyCostTests {
       crowd.now = crowd.now.advanced(by: .seconds(15))
       measure("timers") { crowd.perform(crowd.agreement.handleTimeout(now: crowd.now)) }
       #expect(crowd.cipher.sendingEpoch == crowd.epoch)
-      #expect(crowd.agreement.confirmationTold == .confirmed)
+      #expect(crowd.agreement.confirmations.told == .confirmed)
     }
     report("join of another", count, parts)
   }

@@ -87,7 +87,7 @@ struct KeyWorld {
 
   /// Another stay of a device: what it had is forgotten.
   mutating func rejoin(_ name: String, as participant: ParticipantNumber) {
-    join(name, identity: members[name]!.agreement.identity, participant: participant)
+    join(name, identity: members[name]!.agreement.own.identity, participant: participant)
   }
 
   func joined(_ name: String) -> Joined {

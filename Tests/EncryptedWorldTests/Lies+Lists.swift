@@ -324,7 +324,7 @@ extension Lies {
           ], confirmed: [])))
     #expect(scene.bob.stay?.keys.newest == target)
     #expect(scene.bob.stay?.keys.epochs[target]?.secret == nil)
-    #expect(scene.bob.stay?.keys.missing?.epoch == target)
+    #expect(scene.bob.stay?.keys.demands.epoch == target)
     return Aftermath(scene, warned: [])
   }
 

@@ -235,7 +235,7 @@ extension Lies {
     scene.world.run(8_000)
     // Alice leads, and is not who Bob knows: her envelope waits, and Bob is told with the fingerprint.
     #expect(scene.bob.stay?.cipher.sendingEpoch == nil)
-    #expect(scene.bob.stay?.keys.untrusted.isEmpty == false)
+    #expect(scene.bob.stay?.keys.received.untrusted.isEmpty == false)
     let warning = try #require(scene.bob.warnings.first { $0.problem == .changedKey })
     #expect(warning.fingerprint == old.fingerprint)
     #expect(!given.contains(scene.alice.address))

@@ -85,8 +85,8 @@ final class Scene {
     let after = try #require(device.stay).keys
     #expect(refused == [refusal], sourceLocation: sourceLocation)
     #expect(after.newest == before.newest && after.current == before.current, sourceLocation: sourceLocation)
-    #expect(after.epochs.count == before.epochs.count, sourceLocation: sourceLocation)
-    #expect(after.sendingEpoch == before.sendingEpoch, sourceLocation: sourceLocation)
+    #expect(after.epochs.numbers == before.epochs.numbers, sourceLocation: sourceLocation)
+    #expect(after.switching.sending == before.switching.sending, sourceLocation: sourceLocation)
   }
 
   /// History is broken for the device: it sends nothing any more, and comes back once.

@@ -201,7 +201,7 @@ final class SimDevice {
       ask(.start(start)) { [unowned self] (joined: Joined) in
         results = joined.results ?? [:]
         for effect in news { note(effect) }
-        keys.pins = pins
+        keys.known.pins = pins
         guard let effects = keys.start(joined, now: world.instant, using: &world.random) else {
           return refuse(.notUnderstood)
         }
@@ -259,7 +259,7 @@ final class SimDevice {
       var isRejoined = false
       if case .calls(.call(_, .rejoin)) = request(join.body) { isRejoined = true }
       guard joined.call.id == call else { return refuse(.notUnderstood) }
-      keys.pins = pins
+      keys.known.pins = pins
       var effects = keys.enter(joined, now: world.instant)
       effects += first(&keys, joined)
       open(joined, keys, effects, isRejoined: isRejoined)
@@ -273,7 +273,7 @@ final class SimDevice {
     stay?.isOver = true
     let stay = Stay(joined, keys: keys, device: self, continuing: old)
     stays.append(stay)
-    stay.keys.pins = pins
+    stay.keys.known.pins = pins
     perform(effects, of: stay)
     takeEarly(stay, isRejoined: isRejoined)
     world.at(100) { [unowned self] in if !stay.isOver { world.setMedia(true, of: self, in: stay.call) } }
@@ -328,7 +328,7 @@ final class SimDevice {
   func feed(_ input: KeyInput, to stay: Stay) {
     // A reply to a stay that is over is nobody's.
     guard !stay.isOver else { return }
-    stay.keys.pins = pins
+    stay.keys.known.pins = pins
     perform(stay.keys.handle(input, now: world.instant, using: &world.random), of: stay)
   }
 
@@ -402,7 +402,7 @@ final class SimDevice {
       ask(
         request,
         orElse: { [unowned self] in feed(.confirmations(epoch: body.epoch, bucket: body.bucket, nil), to: stay) }
-      ) { [unowned self] (reply: Confirmations) in
+      ) { [unowned self] (reply: ConfirmationTags) in
         feed(.confirmations(epoch: body.epoch, bucket: body.bucket, reply), to: stay)
       }
     case .calls(.inCall(_, .keys(let handedOut))):
@@ -469,7 +469,7 @@ final class SimDevice {
         orElse: { [unowned self] in recover(stay, .rejoinFailed(code: lastError?.code.rawValue)) }
       ) { [unowned self] (joined: Joined) in
         stay.cipher.stopSending()
-        keys.pins = pins
+        keys.known.pins = pins
         keys.follow(stay.keys, now: world.instant)
         let effects = keys.enter(joined, now: world.instant)
         open(joined, keys, effects, isRejoined: true, continuing: stay)

@@ -31,7 +31,7 @@ extension CallClient {
             joinKey: credentials.joinKey, envelopes: envelopes.isEmpty ? nil : envelopes))
       }
       var generator = SystemRandomNumberGenerator()
-      keys.pins = self.pins
+      keys.known.pins = self.pins
       guard let effects = keys.start(joined, now: Self.now, using: &generator) else {
         // Another call than the one that was asked for, or another's place in it: nobody is to think that it goes on.
         try? await self.perform(.call(id, .leave))
@@ -79,7 +79,7 @@ extension CallClient {
     // A vouch may speak for a new device, and a revocation against one.
     learn(reply)
     var generator = SystemRandomNumberGenerator()
-    keys.pins = pins
+    keys.known.pins = pins
     return keys.ring(reply.devices, using: &generator)
   }
 
@@ -94,7 +94,7 @@ extension CallClient {
       let joined = try await self.requestAgain(.call(id, .accept(credentials.body)), reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
       self.rings[id] = nil
-      keys.pins = self.pins
+      keys.known.pins = self.pins
       var effects = keys.enter(joined, now: Self.now)
       // With a later epoch in use nobody sends under the ring's any more.
       if let ring, joined.call.epoch == 1, !self.usedRings.contains(id) {
@@ -161,7 +161,7 @@ extension CallClient {
     return try await entering(id) { [isRejoined] () throws(SignalingError) in
       let joined = try await self.requestAgain(request, reply: Joined.self)
       guard joined.call.id == id else { throw .notUnderstood }
-      keys.pins = self.pins
+      keys.known.pins = self.pins
       let effects = keys.enter(joined, now: Self.now)
       return self.open(joined, keys, effects, isRejoined: isRejoined)
     }
@@ -194,7 +194,7 @@ extension CallClient {
   ) -> JoinedCall {
     let id = joined.call.id
     // A ring brought keys to know; pins come as effects.
-    directory.learn(keys.directory)
+    directory.learn(keys.known.directory)
     let updates = UnreadQueue<CallUpdate>()
     let cipher = FrameCipher()
     let stay = CurrentStay(joined)
@@ -280,7 +280,7 @@ extension CallClient {
     var snapshot = CallSnapshot(call.session.state, speakers: call.session.speakers)
     snapshot.devices = lend(to: call) { $0.devices(call.session.state.members) }
     snapshot.silence = call.keys.silence
-    snapshot.confirmation = call.keys.confirmationTold ?? .confirming
+    snapshot.confirmation = call.keys.confirmations.told ?? .confirming
     return snapshot
   }
 

@@ -176,8 +176,8 @@ extension CallClient {
   /// Lends a call's key agreement what this device knows of others. All calls share it, and none has a copy: that would be copied again at each change.
   func lend<Result>(to call: Ongoing, _ body: (inout KeyAgreement) -> Result) -> Result {
     func exchange() {
-      swap(&pins, &call.keys.pins)
-      swap(&directory, &call.keys.directory)
+      swap(&pins, &call.keys.known.pins)
+      swap(&directory, &call.keys.known.directory)
     }
     exchange()
     defer { exchange() }
@@ -253,7 +253,7 @@ extension CallClient {
       let reply = try? await connection.request(request, reply: NoBody.self)
       take(.confirmationSent(epoch: confirmation.epoch, taken: reply != nil))
     case .calls(.inCall(_, .listConfirmations(let wanted))):
-      let reply = try? await connection.request(request, reply: Confirmations.self)
+      let reply = try? await connection.request(request, reply: ConfirmationTags.self)
       take(.confirmations(epoch: wanted.epoch, bucket: wanted.bucket, reply))
     case .calls(.inCall(_, .keys(let handedOut))):
       take(.handedOut(epoch: handedOut.epoch, taken: await handOut(request)))

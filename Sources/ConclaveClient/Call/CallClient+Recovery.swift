@@ -82,7 +82,7 @@ extension CallClient {
   private func resume(_ id: CallID, _ joined: Joined, _ credentials: JoinCredentials) {
     guard let call = calls[id] else { return }
     call.cipher.stopSending()
-    call.leftovers = (call.cipher.epochs, Self.now.advanced(by: KeyAgreement.overlap))
+    call.leftovers = (call.cipher.epochs, Self.now.advanced(by: HeldEpochs.overlap))
     call.session = CallSession(joined, user: identity.address.user)
     for delivery in call.deliveries { deliveries[delivery] = nil }
     call.deliveries = []

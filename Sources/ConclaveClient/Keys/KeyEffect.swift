@@ -60,13 +60,3 @@ public enum SilenceCause: Sendable, Hashable {
   /// The server's lists do not follow from each other. Rejoining begins anew.
   case brokenHistory
 }
-
-/// Whether the others have proven that they share the key and the history of lists.
-public enum ConfirmationState: Sendable, Hashable {
-  /// Not all have yet; that is usual after a change.
-  case confirming
-  /// All on the list have.
-  case confirmed
-  /// These devices have not, or not with the key in use.
-  case notConfirmed([PinnedDevice])
-}

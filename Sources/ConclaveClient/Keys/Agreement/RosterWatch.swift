@@ -90,6 +90,9 @@ struct RosterWatch: Sendable {
   private var isStopped = false
   /// Listed stays that the person has accepted.
   private var accepted: Set<Shown> = []
+  /// The suspects that the app knows of, and those that it was warned of.
+  private var told: [Device: Kind] = [:]
+  private var warned: [Device: Kind] = [:]
 
   /// The next stay of this device in the call remembers what this one suspected: a server must not begin the time anew by losing the participant.
   mutating func remember(_ former: RosterWatch, now: Instant) {
@@ -204,6 +207,21 @@ struct RosterWatch: Sendable {
     // A device that came and went before its list was in use is a stranger by the list, and an honest server brings the next list soon.
     let isNamed = named.contains(SeenStay(device: suspect.entry.address, joinId: suspect.entry.joinId))
     return suspect.kind == .stranger && !isNamed || count(suspect, now: now) >= Self.departedWarningTime
+  }
+
+  /// Tells of tiles that change, and warns of devices that may hear and are not in the call.
+  mutating func tell(now: Instant, into effects: inout [KeyEffect]) {
+    guard !suspects.isEmpty || !told.isEmpty else { return }
+    warned = warned.filter { suspects[$0.key]?.kind == $0.value }
+    let news = suspects.filter { warned[$0.key] == nil && warns(of: $0.value, now: now) }
+    for (device, suspect) in news.sorted(by: { $0.key < $1.key }) {
+      warned[device] = suspect.kind
+      effects.append(.warn(KeyWarning(suspect.kind == .stranger ? .notInCall : .mayStillHear, suspect.entry)))
+    }
+    let shown = suspects.mapValues(\.kind)
+    guard shown != told else { return }
+    told = shown
+    effects.append(.tilesChanged)
   }
 
   var nextTimeout: Instant? {
