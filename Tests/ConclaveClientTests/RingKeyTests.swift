@@ -28,7 +28,8 @@ struct RingKeyTests {
       let bobs = bob.address
       ring = Ring(
         from: alice.address.user, media: .audio, members: [], waiting: false, expiresAt: KeyWorld.clock, metadata: nil,
-        envelope: envelopes.first { $0.to == bobs }, list: agreement.ringKeys.first?.list.entries)
+        envelope: envelopes.first { $0.to == bobs }, list: agreement.ringKeys.first?.list.entries,
+        admissions: [.letting(bobs.user, into: KeyWorld.call, by: alice)])
       effects = []
       effects = agreement.start(joined(1, [(alice, 1, join.joinId)]), now: RingKeyTests.now, using: &generator) ?? []
     }

@@ -175,7 +175,7 @@ extension Lies {
   private static func join(_ scene: Scene, _ user: String) throws -> SimDevice {
     let device = scene.world.add(user)
     scene.world.run(500)
-    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID(user)!])))) { (_: InviteResults) in }
+    scene.alice.invite([user], to: scene.call)
     scene.world.run(500)
     device.accept(scene.call)
     return device

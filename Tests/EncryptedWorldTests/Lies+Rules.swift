@@ -126,7 +126,7 @@ extension Lies {
     let dave = scene.world.add("dave")
     scene.world.run(500)
     scene.world.lie = { message, _ in if case .rotate = message.body { nil } else { message } }
-    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("dave")!])))) { (_: InviteResults) in }
+    scene.alice.invite(["dave"], to: scene.call)
     scene.world.run(500)
     dave.accept(scene.call)
     scene.world.run(10_000)
@@ -269,7 +269,7 @@ extension Lies {
     let scene = try Scene(seed: seed)
     let other = scene.world.add("b0b")
     scene.world.run(500)
-    scene.alice.ask(.call(scene.call, .invite(Invite(callees: [UserID("b0b")!])))) { (_: InviteResults) in }
+    scene.alice.invite(["b0b"], to: scene.call)
     scene.world.run(500)
     other.accept(scene.call)
     scene.world.run(4_000)

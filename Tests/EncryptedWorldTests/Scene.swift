@@ -61,7 +61,9 @@ final class Scene {
   func sendAnyway(_ device: SimDevice) throws {
     let shown = try #require(device.stay).silence.flatMap { cause -> [ListedDevice] in
       switch cause {
-      case .strangers(let devices), .departed(let devices), .revoked(let devices), .changedKeys(let devices): devices
+      case .strangers(let devices), .uninvited(let devices), .departed(let devices), .revoked(let devices),
+        .changedKeys(let devices):
+        devices
       default: []
       }
     }
@@ -120,7 +122,8 @@ final class Scene {
   func isWarned(_ device: SimDevice) -> Bool {
     let stays = device.stays
     let isConfirmed = !stays.contains { if case .notConfirmed = $0.confirmation { true } else { false } }
-    return !device.refusals.isEmpty || !device.warnings.isEmpty || !device.aborted.isEmpty || !isConfirmed
+    return !device.refusals.isEmpty || device.letInByService || !device.warnings.isEmpty || !device.aborted.isEmpty
+      || !isConfirmed
       || stays.contains { !$0.silences.subtracting([.noKey, .alone]).isEmpty }
   }
 }

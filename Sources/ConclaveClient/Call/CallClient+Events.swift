@@ -94,8 +94,10 @@ extension CallClient {
     case .answeredElsewhere, .declinedElsewhere, .cancelled, .missed, .ended: rings[id] = nil
     default: break
     }
+    if case .ended = body { ringers.forget(id) }
     switch body {
     case .ring(let ring):
+      ringers.note(ring.from, of: id)
       if ring.envelope != nil, rings.count < Self.maximumRings {
         rings[id] = ring
         lookUp(ring)
@@ -210,6 +212,7 @@ extension CallClient {
       case .warn(let warning): tell(warning, in: call)
       case .code(let digits): call.updates.yield(.code(digits))
       case .confirmation(let state): call.updates.yield(.confirmation(state))
+      case .letInByService(let isByService): call.updates.yield(.letInByService(isByService))
       case .tilesChanged: call.updates.yield(.changed)
       case .rejoin:
         guard calls[id]?.hasBegunAnew == false else { continue }

@@ -87,7 +87,7 @@ extension CallClient {
     for delivery in call.deliveries { deliveries[delivery] = nil }
     call.deliveries = []
     let former = call.keys
-    call.keys = agreement(credentials).withoutKnowledge
+    call.keys = agreement(credentials, .other).withoutKnowledge
     call.tracks.beginStay()
     let effects = lend(to: call) { keys in
       keys.follow(former, now: Self.now)

@@ -25,6 +25,7 @@ public actor CallClient {
   var calls: [CallID: Ongoing] = [:]
   /// Rings that brought a key, until they are answered or over.
   var rings: [CallID: Ring] = [:]
+  var ringers = Ringers()
   var usedRings: UsedRings
   /// The pairing that goes on, and when the last ones began.
   var pairing: PairingSession?

@@ -31,12 +31,14 @@ public struct ListedDevice: Sendable, Hashable {
   public var trust: TrustLevel
   /// How its place on the list and in the call agree.
   public var standing: Standing
+  /// The way in which its user was let in; nil while this device has no signed invitation of its own to judge by (`CallSnapshot.isLetInByService`), and for a device on no list.
+  public var letIn: LetIn?
   /// It has proven that it has the key in use: it hears, whoever gave it the key. A listed device that has not may hear as well.
   public var hasConfirmed: Bool
 
   init(
     user: String, device: String, participant: UInt32, fingerprint: [UInt8], joinId: [UInt8], trust: TrustLevel,
-    standing: Standing, hasConfirmed: Bool
+    standing: Standing, letIn: LetIn?, hasConfirmed: Bool
   ) {
     self.user = user
     self.device = device
@@ -45,17 +47,20 @@ public struct ListedDevice: Sendable, Hashable {
     self.joinId = joinId
     self.trust = trust
     self.standing = standing
+    self.letIn = letIn
     self.hasConfirmed = hasConfirmed
   }
 
   /// A device of the list in use, which is that of `epoch`.
   init(
-    _ entry: ListEntry, watch: RosterWatch, known: KnownDevices, confirmations: Confirmations, epoch: UInt32?
+    _ entry: ListEntry, watch: RosterWatch, known: KnownDevices, lettingIn: LettingIn, confirmations: Confirmations,
+    epoch: UInt32?
   ) {
     let standing: Standing =
       switch watch.suspects[entry.address]?.kind {
       case .stranger: .stranger
       case .departed: .departed
+      case .uninvited: .present
       case nil: entry.participant == 0 ? .rung : .present
       }
     self.init(
@@ -63,13 +68,14 @@ public struct ListedDevice: Sendable, Hashable {
       fingerprint: entry.fingerprint.bytes, joinId: entry.joinId?.bytes ?? [],
       trust: entry.address == known.own.address
         ? .verified : known.pins.level(of: entry.address, entry.fingerprint.bytes),
-      standing: standing, hasConfirmed: confirmations.isConfirmed(entry, in: epoch))
+      standing: standing, letIn: entry.participant > 0 ? lettingIn.origin(of: entry) : nil,
+      hasConfirmed: confirmations.isConfirmed(entry, in: epoch))
   }
 
   /// A participant that is on no list yet.
   init(unlisted joined: JoinedDevice) {
     self.init(
       user: joined.device.user.text, device: joined.device.device.text, participant: joined.participant,
-      fingerprint: [], joinId: joined.joinId, trust: .new, standing: .unlisted, hasConfirmed: false)
+      fingerprint: [], joinId: joined.joinId, trust: .new, standing: .unlisted, letIn: nil, hasConfirmed: false)
   }
 }

@@ -2,7 +2,7 @@ import Contract
 import Crypto
 import MediaModel
 
-/// What an input changes in the parts, in order.
+/// The changes that an input makes in the parts, in order.
 extension KeyAgreement {
   // MARK: epoch 1
 
@@ -44,8 +44,10 @@ extension KeyAgreement {
     do throws(KeyRefusal) {
       switch try lists.next(rotation, own: own, work: work, into: &effects) {
       case .nothing: return
-      case .same: break
-      case .accepted(let accepted): admit(accepted, now: now, into: &effects)
+      case .same: lettingIn.take(rotation.admissions, rotation.signers, isWhole: false)
+      case .accepted(let accepted):
+        lettingIn.take(rotation.admissions, rotation.signers, isWhole: rotation.list != nil)
+        admit(accepted, now: now, into: &effects)
       }
     } catch {
       return lists.refuse(error, into: &effects)
@@ -62,11 +64,10 @@ extension KeyAgreement {
     defer { watch.answered(now: now) }
     guard let reply else { return }
     do throws(KeyRefusal) {
-      switch try lists.catchUp(reply, own: own, work: work, into: &effects) {
-      case .nothing: return
-      case .same: break
-      case .accepted(let accepted): admit(accepted, now: now, into: &effects)
-      }
+      let step = try lists.catchUp(reply, own: own, work: work, into: &effects)
+      if case .nothing = step { return }
+      lettingIn.take(reply.admissions, reply.signers, isWhole: true)
+      if case .accepted(let accepted) = step { admit(accepted, now: now, into: &effects) }
     } catch {
       return lists.refuse(error, into: &effects)
     }
@@ -80,8 +81,10 @@ extension KeyAgreement {
     handout.forget(new.gone)
     // Devices that stay are pinned already, and their problems told unless their standing has changed since.
     known.pinNew(new.added, warnings: &warnings, into: &effects)
+    lettingIn.admit(new.list, added: new.added, isFirst: new.before == 0, now: now)
     let judged = lookUps.announced(
       new.list, added: new.added, isFirst: before == nil, known: known, spread: &spread, now: now, into: &effects)
+    judgeWords(now: now)
     warnOfProblems(judged, into: &effects)
     epochs[new.epoch] = Epoch(
       number: new.epoch, mode: new.mode, list: new.list, listHash: new.listHash, minimumGeneration: join.published,
@@ -147,6 +150,7 @@ extension KeyAgreement {
     epochs.use(number, now: now)
     switching.use(epoch, now: now)
     watch.use(epoch.list, now: now)
+    lettingIn.use(epoch.list, newest: lists.list)
     if epoch.secret != nil {
       demands.endAll()
     } else {
@@ -254,6 +258,7 @@ extension KeyAgreement {
     let entries = devices?.devices ?? []
     known.directory.learn(entries)
     lookUps.answered(devices, spread: &spread, now: now)
+    lettingIn.reconsider()
     if lookUps.awaited == 0 { warnOfProblems(lookUps.unproven, into: &effects) }
     if let list = lists.list { warnOfProblems(list.entries(of: Set(entries.map(\.user))), into: &effects) }
     epochs.installProven(seats: seats, own: own, known: known, into: &effects)
@@ -280,6 +285,15 @@ extension KeyAgreement {
     demand(now: now, into: &effects)
   }
 
+  /// Judges who let whom in, if something new is known of it.
+  mutating func judgeWords(now: Instant) {
+    lettingIn.judge(lists.list, own: own, known: known, work: work)
+    let uninvited = Set(lettingIn.uninvited.keys)
+    known.uninvited =
+      uninvited.isEmpty ? [] : uninvited.filter { !(lettingIn.uninvited[$0].map(watch.isAccepted) ?? false) }
+    watch.see(uninvited: uninvited, isUndecided: lookUps.isUnderWay, now: now)
+  }
+
   mutating func warnOfProblems(_ entries: [ListEntry], into effects: inout [KeyEffect]) {
     known.warnOfProblems(entries, isLookingUp: lookUps.isUnderWay, warnings: &warnings, into: &effects)
   }
@@ -288,18 +302,23 @@ extension KeyAgreement {
 
   /// Decides whether this device sends, asks what has to be asked for that, and tells what has changed.
   mutating func settle(now: Instant, into effects: inout [KeyEffect]) {
+    let barred = known.uninvited
+    judgeWords(now: now)
+    // Envelopes open now of users who have been let in, or to whom the person sends anyway.
+    if !barred.subtracting(known.uninvited).isEmpty { openTrusted(now: now, into: &effects) }
     if watch.takeQuestion(now: now) {
       effects.append(.askState)
       lists.askAgain(own.call, into: &effects)
     }
     watch.tell(now: now, into: &effects)
+    lettingIn.tell(isLookingUp: lookUps.isUnderWay, now: now, into: &effects)
     switching.tellAge(isInUse: current != nil, isBroken: lists.isBroken, now: now, into: &effects)
     let confirmed = confirmations.epoch
     confirmations.tell(
       confirmed.flatMap { epochs[$0]?.list }, isNewest: confirmed == newest, own: own, known: known, now: now,
       into: &effects)
     switching.review(
-      epochs.inUse, isBroken: lists.isBroken, watch: watch, own: own, known: known, confirmations: confirmations,
-      now: now, into: &effects)
+      epochs.inUse, isBroken: lists.isBroken, watch: watch, own: own, known: known, lettingIn: lettingIn,
+      confirmations: confirmations, now: now, into: &effects)
   }
 }

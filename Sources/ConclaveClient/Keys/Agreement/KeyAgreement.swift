@@ -22,6 +22,7 @@ package struct KeyAgreement: Sendable {
   var demands = KeyDemands()
   var switching = Switching()
   var confirmations = Confirmations()
+  var lettingIn: LettingIn
   var warnings = KeyWarnings()
   var privateMessages = PrivateMessages()
   var ringKeys = RingKeys()
@@ -34,11 +35,13 @@ package struct KeyAgreement: Sendable {
   /// `work` is shared by the participants of one process.
   package init(
     identity: DeviceIdentity, join: JoinCredentials, pins: Pins = Pins(), trust: KeyTrust = .firstUse,
-    directory: KnownKeys = KnownKeys(), work: PublicWork = PublicWork(capacity: 0), now: Instant
+    directory: KnownKeys = KnownKeys(), work: PublicWork = PublicWork(capacity: 0),
+    entrance: LettingIn.Entrance = .other, now: Instant
   ) {
     own = OwnStay(identity, join, now: now)
     known = KnownDevices(identity, pins: pins, trust: trust, directory: directory)
     self.work = work
+    lettingIn = LettingIn(join.call, entrance)
     spread = Spread(join.joinId.bytes)
   }
 
@@ -83,7 +86,8 @@ package struct KeyAgreement: Sendable {
       !addresses.contains($0.device) && !numbers.contains($0.participant) && !joins.contains($0.joinId)
     }
     return entries.map {
-      ListedDevice($0, watch: watch, known: known, confirmations: confirmations, epoch: current)
+      ListedDevice(
+        $0, watch: watch, known: known, lettingIn: lettingIn, confirmations: confirmations, epoch: current)
     } + unlisted.map(ListedDevice.init(unlisted:))
   }
 
@@ -104,7 +108,10 @@ package struct KeyAgreement: Sendable {
   // MARK: inputs
 
   /// Takes over what the device's stay before this one, in the same call, suspected of others.
-  package mutating func follow(_ former: KeyAgreement, now: Instant) { watch.remember(former.watch, now: now) }
+  package mutating func follow(_ former: KeyAgreement, now: Instant) {
+    watch.remember(former.watch, now: now)
+    lettingIn.remember(former.lettingIn)
+  }
 
   /// The reply to the join: nothing is announced to this device before.
   package mutating func enter(_ joined: Joined, now: Instant) -> [KeyEffect] {
@@ -171,7 +178,7 @@ package struct KeyAgreement: Sendable {
   package var nextTimeout: Instant? {
     [
       epochs.nextTimeout, lookUps.nextTimeout, demands.nextTimeout, lists.nextTimeout, confirmations.nextTimeout,
-      watch.nextTimeout, switching.nextTimeout(inUse: current, isBroken: lists.isBroken),
+      watch.nextTimeout, lettingIn.nextTimeout, switching.nextTimeout(inUse: current, isBroken: lists.isBroken),
     ].compactMap { $0 }.min()
   }
 
@@ -198,6 +205,7 @@ package struct KeyAgreement: Sendable {
       let first = ringKeys.takeFirst(own: own, using: &generator)
     else { return nil }
     var effects = enter(joined, now: now)
+    lettingIn.start(as: own.address.user)
     begin(first, now: now, into: &effects)
     settle(now: now, into: &effects)
     return effects
@@ -210,8 +218,9 @@ package struct KeyAgreement: Sendable {
     do throws(KeyRefusal) {
       let list = try EpochList(entries, epoch: 1)
       known.pinNew(list.entries, warnings: &warnings, into: &effects)
+      lettingIn.accept(ring, now: now)
       warnOfProblems(list.entries, into: &effects)
-      let first = try RingKeys.epoch(of: envelope, list, from: ring.from, clock: clock, own: own, known: known)
+      let first = try RingKeys.epoch(of: envelope, list, in: ring, clock: clock, own: own, known: known)
       if let first { begin(first, now: now, into: &effects) }
     } catch {
       effects.append(.refused(error))

@@ -7,7 +7,7 @@ struct KeyDemands: Sendable {
   static let interval: Duration = .seconds(2)
   static let spread: Duration = .milliseconds(500)
 
-  /// What follows from a demand that is due.
+  /// The consequence of a demand that is due.
   enum Outcome: Sendable {
     case nothing
     case ask

@@ -1,7 +1,7 @@
 import Contract
 import MediaModel
 
-/// What this device knows of others, and how it judges the devices of a list: which get keys, which are heard, and how a person is warned of the others
+/// The knowledge of this device about others. It judges the devices of a list: which get keys, which are heard, and how a person is warned of the others
 /// (protocol sections 5.11 and 5.12).
 package struct KnownDevices: Sendable {
   /// This device.
@@ -11,6 +11,8 @@ package struct KnownDevices: Sendable {
   package var pins: Pins
   /// Public keys by the fingerprint that proves them, lent likewise.
   package var directory: KnownKeys
+  /// Listed devices whose users nobody let in, but for those that the person sends to: they get no keys, and their envelopes wait.
+  var uninvited: Set<Device> = []
   /// Join keys whose signature has been checked.
   private var verifiedJoins: Set<JoinKeyProof> = []
 
@@ -35,6 +37,7 @@ package struct KnownDevices: Sendable {
     guard !pins.isRevoked(entry.user, entry.fingerprint.bytes) else { return .revoked }
     let level = pins.level(of: entry.address, entry.fingerprint.bytes)
     guard level > .new else { return .changedKey }
+    guard !uninvited.contains(entry.address) else { return .uninvited }
     guard trust == .firstUse || level >= .vouched else { return .unverified }
     guard directory.contains(entry.fingerprint) else { return .unknownKeys }
     guard let key = entry.joinKey else { return nil }
@@ -47,6 +50,9 @@ package struct KnownDevices: Sendable {
       || pins[entry.address]?.fingerprint == entry.fingerprint.bytes && directory.contains(entry.fingerprint)
         && !pins.isRevoked(entry.user, entry.fingerprint.bytes)
   }
+
+  /// Whether it may bring a key: its envelopes are to be opened.
+  func isTrustedWithKeys(_ entry: ListEntry) -> Bool { isHeard(entry) && !uninvited.contains(entry.address) }
 
   /// Devices that may be given the list's key and that nobody has verified: with `KeyTrust.verifiedOnly` nothing is sent under it. A device of which nothing
   /// is known is one of them.
@@ -86,7 +92,10 @@ package struct KnownDevices: Sendable {
     _ entries: [ListEntry], isLookingUp: Bool, warnings: inout KeyWarnings, into effects: inout [KeyEffect]
   ) {
     for entry in entries {
-      guard let problem = problem(of: entry), problem != .unknownKeys || !isLookingUp else { continue }
+      // The roster watch warns of users whom nobody let in.
+      guard let problem = problem(of: entry), problem != .uninvited, problem != .unknownKeys || !isLookingUp else {
+        continue
+      }
       warnings.warn(problem, entry, into: &effects)
     }
   }

@@ -17,7 +17,7 @@ struct Lists: Sendable {
     var gone: [ListEntry]
   }
 
-  /// What an announcement brings.
+  /// The outcome of an announcement.
   enum Step: Sendable {
     /// It is of no use, or something has to be asked for first.
     case nothing

@@ -26,7 +26,7 @@ struct ReceivedEnvelopes: Sendable {
     return true
   }
 
-  /// What waited is to be looked at again.
+  /// The envelopes that waited: they are to be looked at again.
   mutating func takeWaiting() -> [Received] {
     defer { waiting = [] }
     return waiting
@@ -36,7 +36,7 @@ struct ReceivedEnvelopes: Sendable {
   mutating func takeTrusted(_ epochs: HeldEpochs, _ known: KnownDevices) -> [Received] {
     var trusted: [Received] = []
     for (number, received) in untrusted.sorted(by: { $0.key < $1.key }) {
-      guard let from = received.envelope.from, let entry = epochs[number]?.list[from], known.isHeard(entry),
+      guard let from = received.envelope.from, let entry = epochs[number]?.list[from], known.isTrustedWithKeys(entry),
         known.directory.contains(entry.fingerprint)
       else { continue }
       untrusted[number] = nil
@@ -61,7 +61,7 @@ struct ReceivedEnvelopes: Sendable {
       guard let from = envelope.from, let entry = epoch.list[from], from != own.address,
         !known.pins.isRevoked(entry.user, entry.fingerprint.bytes)
       else { throw .envelopeNotAuthentic }
-      guard known.isHeard(entry), let sender = known.directory[entry.fingerprint] else {
+      guard known.isTrustedWithKeys(entry), let sender = known.directory[entry.fingerprint] else {
         wait(received, from: entry, own.call, known, &lookUps, into: &effects)
         return nil
       }

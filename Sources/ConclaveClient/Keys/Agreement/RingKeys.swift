@@ -105,9 +105,9 @@ struct RingKeys: Sendable {
 
   /// Epoch 1, with its secret, as a ring brought it; nil when it is doubtful. `clock` is the device's own.
   static func epoch(
-    of envelope: Envelope, _ list: EpochList, from user: UserID, clock: Timestamp, own: OwnStay, known: KnownDevices
+    of envelope: Envelope, _ list: EpochList, in ring: Ring, clock: Timestamp, own: OwnStay, known: KnownDevices
   ) throws(KeyRefusal) -> Epoch? {
-    switch judge(envelope, list, from: user, clock: clock, own, known) {
+    switch judge(envelope, list, ring, clock: clock, own, known) {
     case .forged: throw .ringNotTrusted
     case .doubtful: return nil
     case .good:
@@ -118,14 +118,14 @@ struct RingKeys: Sendable {
   }
 
   private static func judge(
-    _ envelope: Envelope, _ list: EpochList, from user: UserID, clock: Timestamp, _ own: OwnStay, _ known: KnownDevices
+    _ envelope: Envelope, _ list: EpochList, _ ring: Ring, clock: Timestamp, _ own: OwnStay, _ known: KnownDevices
   ) -> Verdict {
     guard let entry = list[own.address], entry.participant == 0,
       entry.fingerprint.bytes == own.identity.fingerprint, list[own.participant] == nil
     else { return .forged }
     // The caller is the one that has joined; a callee on the list has no key to hand out.
     let joined = list.entries.filter { $0.joinId != nil }
-    guard joined.count == 1, let caller = joined.first, caller.user == user, caller.address == envelope.from,
+    guard joined.count == 1, let caller = joined.first, caller.user == ring.from, caller.address == envelope.from,
       caller.participant == 1, let key = caller.joinKey, let joinId = caller.joinId
     else { return .forged }
     guard known.isHeard(caller), let keys = known.directory[caller.fingerprint] else { return .doubtful }
@@ -133,7 +133,10 @@ struct RingKeys: Sendable {
     guard keys.signed(key, call: own.call, joinId: joinId.bytes),
       envelope.isAuthentic(
         for: own.address, from: keys, in: EnvelopeContext(call: own.call, epoch: 1, listHash: hash)),
-      envelope.key.bytes == Array(SHA256.hash(data: own.identity.publicKeys.wrap.publicKey.bytes))
+      envelope.key.bytes == Array(SHA256.hash(data: own.identity.publicKeys.wrap.publicKey.bytes)),
+      (ring.admissions ?? []).prefix(LettingIn.limit).contains(where: {
+        $0.user == own.address.user && $0.isGood(in: own.call, by: keys)
+      })
     else { return .forged }
     let (difference, overflow) = clock.milliseconds.subtractingReportingOverflow(key.at.milliseconds)
     return !overflow && difference.magnitude <= time ? .good : .doubtful

@@ -64,7 +64,7 @@ struct Switching: Sendable {
   /// Decides whether this device sends, and tells what has changed. `confirmations` is for what is shown of the devices that it names.
   mutating func review(
     _ inUse: Epoch?, isBroken: Bool, watch: RosterWatch, own: OwnStay, known: KnownDevices,
-    confirmations: Confirmations, now: Instant, into effects: inout [KeyEffect]
+    lettingIn: LettingIn, confirmations: Confirmations, now: Instant, into effects: inout [KeyEffect]
   ) {
     let causes: [SilenceCause]
     if isBroken {
@@ -72,7 +72,8 @@ struct Switching: Sendable {
     } else if let inUse {
       distrusted.judge(inUse, known)
       causes = self.causes(inUse, watch, known, now) { entry in
-        ListedDevice(entry, watch: watch, known: known, confirmations: confirmations, epoch: inUse.number)
+        ListedDevice(
+          entry, watch: watch, known: known, lettingIn: lettingIn, confirmations: confirmations, epoch: inUse.number)
       }
     } else {
       causes = []
@@ -109,6 +110,8 @@ struct Switching: Sendable {
     }
     let strangers = watch.stopping(.stranger, now: now)
     if !strangers.isEmpty { causes.append(.strangers(strangers.map(shown))) }
+    let uninvited = watch.stopping(.uninvited, now: now)
+    if !uninvited.isEmpty { causes.append(.uninvited(uninvited.map(shown))) }
     let departed = watch.stopping(.departed, now: now)
     if !departed.isEmpty { causes.append(.departed(departed.map(shown))) }
     if watch.isHeld { causes.append(.held) }
