@@ -62,7 +62,7 @@ struct KeyWorld {
   var confirms = true
   /// How many look-ups of each member get no answer.
   var failingLookUps: [String: Int] = [:]
-  /// Members for whom nobody has signed a word.
+  /// Members without a signed word.
   var uninvited: Set<String> = []
   /// The join keys that replaced those of the lists.
   var refreshes: [String: JoinKey] = [:]

@@ -327,7 +327,7 @@ extension CallClient {
 
   func leave(_ call: CallID) async -> Result<Void, SignalingError> {
     // From here on nothing is sealed, opened or posted for this stay.
-    calls[call]?.isLeaving = true
+    calls[call]?.phase = .leaving
     calls[call]?.cipher.wipe()
     defer { forget(call) }
     do {

@@ -41,9 +41,11 @@ extension CallClient {
       }
       return
     }
-    if call.isBeginning {
-      guard delivery.message.body.begins(call.session.participant) else { return pass(delivery, to: id) }
-      call.isBeginning = false
+    if case .beginning(let keepsState) = call.phase {
+      guard delivery.message.body.begins(call.session.participant) else {
+        return pass(delivery, to: id, keepsState: keepsState)
+      }
+      call.phase = .present
     }
     if case .envelope(let envelope) = delivery.message.body {
       deliveries[delivery.seq] = delivery
@@ -69,23 +71,23 @@ extension CallClient {
   func catchUp(_ id: CallID) {
     guard let call = calls[id] else { return }
     askState(of: id)
-    call.isBehind = true
-    guard !call.isCatchingUp else { return }
-    call.isCatchingUp = true
+    guard case .none = call.catchUp else { return call.catchUp = .askingAgain }
+    call.catchUp = .asking
     Task { await askForLists(of: id) }
   }
 
   /// One request at a time, however many events are lost.
   private func askForLists(of id: CallID) async {
     guard let call = calls[id] else { return }
-    defer { call.isCatchingUp = false }
-    while call.isBehind {
-      call.isBehind = false
+    defer { call.catchUp = .none }
+    while true {
+      call.catchUp = .asking
       let stay = call.keys.join.joinId
       let request = Request.inCall(id, .listKeys(ListKeys(since: call.keys.newestAccepted)))
       let list = try? await requestAgain(request, reply: KeyList.self)
       guard calls[id] === call else { return }
       if isGoingOn(id, call, stay) { feed(.list(list), to: id) }
+      guard case .askingAgain = call.catchUp else { return }
     }
   }
 
