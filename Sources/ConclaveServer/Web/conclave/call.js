@@ -170,6 +170,11 @@ export class Call extends CallRequests {
     return ownerOf(this, participant);
   }
 
+  /** `{user, device}` of a number by the lists of keys; undefined for one that was on none. */
+  numberOwner(participant) {
+    return this.#keys?.ownerOf(participant);
+  }
+
   get #transport() {
     return this.#stay?.transport;
   }

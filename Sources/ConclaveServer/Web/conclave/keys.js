@@ -76,7 +76,12 @@ export class KeyAgreement extends EventTarget {
     const own = { ...entry, publicKey: entry.joinKey.publicKey };
     const warnings = this.#warnings;
     this.#lists = new Lists({ call, own, warnings, broken: () => this.#broken(), unlisted: () => this.dispatchEvent(new Event('unlisted')) });
-    this.#lookUps = new LookUps({ directory, warnings, judged: (record) => this.#inTurn(() => this.#judged(record)) });
+    this.#lookUps = new LookUps({
+      directory,
+      warnings,
+      judged: (record) => this.#inTurn(() => this.#judged(record)),
+      read: () => this.#reviewed(),
+    });
     this.#seats = new Seats(own);
     this.#handout = new Handout({
       request: this.#request,
@@ -109,7 +114,7 @@ export class KeyAgreement extends EventTarget {
     this.#switching = new Switching({
       epochs: this.#epochs,
       post: this.#post,
-      isSilent: () => this.silence !== undefined || this.#isAlone,
+      isSilent: () => this.silence !== undefined || this.#isAlone || Boolean(this.#epochs.inUse?.isUnread),
       began: (record) => this.confirmations.began(record, () => this.#lists.newest.epoch === record.epoch),
       switched: (record) => this.#switched(record),
     });
@@ -147,8 +152,7 @@ export class KeyAgreement extends EventTarget {
   /** The person sends although these devices may hear: a set of `exactName`s. */
   set allowed(names) {
     this.#allowed = names;
-    this.#switching.review();
-    this.#changed();
+    this.#reviewed();
   }
 
   /** In epoch 1, which rung devices can hear: whether none of them has joined yet. Then nothing is sent, and nothing is amiss. */
@@ -176,6 +180,11 @@ export class KeyAgreement extends EventTarget {
       const isConfirmed = this.confirmations.isConfirmed(device.participant) || sameDevice(device, this.#identity);
       return { ...device, isConfirmed, isWaiting: !isConfirmed && this.#waiting.get(device.participant) === this.epoch };
     });
+  }
+
+  /** `{user, device}` of a number whose frames and messages this device opens: by the lists, and under epoch 1 by what its devices joined as. The server gives it to nobody else later. */
+  ownerOf(participant) {
+    return this.#seats.ownerOf(participant);
   }
 
   /** Whether a device that is not verified, where only verified ones are talked to, is on the list in use or on one that comes next. */
@@ -323,6 +332,7 @@ export class KeyAgreement extends EventTarget {
 
   /** The directory judges otherwise now: the person trusts or verified a device, `verifiedOnly` was switched, or a device's keys changed. */
   async reconsider() {
+    this.#reviewed(); // what was switched on holds before anything is asked
     // Looked up aside: a server that keeps an answer back must not keep back what follows.
     for (const record of this.#epochs.values()) await this.#lookUps.examine(record);
     await this.#inTurn(async () => {
@@ -370,7 +380,8 @@ export class KeyAgreement extends EventTarget {
   /** A list that was accepted: its devices are looked up aside, and what comes next does not wait for it. */
   #admit(accepted) {
     const before = this.#epochs.get(accepted.epoch - 1) ?? this.#epochs.inUse;
-    const record = new Epoch(accepted, { identity: this.#identity, call: this.call, leastGeneration: this.#join.published });
+    const isStrict = () => this.#directory.verifiedOnly;
+    const record = new Epoch(accepted, { identity: this.#identity, call: this.call, leastGeneration: this.#join.published, isStrict });
     record.own = record.roster.find(this.#identity);
     if (before) record.inherit(before);
     this.#epochs.add(record);
@@ -466,6 +477,13 @@ export class KeyAgreement extends EventTarget {
     if (record.mode === 'fresh' || this.freshEpoch === 0) this.freshEpoch = record.epoch;
     if (!record.hasSecret) this.confirmations.ended();
     if (!record.hasSecret) this.demands.begin(record.epoch);
+    this.#changed();
+  }
+
+  /** Whether something is sent may be another matter now. */
+  #reviewed() {
+    if (this.#isClosed) return;
+    this.#switching.review();
     this.#changed();
   }
 

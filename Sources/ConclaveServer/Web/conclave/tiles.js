@@ -65,9 +65,10 @@ function ofParticipant(call, known, member, { participant, device, tracks, conne
     return { video: find(participant, n), picture: pictureOf(participant, n) };
   };
   const microphone = trackOf('microphone');
-  // The list says whose a number is; the state only where the list does not.
-  const person = known.byNumber.get(participant) ?? known.listed.get(`${member.user}/${device}`);
-  const { user, device: id } = person ?? { user: member.user, device };
+  // A list says whose a number is, also one before; the state only where no list does.
+  const owner = known.byNumber.get(participant) ?? call.numberOwner(participant) ?? { user: member.user, device };
+  const person = known.listed.get(nameOf(owner));
+  const { user, device: id } = owner;
   const base = { member: memberOf(user, call, member), device: id, participant, isOwn, isConnected: connected || isOwn, isHeld: Boolean(held) };
   const name = `${user}/${id}`;
   const camera = {
@@ -113,11 +114,11 @@ function doubtOf({ listed, unconfirmed, hasKey }, person, participant) {
   return unconfirmed.has(participant) ? 'not-confirmed' : undefined;
 }
 
-/** The list of keys says whose a participant is; the server's state only until then. */
+/** The lists of keys say whose a participant is, also after it has left; the server's state only until then. */
 export function ownerOf(call, participant) {
-  const listed = call.devices.find((other) => other.participant === participant);
+  const owner = call.numberOwner(participant);
   const { member } = call.members.find(participant);
-  return listed ? memberOf(listed.user, call, member) : member;
+  return owner ? memberOf(owner.user, call, member) : member;
 }
 
 /** The member that is `user`: `member`, who the state says it is, or another. */
