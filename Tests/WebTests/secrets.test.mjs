@@ -288,7 +288,7 @@ test('private messages that were opened are remembered for their epoch, 10,000 o
   OpenedWraps.of({}).check(2, wrap(77));
 });
 
-test('whatever order private messages come in, the newest epochs’ are remembered', () => {
+test('the private messages of the newest epochs are remembered, in whatever order they come', () => {
   const wraps = OpenedWraps.of({});
   const wrap = new Uint8Array(113);
   for (const epoch of [4, 3, 2, 5, 6]) wraps.add(epoch, wrap);

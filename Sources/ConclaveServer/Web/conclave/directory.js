@@ -59,6 +59,18 @@ export class Directory extends EventTarget {
     return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
   }
 
+  /**
+   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. One that was on no list of the call must be known or vouched for, or the first that is
+   * heard of its user.
+   */
+  async maySign({ user, device, fingerprint }, { isListed }) {
+    const pin = await this.#store.get('pins', this.#name({ user, device }));
+    const { revoked, levels } = await this.#judge(user);
+    if (revoked.has(fingerprint) || hasChanged({ fingerprint }, pin)) return false;
+    if (isListed || pin || levels.get(fingerprint) === 'vouched') return true;
+    return !(await this.#met([{ user }])).has(user);
+  }
+
   /** All devices of `users`, examined (see there), as entries of a list that they have not joined yet; `about` is `{name, registeredAt, seenDay, keys}`, the server's words. */
   async devicesOf(users, options = {}) {
     const devices = await this.#fetch(users);

@@ -15,6 +15,7 @@ export class Epoch {
   /** The fields of the accepted list: see `ListHistory`. */
   epoch;
   mode;
+  isRing = false;
   roster;
   listHash;
   isWhole;
@@ -34,17 +35,19 @@ export class Epoch {
   #facts = new Map();
   #unread; // names of devices of which not even the own store was asked
   #isStrict;
+  #isUninvited;
   #looking = 0;
 
   /**
    * `accepted` as `ListHistory` brings it. `leastGeneration`: envelopes to lower generations of this device's join key are refused. `isStrict()` says whether only
-   * verified and vouched devices are sent to now.
+   * verified and vouched devices are sent to now, `isUninvited(entry)` whether nobody let that device in.
    */
-  constructor(accepted, { identity, call, leastGeneration = 0, isStrict = () => false }) {
+  constructor(accepted, { identity, call, leastGeneration = 0, isStrict = () => false, isUninvited = (_entry) => false }) {
     Object.assign(this, accepted, { leastGeneration });
     this.#identity = identity;
     this.#call = call;
     this.#isStrict = isStrict;
+    this.#isUninvited = isUninvited;
     this.#unread = new Set(this.others.map(nameOf));
   }
 
@@ -148,9 +151,32 @@ export class Epoch {
     return this.#facts.has(nameOf(entry));
   }
 
+  /** The fingerprints of the devices that are not looked up yet. */
+  get awaited() {
+    return new Set(this.others.filter((entry) => !this.isLookedUp(entry)).map(({ fingerprint }) => fingerprint));
+  }
+
+  /** The devices whose keys are here, and fit what is pinned: `{user, device, fingerprint, keys}`. */
+  get known() {
+    return this.others.flatMap((entry) => {
+      const keys = this.keysOf(entry);
+      return keys ? [{ ...entry, keys }] : [];
+    });
+  }
+
   /** The keys of a device whose pin fits: what it signs counts, and it is heard. */
   keysOf(entry) {
     return HEARD.includes(this.problemOf(entry)) ? this.#keys.get(nameOf(entry)) : undefined;
+  }
+
+  /** The keys of a device whose envelopes are opened. */
+  keysOfGiver(entry) {
+    return this.isUninvited(entry) ? undefined : this.keysOf(entry);
+  }
+
+  /** A ring's list is in its initiator's envelope: nobody on it is uninvited. */
+  isUninvited(entry) {
+    return !this.isRing && this.#isUninvited(entry);
   }
 
   /** Keeps what is known of devices that were on the list before. */
@@ -240,7 +266,7 @@ export class Epoch {
   async envelope(asked, seen) {
     const entry = this.listed(asked);
     const keys = this.#keys.get(nameOf(entry));
-    if (!keys || this.problemOf(entry) || !entry.joinKey) return undefined;
+    if (!keys || this.problemOf(entry) || this.isUninvited(entry) || !entry.joinKey) return undefined;
     const target = asked.refresh ?? entry.joinKey;
     const isSigned = !asked.refresh || (await isJoinKeySigned(entry, asked.refresh, this.#call, keys));
     if (!isSigned || !seen.accepts(entry, target)) return { problem: 'old-join-key' };
