@@ -27,6 +27,9 @@ EXCUSED = {
     335: "needs a press within half a second; told to the page's modules",
     336: "needs a person from an earlier call; told to the page's modules",
     337: "told to the page's modules",
+    338: "needs a message that comes at the moment of a switch; told to the page's modules",
+    339: "needs a browser that knows a device from before; told to the page's modules",
+    340: "needs a look into the client; told to the page's modules",
 }
 
 
