@@ -62,7 +62,8 @@ final class Stage {
 
   static let words = SimulatedWords(digest: digest)
   static let hashing = Hashing(
-    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) }, verifies: words.verifies)
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) },
+    verifies: words.verifies)
 
   // MARK: doing
 
@@ -189,7 +190,7 @@ struct Client {
     return reply ?? .failed(RequestError(.internal, "no reply"))
   }
 
-  /// Those that its participant in the call has, else those that the device has registered.
+  /// The keys that its participant in the call has, else those that the device has registered.
   private func keysOfNow(for request: Request) -> DeviceEntry? {
     if case .calls(.call(let call, let request)) = request {
       switch request {

@@ -18,7 +18,7 @@ package enum StoreChange: Hashable, Sendable {
   case wordGone(CallID, StoredWord.Subject)
   /// A device that signed a word.
   case signer(CallID, Signer)
-  /// By its fingerprint.
+  /// Names its fingerprint.
   case signerGone(CallID, Base64Bytes)
   case member(CallID, StoredMember)
   /// A forgotten user is no member any more.
