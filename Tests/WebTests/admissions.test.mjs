@@ -76,7 +76,7 @@ test('until there is a root, only a word of the one who rang counts for oneself'
   assert.equal(admissions.isByService, false);
 });
 
-test('who was let in stays so, also when words come again and over stays', async (t) => {
+test('a person who was let in stays so, also when words come again', async (t) => {
   const { admissions, word, told, of, people } = await scene(t, 'alice', 'alice', 'bob', 'carol');
   admissions.started(CALL);
   await told([await word('alice', 'bob'), await word('bob', 'carol')]);
