@@ -49,6 +49,7 @@ package struct Node {
     switch command {
     case .media(let event): control.take(event, now: now)
     case .drain: control.drain()
+    case .failures(let call, let count): control.countFailures(count, in: call, now: now)
     case .end(let call): control.end(call, now: now)
     default: people.handle(command, now: now)
     }
@@ -94,7 +95,7 @@ package struct Node {
       people.directory.device(of: session)?.user
     case .answer(let question, _):
       people.questions.session(of: question).flatMap { people.directory.device(of: $0)?.user }
-    case .media, .pushGone, .forget, .end, .disconnectUser, .drain, .timeout: nil
+    case .media, .pushGone, .forget, .end, .disconnectUser, .failures, .drain, .timeout: nil
     }
   }
 

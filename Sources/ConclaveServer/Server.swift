@@ -113,6 +113,7 @@ package final class Server: Sendable {
       metrics: { [control, backEnd, webPush, spans] in
         Metrics.text(
           media: media.statistics(), signaling: signalingOnce.value?.statistics, calls: await control.counts,
+          outcomes: await control.callCounts,
           waitingForDisk: await control.waitingForDisk,
           backlog: control.backlog, guests: guests?.counts,
           store: health.statistics, backEnd: backEnd, webPush: webPush, spans: spans, measured: measurements.values,

@@ -8,6 +8,7 @@ enum Schema {
     migrator.registerMigration("2") { db in try db.execute(sql: second) }
     migrator.registerMigration("3") { db in try db.execute(sql: third) }
     migrator.registerMigration("4") { db in try db.execute(sql: fourth) }
+    migrator.registerMigration("ranUntil") { db in try db.execute(sql: ranUntil) }
     return migrator
   }
 
@@ -99,4 +100,7 @@ enum Schema {
     CREATE INDEX reportByAuthor ON report (author, at);
     CREATE INDEX reportByUser ON report (user);
     """
+
+  /// When the server ran last.
+  private static let ranUntil = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
 }

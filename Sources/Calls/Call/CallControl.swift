@@ -79,7 +79,12 @@ struct CallControl {
   /// The operator ends the call.
   mutating func end(_ id: CallID, now time: Timestamp) {
     now = max(now, time)
-    change(id) { call, now, out in call.endByService(now: now, out: &out) }
+    change(id) { call, now, out in call.endFromOutside(.endedByOperator, now: now, out: &out) }
+  }
+
+  mutating func countFailures(_ count: Int, in id: CallID, now time: Timestamp) {
+    now = max(now, time)
+    change(id) { call, _, _ in call.failures += count }
   }
 
   var counts: (calls: Int, participants: Int) {

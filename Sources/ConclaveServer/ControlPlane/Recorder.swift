@@ -189,7 +189,7 @@ extension StoreChange {
     switch self {
     case .history, .report, .number, .ended, .forgotten: true
     case .reset, .call, .progress, .epoch, .link, .confirmation, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
-      .device, .deviceGone, .revokes, .mailbox, .presence:
+      .device, .deviceGone, .revokes, .mailbox, .presence, .running:
       false
     }
   }
