@@ -68,6 +68,12 @@ package struct Node {
   /// When `.timeout` has to be handled next; nil while nothing runs.
   package var nextDeadline: Timestamp? { [control.nextDeadline, people.nextDeadline].compactMap { $0 }.min() }
 
+  /// Changes limits and rules. Calls that run keep those that they began with.
+  package mutating func configure(_ change: (inout CallConfiguration) -> Void) {
+    change(&people.configuration)
+    change(&control.configuration)
+  }
+
   /// No call runs.
   package var isIdle: Bool { control.calls.isEmpty }
 

@@ -210,8 +210,9 @@ def test_drain_takes_no_new_calls_and_ends_with_the_last(tmp_path):
         alice = Device(server, "alice")
         id, _ = alice.start()
         assert ask(server, "drain")[0] == 0
-        status = wait_for(lambda: (found := asked(server, "status"))["isDraining"] and found, 5, "it drains")
-        assert status["notReady"] == "the server is draining: it takes no new calls"
+        drained = lambda: (told := ask(server, "status", "--json"))[0] == 2 and json.loads(told[1])
+        status = wait_for(drained, 5, "it drains")
+        assert status["isDraining"] and status["notReady"] == "the server is draining: it takes no new calls"
         assert alice.fails("/app/calls/start", {"callees": [], "media": "audio", **starting()}) == "server.draining"
         assert server.process.poll() is None, "it waits for the call"
         alice.call(id, "end")

@@ -6,7 +6,7 @@ import MediaModel
 /// A message becomes a transition of one `Call`, whose `Outputs` are then carried out here: news goes to the people's side, commands to the media plane,
 /// timers to `Timers`.
 struct CallControl {
-  let configuration: CallConfiguration
+  var configuration: CallConfiguration
   let hashing: Hashing
   let random: () -> UInt64
   var calls: [CallID: Call] = [:]

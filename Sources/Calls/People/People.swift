@@ -6,7 +6,7 @@ import MediaModel
 /// It takes what clients send, passes on what concerns calls, and delivers what calls tell. Its state is keyed by user. Watches of roles, topics and the
 /// services' connections span all users.
 struct People {
-  let configuration: CallConfiguration
+  var configuration: CallConfiguration
   let digest: ([UInt8]) -> [UInt8]
   var directory: Directory
   var services = Services()

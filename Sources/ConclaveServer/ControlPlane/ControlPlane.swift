@@ -118,7 +118,10 @@ actor ControlPlane: SignalingSink {
   /// Calls that run, and devices in them.
   var counts: (calls: Int, participants: Int) { node.counts }
 
-  /// What became of calls and joins since the start.
+  /// Changes limits and rules for the calls that come.
+  func configure(_ change: @Sendable (inout CallConfiguration) -> Void) { node.configure(change) }
+
+  /// The outcomes of calls and joins since the start.
   var callCounts: CallCounts { outlet.callCounts }
 
   // For the operator: see `Node`.
