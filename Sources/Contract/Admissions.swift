@@ -1,10 +1,10 @@
 package import MediaModel
 
-// Who lets whom in (protocol section 5.13).
+// The words by which people come into a call (protocol section 5.13).
 
 /// A word: a device lets a user in, makes a link, or comes by one.
 package struct Admission: Codable, Sendable, Hashable {
-  /// Who is let in; nil for the word that makes a link.
+  /// The user who is let in; nil for the word that makes a link.
   package var user: UserID?
   /// The link's public key, 32 bytes; nil where a member lets a user in.
   package var link: Base64Bytes?

@@ -72,7 +72,8 @@ struct AdmissionRules {
     #expect(start { $0[1].sigAlg = nil } == "request.invalid admissions.1.sigAlg")
     #expect(start { $0[1].signature.bytes[0] ^= 1 } == "request.invalid admissions.1.signature")
     #expect(start { $0[0].signature = $0[1].signature } == "request.invalid admissions.0.signature")
-    #expect(try start { $0 = try words(alice, for: [alice, bob], in: .random) }.hasSuffix("signature"), "another call's")
+    #expect(
+      try start { $0 = try words(alice, for: [alice, bob], in: .random) }.hasSuffix("signature"), "another call's")
     #expect(bob.events().isEmpty, "nobody was rung")
     #expect(start { $0.reverse() } == "none", "in any order")
   }
@@ -192,7 +193,8 @@ struct AdmissionRules {
     _ = bob.ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
     stage.advance(.seconds(1))
-    #expect(try told(try list(carol, call).admissions) == ["alice>alice", "alice>bob", "alice>carol"], "it rang already")
+    #expect(
+      try told(try list(carol, call).admissions) == ["alice>alice", "alice>bob", "alice>carol"], "it rang already")
     _ = carol.ask(.call(call, .leave))
     _ = bob.ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
@@ -293,7 +295,8 @@ struct LinkAdmissionRules {
     #expect(error(join(bob, link, good), by: bob) == "none")
     stage.advance(.seconds(1))
     let list: KeyList = try bob.get(.inCall(call, .listKeys(ListKeys())))
-    #expect(list.admissions?.map(\.link) == [key, nil, key] && list.admissions?.map(\.user) == [nil, alice.user, bob.user])
+    #expect(
+      list.admissions?.map(\.link) == [key, nil, key] && list.admissions?.map(\.user) == [nil, alice.user, bob.user])
     #expect(list.admissions?.last?.sigAlg == nil)
     let toAlice = alice.events().rotations.last?.admissions
     #expect(toAlice?.map(\.link) == [key, key], "with the word that made the link")

@@ -62,7 +62,8 @@ final class Stage {
 
   static let words = SimulatedWords(digest: digest)
   static let hashing = Hashing(
-    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) }, verifies: words.verifies)
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) },
+    verifies: words.verifies)
 
   // MARK: doing
 
@@ -74,6 +75,9 @@ final class Stage {
     inbox = [:]
     handle(.timeout)
   }
+
+  /// The server notes that it runs, as it does every few seconds.
+  func noteRunning() { disk.write([.store(.running(now))]) }
 
   /// The state that a restart would find.
   var stored: Stored { disk.read() }
@@ -189,7 +193,7 @@ struct Client {
     return reply ?? .failed(RequestError(.internal, "no reply"))
   }
 
-  /// Those that its participant in the call has, else those that the device has registered.
+  /// The keys that its participant in the call has, else those that the device has registered.
   private func keysOfNow(for request: Request) -> DeviceEntry? {
     if case .calls(.call(let call, let request)) = request {
       switch request {

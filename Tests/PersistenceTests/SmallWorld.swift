@@ -21,7 +21,8 @@ struct SmallWorld {
 
   private static let words = SimulatedWords(digest: digest)
   static let hashing = Hashing(
-    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) }, verifies: words.verifies)
+    digest: digest, authenticationCode: { digest($1 + $0) }, isValid: { $0 == digest($2 + $1) },
+    verifies: words.verifies)
 
   @Sendable private static func digest(_ bytes: [UInt8]) -> [UInt8] {
     var state: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -3,7 +3,7 @@ import MediaModel
 
 /// The words by which people came into a call, and the devices that signed them (protocol section 5.13). A word outlives its signer, and the member it is for.
 struct Admissions {
-  /// What a word lets in.
+  /// The user or the link that a word lets in.
   typealias Subject = StoredWord.Subject
 
   /// Links that are kept: those that are valid, and those that somebody came by.
@@ -45,7 +45,7 @@ struct Admissions {
     keep(stored, signer)
   }
 
-  /// Nobody comes by the links so far any more. The words of those who came stay.
+  /// Closes the links so far. The words of the people who came by them stay.
   mutating func revokeLinks() {
     dropLinks { _ in true }
     for (subject, word) in words where word.admission.user == nil && word.validUntil != nil {

@@ -18,7 +18,7 @@ package enum StoreChange: Hashable, Sendable {
   case wordGone(CallID, StoredWord.Subject)
   /// A device that signed a word.
   case signer(CallID, Signer)
-  /// By its fingerprint.
+  /// Names its fingerprint.
   case signerGone(CallID, Base64Bytes)
   case member(CallID, StoredMember)
   /// A forgotten user is no member any more.
@@ -43,6 +43,8 @@ package enum StoreChange: Hashable, Sendable {
   case report(StoredReport)
   /// All that is stored of the user goes.
   case forgotten(UserID)
+  /// The server runs at this time.
+  case running(Timestamp)
 }
 
 /// A fact that history is made of (protocol section 8).

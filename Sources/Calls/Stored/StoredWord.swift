@@ -3,7 +3,7 @@ package import MediaModel
 
 /// A word by which somebody came, or by which people may come (protocol section 5.13).
 package struct StoredWord: Hashable, Sendable, Codable {
-  /// What a word lets in: a call keeps one word for each.
+  /// The user or link that a word lets in: a call keeps one word for each.
   package enum Subject: Hashable, Sendable, Comparable {
     case link(Base64Bytes)
     case user(UserID)

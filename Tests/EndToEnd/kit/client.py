@@ -64,7 +64,7 @@ class Client(stomp.ConnectionListener):
     # what a test does
 
     def request(self, destination, body=None, raw=None):
-        """Sends a request and returns the reply's body; raises RequestFailed for `status: error`. One that lets people in gets the words for them."""
+        """Sends a request and returns the reply's body; raises RequestFailed for `status: error`. A request that lets people in gets the words for them."""
         number = str(next(self.numbers))
         body = words.with_words(destination, body, self.user, self.sign_key, self.fingerprint)
         text = raw if raw is not None else json.dumps(body or {})

@@ -269,18 +269,18 @@ class Device(Wire):
         self.events.clear()
         return names
 
-    def make_keys(self):
-        self.wrap, self.sign_key = os.urandom(91), words.SignKey()
+    def make_keys(self, alg="ES256", **options):
+        self.wrap, self.sign_key = os.urandom(91), words.SignKey(alg, **options)
         self.sign = self.sign_key.spki
 
     @property
     def fingerprint(self):
-        parts = [self.user, self.device, "HPKE-P256-SHA256-AES256GCM", self.wrap, "ES256", self.sign]
+        parts = [self.user, self.device, "HPKE-P256-SHA256-AES256GCM", self.wrap, self.sign_key.alg, self.sign]
         return hashlib.sha256(b"conclave-device-v1" + b"".join(map(lp, parts))).digest()
 
     def register(self):
         wrap = {"use": "wrap", "alg": "HPKE-P256-SHA256-AES256GCM", "publicKey": b64(self.wrap)}
-        sign = {"use": "sign", "alg": "ES256", "publicKey": b64(self.sign)}
+        sign = {"use": "sign", "alg": self.sign_key.alg, "publicKey": b64(self.sign)}
         return self.request("/app/devices/register", {"name": self.device, "keys": [wrap, sign]})
 
     def start(self, *callees, media="audio", **more):

@@ -7,7 +7,7 @@ import os
 import re
 
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 # The secrets of the links that the devices here made, by the link's public key, and by the server's token: people get both in one address.
@@ -23,19 +23,29 @@ def lp(text):
 
 
 class SignKey:
-    """A device's sign key, for ES256."""
+    """A device's sign key, for ES256, PS256 or EdDSA."""
 
-    def __init__(self):
-        self.private = ec.generate_private_key(ec.SECP256R1())
+    def __init__(self, alg="ES256", bits=2048, private=None):
+        self.alg = alg
+        makers = {
+            "ES256": lambda: ec.generate_private_key(ec.SECP256R1()),
+            "PS256": lambda: rsa.generate_private_key(65537, bits),
+            "EdDSA": ed25519.Ed25519PrivateKey.generate,
+        }
+        self.private = private or makers[alg]()
         self.spki = self.private.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 
     def sign(self, data):
+        if self.alg == "EdDSA":
+            return self.private.sign(data)
+        if self.alg == "PS256":
+            return self.private.sign(data, padding.PSS(padding.MGF1(hashes.SHA256()), 32), hashes.SHA256())
         r, s = decode_dss_signature(self.private.sign(data, ec.ECDSA(hashes.SHA256())))
         return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
 
 def signed(key, fingerprint, data):
-    return {"fingerprint": b64(fingerprint), "sigAlg": "ES256", "signature": b64(key.sign(data))}
+    return {"fingerprint": b64(fingerprint), "sigAlg": key.alg, "signature": b64(key.sign(data))}
 
 
 def admission(key, fingerprint, call, user):

@@ -22,7 +22,7 @@ const flipped = (text) => {
   return toBase64(bytes);
 };
 
-/** The server has `word` for whom it lets in, which `client` is said to have signed. */
+/** From now on the server hands out `word`, and says that `client` has signed it. */
 const says = (call, word, client) => call.words.set(word.user ?? word.link, { word, signer: client && signerOf(client) });
 
 /** `ghost` is listed, and nobody whom `victim` knows of has let it in: the victim shows so, gives it no key, and stops. */

@@ -176,7 +176,7 @@ class ServerCall {
     return { ...(admissions.length > 0 ? { admissions } : {}), ...(signers.size > 0 ? { signers: [...signers.values()] } : {}) };
   }
 
-  /** What `list` needs, without what the list `before` needed. */
+  /** The words that `list` needs and the list `before` did not. */
   wordsOf(list, before = []) {
     const usersOf = (entries) => entries.filter(({ participant }) => participant > 0).map(({ user }) => user);
     const known = this.wordsFor(usersOf(before), []).admissions ?? [];

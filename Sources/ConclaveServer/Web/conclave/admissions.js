@@ -1,4 +1,4 @@
-// Who lets whom into one call (protocol section 5.13): follows signed words from this client's own invitation to the device that started the call. Outlives the stays of this device in the call.
+// The admissions to one call (protocol section 5.13): follows signed words from this client's own invitation to the device that started the call. Outlives the stays of this device in the call.
 
 import { toBase64 } from './bytes.js';
 import { fingerprintOf } from './identity.js';
@@ -47,7 +47,7 @@ export class Admissions extends EventTarget {
     this.#devices.set(toBase64(fingerprint), { user, device, keys });
   }
 
-  // What this device says
+  // This device's own words
 
   /** This device starts `call`: its own user is the root. */
   started(call) {
@@ -88,7 +88,7 @@ export class Admissions extends EventTarget {
     return { admission: await makeLinkWord(this.#identity, this.#call, await secret.link(this.#call)), secret: secret.text };
   }
 
-  // What others say
+  // The words of others
 
   /**
    * Takes the `admissions` and `signers` of a body. `isList`: they came with a list that was accepted.
@@ -133,7 +133,7 @@ export class Admissions extends EventTarget {
     return this.judge();
   }
 
-  // What follows
+  // Findings
 
   /** Whether nobody let in the device of `entry`: `yes`, or `open` while that may turn out otherwise. */
   uninvited(entry) {
@@ -141,7 +141,7 @@ export class Admissions extends EventTarget {
     return this.#judging || this.#isStale || this.#isOpen ? 'open' : 'yes';
   }
 
-  /** Who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
+  /** The one who let in the device of `entry`: `{how, by}`; `how` is `start`, `member` or `link`, `by` the user who did, or who made the link. */
   of(entry) {
     return namesOf(entry).map((name) => this.#letIn.get(name)).find(Boolean);
   }
@@ -259,7 +259,7 @@ export class Admissions extends EventTarget {
     return !this.#ringer || word.name !== this.#ownName || this.#devices.get(word.fingerprint)?.user === this.#ringer;
   }
 
-  /** Whoever a user who is let in lets in, or a link of theirs, is let in: all at once, so that nobody looks uninvited in between. */
+  /** The users and links for which a user who is let in has a word are let in: all at once, so that nobody looks uninvited in between. */
   async #follow(root, signers) {
     const letIn = new Map(this.#root ? this.#letIn : [[namesOf({ user: root, fingerprint: '' })[0], { how: 'start' }]]);
     const children = new Map();

@@ -5,7 +5,7 @@ import { VideoWishes } from './video-wishes.js';
 export class CallRequests extends EventTarget {
   /** The state that the server has told: a `CallState`. */
   facts;
-  /** Who lets whom in: an `Admissions`, once the call is joined. */
+  /** The `Admissions` of the call, once it is joined. */
   admissions;
   /** This device's number in the call; 0 until it has joined. */
   participant = 0;

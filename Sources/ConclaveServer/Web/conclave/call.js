@@ -151,7 +151,7 @@ export class Call extends CallRequests {
     return Boolean(this.#keys?.hasUnverified);
   }
 
-  /** Who let `entry`, `{user, fingerprint?}`, in: see `Admissions.of`. */
+  /** The one who let `entry`, `{user, fingerprint?}`, in: see `Admissions.of`. */
   admissionOf(entry) {
     return this.admissions?.of(entry);
   }

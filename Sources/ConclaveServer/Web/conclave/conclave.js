@@ -173,7 +173,7 @@ export class Conclave extends EventTarget {
     return this.#calls.join('join', { id, body: { link }, secret, camera });
   }
 
-  /** Who rang this device for a call last; undefined where nobody has. */
+  /** The user who rang this device for a call last; undefined where nobody has. */
   callerOf(id) {
     return this.#rings.callerOf(id);
   }

@@ -60,7 +60,7 @@ export class Directory extends EventTarget {
   }
 
   /**
-   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. One that was on no list of the call must be known or vouched for, or the first that is
+   * Whether words signed by this device count: it is not revoked, and its key is not another than the pinned one. A device that was on no list of the call must be known or vouched for, or the first that is
    * heard of its user.
    */
   async maySign({ user, device, fingerprint }, { isListed }) {

@@ -32,7 +32,7 @@ export class Rings {
     else if (name in over) this.end(body.call, over[name], body);
   }
 
-  /** Who rang this device for `call` last; undefined where nobody has. */
+  /** The user who rang this device for `call` last; undefined where nobody has. */
   callerOf(call) {
     return this.#callers.get(call);
   }

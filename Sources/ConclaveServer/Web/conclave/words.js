@@ -88,7 +88,7 @@ export class LinkSecret {
 
 const nameOfUser = (user) => `user/${user}`;
 export const nameOfLink = (link) => `link/${link}`;
-/** Whom a word by a link lets in: of a guest one device alone. */
+/** The name that a word by a link lets in: of a guest one device alone. */
 export const nameOfComer = (user, fingerprint) => (isGuest(user) ? `guest/${user}/${fingerprint}` : nameOfUser(user));
 
 /** The names under which the device of an entry may be let in. */
@@ -116,7 +116,7 @@ function signerIn(value) {
   return { user: idIn(user), device: idIn(device), fingerprint, keys: keys.slice(0, 8) };
 }
 
-/** What is well-formed of the first 8,256 of a list; everything else is passed over. */
+/** The well-formed ones of the first 8,256 of a list; everything else is passed over. */
 function readable(list, check) {
   const read = [];
   for (const value of Array.isArray(list) ? list.slice(0, MOST_WORDS) : []) {

@@ -1,9 +1,9 @@
-// Who let somebody into the call, in words.
+// The texts about who let somebody into the call.
 
 import { labelFor } from './names.js';
 import { t } from './texts.js';
 
-/** Of what `call.admissionOf` brings; an empty text where it is not known. */
+/** `admission` is from `call.admissionOf`; an empty text where it is not known. */
 export function wordsForAdmission(admission) {
   if (!admission) return '';
   return t(`admission.${admission.how}`, { name: admission.by ? labelFor(admission.by) : '' });

@@ -66,7 +66,7 @@ function memberRow(member) {
   return made;
 }
 
-/** Who let the member in, as their devices on the list of keys have it. */
+/** The text about who let the member in, as their devices on the list of keys have it. */
 function admissionWords({ user, link }) {
   const theirs = call.roster.filter((person) => person.user === user && person.state !== 'unlisted');
   if (theirs.some(({ isUninvited }) => isUninvited)) return t('admission.nobody');
