@@ -9,6 +9,32 @@ import Testing
 
 /// Words by which people are let into a call (protocol section 5.13). Lies about them are in the table of lies.
 struct LettingInTests {
+  /// Known answers of another implementation (`Tests/Vectors/keys.py`).
+  private struct KnownAnswers: Decodable {
+    struct Word: Decodable {
+      struct Flipped: Decodable { var signature: Base64Bytes }
+      var call: CallID
+      var word: Admission
+      var flipped: Flipped?
+    }
+    struct Link: Decodable {
+      struct Flipped: Decodable {
+        var made: Base64Bytes
+        var joined: Base64Bytes
+      }
+      var call: CallID
+      var secret: Base64Bytes
+      var link: Base64Bytes
+      var shown: String
+      var made: Admission
+      var joined: Admission
+      var flipped: Flipped
+    }
+    var admission: Word
+    var root: Word
+    var link: Link
+  }
+
   private static let call = KeyWorld.call
   private let alice = DeviceIdentity(user: "alice", device: "phone")!
   private let bob = DeviceIdentity(user: "bob", device: "phone")!
@@ -43,6 +69,30 @@ struct LettingInTests {
     var other = word
     other.link = Base64Bytes(LinkSecret(maker: alice.fingerprint, using: &generator).link(of: Self.call))
     #expect(!other.isGood(in: Self.call, by: nil))
+  }
+
+  @Test func wordsAndLinksAgreeWithAnotherImplementation() throws {
+    let url = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Vectors/keys.json")
+    let answers = try JSONDecoder().decode(KnownAnswers.self, from: Data(contentsOf: url))
+    let alice = try #require(KeyVectors.read().devices.first { $0.user.text == "alice" && $0.device.text == "phone" })
+    let keys = try #require(alice.keys())
+    for answer in [answers.admission, answers.root] {
+      var word = answer.word
+      #expect(word.isWellFormed && word.isGood(in: answer.call, by: keys))
+      guard let flipped = answer.flipped else { continue }
+      word.signature = flipped.signature
+      #expect(!word.isGood(in: answer.call, by: keys))
+    }
+    let link = answers.link
+    let secret = try #require(LinkSecret(link.shown))
+    #expect(secret.seed == link.secret.bytes && secret.maker == keys.fingerprint && secret.text == link.shown)
+    #expect(secret.link(of: link.call) == link.link.bytes)
+    var (made, joined) = (link.made, link.joined)
+    #expect(made.isGood(in: link.call, by: keys) && joined.isByLink && joined.isGood(in: link.call, by: nil))
+    made.signature = link.flipped.made
+    joined.signature = link.flipped.joined
+    #expect(!made.isGood(in: link.call, by: keys) && !joined.isGood(in: link.call, by: nil))
   }
 
   /// A list counts though words beside it are of other types; the good ones count too.
