@@ -255,11 +255,11 @@ extension Lies {
     return Aftermath(isWarned: true)
   }
 
-  /// The critical finding: poc16. The ghost gets the leader's next secret, and derives nobody else's key of it.
+  /// The critical finding: poc16. The ghost gets the leader's next secret, as a new device of a member, and derives nobody else's key of it.
   private static func splitRatchet(_ seed: UInt64) throws -> Aftermath {
     let scene = try Scene(seed: seed)
     let alice = scene.alice.address
-    let ghost = Ghost(scene.world, call: scene.call, user: "zed")
+    let ghost = Ghost(scene.world, call: scene.call, user: "carol")
     let forger = Forger(scene.world, scene.call) { list, device in device == alice ? ghost.haunt(list) : list }
     forger.deliver = [ghost.delivered]
     forger.listener = { rotation, device in

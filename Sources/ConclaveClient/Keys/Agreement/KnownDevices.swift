@@ -37,11 +37,10 @@ package struct KnownDevices: Sendable {
     guard !pins.isRevoked(entry.user, entry.fingerprint.bytes) else { return .revoked }
     let level = pins.level(of: entry.address, entry.fingerprint.bytes)
     guard level > .new else { return .changedKey }
-    guard !uninvited.contains(entry.address) else { return .uninvited }
     guard trust == .firstUse || level >= .vouched else { return .unverified }
     guard directory.contains(entry.fingerprint) else { return .unknownKeys }
-    guard let key = entry.joinKey else { return nil }
-    return JoinCredentials.algorithms.contains(key.alg) ? nil : .joinKeyNotSigned
+    if let key = entry.joinKey, !JoinCredentials.algorithms.contains(key.alg) { return .joinKeyNotSigned }
+    return uninvited.contains(entry.address) ? .uninvited : nil
   }
 
   /// Whether its frames and envelopes are to be opened: an unverified device may speak.
