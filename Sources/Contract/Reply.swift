@@ -262,7 +262,7 @@ package struct EpochLink: Codable, Sendable, Hashable {
 }
 
 /// Reply of `keys/confirmations`: the single tags of one bucket.
-package struct Confirmations: Codable, Sendable, Hashable {
+package struct ConfirmationTags: Codable, Sendable, Hashable {
   package struct Tag: Codable, Sendable, Hashable {
     package var participant: ParticipantNumber
     package var tag: Base64Bytes
