@@ -199,7 +199,7 @@ struct AdmissionRules {
     _ = carol.ask(.call(call, .leave))
     _ = bob.ask(.call(call, .invite(Invite(callees: [carol.user]))))
     try carol.accept(call)
-    // Nobody answers for the epoch before.
+    // No device answers for the epoch before.
     stage.advance(.seconds(15))
     #expect(try told(try list(carol, call).admissions) == ["alice>alice", "alice>bob", "bob>carol"])
     #expect(try told(alice.events().rotations.last?.admissions) == ["bob>carol"], "another word is told, too")
