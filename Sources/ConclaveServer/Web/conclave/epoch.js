@@ -161,8 +161,8 @@ export class Epoch {
         if (keys) this.#keys.set(name, keys);
         else this.#keys.delete(name);
       }
-      return looked.flatMap(({ entry, problem, isNew, isSelfRevoked }) => [
-        ...(isNew ? [{ entry, problem: 'new-device' }] : []),
+      return looked.flatMap(({ entry, problem, isNew, isOfVerified, isSelfRevoked }) => [
+        ...(isNew ? [{ entry, problem: 'new-device', isOfVerified }] : []),
         ...(problem ? [{ entry, problem, isSelfRevoked }] : []),
       ]);
     } finally {

@@ -22,13 +22,20 @@ export class LookUps {
     await this.#begun.get(record)?.catch(() => {});
   }
 
-  /** Each problem is told once for a key. */
+  /** As `look` does; a look-up that fails changes nothing. */
   async examine(record, entries = record.others) {
     if (entries.length === 0) return;
     try {
-      for (const { entry, ...news } of await record.examine(this.#directory, entries)) this.#warnings.warn(news.problem, { epoch: record.epoch, ...entry, isSelfRevoked: news.isSelfRevoked });
+      await this.look(record, entries);
     } catch (error) {
       this.#warnings.refuse(error);
+    }
+  }
+
+  /** Each problem, and each new device, is told once for a key. */
+  async look(record, entries = record.others) {
+    for (const { entry, ...news } of await record.examine(this.#directory, entries)) {
+      this.#warnings.warn(news.problem, { epoch: record.epoch, ...entry, isSelfRevoked: news.isSelfRevoked, isOfVerified: news.isOfVerified });
     }
   }
 }
