@@ -159,6 +159,7 @@ def test_a_link_does_not_keep_somebody_alone_in_a_call_unasked(person, look):
     alice, bob, _ = with_link(person, SHORT_PATIENCE)
     bob.leave()
     alice.sees("#lobby", seconds=15)
+    alice.hears("Everybody has left the call")
     wait_for(lambda: "Bob" in history(alice), 10, "the call is over")
     assert not alice.shown("#running")
 
@@ -316,6 +317,8 @@ COVERED = """
   new MutationObserver((changes) => {
     const [notice] = changes.flatMap(({ addedNodes }) => [...addedNodes]).filter(({ className }) => className === 'notice');
     if (!notice?.closest('#call-bar')) return;
+    // It moves into its place.
+    notice.getAnimations().forEach((animation) => animation.finish());
     const own = notice.getBoundingClientRect();
     window.covered = [...['#call-title', '.call-facts', '#show-code'].map((selector) => overlap(own, box(selector))), own.left >= 0 && own.right <= innerWidth];
   }).observe(document, { childList: true, subtree: true });

@@ -91,7 +91,7 @@ function listen(entered) {
   known.add(entered);
   hands.set(entered, new Hands());
   met.set(entered, new Set());
-  alone.set(entered, new Alone({ leave: () => entered.leave() }));
+  alone.set(entered, new Alone({ leave: () => leaveDeserted(entered) }));
   const on = (name, action) => entered.addEventListener(name, ({ detail }) => entered === call && action(detail));
   entered.addEventListener('change', () => entered.hasEnded || isDone(() => alone.get(entered).look(entered.facts)));
   on('change', () => render(entered));
@@ -199,6 +199,12 @@ function meet(roster) {
 
 /** A page that closes in a call remembers its people, too. */
 addEventListener('pagehide', () => call && rememberNames(met.get(call)));
+
+/** Nobody has come, and the person has not answered. */
+function leaveDeserted(entered) {
+  entered.leave();
+  notice(t('over.all-left'));
+}
 
 /** Asks somebody whom all others have left. */
 function showAlone() {
