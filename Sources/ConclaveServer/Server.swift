@@ -217,6 +217,7 @@ extension Hashing {
     Hashing(
       digest: { Array(SHA256.hash(data: $0)) },
       authenticationCode: { Array(HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: $1))) },
-      isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) })
+      isValid: { HMAC<SHA256>.isValidAuthenticationCode($0, authenticating: $1, using: SymmetricKey(data: $2)) },
+      verifies: { DeviceSignature(bytes: $0, message: $1).isValid(algorithm: $2, publicKey: $3) })
   }
 }

@@ -67,6 +67,8 @@ extension Database {
     let envelopes = try byCall(Envelope.self, "ringEnvelope")
     let links = try chains()
     let confirmations = try confirmations()
+    let words = try byCall(StoredWord.self, "word")
+    let signers = try byCall(Signer.self, "signer")
     return try records(StoredCall.self, "SELECT record FROM call ORDER BY id").map { call in
       let id = call.id.text
       guard let progress = progress[id]?.first, let epoch = epochs[id]?.first else {
@@ -74,7 +76,8 @@ extension Database {
       }
       return Stored.CallRecord(
         call: call, progress: progress, epoch: epoch, members: members[id] ?? [], ringEnvelopes: envelopes[id] ?? [],
-        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:])
+        epochLinks: links[id] ?? [], confirmations: confirmations[id] ?? [:], words: words[id] ?? [],
+        signers: signers[id] ?? [])
     }
   }
 

@@ -34,7 +34,7 @@ struct GoldenTests {
       "joined": Joined.self, "rejoined": Rejoined.self, "started": StartedCall.self, "results": InviteResults.self,
       "registered": Registered.self, "devices": Devices.self,
       "state": CallState.self, "calls": CallList.self, "link": CallLink.self, "media": MediaAnswer.self,
-      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": Confirmations.self,
+      "keys": KeysDelivered.self, "keyList": KeyList.self, "confirmations": ConfirmationTags.self,
       "presence": PresenceList.self, "history": HistoryList.self,
       "totals": Totals.self, "nothing": NoBody.self, "error": ErrorReply.self,
     ]

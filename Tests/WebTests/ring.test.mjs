@@ -9,6 +9,7 @@ const { JoinKeys } = await load('join-keys.js');
 const { RingMemory } = await load('ring-memory.js');
 const { MemoryStore } = await load('store.js');
 const { byUserThenDevice, rosterHashOf } = await load('transcript.js');
+const { makeWord } = await load('words.js');
 
 console.warn = () => {}; // refusals are said there
 
@@ -27,7 +28,8 @@ async function rung(t, { call = CALL, at } = {}) {
   const made = await ringEpoch({ identity, directory, join, call, callees: ['bob', 'carol'] });
   const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
   bob.used = new RingMemory(new MemoryStore(), bob.identity);
-  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope } };
+  const admissions = [await makeWord(identity, call, 'bob')];
+  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope, admissions } };
 }
 
 test('answering a ring is heard at once, under the same list on both sides', async (t) => {
@@ -208,7 +210,8 @@ test('a new device of somebody known is told when its ring is answered, once; of
     const { identity, directory, join } = alice;
     const made = await ringEpoch({ identity, directory, join, call: CALL, callees: ['bob'] });
     const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
-    await bob.keys.beginRung({ from: 'alice', list: made.list, envelope }, new RingMemory(new MemoryStore(), bob.identity));
+    const admissions = [await makeWord(identity, CALL, 'bob')];
+    await bob.keys.beginRung({ from: 'alice', list: made.list, envelope, admissions }, new RingMemory(new MemoryStore(), bob.identity));
     assert.equal(bob.keys.hasKey, true);
     assert.deepEqual(bob.warnings.map(({ problem, user, device, isOfVerified }) => [problem, user, device, isOfVerified]), [['new-device', 'alice', 'd', isVerified]]);
     assert.equal((await bob.directory.examine([alice.entry()]))[0].isNew, false, 'from now on it is known');

@@ -26,6 +26,7 @@ extension Call {
       changes.append(.history(part))
       journal.parts[user] = part
     }
+    epochs.admissions.takeUnstored(of: id, into: &changes)
     if !journal.touched.isEmpty {
       for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
       journal.touched = []
@@ -92,6 +93,7 @@ extension Call {
     copy.journal.touched = Set(members.map(\.user))
     copy.journal.staying = journal.staying
     copy.epochs.confirmations.countAsUnstored()
+    copy.epochs.admissions.countAsUnstored()
     copy.takeChanges(now: now, into: &changes)
     return changes
   }

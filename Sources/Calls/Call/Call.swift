@@ -281,9 +281,11 @@ struct Call {
   /// `call.ring` for a ringing member, without an envelope.
   func ring(of user: UserID, members: @autoclosure () -> [MemberState]) -> Ring? {
     guard case .ringing(let ringing)? = member(user)?.phase else { return nil }
+    let admissions = epochs.admissions
+    let words = admissions.shown(admissions.needed(by: [user]))
     return Ring(
       from: ringing.by, media: media, members: members(), waiting: ringing.waiting, expiresAt: ringing.expiresAt,
-      metadata: ringing.metadata, envelope: nil, list: nil)
+      metadata: ringing.metadata, envelope: nil, list: nil, admissions: words.admissions, signers: words.signers)
   }
 
   /// `call.ring` for one device.
@@ -300,6 +302,8 @@ struct Call {
     guard var ring = ring(of: user, members: members) else { return nil }
     ring.waiting = false
     ring.metadata = metadata
+    ring.admissions = nil
+    ring.signers = nil
     return ring
   }
 

@@ -17,6 +17,9 @@ public enum CallUpdate: Sendable, Hashable {
   case silence([SilenceCause])
   /// Whether the others have proven that they share the key and the history of lists. Show it; nothing depends on it.
   case confirmation(ConfirmationState)
+  /// Whether no member's device has signed this user's invitation: then the app's service lets people in, and this device takes nobody for uninvited. Show it
+  /// for as long as it lasts.
+  case letInByService(Bool)
   /// This participant has a key of this device and does not open it, because its person has to trust this device first.
   case keyWaiting(participant: UInt32)
   /// Something about a device's keys: show it, and let the person decide (`JoinedCall.trust`).

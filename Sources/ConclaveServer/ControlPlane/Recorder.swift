@@ -188,7 +188,8 @@ extension StoreChange {
   fileprivate var isLasting: Bool {
     switch self {
     case .history, .report, .number, .ended, .forgotten: true
-    case .reset, .call, .progress, .epoch, .link, .confirmation, .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
+    case .reset, .call, .progress, .epoch, .link, .confirmation, .word, .wordGone, .signer, .signerGone,
+      .member, .memberGone, .ringEnvelope, .ringEnvelopeOver,
       .device, .deviceGone, .revokes, .mailbox, .presence:
       false
     }

@@ -61,7 +61,7 @@ final class SimulatedWorld {
   /// The app's back end.
   var service: SessionID?
   /// All links that were ever made.
-  var links: [(call: CallID, link: String)] = []
+  var links: [(call: CallID, link: String, key: Base64Bytes)] = []
   var agenda: [(due: Timestamp, session: SessionID, plan: Plan)] = []
   var lastSession: UInt64 = 0
   var lastRequest = 0
