@@ -71,8 +71,10 @@ package struct MemberChanges: Codable, Sendable, Hashable {
   package init(members: [MemberChange]) { self.members = members }
 }
 
-package enum EndReason: String, Codable, Sendable {
+package enum EndReason: String, Codable, Sendable, CaseIterable {
   case endedByInitiator = "ended-by-initiator"
+  case endedByService = "ended-by-service"
+  case endedByOperator = "ended-by-operator"
   case allLeft = "all-left"
   case declined
   case noAnswer = "no-answer"

@@ -72,6 +72,7 @@ extension Database {
       // A guest is forgotten with its call. Its id stands for nobody, and what it did there is to be looked at.
       try forget(user, reports: !user.isGuest)
       try run("DELETE FROM forgotten WHERE user = ?", [user.text])
+    case .running(let at): try run("UPDATE server SET ranUntil = ?", [at.milliseconds])
     }
   }
 

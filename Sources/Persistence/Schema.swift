@@ -9,6 +9,7 @@ enum Schema {
     migrator.registerMigration("3") { db in try db.execute(sql: third) }
     migrator.registerMigration("4") { db in try db.execute(sql: fourth) }
     migrator.registerMigration("5") { db in try db.execute(sql: fifth) }
+    migrator.registerMigration("6") { db in try db.execute(sql: sixth) }
     return migrator
   }
 
@@ -110,4 +111,7 @@ enum Schema {
       call TEXT NOT NULL REFERENCES call ON DELETE CASCADE, fingerprint BLOB NOT NULL, record BLOB NOT NULL,
       PRIMARY KEY (call, fingerprint));
     """
+
+  /// When the server ran last.
+  private static let sixth = "ALTER TABLE server ADD COLUMN ranUntil INTEGER;"
 }

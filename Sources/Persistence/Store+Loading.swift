@@ -26,6 +26,7 @@ extension Database {
   func stored(now: Timestamp) throws -> Stored {
     let db = self
     var stored = Stored(boots: try UInt32.fetchOne(db, sql: "SELECT boots FROM server") ?? 0)
+    stored.ranUntil = try Int64.fetchOne(db, sql: "SELECT ranUntil FROM server").map { Timestamp(milliseconds: $0) }
     stored.calls = try db.calls()
     stored.devices = try db.records(StoredDevice.self, "SELECT record FROM device ORDER BY user, device")
     for row in try Row.fetchAll(db, sql: "SELECT user, device, record FROM mailbox") {

@@ -76,6 +76,9 @@ final class Stage {
     handle(.timeout)
   }
 
+  /// The server notes that it runs, as it does every few seconds.
+  func noteRunning() { disk.write([.store(.running(now))]) }
+
   /// The state that a restart would find.
   var stored: Stored { disk.read() }
 

@@ -15,6 +15,14 @@ struct GoldenTests {
     #expect(never.isEmpty, "no example has these members")
   }
 
+  @Test func theReasonsOfAnEndAreThoseOfTheProtocol() {
+    #expect(
+      EndReason.allCases.map(\.rawValue) == [
+        "ended-by-initiator", "ended-by-service", "ended-by-operator", "all-left", "declined", "no-answer", "cancelled",
+        "expired",
+      ])
+  }
+
   private func checkRequests(note: (Any) -> Void) throws {
     var paths: Set<String> = []
     for (destination, body) in try golden("requests") {

@@ -105,6 +105,7 @@ package struct Disk {
       stored.presence[user] = nil
       stored.revokes[user] = nil
       for place in stored.ended.indices { stored.ended[place].forget(user) }
+    case .running(let at): stored.ranUntil = at
     }
   }
 

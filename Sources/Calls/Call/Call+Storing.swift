@@ -111,7 +111,7 @@ extension Call {
   private var storedProgress: StoredProgress {
     StoredProgress(
       activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, hasSilenced: hasSilenced ? true : nil,
-      aloneSince: aloneSince,
+      aloneSince: aloneSince, lastThere: lastThere, failures: failures,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
       distributor: epochs.distributor,
       revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep)

@@ -56,6 +56,12 @@ struct Call {
   var speakers: [ParticipantNumber] = []
   /// Since when one member has been alone (rule 9); its timer runs.
   var aloneSince: Timestamp?
+  /// When the last of those who went was there; nil while nobody has.
+  var lastThere: Timestamp?
+  /// The last time for which the server was down: from when it is known to have run to its start.
+  var outage: ClosedRange<Timestamp>?
+  /// As many as the log has counted.
+  var failures = 0
   /// nil while there are none that could be valid.
   var links: CallLinks?
   var waiting = WaitingChanges()
@@ -102,6 +108,8 @@ struct Call {
     firstReply = stored.reply
     lastNumber = progress.lastNumber
     aloneSince = progress.aloneSince
+    lastThere = progress.lastThere
+    failures = progress.failures ?? 0
     links = progress.links.map(CallLinks.init)
     revision = progress.revisionLimit
     self.numbers = numbers

@@ -9,7 +9,7 @@ extension CallControl {
     case .call(let id, .end):
       try checkRuns(id)
       var out = Outputs()
-      calls[id]?.endByService(now: now, out: &out)
+      calls[id]?.endFromOutside(.endedByService, now: now, out: &out)
       return Transition(.done, id, out)
     case .call(let id, .state):
       try checkRuns(id)

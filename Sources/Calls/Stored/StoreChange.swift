@@ -43,6 +43,8 @@ package enum StoreChange: Hashable, Sendable {
   case report(StoredReport)
   /// All that is stored of the user goes.
   case forgotten(UserID)
+  /// The server runs at this time.
+  case running(Timestamp)
 }
 
 /// A fact that history is made of (protocol section 8).

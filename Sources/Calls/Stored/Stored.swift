@@ -36,6 +36,8 @@ package struct Stored: Hashable, Sendable {
 
   /// How often the server had started before.
   package var boots: UInt32
+  /// When the server is known to have run last; nil where that was not written down yet.
+  package var ranUntil: Timestamp?
   package var calls: [CallRecord] = []
   package var devices: [StoredDevice] = []
   package var mailboxes: [Device: StoredMailbox] = [:]

@@ -37,8 +37,8 @@ public enum CallUpdate: Sendable, Hashable {
   case wanted(track: String, layers: [SimulcastLayer])
   /// How well this device is served: 0 (bad) to 4, and bit/s.
   case quality(level: Int, bitrate: Int)
-  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `all-left`, `declined`, `no-answer`, `cancelled`,
-  /// `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
+  /// The call is over for this device: for all, for a reason of protocol section 4 (`ended-by-initiator`, `ended-by-service`, `ended-by-operator`,
+  /// `all-left`, `declined`, `no-answer`, `cancelled`, `expired`), or for this device alone: `transferred`, `left`, `failed`, or the code that `rejoin` was refused with.
   case ended(reason: String)
 }
 

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} في المكالمة بالفعل',
   'over.ended-by': 'أنهى {name} المكالمة',
   'over.ended-by-caller': 'أنهى المتصل المكالمة',
+  'over.ended-by-service': 'أنهى التطبيق المكالمة',
+  'over.ended-by-operator': 'أنهى القائمون على هذه الخدمة المكالمة',
   'over.all-left': 'غادر الجميع المكالمة',
   'over.declined': 'رُفضت المكالمة',
   'over.no-answer': 'لم يردّ أحد',

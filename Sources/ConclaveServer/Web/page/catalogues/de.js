@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} ist schon im Anruf',
   'over.ended-by': '{name} hat den Anruf beendet',
   'over.ended-by-caller': 'Die anrufende Person hat den Anruf beendet',
+  'over.ended-by-service': 'Die App hat den Anruf beendet',
+  'over.ended-by-operator': 'Die Betreiber dieses Dienstes haben den Anruf beendet',
   'over.all-left': 'Alle haben den Anruf verlassen',
   'over.declined': 'Der Anruf wurde abgelehnt',
   'over.no-answer': 'Niemand hat geantwortet',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} is in the call already',
   'over.ended-by': '{name} ended the call',
   'over.ended-by-caller': 'The caller ended the call',
+  'over.ended-by-service': 'The app ended the call',
+  'over.ended-by-operator': 'The people who run this service ended the call',
   'over.all-left': 'Everybody has left the call',
   'over.declined': 'The call was declined',
   'over.no-answer': 'Nobody answered',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} ya está en la llamada',
   'over.ended-by': '{name} ha finalizado la llamada',
   'over.ended-by-caller': 'Quien llamó ha finalizado la llamada',
+  'over.ended-by-service': 'La aplicación ha finalizado la llamada',
+  'over.ended-by-operator': 'Quienes gestionan este servicio han finalizado la llamada',
   'over.all-left': 'Todos han salido de la llamada',
   'over.declined': 'La llamada fue rechazada',
   'over.no-answer': 'Nadie ha respondido',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} est déjà dans l’appel',
   'over.ended-by': '{name} a mis fin à l’appel',
   'over.ended-by-caller': 'L’appelant a mis fin à l’appel',
+  'over.ended-by-service': 'L’application a mis fin à l’appel',
+  'over.ended-by-operator': 'Les responsables de ce service ont mis fin à l’appel',
   'over.all-left': 'Tout le monde a quitté l’appel',
   'over.declined': 'L’appel a été refusé',
   'over.no-answer': 'Personne n’a répondu',

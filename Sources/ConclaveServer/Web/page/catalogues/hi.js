@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} पहले से कॉल में हैं',
   'over.ended-by': '{name} ने कॉल खत्म की',
   'over.ended-by-caller': 'कॉल करने वाले ने कॉल खत्म की',
+  'over.ended-by-service': 'ऐप ने कॉल खत्म की',
+  'over.ended-by-operator': 'इस सेवा को चलाने वालों ने कॉल खत्म की',
   'over.all-left': 'सबने कॉल छोड़ दी',
   'over.declined': 'कॉल अस्वीकार हुई',
   'over.no-answer': 'किसी ने जवाब नहीं दिया',

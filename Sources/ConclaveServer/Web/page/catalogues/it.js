@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} è già nella chiamata',
   'over.ended-by': '{name} ha terminato la chiamata',
   'over.ended-by-caller': 'Chi ha chiamato ha terminato la chiamata',
+  'over.ended-by-service': 'L’app ha terminato la chiamata',
+  'over.ended-by-operator': 'Chi gestisce questo servizio ha terminato la chiamata',
   'over.all-left': 'Tutti hanno lasciato la chiamata',
   'over.declined': 'La chiamata è stata rifiutata',
   'over.no-answer': 'Nessuno ha risposto',

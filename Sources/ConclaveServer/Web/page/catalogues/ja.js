@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name}はすでに通話中です',
   'over.ended-by': '{name}が通話を終了しました',
   'over.ended-by-caller': '発信者が通話を終了しました',
+  'over.ended-by-service': 'アプリが通話を終了しました',
+  'over.ended-by-operator': 'このサービスの運営者が通話を終了しました',
   'over.all-left': '全員が退出しました',
   'over.declined': '通話は拒否されました',
   'over.no-answer': '応答がありませんでした',

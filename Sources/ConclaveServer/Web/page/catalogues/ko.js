@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} 님은 이미 통화 중입니다',
   'over.ended-by': '{name} 님이 통화를 종료했습니다',
   'over.ended-by-caller': '전화를 건 사람이 통화를 종료했습니다',
+  'over.ended-by-service': '앱이 통화를 종료했습니다',
+  'over.ended-by-operator': '이 서비스의 운영자가 통화를 종료했습니다',
   'over.all-left': '모두 통화에서 나갔습니다',
   'over.declined': '통화가 거절되었습니다',
   'over.no-answer': '아무도 받지 않았습니다',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} zit al in het gesprek',
   'over.ended-by': '{name} heeft het gesprek beëindigd',
   'over.ended-by-caller': 'De beller heeft het gesprek beëindigd',
+  'over.ended-by-service': 'De app heeft het gesprek beëindigd',
+  'over.ended-by-operator': 'De beheerders van deze dienst hebben het gesprek beëindigd',
   'over.all-left': 'Iedereen heeft het gesprek verlaten',
   'over.declined': 'Het gesprek is geweigerd',
   'over.no-answer': 'Niemand nam op',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} jest już w rozmowie',
   'over.ended-by': '{name} kończy rozmowę',
   'over.ended-by-caller': 'Osoba dzwoniąca zakończyła rozmowę',
+  'over.ended-by-service': 'Aplikacja zakończyła rozmowę',
+  'over.ended-by-operator': 'Osoby prowadzące tę usługę zakończyły rozmowę',
   'over.all-left': 'Wszyscy opuścili rozmowę',
   'over.declined': 'Rozmowę odrzucono',
   'over.no-answer': 'Nikt nie odpowiedział',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} já está na chamada',
   'over.ended-by': '{name} encerrou a chamada',
   'over.ended-by-caller': 'Quem ligou encerrou a chamada',
+  'over.ended-by-service': 'O aplicativo encerrou a chamada',
+  'over.ended-by-operator': 'Quem administra este serviço encerrou a chamada',
   'over.all-left': 'Todos saíram da chamada',
   'over.declined': 'A chamada foi recusada',
   'over.no-answer': 'Ninguém atendeu',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} уже в звонке',
   'over.ended-by': '{name} завершает звонок',
   'over.ended-by-caller': 'Звонивший завершил звонок',
+  'over.ended-by-service': 'Приложение завершило звонок',
+  'over.ended-by-operator': 'Звонок завершили те, кто ведёт эту службу',
   'over.all-left': 'Все покинули звонок',
   'over.declined': 'Звонок отклонён',
   'over.no-answer': 'Никто не ответил',

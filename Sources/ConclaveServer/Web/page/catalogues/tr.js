@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} zaten görüşmede',
   'over.ended-by': '{name} görüşmeyi bitirdi',
   'over.ended-by-caller': 'Arayan kişi görüşmeyi bitirdi',
+  'over.ended-by-service': 'Görüşmeyi uygulama bitirdi',
+  'over.ended-by-operator': 'Görüşmeyi bu hizmeti yürütenler bitirdi',
   'over.all-left': 'Herkes görüşmeden ayrıldı',
   'over.declined': 'Arama reddedildi',
   'over.no-answer': 'Kimse yanıt vermedi',

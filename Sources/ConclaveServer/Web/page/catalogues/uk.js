@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name} уже в дзвінку',
   'over.ended-by': '{name} завершує дзвінок',
   'over.ended-by-caller': 'Дзвінок завершив той, хто дзвонив',
+  'over.ended-by-service': 'Застосунок завершив дзвінок',
+  'over.ended-by-operator': 'Дзвінок завершили ті, хто веде цю службу',
   'over.all-left': 'Усі залишили дзвінок',
   'over.declined': 'Дзвінок відхилено',
   'over.no-answer': 'Ніхто не відповів',

@@ -406,6 +406,8 @@ export default {
   'result.already-joined': '{name}已在通话中',
   'over.ended-by': '{name}结束了通话',
   'over.ended-by-caller': '呼叫者结束了通话',
+  'over.ended-by-service': '应用结束了通话',
+  'over.ended-by-operator': '此服务的运营者结束了通话',
   'over.all-left': '所有人都已离开通话',
   'over.declined': '通话被拒绝',
   'over.no-answer': '无人接听',
