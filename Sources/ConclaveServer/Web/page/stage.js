@@ -191,7 +191,7 @@ export class Stage {
     this.#tellWatched([...large, ...shown]);
   }
 
-  /** One that cannot be drawn keeps no other from being drawn. */
+  /** A tile that cannot be drawn keeps no other from being drawn. */
   #draw(tiles) {
     for (const tile of tiles) {
       try {
