@@ -60,7 +60,7 @@ struct HistoryRules {
     let call = try alice.call(["bob", "carol"])
     #expect(outcome(of: "bob") == .missed)
     _ = bob.ask(.people(.setPresence(SetPresence(state: .available))))
-    #expect(alice.code(.call(call, .invite(Invite(callees: [bob.user], metadata: nil)))) == nil)
+    #expect(alice.code(.call(call, .invite(Invite(callees: [bob.user])))) == nil)
     try bob.accept(call)
     #expect(outcome(of: "bob") == .answered && outcome(of: "alice") == .answered)
   }

@@ -203,7 +203,7 @@ function meet(roster) {
 /** A page that closes in a call remembers its people, too. */
 addEventListener('pagehide', () => call && rememberNames(met.get(call)));
 
-/** Nobody has come, and the person has not answered. */
+/** The person has not answered, and stayed alone. */
 function leaveDeserted(entered) {
   entered.leave();
   notice(t('over.all-left'));
