@@ -92,9 +92,9 @@ export class CallRequests extends EventTarget {
     }
   }
 
-  /** Rings `callees`; brings what became of each. */
-  async invite(callees) {
-    const { results } = await this.request('invite', { callees });
+  /** Rings `callees`; brings what became of each. `metadata` is as in `Conclave.start`. */
+  async invite(callees, { metadata = '' } = {}) {
+    const { results } = await this.request('invite', { callees, ...(metadata ? { metadata } : {}) });
     return results;
   }
 
