@@ -5,7 +5,7 @@ import Testing
 
 @testable import ConclaveServer
 
-/// What `check-turn` says to a TURN server, and what it makes of the answers.
+/// The talk of `check-turn` with a TURN server, and its conclusions.
 struct TURNConversationTests {
   private static let credentials = TURNConversation.Credentials(name: "1:alice", password: "word")
   private static let relayed = MediaModel.SocketAddress(ipv4: 0xCB00_7109, port: 49_152)

@@ -21,7 +21,7 @@ from recipes import recipe
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# What a page need not know of, although JavaScript lets it: `Call` and `Conclave` use it of each other.
+# Members that a page need not know of, although JavaScript shows them: `Call` and `Conclave` use it of each other.
 INTERNAL = {
     "Conclave": {"directory", "rings", "connectionNumber"},
     "Call": {"facts", "join", "capture", "begin", "reopen", "giveUp", "reconsiderKeys", "handle", "connectionReady", "networkChanged"},
@@ -105,7 +105,7 @@ def package(tarball, tmp_path_factory):
 
 
 def checked(package, name, text):
-    """What tsc says of a page of this text, as strict as it can be."""
+    """The words of tsc about a page of this text, as strict as it can be."""
     folder = package.parents[1]
     (folder / f"{name}.ts").write_text(text)
     options = {"strict": True, "noEmit": True, "target": "es2022", "module": "node16", "moduleResolution": "node16", "lib": ["es2022", "dom", "dom.iterable"], "types": []}
@@ -233,7 +233,7 @@ def test_the_guide_brings_two_people_together(built):
 
 
 def asked(url, folder, secret=None):
-    """What the back end answers to a question of Conclave's, signed with the hooks' secret or another."""
+    """The back end's answer to a question of Conclave's, signed with the hooks' secret or another."""
     body = json.dumps({"action": "ring", "from": "alice", "to": ["bob", "carol"]}).encode()
     at = int(time.time())
     key = secret or (folder / "hook-secret").read_text().strip().encode()
