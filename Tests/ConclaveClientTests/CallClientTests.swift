@@ -44,7 +44,7 @@ struct CallClientTests {
     await house.close()
   }
 
-  /// What an app has to keep between its starts.
+  /// The state that an app has to keep between its starts.
   @Test func stateThatAnAppKeepsIsCodable() throws {
     let pin = PinnedDevice(
       user: "bob", device: "phone", fingerprint: [1, 2], isVerified: true, signAlgorithm: "ES256", signKey: [3])
