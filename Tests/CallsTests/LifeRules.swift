@@ -107,6 +107,37 @@ struct LifeRules {
     #expect(alice.events().ended?.reason == .noAnswer)
   }
 
+  @Test func secondsCountToWhenTheLastOneWasThere() throws {
+    let (alice, bob, carol) = (stage.connect("alice"), stage.connect("bob"), stage.connect("carol"))
+    let call = try alice.call(["bob", "carol"]) { $0.awaySeconds = 300 }
+    try bob.accept(call)
+    try carol.accept(call)
+    for client in [alice, bob] { try client.connectMedia(call) }
+    stage.advance(.seconds(46))
+    // Both browsers are killed: their signaling ends at once, and their media is missed later.
+    for client in [alice, bob] { client.disconnect() }
+    stage.advance(.seconds(10))
+    for client in [alice, bob] { try client.loseMedia(call, silence: .seconds(10)) }
+    stage.advance(.seconds(100))
+    #expect(carol.code(.call(call, .leave)) == nil)
+    stage.advance(.seconds(400))
+    let topic = stage.webhooks.compactMap { if case .ended(let ended) = $0.event.body { ended } else { nil } }
+    #expect(topic.last == Ended(reason: .allLeft, by: nil, seconds: 156), "Carol was the last, 110 s after the others")
+  }
+
+  @Test func secondsCountToTheLastConnectionOfAllWhoWereLost() throws {
+    let (alice, bob) = (stage.connect("alice"), stage.connect("bob"))
+    let call = try alice.call(["bob"])
+    try bob.accept(call)
+    for client in [alice, bob] { try client.connectMedia(call) }
+    stage.advance(.seconds(46))
+    for client in [alice, bob] { client.disconnect() }
+    stage.advance(.seconds(10))
+    for client in [alice, bob] { try client.loseMedia(call, silence: .seconds(10)) }
+    stage.advance(.seconds(400))
+    #expect(stage.node.inspection(of: call)?.ended == Ended(reason: .allLeft, by: nil, seconds: 46))
+  }
+
   @Test func rule9ACallExpires() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

@@ -265,7 +265,7 @@ def test_a_service_starts_a_call_on_behalf_of_a_user(on, names):
     assert call in [c["id"] for c in app.request("/app/calls/list")["calls"]]
     app.call(call, "end")
     ended = alice.event("call.ended")
-    assert ended["reason"] == "ended-by-initiator" and "by" not in ended
+    assert ended["reason"] == "ended-by-service" and "by" not in ended
     assert app.fails("/app/calls/start", {"as": "nobody-there", "callees": [], "media": "audio"}) == "user.not-found"
     assert app.fails("/app/calls/start", {"callees": [], "media": "audio"}) in ("request.invalid", "auth.forbidden")
     assert (

@@ -9,6 +9,7 @@ const { JoinKeys } = await load('join-keys.js');
 const { RingMemory } = await load('ring-memory.js');
 const { MemoryStore } = await load('store.js');
 const { byUserThenDevice, rosterHashOf } = await load('transcript.js');
+const { makeWord } = await load('words.js');
 
 console.warn = () => {}; // refusals are said there
 
@@ -27,7 +28,8 @@ async function rung(t, { call = CALL, at } = {}) {
   const made = await ringEpoch({ identity, directory, join, call, callees: ['bob', 'carol'] });
   const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
   bob.used = new RingMemory(new MemoryStore(), bob.identity);
-  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope } };
+  const admissions = [await makeWord(identity, call, 'bob')];
+  return { world, alice, bob, carol, made, ring: { from: 'alice', list: made.list, envelope, admissions } };
 }
 
 test('answering a ring is heard at once, under the same list on both sides', async (t) => {

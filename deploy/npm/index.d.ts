@@ -177,7 +177,10 @@ export class Conclave extends Emitter<ConclaveEvents> {
   enter(facts: CallFacts, options?: Sources): Promise<Call>;
   /** The call moves here from the user's other device. */
   transfer(facts: CallFacts, options?: Sources): Promise<Call>;
-  joinByLink(id: CallId, link: string, options?: Sources): Promise<Call>;
+  /** Both parts of a link that `makeLink` made. */
+  joinByLink(id: CallId, link: { link: string; secret: string }, options?: Sources): Promise<Call>;
+  /** The user who rang this device for a call last. */
+  callerOf(id: CallId): Id | undefined;
   /** Talks in a held call again; the one before is held. */
   resume(call: Call): Promise<void>;
   /** The users of `users` that a call can reach. */
@@ -199,6 +202,9 @@ export class Conclave extends Emitter<ConclaveEvents> {
   totals(user: Id): Promise<{ calls: number; seconds: number }>;
 }
 
+/** The one who let a person in: by starting the call, as a member, or by a link. */
+export interface Admission { how: 'start' | 'member' | 'link'; by: Id }
+
 /** A device of the list in use. */
 export interface ListedDevice extends NamedDevice {
   participant: Participant;
@@ -212,6 +218,9 @@ export interface ListedDevice extends NamedDevice {
   isConfirmed: boolean;
   /** It does not trust this device. */
   isWaiting: boolean;
+  admission?: Admission;
+  /** Nobody let the person in: say so. */
+  isUninvited?: boolean;
 }
 
 /** Everybody who can decrypt or is in the call. */
@@ -228,7 +237,7 @@ export interface Stop {
 }
 
 export type Doubt =
-  'no-key' | 'unlisted' | 'stranger' | 'gone' | 'returning' | 'rung' | 'untrusted' | 'untrusted-hears' | 'distrusting' | 'not-confirmed';
+  'no-key' | 'unlisted' | 'stranger' | 'gone' | 'returning' | 'rung' | 'uninvited' | 'untrusted' | 'untrusted-hears' | 'distrusting' | 'not-confirmed';
 
 /** Something to draw: a device, a shared screen, somebody who is rung, or a device that can hear and is not in the call. */
 export interface Tile {
@@ -246,6 +255,7 @@ export interface Tile {
   picture?: 'shown' | 'lower' | 'paused' | 'awaited' | 'unsent' | 'unsupported';
   track?: TrackId;
   doubt?: Doubt;
+  admission?: Admission;
   /** The user's other devices on a ring's list. */
   rung?: Id[];
 }
@@ -324,6 +334,12 @@ export class Call extends Emitter<CallEvents> {
   local(source: Source): { isOn: boolean; track: MediaStreamTrack | undefined };
   tiles(): Tile[];
   ownerOf(participant: Participant): Member | { user: Id } | undefined;
+  /** The device of a participant's number by the lists of keys. */
+  numberOwner(participant: Participant): Device | undefined;
+  /** The one who let this person in. */
+  admissionOf(entry: { user: Id; fingerprint?: Bytes }): Admission | undefined;
+  /** No member's device has signed this person's own invitation: the app's service let it in. */
+  readonly isByService: boolean;
 
   setMicrophone(isOn: boolean): Promise<void>;
   setCamera(isOn: boolean): Promise<void>;
@@ -341,7 +357,8 @@ export class Call extends Emitter<CallEvents> {
   send(message: Message, options?: { to?: Participant[] }): Promise<void>;
   invite(callees: Id[], options?: { metadata?: Bytes }): Promise<Results>;
   cancel(user: Id): Promise<unknown>;
-  makeLink(expiresIn?: number): Promise<{ link: string; expiresAt: Time }>;
+  /** Give people both parts; the secret is never sent to a server. */
+  makeLink(expiresIn?: number): Promise<{ link: string; secret: string; expiresAt: Time }>;
   revokeLinks(): Promise<unknown>;
   report(user: Id, text: string): Promise<unknown>;
   /** Any request about this call: the rest of its path behind `calls/ID/`. */

@@ -4,10 +4,13 @@ import MediaModel
 /// Rings: from `start` or `invite` to exactly one of accepted, declined, missed, cancelled.
 extension Call {
   /// Rings those of `callees` that can be rung (rules 6 and 17).
-  /// - Parameter isStart: the members are in the reply and in the rings, so that nobody needs to be told of each.
-  /// - Throws: `call.full` over 100 ringing, or too many members; then nobody is rung.
+  /// - Parameters:
+  ///   - words: nil for a service, which lets people in without.
+  ///   - isStart: the members are in the reply and in the rings, so that nobody needs to be told of each.
+  /// - Throws: `call.full` over 100 ringing, or too many members, `request.invalid` for a bad word; then nobody is rung.
   mutating func ring(
-    _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, isStart: Bool, now: Timestamp, out: inout Outputs
+    _ callees: [Callee], by user: UserID, words: OfferedWords?, metadata: Base64Bytes?, isStart: Bool, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
     var results: [UserID: RingResult] = [:]
     var rung: [Callee] = []
@@ -20,6 +23,9 @@ extension Call {
     guard ringingCount + rung.count <= limits.ringing, members.count + newcomers <= limits.members else {
       throw RequestError(.callFull, "at most \(limits.ringing) people ring at once in a call")
     }
+    var admitted: [Admission] = []
+    for callee in rung { if let word = try words?.word(for: callee.user) { admitted.append(word) } }
+    for word in admitted { epochs.admissions.admit(word, by: words?.signer) }
     let expiresAt = now + rules.ringTime
     for callee in rung {
       let ringing = Member.Ringing(
@@ -47,10 +53,11 @@ extension Call {
 
   /// `invite`, by a joined member (rule 5).
   mutating func invite(
-    _ callees: [Callee], by user: UserID, metadata: Base64Bytes?, now: Timestamp, out: inout Outputs
+    _ callees: [Callee], by user: UserID, words: OfferedWords, metadata: Base64Bytes?, now: Timestamp,
+    out: inout Outputs
   ) throws(RequestError) -> [UserID: RingResult] {
-    try checkMayInvite(user)
-    let results = try ring(callees, by: user, metadata: metadata, isStart: false, now: now, out: &out)
+    let results = try ring(
+      callees, by: user, words: words, metadata: metadata, isStart: false, now: now, out: &out)
     settle(now: now, out: &out)
     return results
   }

@@ -21,6 +21,7 @@ extension Call {
     for (number, tag) in epochs.confirmations.takeUnstored(epochs.newest.list) {
       changes.append(.confirmation(id, number, tag))
     }
+    epochs.admissions.takeUnstored(of: id, into: &changes)
     if !journal.touched.isEmpty {
       for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
       journal.touched = []
@@ -87,6 +88,7 @@ extension Call {
     copy.journal.touched = Set(members.map(\.user))
     copy.journal.staying = journal.staying
     copy.epochs.confirmations.countAsUnstored()
+    copy.epochs.admissions.countAsUnstored()
     copy.takeChanges(now: now, into: &changes)
     return changes
   }
@@ -106,6 +108,7 @@ extension Call {
     if case .active(let since) = phase { activeSince = since }
     return StoredProgress(
       activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneSince: aloneSince,
+      lastThere: lastThere, failures: failures,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
       distributor: epochs.distributor,
       revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep)

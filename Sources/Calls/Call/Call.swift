@@ -52,6 +52,12 @@ struct Call {
   var speakers: [ParticipantNumber] = []
   /// Since when one member has been alone (rule 9); its timer runs.
   var aloneSince: Timestamp?
+  /// When the last of those who went was there; nil while nobody has.
+  var lastThere: Timestamp?
+  /// The last time for which the server was down: from when it is known to have run to its start.
+  var outage: ClosedRange<Timestamp>?
+  /// As many as the log has counted.
+  var failures = 0
   /// nil while there are none that could be valid.
   var links: CallLinks?
   var waiting = WaitingChanges()
@@ -97,6 +103,8 @@ struct Call {
     firstReply = stored.reply
     lastNumber = progress.lastNumber
     aloneSince = progress.aloneSince
+    lastThere = progress.lastThere
+    failures = progress.failures ?? 0
     links = progress.links.map(CallLinks.init)
     revision = progress.revisionLimit
     self.numbers = numbers
@@ -274,9 +282,11 @@ struct Call {
   /// `call.ring` for a ringing member, without an envelope.
   func ring(of user: UserID, members: @autoclosure () -> [MemberState]) -> Ring? {
     guard case .ringing(let ringing)? = member(user)?.phase else { return nil }
+    let admissions = epochs.admissions
+    let words = admissions.shown(admissions.needed(by: [user]))
     return Ring(
       from: ringing.by, media: media, members: members(), waiting: ringing.waiting, expiresAt: ringing.expiresAt,
-      metadata: ringing.metadata, envelope: nil, list: nil)
+      metadata: ringing.metadata, envelope: nil, list: nil, admissions: words.admissions, signers: words.signers)
   }
 
   /// `call.ring` for one device.
@@ -293,6 +303,8 @@ struct Call {
     guard var ring = ring(of: user, members: members) else { return nil }
     ring.waiting = false
     ring.metadata = metadata
+    ring.admissions = nil
+    ring.signers = nil
     return ring
   }
 

@@ -6,7 +6,7 @@ import MediaModel
 /// A message becomes a transition of one `Call`, whose `Outputs` are then carried out here: news goes to the people's side, commands to the media plane,
 /// timers to `Timers`.
 struct CallControl {
-  let configuration: CallConfiguration
+  var configuration: CallConfiguration
   let hashing: Hashing
   let random: () -> UInt64
   var calls: [CallID: Call] = [:]
@@ -79,7 +79,12 @@ struct CallControl {
   /// The operator ends the call.
   mutating func end(_ id: CallID, now time: Timestamp) {
     now = max(now, time)
-    change(id) { call, now, out in call.endByService(now: now, out: &out) }
+    change(id) { call, now, out in call.endFromOutside(.endedByOperator, now: now, out: &out) }
+  }
+
+  mutating func countFailures(_ count: Int, in id: CallID, now time: Timestamp) {
+    now = max(now, time)
+    change(id) { call, _, _ in call.failures += count }
   }
 
   var counts: (calls: Int, participants: Int) {

@@ -23,6 +23,10 @@ package struct StoredProgress: Hashable, Sendable, Codable {
   package var lastNumber: ParticipantNumber
   package var soleCallee: UserID?
   package var aloneSince: Timestamp?
+  /// When the last of those who went was there.
+  package var lastThere: Timestamp?
+  /// As many as the log has counted.
+  package var failures: Int?
   package var links: StoredLinks?
   package var rotateAt: Timestamp?
   /// The epoch last switched to.

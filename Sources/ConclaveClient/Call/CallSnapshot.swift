@@ -67,6 +67,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var devices: [ListedDevice] = []
   /// Why this device sends nothing; empty when it does, or has no key yet.
   public var silence: [SilenceCause] = []
+  /// No member's device has signed this user's invitation: the app's service lets people in. Show it.
+  public var isLetInByService = false
   /// Whether the others have proven that they share the key.
   public var confirmation = ConfirmationState.confirming
 

@@ -177,9 +177,14 @@ export class Conclave extends EventTarget {
     return this.#calls.join('transfer', { id: facts.id, camera, microphone });
   }
 
-  /** Joins with a link that `call.makeLink` made. */
-  joinByLink(id, link, { camera = true, microphone = true } = {}) {
-    return this.#calls.join('join', { id, body: { link }, camera, microphone });
+  /** Joins with a link that `call.makeLink` made, and the secret that it made with it. */
+  joinByLink(id, { link, secret }, { camera = true, microphone = true } = {}) {
+    return this.#calls.join('join', { id, body: { link }, secret, camera, microphone });
+  }
+
+  /** The user who rang this device for a call last; undefined where nobody has. */
+  callerOf(id) {
+    return this.#rings.callerOf(id);
   }
 
   /** Talks in a held call again; the one before is held. */

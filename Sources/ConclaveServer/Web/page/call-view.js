@@ -167,6 +167,7 @@ async function trust({ user, device }, fingerprint) {
 
 /** Tells of the key of a warning whether what it is about has passed. That a stranger could hear stays until it is dismissed. */
 function overIn(roster) {
+  const uninvited = new Set(roster.filter(({ isUninvited }) => isUninvited).map(({ user, device }) => `uninvited/${user}/${device}`));
   const gone = new Set(roster.filter(({ state }) => state === 'gone').map(({ user, device }) => `gone/${user}/${device}`));
   const over = {
     unverified: () => !call.hasUnverified,
@@ -174,6 +175,8 @@ function overIn(roster) {
     'no-key': () => call.stop?.cause !== 'no-key',
     unconfirmed: () => call.confirmation.state === 'confirmed',
     'old-epoch': () => !call.isKeyOld,
+    uninvited: (key) => !uninvited.has(key),
+    'by-service': () => !call.isByService,
     'no-device': (key) => call.local(key.split('/')[1]).isOn,
     uplink: () => call.local('camera').isOn,
   };

@@ -1,5 +1,6 @@
 // A guest's visit: one call, entered as soon as the connection is there. When it is over nothing of the guest is kept.
 
+import { linkIn } from './link.js';
 import * as session from './session.js';
 import { wordsForError } from './notices.js';
 import { t } from './texts.js';
@@ -32,7 +33,9 @@ export class GuestVisit {
     this.#hasBegun = true;
     const { id, link, camera } = this.#signIn.guest;
     try {
-      const call = await this.#conclave.joinByLink(id, link, { camera });
+      // The address alone has the secret: it is stored nowhere.
+      const secret = linkIn(location.hash)?.secret ?? '';
+      const call = await this.#conclave.joinByLink(id, { link, secret }, { camera });
       if (!call.hasEnded) this.#entered();
     } catch (error) {
       await this.end(wordsForError(error));

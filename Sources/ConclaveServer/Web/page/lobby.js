@@ -122,7 +122,7 @@ export class Lobby {
   async #joinByLink(camera) {
     const invitation = linkIn(location.hash);
     if (!invitation) return;
-    const { id, link } = invitation;
+    const { id, ...link } = invitation;
     history.replaceState(null, '', location.pathname);
     this.showLink();
     await this.#enter(() => this.#conclave.joinByLink(id, link, { camera }));

@@ -72,7 +72,7 @@ export function clearWarnings(matches) {
 
 const PASSING = ['new-device', 'waiting'];
 const LASTING = [
-  'stranger', 'gone', 'unverified', 'revoked', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'taken-number', 'namesake', 'refused-list', 'refused-envelope', 'refused-ring',
+  'stranger', 'uninvited', 'by-service', 'gone', 'unverified', 'revoked', 'fell', 'disagree', 'old-join-key', 'wrong-confirmation', 'taken-number', 'namesake', 'refused-list', 'refused-envelope', 'refused-ring',
   'withheld-join-key', 'no-key', 'unconfirmed', 'false-confirmation', 'removed-from-list', 'refused-track', 'old-epoch', 'changed-key',
 ]; // others: the device could not be verified
 const COMPARED = ['unverified', 'unconfirmed', 'wrong-confirmation']; // comparing the call code helps
@@ -102,7 +102,7 @@ export function warnOfKey(detail, { label, isOwn, trust, isOfCall = false, compa
   return warn(key, words, { action, isOfCall });
 }
 
-const STOPS = ['stranger', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
+const STOPS = ['stranger', 'uninvited', 'gone', 'revoked', 'changed-key', 'broken-history', 'epoch-1', 'no-key', 'unverified', 'not-shown'];
 
 /** Why nothing is sent; `who` names the devices that it is about. */
 export function wordsForStop({ cause, devices }, who) {

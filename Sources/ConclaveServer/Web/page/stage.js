@@ -235,13 +235,13 @@ export class Stage {
 }
 
 /**
- * `tiles` in the order of the pages, of `size` tiles each. Devices that hear and are not in the call come first, so that they are seen without turning a page; one that has left stays in its
+ * `tiles` in the order of the pages, of `size` tiles each. Devices that hear and are not in the call, or that nobody let in, come first, so that they are seen without turning a page; one that has left stays in its
  * place where all are on one page. `speaker` is a tile, or undefined; this device's own comes last.
  */
 export function inOrder(tiles, speaker, size) {
   const rank = (tile) => {
     const { source, doubt, isOwn } = tile.description;
-    if (doubt === 'stranger' || (source === 'listener' && tiles.length > size)) return 0;
+    if (doubt === 'stranger' || doubt === 'uninvited' || (source === 'listener' && tiles.length > size)) return 0;
     if (tile === speaker) return 1;
     return isOwn && source === 'camera' ? 3 : 2;
   };

@@ -1,5 +1,6 @@
 // One tile of the stage: a person or a shared screen, with its state in words and what can be done with it.
 
+import { wordsForAdmission } from './admission-words.js';
 import { avatar, element, icon, setInitials, setText } from './dom.js';
 import { labelFor, nameFor } from './names.js';
 import { listNames, t } from './texts.js';
@@ -30,6 +31,7 @@ export class Tile {
   #avatar = avatar('');
   #name = element('span', { className: 'tile-name' });
   #state = element('span', { className: 'tile-state' });
+  #admission = element('span', { className: 'tile-admission' });
   #muted = icon('microphone-off');
   #mutedText = element('span', { className: 'visually-hidden', textContent: t('tile.muted') });
   #hand = element('span', { className: 'tile-hand', role: 'img', ariaLabel: t('tile.hand') }, icon('hand'));
@@ -55,7 +57,7 @@ export class Tile {
     this.ownTools = [tool('move', move), tool('hide', hide)];
     ['tile.move', 'tile.hide'].forEach((key, index) => setLabel(this.ownTools[index], t(key)));
     this.#tools.append(...this.ownTools);
-    const caption = element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#state, this.#compare);
+    const caption = element('figcaption', {}, this.#hand, this.#muted, this.#mutedText, this.#name, this.#admission, this.#state, this.#compare);
     this.node = element('li', { className: 'tile', tabIndex: -1 }, element('figure', {}, this.#avatar, this.#video, this.#reaction, caption), this.#tools);
     // Without a mouse there is nothing to hover with: a touch shows what can be done with the tile.
     this.node.addEventListener('pointerup', ({ pointerType, target }) => {
@@ -78,6 +80,9 @@ export class Tile {
     classList.toggle('away', source === 'camera' && !isConnected);
     classList.toggle('pinned', isPinned);
     setText(this.#name, who);
+    const admission = source === 'screen' ? '' : wordsForAdmission(description.admission);
+    setText(this.#admission, admission);
+    this.#admission.hidden = !admission;
     const state = this.#stateOf(description, isSilent);
     setText(this.#state, state);
     if (this.#state.title !== state) this.#state.title = state; // a small tile may have no room for all of it
