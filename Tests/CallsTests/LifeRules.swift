@@ -22,6 +22,21 @@ struct LifeRules {
     #expect(alice.code(.call(call, .end)) == nil, "also without being there")
   }
 
+  @Test func theStateSaysWhenAnotherJoinedFirst() throws {
+    let alice = stage.connect("alice")
+    let bob = stage.connect("bob")
+    let carol = stage.connect("carol")
+    let call = try alice.call(["bob", "carol"])
+    #expect(try alice.state(call).answeredAt == nil)
+    stage.advance(.seconds(4))
+    try bob.accept(call)
+    let answeredAt = try #require(try alice.state(call).answeredAt)
+    #expect(answeredAt == stage.now)
+    stage.advance(.seconds(2))
+    try carol.accept(call)
+    #expect(try carol.state(call).answeredAt == answeredAt)
+  }
+
   @Test func rule8WhileNobodyHasJoinedItsLeaveCancelsAllRings() throws {
     let alice = stage.connect("alice")
     let bob = stage.connect("bob")

@@ -362,10 +362,9 @@ struct RestartRules {
   @Test func aJoinOfALargeCallIsAFewRecords() throws {
     // Without a join key the initiator is on no list, so that no epoch is led.
     let alice = stage.connect("alice")
-    let callees = (0..<100).map { UserID(unchecked: "u\($0)") }
-    let call = try (alice.get(.start(StartCall(id: .random, callees: callees, media: .audio))) as Joined).call.id
     let clients = (0..<100).map { stage.connect("u\($0)") }
-    _ = try alice.get(.call(call, .invite(Invite(callees: clients.map(\.user))))) as InviteResults
+    let start = StartCall(id: .random, callees: clients.map(\.user), media: .audio)
+    let call = try (alice.get(.start(start)) as Joined).call.id
     var most = 0
     for client in clients {
       let before = stage.disk.writes

@@ -187,10 +187,16 @@ struct Client {
   /// A request that lets people in gets the words for them, unless it has its own.
   func ask(_ request: Request) -> Calls.Reply {
     let link = stage.linkKey(for: request)
-    let completed = keysOfNow(for: request).map { Stage.words.completed(request, by: $0, link: link) } ?? request
+    let completed = withWords(request, link: link)
     let reply = stage.request(session) { .request(session, id: $0, completed) }
     if case .ok(let body)? = reply, let made = body as? CallLink { stage.linkKeys[made.link] = link }
     return reply ?? .failed(RequestError(.internal, "no reply"))
+  }
+
+  /// The request with the words that it needs.
+  /// - Parameter link: the key of the link that it makes, or comes by.
+  func withWords(_ request: Request, link: Base64Bytes = Base64Bytes([])) -> Request {
+    keysOfNow(for: request).map { Stage.words.completed(request, by: $0, link: link) } ?? request
   }
 
   /// The keys that its participant in the call has, else those that the device has registered.

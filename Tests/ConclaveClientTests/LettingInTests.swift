@@ -32,9 +32,9 @@ struct LettingInTests {
     var generator = SystemRandomNumberGenerator()
     let secret = LinkSecret(maker: alice.fingerprint, using: &generator)
     #expect(secret.text.count == 64 && LinkSecret(secret.text) == secret)
-    for text in [
-      "", String(secret.text.dropLast()), secret.text + "A", secret.text.replacing(secret.text.first!, with: "="),
-    ] { #expect(LinkSecret(text) == nil) }
+    for text in ["", String(secret.text.dropLast()), secret.text + "A", "=" + secret.text.dropFirst()] {
+      #expect(LinkSecret(text) == nil)
+    }
     let made = Admission.making(secret.link(of: Self.call), of: Self.call, by: alice)
     #expect(made.isWellFormed && made.isGood(in: Self.call, by: alice.publicKeys))
     let word = try #require(Admission.coming(by: secret, into: Self.call, as: bob))

@@ -345,7 +345,7 @@ struct LyingServerTests {
     try await call.verify([
       ListedDevice(
         user: "bob", device: "phone", participant: 2, fingerprint: new, joinId: [], trust: .known, standing: .present,
-        hasConfirmed: true)
+        letIn: nil, hasConfirmed: true)
     ])
     #expect(await client.pinnedDevices.map(\.isVerified) == [true])
     await call.trust(KeyWarning(.newDevice, user: "bob", device: "phone", fingerprint: new))

@@ -51,12 +51,13 @@ struct ConfigurationSchemaTests {
     #expect((["a": [1, true, .null]] as JSONValue).text == #"{"a": [1, true, null]}"#)
   }
 
-  @Test(arguments: [
-    ("127.0.0.1:80", ListenAddress(port: 80, address: "127.0.0.1")),
-    ("[::1]:80", ListenAddress(port: 80, address: "::1")),
-    ("localhost:80", ListenAddress(port: 80, address: "localhost")), ("80", nil), (":80", nil), ("::1:80", nil),
-    ("[::1]", nil), ("[127.0.0.1]:80", nil), ("127.0.0.1:", nil), ("http://a:80", nil), ("[]:80", nil), ("", nil),
-  ])
+  @Test(
+    arguments: [
+      ("127.0.0.1:80", ListenAddress(port: 80, address: "127.0.0.1")),
+      ("[::1]:80", ListenAddress(port: 80, address: "::1")),
+      ("localhost:80", ListenAddress(port: 80, address: "localhost")), ("80", nil), (":80", nil), ("::1:80", nil),
+      ("[::1]", nil), ("[127.0.0.1]:80", nil), ("127.0.0.1:", nil), ("http://a:80", nil), ("[]:80", nil), ("", nil),
+    ] as [(String, ListenAddress?)])
   func aListenersAddressIsReadAsItIsWritten(text: String, address: ListenAddress?) {
     #expect(ListenAddress(text) == address)
     if let address { #expect(address.json == .string(text)) }

@@ -34,12 +34,12 @@ struct UserShareTests {
     let shares = shares()
     let share = try shares.connect(alice, now: 0).get()
     var limits = UserShare.Limits(
-      connections: 1, subscriptions: 1, requestsPerSecond: 1, requestBurst: 4, inboundBytes: 10,
+      connections: 1, subscriptions: 1, requestsPerSecond: 1, requestBurst: 8, inboundBytes: 10,
       eventBytesPerSecond: 1 << 10, eventBurst: 1 << 20)
     shares.setLimits(limits)
     #expect(refusal(shares.connect(alice, now: 0)) == .userConnectionsFull)
     #expect(share.subscribe() && !share.subscribe() && !share.hold(11))
-    for _ in 0..<4 { #expect(share.take(1, now: 0) == nil) }
+    for _ in 0..<8 { #expect(share.take(1, now: 0) == nil) }
     #expect(share.take(1, now: 0) != nil)
     // The same once more gives nobody a fresh burst.
     shares.setLimits(limits)

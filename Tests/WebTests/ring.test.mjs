@@ -198,3 +198,22 @@ test('a ring’s devices go with the list after it, and nothing is ratcheted fro
   assert.equal(await bob.derived(2), await alice.derived(2));
   assert.deepEqual(alice.keys.record(2).list.map(({ user }) => user), ['alice', 'bob']);
 });
+
+test('a new device of somebody known is told when its ring is answered, once; of somebody verified as such', async (t) => {
+  for (const isVerified of [false, true]) {
+    const world = [];
+    const [old, bob] = [await Person.make('alice', 9, world, { device: 'old' }), await Person.make('bob', 2, world)];
+    await bob.directory.devicesOf(['alice']);
+    if (isVerified) await bob.directory.verify([old.entry()]);
+    const alice = await Person.make('alice', 1, world);
+    t.after(() => [old, bob, alice].forEach((person) => person.close()));
+    const { identity, directory, join } = alice;
+    const made = await ringEpoch({ identity, directory, join, call: CALL, callees: ['bob'] });
+    const envelope = { ...made.envelopes.find(({ to }) => to.user === 'bob'), from: { user: 'alice', device: 'd' } };
+    const admissions = [await makeWord(identity, CALL, 'bob')];
+    await bob.keys.beginRung({ from: 'alice', list: made.list, envelope, admissions }, new RingMemory(new MemoryStore(), bob.identity));
+    assert.equal(bob.keys.hasKey, true);
+    assert.deepEqual(bob.warnings.map(({ problem, user, device, isOfVerified }) => [problem, user, device, isOfVerified]), [['new-device', 'alice', 'd', isVerified]]);
+    assert.equal((await bob.directory.examine([alice.entry()]))[0].isNew, false, 'from now on it is known');
+  }
+});

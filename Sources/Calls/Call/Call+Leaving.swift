@@ -173,7 +173,9 @@ extension Call {
     guard case .active(let since) = phase else { return 0 }
     let heard = members.flatMap(\.participants).map { lastHeard($0, now: now) }
     let last = (heard + [lastThere].compactMap { $0 }).max() ?? now
-    return Int(max(0, last.milliseconds - since.milliseconds) / 1_000)
+    // The clock may have been set back, and a damaged file may have any time.
+    guard last > since else { return 0 }
+    return Int((last.milliseconds - since.milliseconds) / 1_000)
   }
 
   private mutating func end(_ reason: EndReason, by user: UserID?, now: Timestamp, out: inout Outputs) {

@@ -20,12 +20,17 @@ extension Call {
       if result == .ringing || (result == .offline && callee.isReachable) { rung.append(callee) }
     }
     let newcomers = rung.count { member($0.user) == nil }
-    guard ringingCount + rung.count <= limits.ringing, members.count + newcomers <= limits.members else {
+    let missing = callees.filter { isSilenced($0, results[$0.user]) }
+    guard ringingCount + rung.count <= limits.ringing,
+      members.count + newcomers + silenced.count + missing.count <= limits.members
+    else {
       throw RequestError(.callFull, "at most \(limits.ringing) people ring at once in a call")
     }
     var admitted: [Admission] = []
     for callee in rung { if let word = try words?.word(for: callee.user) { admitted.append(word) } }
     for word in admitted { epochs.admissions.admit(word, by: words?.signer) }
+    for callee in missing { silenced[callee.user] = .some(callee.name) }
+    if !missing.isEmpty { hasSilenced = true }
     let expiresAt = now + rules.ringTime
     for callee in rung {
       let ringing = Member.Ringing(
@@ -37,6 +42,11 @@ extension Call {
     out.add(.ring(rung.map(\.user)))
     if !isStart { for callee in rung { announce(callee.user, .invited, out: &out) } }
     return results
+  }
+
+  /// Whether a callee who is not rung hears of the call by its history alone. A member's part in it is known already.
+  private func isSilenced(_ callee: Callee, _ result: RingResult?) -> Bool {
+    (result == .unavailable || result == .busy) && member(callee.user) == nil && silenced[callee.user] == nil
   }
 
   private func result(for callee: Callee) -> RingResult {

@@ -21,6 +21,11 @@ extension Call {
     for (number, tag) in epochs.confirmations.takeUnstored(epochs.newest.list) {
       changes.append(.confirmation(id, number, tag))
     }
+    for (user, name) in silenced.sorted(by: { $0.key < $1.key }) where journal.parts[user] == nil {
+      let part = HistoryFact.part(id, user, name: name, user == initiator ? .outgoing : .incoming, .missed)
+      changes.append(.history(part))
+      journal.parts[user] = part
+    }
     epochs.admissions.takeUnstored(of: id, into: &changes)
     if !journal.touched.isEmpty {
       for user in journal.touched.sorted() { takeChanges(of: user, now: now, into: &changes) }
@@ -104,11 +109,9 @@ extension Call {
   }
 
   private var storedProgress: StoredProgress {
-    var activeSince: Timestamp?
-    if case .active(let since) = phase { activeSince = since }
-    return StoredProgress(
-      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, aloneSince: aloneSince,
-      lastThere: lastThere, failures: failures,
+    StoredProgress(
+      activeSince: activeSince, lastNumber: lastNumber, soleCallee: soleCallee, hasSilenced: hasSilenced ? true : nil,
+      aloneSince: aloneSince, lastThere: lastThere, failures: failures,
       links: links?.stored, rotateAt: epochs.rotateAt, epoch: epochs.current, isSettled: epochs.isSettled,
       distributor: epochs.distributor,
       revisionLimit: (revision + Self.revisionStep - 1) / Self.revisionStep * Self.revisionStep)
@@ -155,6 +158,7 @@ extension Call {
 
   /// Deletes everything about a user who is neither present nor ringing.
   mutating func forget(_ user: UserID) {
+    silenced[user] = nil
     removeMember(user)
     journal.members[user] = nil
     journal.parts[user] = nil
@@ -189,7 +193,7 @@ extension Call {
     return switch refusal {
     case .declined: .declined
     case .noAnswer: .missed
-    default: .cancelled
+    default: hasSilenced ? .missed : .cancelled
     }
   }
 }

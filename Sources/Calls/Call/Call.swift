@@ -32,6 +32,10 @@ struct Call {
   let startToken: JoinToken
   /// The only callee of `start`, while no other was invited (rule 9).
   var soleCallee: UserID?
+  /// Users who were not rung, because they are unavailable or busy, and have the call in their history as missed (section 8); each with its name.
+  var silenced: [UserID: String?] = [:]
+  /// There were such users, perhaps before a restart.
+  var hasSilenced = false
   var phase = Phase.ringing
   var epochs: Epochs
   var joins = JoinMemory()
@@ -98,6 +102,7 @@ struct Call {
     metadata = stored.metadata
     startToken = JoinToken(device: stored.starter, joinId: stored.joinId)
     soleCallee = progress.soleCallee
+    hasSilenced = progress.hasSilenced == true
     if let since = progress.activeSince { phase = .active(since: since) }
     self.epochs = epochs
     firstReply = stored.reply
@@ -275,9 +280,11 @@ struct Call {
   var stateWithoutMembers: CallState {
     CallState(
       id: id, rev: revision, state: state(of: phase), media: media, initiator: initiator, startedAt: startedAt,
-      epoch: max(1, epochs.current),
-      policy: rules.shown, members: [], metadata: metadata)
+      answeredAt: activeSince, epoch: max(1, epochs.current), policy: rules.shown, members: [], metadata: metadata)
   }
+
+  /// When another than the initiator joined first; nil before, and when the call is over.
+  var activeSince: Timestamp? { if case .active(let since) = phase { since } else { nil } }
 
   /// `call.ring` for a ringing member, without an envelope.
   func ring(of user: UserID, members: @autoclosure () -> [MemberState]) -> Ring? {

@@ -60,7 +60,9 @@ struct CallControl {
       change(id) { call, _, out in call.pushed(user, out: &out) }
     case .devicesChanged(let user, let id): change(id) { call, _, out in call.devicesChanged(user, out: &out) }
     case .remove(let leaver, let id): remove(leaver, from: id)
-    case .forget(let user): ended.forget(user)
+    case .forget(let user):
+      ended.forget(user)
+      for id in calls.keys where calls[id]?.silenced[user] != nil { calls[id]?.silenced[user] = nil }
     }
   }
 

@@ -53,7 +53,7 @@ extension CallClient {
       feed(.envelope(envelope, delivery: delivery.seq), to: id)
       return
     }
-    apply(delivery.message.body, rev: delivery.message.rev, to: id)
+    apply(delivery.message.body, rev: delivery.message.rev, at: delivery.message.at, to: id)
     acknowledge(delivery)
   }
 
@@ -121,9 +121,9 @@ extension CallClient {
     }
   }
 
-  func apply(_ body: EventBody, rev: UInt64? = nil, to id: CallID) {
+  func apply(_ body: EventBody, rev: UInt64? = nil, at time: Timestamp? = nil, to id: CallID) {
     guard let call = calls[id] else { return }
-    let change = call.session.handle(body, rev: rev)
+    let change = call.session.handle(body, rev: rev, at: time)
     switch change {
     case .none, .lost: break
     case .outdated: return feed(.stateFailed, to: id)

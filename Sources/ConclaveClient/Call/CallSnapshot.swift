@@ -56,6 +56,8 @@ public struct CallSnapshot: Sendable, Hashable {
   public var phase: Phase
   /// Whether it was started with video.
   public var media: Media
+  /// When another than the initiator joined first, in milliseconds since 1970: a call's length counts from there. nil before.
+  public var answeredAt: Int64?
   /// The user who started it and may end it for all.
   public var initiator: String
   /// All users of the call.
@@ -85,6 +87,7 @@ public struct CallSnapshot: Sendable, Hashable {
     id = state.id.text
     phase = Phase(rawValue: state.state.rawValue) ?? .active
     media = Media(rawValue: state.media.rawValue) ?? .video
+    answeredAt = state.answeredAt?.milliseconds
     initiator = state.initiator.text
     members = state.members.map(Member.init)
     self.speakers = speakers

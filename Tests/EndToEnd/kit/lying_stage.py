@@ -38,7 +38,7 @@ addEventListener('DOMContentLoaded', () => {
 });
 """
 # Notices that are no warnings: people come and go.
-NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have a new device.*)$")
+NEWS = re.compile(r"^(\S+ (joined|left|is back|declined|did not answer|lost the connection|could not connect|has a new device.*)|You have (signed in on )?a new device.*)$")
 
 
 def row(number, *variants):

@@ -33,6 +33,10 @@ export class CallRequests extends EventTarget {
     return this.facts.startedAt;
   }
 
+  get answeredAt() {
+    return this.facts.answeredAt;
+  }
+
   /** 0 to 4, as the server sees this device's reception; undefined until it has said so. */
   get quality() {
     return this.facts.quality;

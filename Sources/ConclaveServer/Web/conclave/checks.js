@@ -296,7 +296,7 @@ const isRevision = (value) => whole(value, 0, Number.MAX_SAFE_INTEGER, 'a revisi
 export const callIn = shape(
   'a state',
   { id: callIDIn, epoch: (value) => whole(value, 0, MAX_NUMBER, 'an epoch'), members: listOf(memberIn, MAX_MEMBERS, 'members') },
-  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, policy: policyIn },
+  { rev: isRevision, state: wordsIn(32), media: wordsIn(32), initiator: idIn, startedAt: timeIn, answeredAt: timeIn, policy: policyIn },
 );
 
 const PICTURES = [undefined, 'lower', 'paused']; // `picture` of a slot (protocol section 6, "Slots")

@@ -31,6 +31,7 @@ export class Directory extends EventTarget {
   #warned = new Set();
   #pinning = new Map(); // device -> the fingerprint that was pinned first since this object was made
   #judging = new Map(); // user -> a promise: one judgement after the other
+  #acquainting; // until this user's older devices are known
 
   /** `own` is this device, `{device, fingerprint, keys}`: what it says of the user's others counts as if it were verified. */
   constructor({ store, owner, own, fetchDevices }) {
@@ -43,11 +44,12 @@ export class Directory extends EventTarget {
 
   /**
    * The keys behind each list entry, or why there are none: `{entry, keys}` or `{entry, problem}`; with both it is heard and gets nothing. `isNew` says that it is a device
-   * seen for the first time although another device of the user is known. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
+   * seen for the first time although another device of the user is known, `isOfVerified` that the person has verified one of the user's, and this one is neither verified nor vouched for. Without `pinsNews` such a device stays new until it is looked up again; `level` is `verified`, `vouched`, `known`, `new` or `revoked`.
    *
    * `remembered(results)` is called before the server is asked, with the results of those that are revoked, or whose key has changed, by what is stored here.
    */
   async examine(entries, { pinsNews = true, remembered = (_results) => {} } = {}) {
+    if (entries.some(({ user }) => user === this.#owner)) await this.#acquainting;
     const found = await Promise.all(entries.map((entry) => this.#pinned(entry)));
     remembered(await this.#distrusted(entries, found));
     const met = await this.#met(entries); // before any of these is pinned: all devices of a stranger are new, and no news
@@ -56,7 +58,34 @@ export class Directory extends EventTarget {
     const judged = new Map();
     for (const user of new Set(entries.map((entry) => entry.user))) judged.set(user, await this.#judge(user));
     this.#refresh([...judged.keys()]);
-    return looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
+    const results = looked.map((result) => this.#judgedResult(result, judged.get(result.entry.user)));
+    for (const result of results) if (result.isNew) result.isOfVerified = !SENT_TO.includes(result.level) && (await this.#hasVerified(result.entry.user));
+    return results;
+  }
+
+  async #hasVerified(user) {
+    return (await this.#pinsOf(user)).some(({ isVerified }) => isVerified);
+  }
+
+  /** For a device that is new itself: this user's devices that were there before it are pinned, and are no news to it. */
+  acquaint() {
+    this.#acquainting ??= this.#acquaint().catch(() => {
+      this.#acquainting = undefined; // the next connection tries again
+    });
+    return this.#acquainting;
+  }
+
+  async #acquaint() {
+    const others = (await this.#fetch([this.#owner])).filter(({ user, device }) => user === this.#owner && device !== this.#own?.device);
+    for (const { user, device, fingerprint } of others) {
+      const entry = { user, device, fingerprint };
+      await this.#look(entry, { ...(await this.#pinned(entry)), isMet: false, pinsNews: true });
+    }
+  }
+
+  /** The name that the server tells for a device; undefined where it tells none. */
+  deviceName(user, device) {
+    return this.#told.get(user)?.listed.find((listed) => listed.device === device)?.name;
   }
 
   /**

@@ -206,8 +206,8 @@ export class Epoch {
       const results = await directory.examine(entries, { remembered });
       const looked = await Promise.all(results.map((result) => this.#withJoinKey(result)));
       for (const result of looked) this.#note(result);
-      return looked.flatMap(({ entry, problem, isNew, isSelfRevoked }) => [
-        ...(isNew ? [{ entry, problem: 'new-device' }] : []),
+      return looked.flatMap(({ entry, problem, isNew, isOfVerified, isSelfRevoked }) => [
+        ...(isNew ? [{ entry, problem: 'new-device', isOfVerified }] : []),
         ...(problem ? [{ entry, problem, isSelfRevoked }] : []),
       ]);
     } finally {

@@ -245,7 +245,7 @@ export class KeyAgreement extends EventTarget {
       try {
         const found = await this.#lists.beginRung(ring, { identity: this.#identity, directory: this.#directory, used });
         const record = this.#admit(found.accepted);
-        await record.examine(this.#directory);
+        await this.#lookUps.look(record); // a device of a known caller that is new is told here
         await this.#followWords(record);
         await this.#setSecret(record, found.secret).finally(() => found.secret.fill(0));
         this.#switching.switchTo(record);

@@ -24,22 +24,27 @@ export class LookUps {
     await this.#begun.get(record)?.catch(() => {});
   }
 
-  /** Each problem is told once for a key. */
+  /** As `look` does; a look-up that fails changes nothing. */
   async examine(record, entries = record.others) {
     if (entries.length === 0) return;
-    const tell = (results) => {
-      for (const { entry, problem, isSelfRevoked } of results) this.#warnings.warn(problem, { epoch: record.epoch, ...entry, isSelfRevoked });
-    };
-    const distrusted = (results) => {
-      tell(results);
-      this.#read();
-    };
     try {
-      tell(await record.examine(this.#directory, entries, distrusted));
+      await this.look(record, entries);
     } catch (error) {
       this.#warnings.refuse(error);
     } finally {
       this.#read();
     }
+  }
+
+  /** Each problem, and each new device, is told once for a key. */
+  async look(record, entries = record.others) {
+    const tell = (results) => {
+      for (const { entry, problem, isSelfRevoked, isOfVerified } of results) this.#warnings.warn(problem, { epoch: record.epoch, ...entry, isSelfRevoked, isOfVerified });
+    };
+    const distrusted = (results) => {
+      tell(results);
+      this.#read();
+    };
+    tell(await record.examine(this.#directory, entries, distrusted));
   }
 }

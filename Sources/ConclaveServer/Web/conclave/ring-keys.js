@@ -25,7 +25,7 @@ export async function ringKeys({ from, list, envelope: body, admissions }, { his
   if (!caller || others.length > 0 || caller.participant !== 1) throw new Refusal('a ring’s list on which not the caller alone has joined');
   if (envelope.epoch !== 1 || caller.user !== from || !sameDevice(caller, envelope.from)) throw new Refusal('a ring envelope that is not the caller’s');
   if (!isSealedTo(envelope, await wrapKeyHash(identity))) throw new Refusal('a ring envelope that is sealed to another key');
-  const [{ keys, problem }] = await directory.examine([caller]);
+  const [{ keys, problem }] = await directory.examine([caller], { pinsNews: false }); // the person hears of a new device first
   if (!keys || (problem && problem !== 'unverified')) throw new Refusal('a ring envelope of a device that is not trusted');
   if (!(await isJoinKeySigned(caller, caller.joinKey, call, keys))) throw new Refusal('a ring of another call');
   const letIn = wordsIn({ admissions, signers: [] }).words.filter((word) => word.fingerprint === caller.fingerprint && word.user === identity.user && !word.by);
