@@ -124,6 +124,16 @@ package enum Commands {
     }
   }
 
+  /// Tries each TURN and STUN server of the configuration, as a client would.
+  /// - Parameter trust: a PEM file of authorities to trust besides the system's.
+  /// - Returns: a line for each, and whether it is good.
+  /// - Throws: `ConfigurationError` when there is none to try, in words for the operator.
+  package static func checkTURN(
+    _ configuration: Configuration, trust: String?
+  ) async throws(ConfigurationError) -> [(line: String, isGood: Bool)] {
+    try await TURNCheck(configuration, trust: trust, now: WallClock().now()).run()
+  }
+
   /// Deletes all that is kept of a user. A server that runs lets go of the user within seconds, one that starts later at once.
   /// - Throws: `ConfigurationError` for a bad id, and when there is no database or it cannot be written.
   package static func forget(user: String, configuration: Configuration) throws(ConfigurationError) {

@@ -7,8 +7,8 @@ struct Conclave: AsyncParsableCommand {
     abstract: "A server for end-to-end encrypted group calls.",
     version: Server.version,
     subcommands: [
-      Serve.self, Token.self, Forget.self, CheckConfig.self, ConfigSchema.self, Status.self, ListCalls.self,
-      ShowCall.self, Users.self,
+      Serve.self, Token.self, Forget.self, CheckConfig.self, ConfigSchema.self, CheckTURN.self, Status.self,
+      ListCalls.self, ShowCall.self, Users.self,
       Reports.self, ShowReport.self, End.self, Disconnect.self, Drain.self, ShowVersion.self,
     ])
 }
@@ -127,6 +127,24 @@ struct CheckConfig: AsyncParsableCommand {
 
   func run() async throws {
     print(try await Commands.check(options.load(isValidated: false)))
+  }
+}
+
+struct CheckTURN: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "check-turn",
+    abstract: "Allocate through each TURN server of the configuration as a client would, and say what is wrong.",
+    discussion: "Ends with 0 when all are good, with 2 when one is not, and with 1 when there is none to try.")
+
+  @OptionGroup var options: ConfigurationOptions
+
+  @Option(help: "PEM file of authorities to trust besides the system's.")
+  var trust: String?
+
+  func run() async throws {
+    let results = try await Commands.checkTURN(options.load(), trust: trust)
+    for result in results { print(result.line) }
+    if !results.allSatisfy(\.isGood) { throw ExitCode(2) }
   }
 }
 

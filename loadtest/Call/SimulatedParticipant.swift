@@ -133,8 +133,10 @@ final class SimulatedParticipant: Sendable {
 
   func start(ringing callees: [String], on loop: MediaLoop, certificate: DTLSCertificate) async throws -> JoinedCall {
     begin()
+    var policy = CallPolicy()
+    policy.rotateMinutes = plan.rotateMinutes
     let call = try await signedIn.start(
-      callees: callees, media: plan.videoKbps == nil ? .audio : .video, rotateMinutes: plan.rotateMinutes)
+      callees: callees, media: plan.videoKbps == nil ? .audio : .video, policy: policy)
     try await bringMedia(to: call, on: loop, certificate)
     return call
   }

@@ -8,17 +8,11 @@ extension CallClient {
   private static let ringAttempts = 3
 
   /// Starts a call and rings `callees`, with a key for each of their devices that is trusted. Throws the server's refusal when it takes no keys for the devices
-  /// that it lists itself: nobody is rung then.
-  /// - Parameter rotateMinutes: the time between epochs while the members stay the same, 1 to 1,440; nil for 10.
+  /// that it lists itself: nobody is rung then. `JoinedCall.ringResults` says what became of each ring.
   public func start(
-    callees: [String], media: CallSnapshot.Media, rotateMinutes: Int? = nil, metadata: [UInt8]? = nil
+    callees: [String], media: CallSnapshot.Media, policy: CallPolicy = CallPolicy(), metadata: [UInt8]? = nil
   ) async throws(SignalingError) -> JoinedCall {
     let callees = try Self.identifiers(callees)
-    let policy = rotateMinutes.map { minutes in
-      var policy = Policy()
-      policy.rotateMinutes = minutes
-      return policy
-    }
     let id = Self.newCallID()
     let credentials = makeCredentials(id)
     var keys = agreement(credentials, .started)
@@ -29,7 +23,7 @@ extension CallClient {
         .start(
           StartCall(
             id: id, callees: callees, media: CallMedia(rawValue: media.rawValue) ?? .video,
-            policy: policy, metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId,
+            policy: policy.told, metadata: metadata.map { Base64Bytes($0) }, joinId: credentials.joinId,
             joinKey: credentials.joinKey, envelopes: envelopes.isEmpty ? nil : envelopes, admissions: admissions))
       }
       var generator = SystemRandomNumberGenerator()
@@ -220,7 +214,9 @@ extension CallClient {
     calls[id] = Ongoing(CallSession(joined), keys.withoutKnowledge, stay: stay, cipher: cipher, updates: updates)
     perform(effects, of: id)
     takeEarly(joined, isRejoined: isRejoined)
-    return JoinedCall(id, stay: stay, cipher: cipher, updates: updates.stream, client: self)
+    return JoinedCall(
+      id, stay: stay, cipher: cipher, updates: updates.stream, client: self,
+      ringResults: Self.texts(of: joined.results ?? [:]))
   }
 
   func offer(_ call: CallID, _ sdp: String, _ tracks: [OfferedTrack]) async throws(SignalingError) -> AnsweredOffer {
@@ -274,7 +270,11 @@ extension CallClient {
     let callees = try Self.identifiers(users)
     let invitation = Invite(callees: callees, admissions: words(for: callees, in: call))
     let reply = try await connection.request(.call(call, .invite(invitation)), reply: InviteResults.self)
-    return Dictionary(uniqueKeysWithValues: reply.results.map { ($0.key.text, $0.value.rawValue) })
+    return Self.texts(of: reply.results)
+  }
+
+  private static func texts(of results: [UserID: RingResult]) -> [String: String] {
+    Dictionary(uniqueKeysWithValues: results.map { ($0.key.text, $0.value.rawValue) })
   }
 
   /// Makes a link: its token, and the secret that only people get.

@@ -98,9 +98,10 @@ export class CallRequests extends EventTarget {
     }
   }
 
-  /** Lets `callees` in and rings them; brings what became of each. */
-  async invite(callees) {
-    const { results } = await this.request('invite', { callees, admissions: await this.admissions.words(callees) });
+  /** Lets `callees` in and rings them; brings what became of each. `metadata` is as in `Conclave.start`. */
+  async invite(callees, { metadata = '' } = {}) {
+    const body = { callees, admissions: await this.admissions.words(callees), ...(metadata ? { metadata } : {}) };
+    const { results } = await this.request('invite', body);
     return results;
   }
 

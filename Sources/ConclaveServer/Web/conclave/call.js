@@ -7,6 +7,7 @@ import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
 import { confirmationOf, rosterOf, stopOf } from './call-trust.js';
 import { CallWatch } from './call-watch.js';
+import { Facets } from './facets.js';
 import { Untold } from './key-warnings.js';
 import { Recovery } from './recovery.js';
 import { exactName } from './roster-watch.js';
@@ -17,12 +18,12 @@ import { ownerOf, tilesOf } from './tiles.js';
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
- * Events: `change`; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
+ * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
  * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or
  * `hand`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
  * `connection` is the part of `Conclave` that a call needs: `request(path, body)`, `hurry()`, `status`, `identity`,
- * `directory`, `connectionNumber`, `capture`.
+ * `directory`, `connectionNumber`, `capture`, `workerURL`.
  */
 export class Call extends CallRequests {
   hasEnded = false;
@@ -44,6 +45,7 @@ export class Call extends CallRequests {
   #watch;
   #recovery;
   #events;
+  #facets = new Facets();
   #secret;
 
   /** `secret` is that of the link that the call is joined by. */
@@ -304,10 +306,10 @@ export class Call extends CallRequests {
     if (!this.hasEnded) this.#watch.setShown(isShown);
   }
 
-  /** Opens the microphone and, if wished, the camera; what can't be opened is a notice, not an end. */
-  async capture({ camera = true } = {}) {
-    this.wantsCamera = camera;
-    await this.#sending.capture({ camera });
+  /** Opens the microphone and the camera, as far as they are wished; what can't be opened is a notice, not an end. */
+  async capture({ camera = true, microphone = true } = {}) {
+    this.wantsCamera = Boolean(camera);
+    await this.#sending.capture({ camera, microphone });
   }
 
   /** Sends what was captured, and receives. */
@@ -359,7 +361,18 @@ export class Call extends CallRequests {
     return this.#sending.reopen(source);
   }
 
-  /** Shares a screen; with `replace` another's makes room. Throws `screen.busy` when there is one already. */
+  /**
+   * Sends a copy of `track`, the app's own, as `source`, `microphone` or `camera`, in place of the device; with none the device again. It lasts until the call is over, or the track ends.
+   */
+  publish(source, track) {
+    if (!['microphone', 'camera'].includes(source)) throw new TypeError(`${source} is neither microphone nor camera`);
+    if (source === 'camera' && track) this.wantsCamera = true;
+    return this.#sending.publish(source, track);
+  }
+
+  /**
+   * Shares a screen, which the person chooses, or `stream`, a `MediaStream` of the app's own; with `replace` another's makes room. Throws `screen.busy` when there is one already.
+   */
   shareScreen(options) {
     return this.#sending.shareScreen(options);
   }
@@ -509,6 +522,7 @@ export class Call extends CallRequests {
 
   #changed() {
     if (!this.hasEnded) this.#watch?.look();
+    for (const name of this.#facets.changed(this)) this.dispatchEvent(new Event(name));
     this.dispatchEvent(new Event('change'));
   }
 }

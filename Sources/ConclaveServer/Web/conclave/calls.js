@@ -30,7 +30,7 @@ export class Calls extends EventTarget {
   }
 
   /** Joins by `kind` (see `Call.join`). The call that runs here is held meanwhile, and goes on if the join fails. */
-  async join(kind, { id = '', body = {}, ring = {}, secret = '', camera = true, isNew = false }) {
+  async join(kind, { id = '', body = {}, ring = {}, secret = '', camera = true, microphone = true, isNew = false }) {
     const before = this.current;
     await this.#hold(before);
     const call = new Call({ id, secret, connection: this.#connection });
@@ -41,7 +41,7 @@ export class Calls extends EventTarget {
     const joined = call.join(kind, body, ring);
     // Events of the call may come before its id is known here: they wait.
     if (isNew) this.#starting = joined.catch(() => {});
-    const captured = call.capture({ camera });
+    const captured = call.capture({ camera, microphone });
     try {
       const reply = await joined;
       call.results = reply.results ?? {};

@@ -36,6 +36,8 @@ export class Conclave extends EventTarget {
   ownDevices;
   connectionNumber = 0;
   presence;
+  /** Where the app serves the library's worker, if not beside the library. */
+  workerURL;
   /** The person's choice of camera, microphone and speaker: see `capture.js`. */
   capture = new Capture();
   push = new Push((path, body) => this.request(path, body));
@@ -51,8 +53,9 @@ export class Conclave extends EventTarget {
   #verifiedOnly = false;
 
   /** `credentials(wasRefused)` resolves with `{token, user}`: the server must name the same user. An error with `isFinal` ends the connecting. */
-  constructor({ url, device, name, credentials }) {
+  constructor({ url, device, name = undefined, credentials, workerURL = undefined }) {
     super();
+    this.workerURL = workerURL;
     this.#device = device;
     this.#name = name;
     this.presence = new Presence((path, body) => this.request(path, body));
@@ -137,15 +140,21 @@ export class Conclave extends EventTarget {
     return [...this.#calls.elsewhere.values()];
   }
 
-  /** Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. */
-  start(callees, { camera = true } = {}) {
-    return this.#calls.join('start', { body: { callees, media: camera ? 'video' : 'audio' }, camera, isNew: true });
+  // Joining opens the microphone and the camera, unless `camera` or `microphone` is false; or a `MediaStreamTrack` of the app's own, which is sent in its place.
+
+  /**
+   * Rings `callees`. Resolves with the call once it exists; `results` on it says what became of each. `policy` are the call's rules (protocol section 4), `metadata` is base64 of up to 2 KiB
+   * for those who are rung: the server can read it. `media` is `audio` or `video`, by default as there is a camera.
+   */
+  start(callees, { camera = true, microphone = true, media = camera ? 'video' : 'audio', policy = undefined, metadata = '' } = {}) {
+    const body = { callees, media, ...(policy ? { policy } : {}), ...(metadata ? { metadata } : {}) };
+    return this.#calls.join('start', { body, camera, microphone, isNew: true });
   }
 
   /** Answers a ring. A call that runs here is held. */
-  accept(ring, { camera = true } = {}) {
+  accept(ring, { camera = true, microphone = true } = {}) {
     this.#rings.end(ring.call);
-    return this.#calls.join('accept', { id: ring.call, ring, camera });
+    return this.#calls.join('accept', { id: ring.call, ring, camera, microphone });
   }
 
   async decline(ring) {
@@ -166,19 +175,19 @@ export class Conclave extends EventTarget {
   }
 
   /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. A device that has lost it, and that the server still counts as in it, hands it over. */
-  enter(facts, { camera = true } = {}) {
-    if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera });
-    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera });
+  enter(facts, { camera = true, microphone = true } = {}) {
+    if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera, microphone });
+    return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera, microphone });
   }
 
   /** The call moves here from the user's other device. */
-  transfer(facts, { camera = true } = {}) {
-    return this.#calls.join('transfer', { id: facts.id, camera });
+  transfer(facts, { camera = true, microphone = true } = {}) {
+    return this.#calls.join('transfer', { id: facts.id, camera, microphone });
   }
 
   /** Joins with a link that `call.makeLink` made, and the secret that it made with it. */
-  joinByLink(id, { link, secret }, { camera = true } = {}) {
-    return this.#calls.join('join', { id, body: { link }, secret, camera });
+  joinByLink(id, { link, secret }, { camera = true, microphone = true } = {}) {
+    return this.#calls.join('join', { id, body: { link }, secret, camera, microphone });
   }
 
   /** The user who rang this device for a call last; undefined where nobody has. */

@@ -21,23 +21,26 @@ const DESCRIPTOR = 'https://aomediacodec.github.io/av1-rtp-spec/#dependency-desc
 const maxBitrates = { screen: 2_500_000, microphone: 40_000, 'screen-audio': 96_000 };
 const kindOf = (source) => (source === 'camera' || source === 'screen' ? 'video' : 'audio');
 
-const WORKER = new URL('./sframe-worker.js', import.meta.url).href;
+// Bundlers know a file that goes with a bundle by this expression, whole.
+const OWN_WORKER = new URL('./sframe-worker.js', import.meta.url).href;
 let policy;
+let wanted; // the URL that the policy passes
 
 /** The worker's URL. A page that requires trusted types allows the policy `conclave`, which passes nothing else. */
-function workerURL() {
+function trusted(url) {
   policy ??= globalThis.trustedTypes?.createPolicy('conclave', {
-    createScriptURL(url) {
-      if (url !== WORKER) throw new TypeError(`${url} is not the library’s worker`);
-      return url;
+    createScriptURL(asked) {
+      if (asked !== wanted) throw new TypeError(`${asked} is not the library’s worker`);
+      return asked;
     },
   });
-  return policy ? policy.createScriptURL(WORKER) : WORKER;
+  wanted = url;
+  return policy ? policy.createScriptURL(url) : url;
 }
 
-/** The worker that seals and opens frames, once it listens. */
-export function startWorker() {
-  const worker = new Worker(workerURL(), { type: 'module' });
+/** The worker that seals and opens frames, once it listens. `url` is where the app serves it, if not beside this module. */
+export function startWorker(url = OWN_WORKER) {
+  const worker = new Worker(trusted(url), { type: 'module' });
   return new Promise((resolve, reject) => {
     worker.addEventListener('message', () => resolve(worker), { once: true });
     worker.addEventListener('error', () => reject(new Error('The encryption worker did not start.')), { once: true });

@@ -50,7 +50,7 @@ export class Stay extends EventTarget {
     stay.kind = kind;
     stay.id = isStart ? crypto.randomUUID() : id;
     if (!isCallID(stay.id)) throw new Refusal('a call with an id of another form');
-    [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker()]);
+    [stay.#join, stay.#worker] = await Promise.all([JoinKeys.make(identity, stay.id), startWorker(connection.workerURL)]);
     try {
       const words = await stay.#words(body.callees ?? [], { ring, secret });
       const asked = { ...body, ...words, ...stay.#join.wire, ...(isStart ? { id: stay.id } : {}) };
