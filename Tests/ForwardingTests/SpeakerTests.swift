@@ -100,7 +100,7 @@ struct SpeakerTests {
       call.receive(try #require(a.protect(packet)), from: a.address)
       call.run(milliseconds: 20)
     }
-    #expect(call.sfu.counters.forwarded == before + 50)
+    #expect(call.sfu.counters.forwarded == before + (payload > 0 ? 50 : 0), "a packet of nothing is left out")
     #expect(call.speakers.isEmpty)
   }
 

@@ -136,6 +136,9 @@ struct DownStream {
     return .sent
   }
 
+  /// The source's packet is not sent on, and the receiver does not miss it.
+  mutating func leaveOut(_ packet: borrowing Packet) { sourceSwitch.omit(packet) }
+
   /// The source's numbers have jumped: it begins anew, with this packet or with a key frame to come.
   /// - Returns: nil for a packet that is merely too old, and when it is no key frame and one is needed.
   @inline(never)
