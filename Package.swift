@@ -133,7 +133,7 @@ let package = Package(
         "MediaModel", "Forwarding", "CongestionControl", "Transport", "RTP", "LinuxIO", "CAllocations", "Paths",
       ]),
     // A disk that the simulated worlds share.
-    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel"], path: "Tests/Simulation"),
+    .target(name: "Simulation", dependencies: ["Calls", "Contract", "MediaModel", "Octets"], path: "Tests/Simulation"),
     // Writes to a store and waits, for tests alone.
     .target(name: "StoreWriting", dependencies: ["Calls", "Persistence"], path: "Tests/StoreWriting"),
     .testTarget(name: "CallsTests", dependencies: ["Seeded", "Calls", "Contract", "MediaModel", "Simulation"]),

@@ -43,7 +43,7 @@ final class House {
     configuration.media.port = 0
     configuration.media.workers = 1
     let server = try await Self.run(configuration)
-    configuration.listen.stomp = server.stompPort
+    configuration.listen.stomp = ListenAddress(port: server.stompPort)
     self.configuration = configuration
     self.server = server
     address = ServerAddress(host: "127.0.0.1", port: server.stompPort, usesTLS: false)

@@ -183,6 +183,33 @@ def test_the_unit_is_hardened(machine):
     assert "8080" in journal and "not permitted" not in journal
 
 
+def test_a_reload_takes_the_configuration_and_fails_for_one_that_cannot_be_used(machine):
+    wait_for(machine.is_ready, 30, "the server is ready")
+    file = machine.root / "etc/conclave/config.json"
+    before = file.read_text()
+    running = lambda: machine.do("systemctl", "show", "conclave", "-p", "MainPID,ActiveState", "--value")
+    first = running()
+    try:
+        file.write_text('{"log":"debug"}')
+        machine.do("systemctl", "reload", "conclave")
+        journal = lambda: machine.do("journalctl", "-u", "conclave", "--no-pager")
+        wait_for(lambda: "changed=log" in journal(), 10, "the server has read it")
+        file.write_text('{"log":"loud"}')
+        machine.do("systemctl", "reload", "conclave", check=False)
+        wait_for(lambda: "/etc/conclave/config.json:1:2: log: " in journal(), 10, "the journal has the mistake")
+        assert running() == first, "it is the same process"
+    finally:
+        file.write_text(before)
+    schema = json.loads((machine.root / "usr/share/conclave/config.schema.json").read_text())
+    assert schema["properties"]["log"]["enum"]
+
+
+def test_commands_find_the_installed_configuration(machine):
+    wait_for(machine.is_ready, 30, "the server is ready")
+    assert machine.do("conclave", "token", "--user", "alice").count(".") == 2
+    assert "ready" in machine.do("conclave", "status")
+
+
 def test_an_upgrade_keeps_running_calls_and_the_configuration(machine, package, tmp_path):
     run("cp", next_version(package, tmp_path), machine.root / "root/next.deb")
     wait_for(machine.is_ready, 30, "the server is ready")

@@ -148,10 +148,16 @@ final class SimulatedParticipant: Sendable {
   }
 
   func join(
-    _ call: String, link: String?, on loop: MediaLoop, certificate: DTLSCertificate
+    _ call: String, link: JoinedCall.Invitation?, on loop: MediaLoop, certificate: DTLSCertificate
   ) async throws {
     begin()
-    try await bringMedia(to: try await signedIn.join(call, link: link), on: loop, certificate)
+    let joined =
+      if let link {
+        try await signedIn.join(call, link: link.link, secret: link.secret)
+      } else {
+        try await signedIn.join(call)
+      }
+    try await bringMedia(to: joined, on: loop, certificate)
   }
 
   func rejoin(_ call: String, on loop: MediaLoop, certificate: DTLSCertificate) async throws {

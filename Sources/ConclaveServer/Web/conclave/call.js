@@ -1,6 +1,7 @@
 // One call on this device: joining, and what people do. Facts are in `call-state.js`, what is sent is in `sending.js`; `recovery.js` comes back,
 // `call-events.js` hears the server; a `Stay` has the keys and the path of the participant that a join made.
 
+import { Admissions } from './admissions.js';
 import { CallEvents } from './call-events.js';
 import { CallRequests } from './call-requests.js';
 import { CallState } from './call-state.js';
@@ -43,11 +44,14 @@ export class Call extends CallRequests {
   #watch;
   #recovery;
   #events;
+  #secret;
 
-  constructor({ id, connection }) {
+  /** `secret` is that of the link that the call is joined by. */
+  constructor({ id, connection, secret = '' }) {
     const { user, device } = connection.identity ?? {};
     super(new CallState({ id, user, device }), connection);
     this.#connection = connection;
+    this.#secret = secret;
     this.#sending = new Sending({
       capture: connection.capture,
       tellMuted: (track, muted) => this.request(`tracks/${track}`, { muted }).catch(() => {}), // told again when the connection is back
@@ -147,6 +151,16 @@ export class Call extends CallRequests {
     return Boolean(this.#keys?.hasUnverified);
   }
 
+  /** The one who let `entry`, `{user, fingerprint?}`, in: see `Admissions.of`. */
+  admissionOf(entry) {
+    return this.admissions?.of(entry);
+  }
+
+  /** Whether this device is here by the word of the app's service alone, which lets people in: then nobody counts as uninvited. */
+  get isByService() {
+    return Boolean(this.admissions?.isByService);
+  }
+
   get audioTracks() {
     return this.isHeld ? [] : (this.#transport?.audioTracks ?? []);
   }
@@ -170,6 +184,11 @@ export class Call extends CallRequests {
     return ownerOf(this, participant);
   }
 
+  /** `{user, device}` of a number by the lists of keys; undefined for one that was on none. */
+  numberOwner(participant) {
+    return this.#keys?.ownerOf(participant);
+  }
+
   get #transport() {
     return this.#stay?.transport;
   }
@@ -185,7 +204,8 @@ export class Call extends CallRequests {
    * with the reply once the call is known.
    */
   async join(kind, body = {}, ring = {}) {
-    const asked = Stay.join({ kind, id: this.id, body, connection: this.#connection });
+    if (!this.admissions) this.#followWords();
+    const asked = Stay.join({ kind, id: this.id, body, ring, secret: this.#secret, admissions: this.admissions, connection: this.#connection });
     this.#asked = asked.catch(() => {});
     const stay = await asked;
     const { reply } = stay;
@@ -208,6 +228,17 @@ export class Call extends CallRequests {
     this.#sending.transport = stay.transport;
     this.#changed();
     return reply;
+  }
+
+  /** Once nobody but the app's service has let this device in, the person hears of it. */
+  #followWords() {
+    this.admissions = new Admissions(this.#connection);
+    let isByService = false;
+    this.admissions.addEventListener('change', () => {
+      if (this.isByService && !isByService) this.#warn({ problem: 'by-service' });
+      ({ isByService } = this);
+      this.#changed();
+    });
   }
 
   #listen(stay) {
@@ -251,7 +282,8 @@ export class Call extends CallRequests {
     const { epoch, freshEpoch } = this.#keys ?? { epoch: 0, freshEpoch: 0 };
     const { rotateMinutes } = this.facts;
     const isConnected = this.#connection.status === 'ready' && !this.#recovery.isJoining && this.participant > 0;
-    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes };
+    const uninvited = (entry) => this.#keys?.uninvited(entry);
+    return { isConnected, participant: this.participant, epoch, freshEpoch, list: this.#keys?.list ?? [], members: [...this.members.values()], rotateMinutes, uninvited };
   }
 
   async #askForList() {

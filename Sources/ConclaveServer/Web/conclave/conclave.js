@@ -5,6 +5,7 @@ import { toBase64 } from './bytes.js';
 import { Calls } from './calls.js';
 import { Capture } from './capture.js';
 import { Directory } from './directory.js';
+import { isGuest } from './guests.js';
 import { Identity, sameDevice } from './identity.js';
 import { Inbox } from './inbox.js';
 import { OwnDevices } from './own-devices.js';
@@ -77,11 +78,17 @@ export class Conclave extends EventTarget {
     this.#stomp.prepare = () => this.#prepare();
     this.#stomp.addEventListener('open', ({ detail }) => this.#opened(detail));
     this.#stomp.addEventListener('ready', () => this.#ready());
+    this.#stomp.addEventListener('obstacle', () => this.#tell('connection'));
     this.#stomp.addEventListener('closed', ({ detail }) => this.#closed(detail));
   }
 
   get user() {
     return this.identity?.user;
+  }
+
+  /** Why no connection comes about although the server answers: `origin`, `websocket` (see `obstacleTo`) or undefined. `connection` tells of it. */
+  get obstacle() {
+    return this.#stomp.obstacle;
   }
 
   /** Whether this device's keys, and what it knows of others, outlive the page. */
@@ -158,8 +165,9 @@ export class Conclave extends EventTarget {
     return calls.filter(({ outcome, rejoinable }) => outcome === 'answered' && !rejoinable).map(({ id }) => id);
   }
 
-  /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. */
+  /** Enters a running call: by `rejoin` if this user has been in it, else by `join`. A device that has lost it, and that the server still counts as in it, hands it over. */
   enter(facts, { camera = true } = {}) {
+    if (facts.isLost && facts.phase === 'joined') return this.transfer(facts, { camera });
     return this.#calls.join(facts.wasIn ? 'rejoin' : 'join', { id: facts.id, camera });
   }
 
@@ -168,9 +176,14 @@ export class Conclave extends EventTarget {
     return this.#calls.join('transfer', { id: facts.id, camera });
   }
 
-  /** Joins with a link that `call.makeLink` made. */
-  joinByLink(id, link, { camera = true } = {}) {
-    return this.#calls.join('join', { id, body: { link }, camera });
+  /** Joins with a link that `call.makeLink` made, and the secret that it made with it. */
+  joinByLink(id, { link, secret }, { camera = true } = {}) {
+    return this.#calls.join('join', { id, body: { link }, secret, camera });
+  }
+
+  /** The user who rang this device for a call last; undefined where nobody has. */
+  callerOf(id) {
+    return this.#rings.callerOf(id);
   }
 
   /** Talks in a held call again; the one before is held. */
@@ -196,6 +209,11 @@ export class Conclave extends EventTarget {
     this.#verifiedOnly = isOn;
     if (this.directory) this.directory.verifiedOnly = isOn;
     this.#calls.reconsiderKeys();
+  }
+
+  /** The name of somebody's device, in the server's words; undefined where it has none. */
+  deviceName(user, device) {
+    return this.directory?.deviceName(user, device);
   }
 
   /** The person takes a device's changed key, the one with this fingerprint, in all calls. Answers whether that is the key it still has. */
@@ -289,6 +307,7 @@ export class Conclave extends EventTarget {
   #ready() {
     this.#setStatus('ready');
     this.directory.connected();
+    if (this.identity.isNew && !isGuest(this.user)) this.directory.acquaint();
     this.#tell('ready');
     this.#calls.connectionReady();
     this.presence.connectionReady(this.user);
@@ -332,10 +351,10 @@ export class Conclave extends EventTarget {
 
   /** Somebody's devices or keys changed: people are warned at once, not when the device joins. */
   async #devicesChanged({ user }) {
-    for (const { entry, problem, isNew } of await this.directory.devicesOf([user])) {
+    for (const { entry, problem, isNew, isOfVerified } of await this.directory.devicesOf([user])) {
       if (sameDevice(entry, this.identity)) continue;
       const { device, fingerprint } = entry;
-      if (isNew) this.#tell('warning', { problem: 'new-device', user, device, fingerprint });
+      if (isNew) this.#tell('warning', { problem: 'new-device', user, device, fingerprint, isOfVerified });
       if (problem === 'changed-key') this.#tell('warning', { problem, user, device, fingerprint });
     }
     this.#calls.reconsiderKeys();

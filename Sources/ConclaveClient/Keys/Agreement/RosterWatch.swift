@@ -18,7 +18,12 @@ struct RosterWatch: Sendable {
   /// A second stop so soon after the first waits for the person; the suspicion of a device that is on no list is remembered so long.
   static let memory: Duration = .seconds(60)
 
-  enum Kind: Sendable { case stranger, departed }
+  enum Kind: Sendable {
+    case stranger
+    /// In the call, but nobody let its user in.
+    case uninvited
+    case departed
+  }
 
   /// A listed device that is not in the call.
   struct Suspect: Sendable {
@@ -77,6 +82,10 @@ struct RosterWatch: Sendable {
   /// This device's own number, which is never suspect.
   var own: ParticipantNumber = 0
   private var list: EpochList?
+  /// Devices of lists whose users nobody let in (section 5.13).
+  private var uninvited: Set<Device> = []
+  /// A look-up is open that may show who let them in.
+  private var isUndecided = false
   private var members: [UserID: MemberState] = [:]
   /// Devices that were participants while the list in use had them as such.
   private var seen: Set<Key> = []
@@ -90,6 +99,9 @@ struct RosterWatch: Sendable {
   private var isStopped = false
   /// Listed stays that the person has accepted.
   private var accepted: Set<Shown> = []
+  /// The suspects that the app knows of, and those that it was warned of.
+  private var told: [Device: Kind] = [:]
+  private var warned: [Device: Kind] = [:]
 
   /// The next stay of this device in the call remembers what this one suspected: a server must not begin the time anew by losing the participant.
   mutating func remember(_ former: RosterWatch, now: Instant) {
@@ -135,6 +147,16 @@ struct RosterWatch: Sendable {
     for entry in changes.added { examine(entry, now: now) }
     past = past.filter { left($0.value, now: now) > .zero }
     if !accepted.isEmpty { accepted = accepted.filter { list[$0.device].map(Shown.init) == $0 } }
+    settle(now: now)
+  }
+
+  /// Takes the devices whose users nobody let in, as far as is known. While a look-up may still change this, no warning is due.
+  mutating func see(uninvited devices: Set<Device>, isUndecided: Bool, now: Instant) {
+    self.isUndecided = isUndecided
+    guard devices != uninvited else { return }
+    let changed = devices.symmetricDifference(uninvited)
+    uninvited = devices
+    for device in changed { if let entry = list?[device] { examine(entry, now: now) } }
     settle(now: now)
   }
 
@@ -203,7 +225,34 @@ struct RosterWatch: Sendable {
     if let stale, stale.length(now: now) < Self.answerTime { return false }
     // A device that came and went before its list was in use is a stranger by the list, and an honest server brings the next list soon.
     let isNamed = named.contains(SeenStay(device: suspect.entry.address, joinId: suspect.entry.joinId))
-    return suspect.kind == .stranger && !isNamed || count(suspect, now: now) >= Self.departedWarningTime
+    switch suspect.kind {
+    case .stranger: return !isNamed || count(suspect, now: now) >= Self.departedWarningTime
+    case .uninvited: return !isUndecided || count(suspect, now: now) >= Self.strangerTime
+    case .departed: return count(suspect, now: now) >= Self.departedWarningTime
+    }
+  }
+
+  /// Tells of tiles that change, and warns of devices that may hear and are not in the call.
+  mutating func tell(now: Instant, into effects: inout [KeyEffect]) {
+    guard !suspects.isEmpty || !told.isEmpty else { return }
+    warned = warned.filter { suspects[$0.key]?.kind == $0.value }
+    let news = suspects.filter { warned[$0.key] == nil && warns(of: $0.value, now: now) }
+    for (device, suspect) in news.sorted(by: { $0.key < $1.key }) {
+      warned[device] = suspect.kind
+      effects.append(.warn(KeyWarning(Self.problem(suspect.kind), suspect.entry)))
+    }
+    let shown = suspects.mapValues(\.kind)
+    guard shown != told else { return }
+    told = shown
+    effects.append(.tilesChanged)
+  }
+
+  private static func problem(_ kind: Kind) -> KeyWarning.Problem {
+    switch kind {
+    case .stranger: .notInCall
+    case .uninvited: .uninvited
+    case .departed: .mayStillHear
+    }
   }
 
   var nextTimeout: Instant? {
@@ -211,7 +260,7 @@ struct RosterWatch: Sendable {
     let marks = suspects.values.flatMap { suspect -> [Instant] in
       guard !isAccepted(suspect.entry) else { return [] }
       let marks: [Duration] =
-        suspect.kind == .stranger
+        suspect.kind != .departed
         ? [Self.strangerTime, Self.strangerTime + Self.answerTime]
         : [Self.departedWarningTime, Self.departedQuestionTime, Self.departedTime]
       return marks.filter { $0 > suspect.counted }.map { suspect.since.advanced(by: $0 - suspect.counted) }
@@ -262,7 +311,8 @@ struct RosterWatch: Sendable {
     }
     if isThere == true {
       seen.insert(key)
-      return member?.state == .disconnected ? .departed : nil
+      if member?.state == .disconnected { return .departed }
+      return uninvited.contains(entry.address) ? .uninvited : nil
     }
     return seen.contains(key) ? .departed : .stranger
   }
@@ -288,7 +338,7 @@ struct RosterWatch: Sendable {
   }
 
   private func questionTime(_ kind: Kind) -> Duration {
-    kind == .stranger ? Self.strangerTime : Self.departedQuestionTime
+    kind == .departed ? Self.departedQuestionTime : Self.strangerTime
   }
 
   private func isDue(_ suspect: Suspect, now: Instant) -> Bool {
@@ -302,7 +352,7 @@ struct RosterWatch: Sendable {
 
   private func isStopping(_ suspect: Suspect, now: Instant) -> Bool {
     guard isConfirmed(suspect, now: now), !isAccepted(suspect.entry) else { return false }
-    return suspect.kind == .stranger || count(suspect, now: now) >= Self.departedTime
+    return suspect.kind != .departed || count(suspect, now: now) >= Self.departedTime
   }
 
   /// Begins or ends a stop.
