@@ -18,7 +18,7 @@ import { ownerOf, tilesOf } from './tiles.js';
 
 const GONE = ['call.not-found', 'call.ended', 'call.not-joined']; // the call, or this part in it, is over
 /**
- * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames that did not open; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
+ * Events: `change`; those of `Facets`, each with a part of it; `speaking`; `failures` with `{count}`, frames of somebody did not open for some seconds; `notice` with `{kind, …}` for people; `warning` with `{problem, user, device, fingerprint}` (see
  * `KeyAgreement` and `CallWatch`; and `refused-track`, `removed-from-list`); `message` with `{participant, isPrivate}` and `text`, `reaction` or
  * `hand`; `ended` with `{reason, by}`: the call is over here, perhaps not for others.
  *
